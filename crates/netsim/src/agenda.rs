@@ -1,4 +1,4 @@
-//! What is due next, of a fixed set of things each with one deadline.
+//! The next deadline of a fixed set of items, each with one deadline.
 
 use crate::Time;
 
@@ -8,7 +8,8 @@ use crate::Time;
 pub(crate) struct Agenda {
     /// Deadlines by index, `Time::MAX` for none, padded to a power of two.
     deadlines: Vec<Time>,
-    /// The winner below each inner node: the root is 1, the children of `i` are `2 i` and `2 i + 1`, leaves follow the inner nodes.
+    /// The winner below each inner node: the root is 1, the children of `i` are `2 i` and `2 i + 1`, leaves follow the
+    /// inner nodes.
     winners: Vec<usize>,
     used: usize,
 }
@@ -27,7 +28,7 @@ impl Agenda {
         }
     }
 
-    /// Moves the deadline of `index`; `Time::MAX` takes it away.
+    /// Moves the deadline of `index`; `Time::MAX` removes it.
     pub(crate) fn set(&mut self, index: usize, deadline: Time) {
         if self.deadlines[index] == deadline {
             return;
@@ -40,7 +41,7 @@ impl Agenda {
         }
     }
 
-    /// The earliest deadline and its index.
+    /// Returns the earliest deadline and its index.
     pub(crate) fn first(&self) -> Option<(Time, usize)> {
         let &winner = self.winners.get(1)?;
         let deadline = self.deadlines[winner];

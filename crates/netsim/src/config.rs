@@ -1,4 +1,4 @@
-//! What a link does to packets, as plain numbers.
+//! The configuration of a link, as plain numbers.
 
 use std::io;
 use std::time::Duration;
@@ -7,22 +7,24 @@ use crate::{Rate, TraceFile, TraceFileError};
 
 /// One direction of a link. The default is a perfect wire: no rate, no delay, no loss.
 ///
-/// A packet meets the outages, then the policer, then queue and rate, then loss, then delay and jitter, then reordering: what the policer drops never was in
-/// the queue, and what the queue drops has used up the policer's tokens all the same. The text form
-/// (`rate=100M,delay=50ms,loss=5%,queue=256KB`) is read by `FromStr` and printed by `Display`.
+/// A packet passes the outages, then the policer, then queue and rate, then loss, then delay and jitter, then
+/// reordering: a packet dropped by the policer never enters the queue, and one dropped by the queue has still used the
+/// policer's tokens. `FromStr` reads the text form (`rate=100M,delay=50ms,loss=5%,queue=256KB`), and `Display` prints
+/// it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
     /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue, unless there is a trace.
     pub rate: Option<Rate>,
-    /// Other rates from given times on, in their order. They are in force for every bit that leaves after, those of waiting packets too.
+    /// Other rates from given times on, in order. They apply to every bit that leaves afterwards, including those of
+    /// waiting packets.
     pub steps: Vec<RateStep>,
     /// A recorded link instead of a rate.
     pub trace: Option<TraceFile>,
-    /// Token bucket of the rate in IP bytes. What was not used fills it, it begins full, and a packet leaves at once when its bytes are
-    /// there, as with tbf in Linux (which drops packets larger than the bucket; here they wait for what is missing). `None`: every bit
-    /// takes its time.
+    /// Token bucket of the rate in IP bytes. Unused rate fills it, it begins full, and a packet leaves at once when its
+    /// bytes are available, as with tbf in Linux (which drops packets larger than the bucket; here they wait for the
+    /// missing bytes). `None`: every bit takes its time.
     pub bucket_bytes: Option<u64>,
-    /// When the link is down, in order: packets offered then are dropped. What waits or is under way goes on.
+    /// When the link is down, in order: packets offered then are dropped. Packets in the queue or in flight continue.
     pub outages: Vec<Outage>,
     /// Packets above a rate are dropped on arrival.
     pub police: Option<Police>,
@@ -30,17 +32,19 @@ pub struct LinkConfig {
     pub queue_bytes: Option<u64>,
     /// Drop-tail bound of the queue in packets, of any size, counted likewise. With both bounds a packet needs room under each.
     pub queue_packets: Option<u32>,
-    /// Largest packet in IP bytes that passes; larger ones are dropped without a word. `None`: any passes.
+    /// Largest packet in IP bytes that passes; larger ones are dropped silently. `None`: any passes.
     pub mtu: Option<u32>,
     /// One-way propagation delay.
     pub delay: Duration,
-    /// Other delays from given times on, in their order, for packets that come then. Keeps order where the delay falls.
+    /// Other delays from given times on, in order, for packets that arrive then. Packets stay in order when the delay
+    /// falls.
     pub delay_steps: Vec<DelayStep>,
-    /// Up to this much more delay for each packet, uniform. Keeps order: no packet overtakes the one before.
+    /// Up to this much more delay for each packet, uniform. Packets stay in order: none overtakes the one before.
     pub jitter: Duration,
     /// Random loss, after the queue: a lost packet has used its share of the rate.
     pub loss: Loss,
-    /// Other shares of packets lost from given times on, in their order, for packets that come then; in bursts where `loss` has bursts.
+    /// Other shares of packets lost from given times on, in order, for packets that arrive then; in bursts if `loss`
+    /// has bursts.
     pub loss_steps: Vec<LossStep>,
     /// Packets that arrive late, out of order.
     pub reorder: Reorder,
@@ -57,7 +61,7 @@ pub struct LinkConfig {
 /// A rate from some time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStep {
-    /// From when on, since the start of the run.
+    /// When it begins, since the start of the run.
     pub at: Duration,
     /// The rate then.
     pub rate: Rate,
@@ -66,7 +70,7 @@ pub struct RateStep {
 /// A delay from some time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayStep {
-    /// From when on, since the start of the run.
+    /// When it begins, since the start of the run.
     pub at: Duration,
     /// The one-way delay then.
     pub delay: Duration,
@@ -75,34 +79,34 @@ pub struct DelayStep {
 /// A share of packets lost from some time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossStep {
-    /// From when on, since the start of the run.
+    /// When it begins, since the start of the run.
     pub at: Duration,
     /// The share then, 0 to 1.
     pub loss: f64,
 }
 
-/// A time without a link.
+/// A time during which the link is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// When it begins, since the start of the run.
     pub from: Duration,
-    /// When it is over: the first instant at which packets pass again.
+    /// When it ends: the first instant at which packets pass again.
     pub until: Duration,
 }
 
-/// A rate that packets are held to by dropping those above it: they pass while a token bucket has their bytes.
+/// A policer: it drops packets above a rate. They pass while a token bucket has their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Police {
-    /// How fast the bucket fills, in IP bits per second.
+    /// Rate at which the bucket fills, in IP bits per second.
     pub rate: Rate,
-    /// How much it holds, in IP bytes; it begins full. A larger packet never passes.
+    /// Capacity of the bucket, in IP bytes; it begins full. A larger packet never passes.
     pub burst_bytes: u64,
 }
 
 /// How packets are lost at random.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
-    /// None is.
+    /// No random loss.
     #[default]
     None,
     /// Each packet with this probability, independently.
@@ -118,7 +122,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Loss of the same kind with another share.
+    /// Returns loss of the same kind with another share.
     #[must_use]
     pub fn with_mean(self, share: f64) -> Self {
         match self {
@@ -139,7 +143,7 @@ impl Loss {
         Ok(())
     }
 
-    /// The share of packets lost in the long run.
+    /// Returns the share of packets lost in the long run.
     pub fn mean(self) -> f64 {
         match self {
             Self::None => 0.0,
@@ -148,16 +152,16 @@ impl Loss {
     }
 }
 
-/// Some packets are held back for a while, and those behind overtake them.
+/// Some packets are held back for a while, and later ones overtake them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reorder {
     /// Probability that a packet is held back.
     pub probability: f64,
-    /// How long, on top of delay and jitter.
+    /// How long, in addition to delay and jitter.
     pub extra: Duration,
 }
 
-/// When a packet that allows it (ECT) is marked CE. The two rules add up.
+/// When a packet that allows it (ECT) is marked CE. The two rules are cumulative.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mark {
     /// Mark packets that find more than this many bytes in the queue.
@@ -166,7 +170,7 @@ pub struct Mark {
     pub probability: f64,
 }
 
-/// Why a [`LinkConfig`] makes no sense.
+/// The reason why a [`LinkConfig`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum LinkError {
     /// A probability is outside 0..=1, or not a number.
@@ -174,7 +178,7 @@ pub enum LinkError {
     Probability {
         /// The key of the text form.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
     /// Bursts shorter than independent loss gives, or of unknown length.
@@ -182,9 +186,9 @@ pub enum LinkError {
         "burst is {mean_burst}: with {loss} loss write at least {least:.3}, or leave burst out for independent loss"
     )]
     BurstTooShort {
-        /// The loss asked for.
+        /// The requested loss.
         loss: f64,
-        /// The mean burst asked for.
+        /// The requested mean burst.
         mean_burst: f64,
         /// The mean burst of independent loss, `1 / (1 - loss)`.
         least: f64,
@@ -201,7 +205,7 @@ pub enum LinkError {
     /// A bucket that holds nothing.
     #[error("bucket is 0: write a size such as 10KB, or leave it out for packets that keep their distance")]
     ZeroBucket,
-    /// A rate, or what belongs to one, beside a trace.
+    /// A rate, or a setting that requires one, beside a trace.
     #[error("{name} has no effect on a link with a trace: leave out one of them")]
     BesideTrace {
         /// The key of the text form.
@@ -233,7 +237,7 @@ pub enum LinkError {
     StepTooEarly {
         /// The key of the text form.
         name: &'static str,
-        /// What they look like.
+        /// An example of the form.
         example: &'static str,
         /// Its time.
         at: Duration,
@@ -241,7 +245,7 @@ pub enum LinkError {
     /// A policer without rate or burst.
     #[error("police lets nothing pass: write a rate and a burst, such as police=10M:20KB")]
     ZeroPolice,
-    /// A queue, bucket, rate step, or marking by queue, where nothing ever waits.
+    /// A queue, bucket, rate step, or marking by queue, on a link where nothing ever waits.
     #[error("{name} has no effect without a rate: write a rate too, such as rate=100M")]
     QueueWithoutRate {
         /// The key of the text form.
@@ -253,7 +257,7 @@ pub enum LinkError {
 }
 
 impl LinkConfig {
-    /// Whether the numbers make sense.
+    /// Checks that the numbers make sense.
     ///
     /// # Errors
     /// The first that does not, with what to write instead.
@@ -294,7 +298,7 @@ impl LinkConfig {
         self.check_times()
     }
 
-    /// Whether what is about rate and queue goes together.
+    /// Checks that the settings of rate and queue are compatible.
     fn check_service(&self) -> Result<(), LinkError> {
         let of_the_rate = [("bucket", self.bucket_bytes.is_some()), ("step", !self.steps.is_empty())];
         let of_the_queue = [
@@ -312,12 +316,12 @@ impl LinkConfig {
         without.map_or(Ok(()), |name| Err(LinkError::QueueWithoutRate { name }))
     }
 
-    /// Whether packets wait for a rate or a trace.
+    /// Returns whether packets wait for a rate or a trace.
     pub(crate) fn has_queue(&self) -> bool {
         self.rate.is_some() || self.trace.is_some()
     }
 
-    /// Checks, and asks for a trace that is named.
+    /// Checks the configuration, and that a named trace is loaded.
     pub(crate) fn check_loaded(&self) -> Result<(), LinkError> {
         self.check()?;
         match &self.trace {
@@ -326,7 +330,7 @@ impl LinkConfig {
         }
     }
 
-    /// Loads the trace, where there is one; `read` reads a file of a name, as `std::fs::read_to_string` does.
+    /// Loads the trace, if there is one; `read` reads a file by name, as `std::fs::read_to_string` does.
     ///
     /// # Errors
     /// A file that cannot be read or is no trace.
@@ -354,18 +358,19 @@ impl LinkConfig {
         Ok(())
     }
 
-    /// The same link with the random streams of its `number`-th sibling: what is written once and built many times must not lose the
-    /// same packets everywhere. Number 0 is the link itself, and giving a number twice takes it back.
+    /// Returns the same link with the random streams of its `number`-th sibling: links built many times from one
+    /// description must not lose the same packets everywhere. Number 0 is the link itself, and applying a number twice
+    /// reverts it.
     #[must_use]
     pub fn sibling(&self, number: u64) -> Self {
-        // Exclusive or, so that it can be taken back; `Streams` mixes the seed before use.
+        // Exclusive or, so that it can be reverted; `Streams` mixes the seed before use.
         Self { seed: self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), ..self.clone() }
     }
 }
 
 /// Both directions of a link, which share no random stream.
 ///
-/// The text form is that of a [`LinkConfig`] for both directions alike, or one for each with ` / ` between them.
+/// The text form is that of a [`LinkConfig`] for both directions, or one for each with ` / ` between them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Duplex {
     /// From the first node to the second.
@@ -375,7 +380,8 @@ pub struct Duplex {
 }
 
 impl Duplex {
-    /// A link from the two halves of a text form; the way back gets streams of its own even where the seeds are equal.
+    /// Creates a link from the two halves of a text form; the way back gets streams of its own even if the seeds are
+    /// equal.
     pub fn new(forward: LinkConfig, backward: LinkConfig) -> Self {
         Self { forward, backward: backward.sibling(1) }
     }
@@ -389,10 +395,11 @@ impl Duplex {
         self.backward.load_trace(&read)
     }
 
-    /// The same two directions with the random streams of their `number`-th sibling; see [`LinkConfig::sibling`].
+    /// Returns the same two directions with the random streams of their `number`-th sibling; see
+    /// [`LinkConfig::sibling`].
     #[must_use]
     pub fn sibling(&self, number: u64) -> Self {
-        // Even numbers: odd ones could meet the way back of a neighbour.
+        // Even numbers: odd ones could coincide with the way back of a neighbour.
         let number = number.wrapping_mul(2);
         Self { forward: self.forward.sibling(number), backward: self.backward.sibling(number) }
     }

@@ -1,4 +1,4 @@
-//! What lies between hosts: links, routers, paths, and what is under way.
+//! The network between hosts: links, routers, paths, and the items in flight.
 
 use crate::agenda::Agenda;
 use crate::pipe::{Envelope, Pipe};
@@ -10,16 +10,16 @@ use crate::{DropReason, Ecn, Link, LinkConfig, LinkError, NodeId, Time};
 pub struct LinkId(u32);
 
 impl LinkId {
-    /// The number of this link.
+    /// Returns the number of this link.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A network that cannot be built as asked.
+/// An error in building a network.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
-    /// A link that makes no sense.
+    /// An invalid link.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// A link from or to a node that was not added.
@@ -30,46 +30,46 @@ pub enum NetworkError {
     UnknownLink(LinkId),
 }
 
-/// Something that got to its host.
+/// An item that reached its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival<T> {
-    /// The host it got to.
+    /// The host that it reached.
     pub host: NodeId,
-    /// When its last bit arrived, in model time; the caller's clock may be past that.
+    /// When its last bit arrived, in model time; the caller's clock may be later.
     pub at: Time,
-    /// The ECN field it arrives with.
+    /// The ECN field with which it arrives.
     pub ecn: Ecn,
-    /// Entropy that picks the bits to flip, for [`crate::corrupt`]; of several links that corrupted it that of the first.
+    /// Entropy that picks the bits to flip, for [`crate::corrupt`]; if several links corrupted it, that of the first.
     pub corrupt: Option<u64>,
-    /// What was offered, or its copy.
+    /// The offered item, or its copy.
     pub item: T,
 }
 
-/// Something that goes no further, given back.
+/// An item that goes no further, returned to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused<T> {
-    /// What was offered, or its copy.
+    /// The offered item, or its copy.
     pub item: T,
-    /// Why.
+    /// The reason.
     pub reason: Refusal,
 }
 
-/// Why something goes no further.
+/// The reason why an item goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A link dropped it, and counted it.
     Dropped(DropReason),
-    /// No path leads to where it is to go. No link counts it.
+    /// No path leads to its destination. No link counts it.
     Unroutable,
 }
 
 /// One event of a fabric.
 pub(crate) enum Step<T> {
-    /// It is there.
+    /// It reached its host.
     Arrived(Arrival<T>),
-    /// It came to a router, which put it on the next link.
+    /// It reached a router, which put it on the next link.
     Forwarded,
-    /// It came to a router and no further.
+    /// It reached a router and goes no further.
     Refused(Refused<T>),
 }
 
@@ -93,7 +93,7 @@ pub(crate) enum Step<T> {
 /// ```
 #[derive(Debug)]
 pub struct Fabric<T> {
-    /// By `NodeId`: whether it passes on what others send.
+    /// By `NodeId`: whether it forwards the items of others.
     routers: Vec<bool>,
     pipes: Vec<Pipe<T>>,
     routes: Option<Routes>,
@@ -107,17 +107,17 @@ impl<T> Default for Fabric<T> {
 }
 
 impl<T> Fabric<T> {
-    /// Nothing and nobody.
+    /// Creates an empty fabric.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a host. It passes on nothing.
+    /// Adds a host. It forwards nothing.
     pub fn add_host(&mut self) -> NodeId {
         self.add_vertex(false)
     }
 
-    /// Adds a router: it passes items on at once, and its queues are those of the links that leave it.
+    /// Adds a router: it forwards items at once, and its queues are those of the links that leave it.
     pub fn add_router(&mut self) -> NodeId {
         self.add_vertex(true)
     }
@@ -128,10 +128,10 @@ impl<T> Fabric<T> {
         NodeId(u32::try_from(self.routers.len() - 1).expect("memory ends before 2^32 nodes"))
     }
 
-    /// Adds a link in one direction. Items take the path of the fewest links, of equal ones the one added first.
+    /// Adds a link in one direction. Items take the path of the fewest links; of equal ones, the one added first.
     ///
     /// # Errors
-    /// A host or router that does not exist, or a link that makes no sense.
+    /// A host or router that does not exist, or an invalid link.
     pub fn add_link(&mut self, from: NodeId, to: NodeId, config: LinkConfig) -> Result<LinkId, NetworkError> {
         for node in [from, to] {
             if node.index() >= self.routers.len() {
@@ -144,20 +144,20 @@ impl<T> Fabric<T> {
         Ok(LinkId(u32::try_from(self.pipes.len() - 1).expect("memory ends before 2^32 links")))
     }
 
-    /// A link and its statistics.
+    /// Returns a link with its statistics.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
         self.pipes.get(id.index()).map(|pipe| &pipe.link)
     }
 
-    /// All links, in the order they were added.
+    /// Iterates over all links, in the order they were added.
     pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
         (0..).map(LinkId).zip(self.pipes.iter().map(|pipe| &pipe.link))
     }
 
-    /// Changes a link for items that come to it from now on; see [`Link::set_config`].
+    /// Changes a link for items that reach it from now on; see [`Link::set_config`].
     ///
     /// # Errors
-    /// A link that does not exist, or that would make no sense.
+    /// A link that does not exist, or that would be invalid.
     pub fn set_link(&mut self, id: LinkId, config: LinkConfig) -> Result<(), NetworkError> {
         let pipe = self.pipes.get_mut(id.index()).ok_or(NetworkError::UnknownLink(id))?;
         Ok(pipe.link.set_config(config)?)
@@ -170,7 +170,7 @@ impl<T> Fabric<T> {
         }
     }
 
-    /// The links from one host to another, in the order they are taken; `None` if no path leads there.
+    /// Returns the links from one host to another, in the order they are taken; `None` if no path leads there.
     pub fn path(&mut self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
         let mut path = Vec::new();
         let mut vertex = from.index();
@@ -189,12 +189,12 @@ impl<T> Fabric<T> {
         })
     }
 
-    /// When something arrives next, at a host or a router; `None` if nothing is under way.
+    /// Returns when the next item arrives at a host or a router; `None` if nothing is in flight.
     pub fn next_event(&self) -> Option<Time> {
         self.arrivals.first().map(|(at, _)| at)
     }
 
-    /// How many items are under way, copies included.
+    /// Returns the number of items in flight, copies included.
     pub fn under_way(&self) -> usize {
         self.pipes.iter().map(|pipe| pipe.transit.len()).sum()
     }
@@ -203,11 +203,12 @@ impl<T> Fabric<T> {
 impl<T: Clone> Fabric<T> {
     /// Puts an item on the first link of the path from one host to another; `ip_bytes` counts headers and payload.
     ///
-    /// Offers come in the order of their times, and [`Fabric::pop`] is called up to `now` before: a link that has seen later items
-    /// already takes one offered late behind them.
+    /// Offers are made in the order of their times, and [`Fabric::pop`] is called up to `now` before: on a link that
+    /// has seen later items already, an item offered late is queued behind them.
     ///
     /// # Errors
-    /// The item again, where the first link drops it or no path leads to `to`. What a later link drops is gone; its statistics tell.
+    /// The item again, if the first link drops it or no path leads to `to`. An item dropped by a later link is gone;
+    /// the link's statistics count it.
     pub fn offer(
         &mut self,
         now: Time,
@@ -220,8 +221,8 @@ impl<T: Clone> Fabric<T> {
         self.send(now, from.index(), Envelope { to, ip_bytes, ecn, corrupt: None, item })
     }
 
-    /// The next item that has arrived at a host by `now`, in the order of arrival; of those at one instant the one whose last link was
-    /// added first.
+    /// Returns the next item that has arrived at a host by `now`, in the order of arrival; of those at one instant the
+    /// one whose last link was added first.
     pub fn pop(&mut self, now: Time) -> Option<Arrival<T>> {
         while self.next_event().is_some_and(|at| at <= now) {
             if let Step::Arrived(arrival) = self.step()? {
@@ -231,7 +232,7 @@ impl<T: Clone> Fabric<T> {
         None
     }
 
-    /// Lets the next thing happen: one item comes to a host or a router. `None` if nothing is under way.
+    /// Performs the next event: one item reaches a host or a router. `None` if nothing is in flight.
     pub(crate) fn step(&mut self) -> Option<Step<T>> {
         let (at, number) = self.arrivals.first()?;
         let pipe = &mut self.pipes[number];

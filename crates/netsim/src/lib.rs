@@ -1,9 +1,10 @@
 //! Links, topologies and a virtual clock for networks that lose, delay, reorder and mark packets.
 //!
-//! [`Link`] is a pure calculator: [`Link::offer`] says what happens to a packet and when it leaves, and the caller holds the packet,
-//! in a [`Transit`] if it likes. [`Fabric`] holds the packets of many links and forwards them from host to host.
-//! One model thus serves a simulation in virtual time ([`Network`]), a relay, and an emulator of real packets, and one seed loses the
-//! same packets in all of them. Nothing here reads a clock, starts a thread, or draws randomness except from a seed.
+//! [`Link`] is a pure calculator: [`Link::offer`] returns the fate of a packet and when it leaves, and the caller holds
+//! the packet, for example in a [`Transit`]. [`Fabric`] holds the packets of many links and forwards them from host to
+//! host. One model thus serves a simulation in virtual time ([`Network`]), a relay, and an emulator of real packets,
+//! and one seed loses the same packets in all of them. Nothing here reads a clock, starts a thread, or draws randomness
+//! except from a seed.
 //!
 //! ```
 //! use netsim::{Ecn, Fate, Link, Time};

@@ -1,4 +1,4 @@
-//! The link: a calculator that says what becomes of a packet and when it leaves.
+//! The link: a calculator that determines the fate of a packet and when it leaves.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,27 +22,27 @@ pub enum Ecn {
     Ce,
 }
 
-/// What becomes of an offered packet.
+/// The fate of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is gone.
+    /// It is dropped.
     Dropped(DropReason),
     /// It arrives, once or twice.
     Delivered(Deliveries),
 }
 
-/// Why a packet is gone.
+/// The reason for a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
     /// The queue had no room for it.
     QueueFull,
     /// Random loss.
     Random,
-    /// The packet was larger than the link carries.
+    /// The packet was larger than the link's MTU.
     TooLarge,
-    /// It was above the rate that packets are held to.
+    /// It exceeded the policer's rate.
     Policed,
-    /// It came in an outage.
+    /// It was offered during an outage.
     Down,
 }
 
@@ -69,7 +69,7 @@ impl IntoIterator for Deliveries {
 pub struct Delivery {
     /// When the last bit arrives.
     pub at: Time,
-    /// The ECN field it arrives with.
+    /// The ECN field with which it arrives.
     pub ecn: Ecn,
     /// Entropy that picks the bits to flip, for [`corrupt`].
     pub corrupt: Option<u64>,
@@ -79,7 +79,8 @@ pub struct Delivery {
 
 /// One direction of a link.
 ///
-/// The queue is virtual: when a packet is offered, its departure follows from those before it. Nothing happens between offers.
+/// The queue is virtual: when a packet is offered, its departure follows from those of the packets before it. Nothing
+/// happens between offers.
 #[derive(Clone, Debug)]
 pub struct Link {
     config: LinkConfig,
@@ -88,7 +89,7 @@ pub struct Link {
     impaired: bool,
     /// State of the Gilbert-Elliott chain; `None` before its first packet.
     losing: Option<bool>,
-    /// Departures that may still be ahead, and the size of each packet.
+    /// Departures that may still be in the future, and the size of each packet.
     queue: VecDeque<(Time, u32)>,
     queued_bytes: u64,
     shaper: Shaper,
@@ -99,7 +100,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link, idle and empty.
+    /// Creates an idle, empty link.
     ///
     /// # Errors
     /// Those of [`LinkConfig::check`], and a trace that is not loaded.
@@ -119,10 +120,11 @@ impl Link {
         })
     }
 
-    /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` does not go back from call to call; a
-    /// caller with a clock that does gets the arrival of a packet offered late.
+    /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` should not decrease from
+    /// call to call; otherwise a packet offered late gets the arrival of a packet offered on time.
     pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
-        // Drawn before anything is decided, so that the n-th packet meets the n-th draw whatever became of those before it.
+        // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the fate of the earlier
+        // ones.
         let draws = self.streams.draw();
         self.stats.offered.add(ip_bytes);
         let found = self.queued_bytes(now);
@@ -141,7 +143,7 @@ impl Link {
         }
     }
 
-    /// Bytes in the queue at `now`, the packet being sent among them.
+    /// Returns the bytes in the queue at `now`, including the packet being sent.
     pub fn queued_bytes(&mut self, now: Time) -> u64 {
         while let Some(&(departure, ip_bytes)) = self.queue.front()
             && departure <= now
@@ -152,30 +154,31 @@ impl Link {
         self.queued_bytes
     }
 
-    /// What the link did so far.
+    /// Returns what the link has counted so far.
     pub fn stats(&self) -> &LinkStats {
         &self.stats
     }
 
-    /// What the link does now.
+    /// Returns the present configuration.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
 
-    /// Changes the rate for packets offered from now on, for good: rate steps are off. Packets in the queue leave as already said.
+    /// Changes the rate for packets offered from now on, permanently: rate steps are dropped. Packets in the queue
+    /// leave as already determined.
     ///
     /// # Errors
-    /// Those of [`LinkConfig::check`]; the link is then as before.
+    /// Those of [`LinkConfig::check`]; the link is then unchanged.
     pub fn set_rate(&mut self, rate: Option<Rate>) -> Result<(), LinkError> {
         self.set_config(LinkConfig { rate, steps: Vec::new(), ..self.config.clone() })
     }
 
-    /// Changes what the link does to packets offered from now on; those in the queue leave as already said. Order is kept across the
-    /// change, and the random streams go on where they are: the new seed counts for nothing. A token bucket keeps
-    /// what is in it, and a new one is full.
+    /// Changes the configuration for packets offered from now on; those in the queue leave as already determined. Order
+    /// is kept across the change, and the random streams continue: the new seed is ignored. A token bucket keeps its
+    /// content, and a new one is full.
     ///
     /// # Errors
-    /// Those of [`Link::new`]; the link is then as before.
+    /// Those of [`Link::new`]; the link is then unchanged.
     pub fn set_config(&mut self, config: LinkConfig) -> Result<(), LinkError> {
         config.check_loaded()?;
         self.shaper.change(&self.config, &config);
@@ -187,14 +190,14 @@ impl Link {
         Ok(())
     }
 
-    /// Switches loss, jitter, reordering, duplication, corruption and marking off, for packets offered from now on, or on again. Rate, queue,
-    /// policer and delay stay. The draws go on meanwhile, those of the bursts too: switched on again, the link does to each packet what
-    /// it had done to it without the pause. A link begins impaired.
+    /// Switches loss, jitter, reordering, duplication, corruption and marking off, for packets offered from now on, or
+    /// on again. Rate, queue, policer and delay stay. Draws continue meanwhile, including those of the bursts: switched
+    /// on again, the link treats each packet as it would have without the interruption. A link begins impaired.
     pub fn set_impaired(&mut self, impaired: bool) {
         self.impaired = impaired;
     }
 
-    /// Puts a packet into the queue, where it finds `found` bytes, and says when its last bit leaves.
+    /// Puts a packet into the queue, where it finds `found` bytes, and returns when its last bit leaves.
     fn enqueue(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Time, DropReason> {
         if self.is_down(now) {
             return Err(DropReason::Down);
@@ -223,8 +226,8 @@ impl Link {
         self.config.outages.iter().any(|outage| (outage.from..outage.until).contains(&since_start))
     }
 
-    /// Whether random loss takes a packet that got through the queue. The chain advances for these only: a packet the queue refused
-    /// never saw the channel, and would shorten the bursts that others see.
+    /// Returns whether random loss takes a packet that passed the queue. The chain advances only for these: a packet
+    /// refused by the queue never reached the channel, and would shorten the bursts that others see.
     fn loses(&mut self, now: Time, draw: u64) -> bool {
         let draw = unit(draw);
         let step = self.config.loss_steps.iter().rev().find(|step| Time::from(step.at) <= now);
@@ -243,7 +246,7 @@ impl Link {
         }
     }
 
-    /// The propagation delay of packets that come now.
+    /// Returns the propagation delay of packets that arrive now.
     fn delay(&self, now: Time) -> Duration {
         let step = self.config.delay_steps.iter().rev().find(|step| Time::from(step.at) <= now);
         step.map_or(self.config.delay, |step| step.delay)
@@ -283,7 +286,7 @@ impl Link {
         };
         let corrupt = happens(draws.corrupt, config.corrupt).then(|| {
             stats.corrupted.add(ip_bytes);
-            // Mixed: a draw that came out below a small probability has few random bits left as it stands.
+            // Mixed, since a draw below a small probability has few random bits left.
             mix(draws.corrupt)
         });
         let duplicate = happens(draws.duplicate, config.duplicate).then(|| {
@@ -294,7 +297,7 @@ impl Link {
     }
 }
 
-/// Flips one to eight bits of one byte of `packet`, picked by `entropy`. An empty packet stays as it is.
+/// Flips one to eight bits of one byte of `packet`, picked by `entropy`. An empty packet is unchanged.
 pub fn corrupt(packet: &mut [u8], entropy: u64) {
     let Some(last) = packet.len().checked_sub(1) else {
         return;

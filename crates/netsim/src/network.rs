@@ -8,12 +8,12 @@ use crate::{
     Arrival, Fabric, Link, LinkConfig, LinkId, NetworkError, Node, NodeId, Packet, Refusal, Refused, Time, corrupt,
 };
 
-/// How often one node's deadline may come due at one instant before the run is given up.
+/// How often one node's deadline may be due at one instant before the run is aborted.
 const TIMEOUTS_AT_ONE_INSTANT: u32 = 1_000;
-/// How many packets one node may send and receive at one instant before the run is given up.
+/// How many packets one node may send and receive at one instant before the run is aborted.
 const PACKETS_AT_ONE_INSTANT: u32 = 1_000_000;
 
-/// A node that keeps the network busy without letting time pass; the run cannot go on.
+/// A node that keeps the network busy without letting time pass; the run cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stalled {
     /// Its deadline stayed due.
@@ -24,7 +24,7 @@ pub enum Stalled {
         /// The instant.
         at: Time,
     },
-    /// It sends or is sent packets without end.
+    /// It sends or receives packets without end.
     #[error("{node} is stalled at {at}: it sent and received {PACKETS_AT_ONE_INSTANT} packets at one instant")]
     Packets {
         /// The node.
@@ -34,14 +34,14 @@ pub enum Stalled {
     },
 }
 
-/// What a network did so far.
+/// The network's counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkStats {
     /// Packets taken from nodes.
     pub sent: u64,
     /// Packets handed to nodes.
     pub received: u64,
-    /// Packets that came to a router, once for each router.
+    /// Packets that reached a router, once for each router.
     pub forwarded: u64,
     /// Packets dropped because no path leads to their destination.
     pub unroutable: u64,
@@ -49,11 +49,11 @@ pub struct NetworkStats {
     pub timeouts: u64,
 }
 
-/// What the network keeps about a node.
+/// The network's record of a node.
 #[derive(Debug)]
 struct Guard {
     id: NodeId,
-    /// The instant the two counts are about.
+    /// The instant to which the two counts belong.
     instant: Time,
     timeouts: u32,
     packets: u32,
@@ -61,18 +61,19 @@ struct Guard {
 
 /// Nodes, routers, directed links and the virtual clock.
 ///
-/// Deterministic: at one instant packets arrive before deadlines come due, each in the order links and nodes were added.
+/// Deterministic: at one instant packets arrive before deadlines are due, each in the order in which links and nodes
+/// were added.
 #[derive(Debug)]
 pub struct Network<N> {
     now: Time,
     nodes: Vec<N>,
-    /// Beside `nodes`.
+    /// Parallel to `nodes`.
     guards: Vec<Guard>,
-    /// By `NodeId`: the place in `nodes`, `None` for a router.
+    /// By `NodeId`: the index in `nodes`, `None` for a router.
     vertices: Vec<Option<usize>>,
     fabric: Fabric<Packet>,
     deadlines: Agenda,
-    /// Nodes to ask for packets and deadlines before time goes on.
+    /// Nodes to ask for packets and deadlines before time advances.
     touched: VecDeque<usize>,
     stats: NetworkStats,
 }
@@ -93,12 +94,12 @@ impl<N> Default for Network<N> {
 }
 
 impl<N: Node> Network<N> {
-    /// An empty network at time zero.
+    /// Creates an empty network at time zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a node. Only routers pass on the packets of others.
+    /// Adds a node. Only routers forward the packets of others.
     pub fn add_node(&mut self, node: N) -> NodeId {
         let index = self.nodes.len();
         let id = self.fabric.add_host();
@@ -110,43 +111,43 @@ impl<N: Node> Network<N> {
         id
     }
 
-    /// Adds a router: it passes packets on at once, and its queues are those of the links that leave it.
+    /// Adds a router: it forwards packets at once, and its queues are those of the links that leave it.
     pub fn add_router(&mut self) -> NodeId {
         self.vertices.push(None);
         self.fabric.add_router()
     }
 
-    /// Adds a link in one direction. Packets take the path of the fewest links, of equal ones the one added first.
+    /// Adds a link in one direction. Packets take the path of the fewest links; of equal ones, the one added first.
     ///
     /// # Errors
-    /// A node that does not exist, or a link that makes no sense.
+    /// A node that does not exist, or an invalid link.
     pub fn add_link(&mut self, from: NodeId, to: NodeId, config: LinkConfig) -> Result<LinkId, NetworkError> {
         self.fabric.add_link(from, to, config)
     }
 
-    /// The virtual clock.
+    /// Returns the virtual clock.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// All nodes, without the routers, in the order they were added.
+    /// Returns all nodes, without the routers, in the order they were added.
     pub fn nodes(&self) -> &[N] {
         &self.nodes
     }
 
-    /// A node; `None` for a router and what was not added.
+    /// Returns a node; `None` for a router and for an unknown id.
     pub fn node(&self, id: NodeId) -> Option<&N> {
         self.nodes.get((*self.vertices.get(id.index())?)?)
     }
 
-    /// A node, to give it something to do: it is asked for packets and its deadline before time goes on.
+    /// Returns a node to act on: it is asked for packets and its deadline before time advances.
     pub fn node_mut(&mut self, id: NodeId) -> Option<&mut N> {
         let index = (*self.vertices.get(id.index())?)?;
         self.touched.push_back(index);
         self.nodes.get_mut(index)
     }
 
-    /// A link and its statistics.
+    /// Returns a link with its statistics.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
         self.fabric.link(id)
     }
@@ -154,17 +155,17 @@ impl<N: Node> Network<N> {
     /// Changes a link for packets sent from now on; see [`Link::set_config`].
     ///
     /// # Errors
-    /// A link that does not exist, or that would make no sense.
+    /// A link that does not exist, or that would be invalid.
     pub fn set_link(&mut self, id: LinkId, config: LinkConfig) -> Result<(), NetworkError> {
         self.fabric.set_link(id, config)
     }
 
-    /// What the network did so far.
+    /// Returns the network's counts so far.
     pub fn stats(&self) -> &NetworkStats {
         &self.stats
     }
 
-    /// Runs up to and including `until`, where the clock then stands.
+    /// Runs up to and including `until`, to which the clock is then set.
     ///
     /// # Errors
     /// A node that does not let time pass.
@@ -174,8 +175,9 @@ impl<N: Node> Network<N> {
         Ok(())
     }
 
-    /// Runs while `condition` holds, at most up to and including `limit`. True once it no longer holds; false if it still does at
-    /// `limit`, where the clock then stands, or when nothing is left to happen, and then the clock stands at the last event.
+    /// Runs while `condition` holds, at most up to and including `limit`. Returns true once it no longer holds; false
+    /// if it still does at `limit`, to which the clock is then set, or when nothing is left to happen, and the clock
+    /// then stays at the last event.
     ///
     /// # Errors
     /// A node that does not let time pass.
@@ -191,7 +193,7 @@ impl<N: Node> Network<N> {
         Ok(true)
     }
 
-    /// Does what is due next: one packet arrives, or one deadline comes due. False if nothing is left to happen.
+    /// Performs the next event: one packet arrives, or one deadline is due. Returns false if nothing is left to happen.
     ///
     /// # Errors
     /// A node that does not let time pass.
@@ -199,7 +201,7 @@ impl<N: Node> Network<N> {
         self.step_by(Time::MAX)
     }
 
-    /// When the next packet arrives or the next deadline comes due, as far as nodes have been asked.
+    /// Returns when the next packet arrives or the next deadline is due, as far as nodes have been asked.
     pub fn next_event(&self) -> Option<Time> {
         let deadline = self.deadlines.first().map(|(at, _)| at);
         self.fabric.next_event().into_iter().chain(deadline).min()
@@ -224,7 +226,7 @@ impl<N: Node> Network<N> {
         Ok(true)
     }
 
-    /// Lets the next packet come to a node or a router.
+    /// Delivers the next packet to a node or a router.
     fn pass_on(&mut self) -> Result<(), Stalled> {
         match self.fabric.step() {
             None => {}
@@ -271,7 +273,7 @@ impl<N: Node> Network<N> {
             self.send(self.guards[index].id, packet);
         }
         let deadline = self.nodes[index].poll_timeout();
-        // Not before now: among deadlines that are due the order is that of the nodes, not of how late they are.
+        // Not before now: deadlines that are due are handled in the order of the nodes, not of their lateness.
         self.deadlines.set(index, deadline.map_or(Time::MAX, |deadline| deadline.max(self.now)));
         Ok(())
     }
@@ -283,7 +285,7 @@ impl<N: Node> Network<N> {
         }
     }
 
-    /// Gives the sender of a packet that goes no further its buffer back.
+    /// Returns its buffer to the sender of a packet that goes no further.
     fn refuse(&mut self, refused: Refused<Packet>) {
         self.stats.unroutable += u64::from(refused.reason == Refusal::Unroutable);
         let packet = refused.item;
@@ -301,7 +303,7 @@ impl<N: Node> Network<N> {
         Ok(())
     }
 
-    /// The counts of a node at this instant.
+    /// Returns the counts of a node at this instant.
     fn guard(&mut self, index: usize) -> &mut Guard {
         let guard = &mut self.guards[index];
         if guard.instant != self.now {

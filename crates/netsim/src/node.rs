@@ -1,4 +1,4 @@
-//! The ends of a network and what they send each other.
+//! The ends of a network and the packets they exchange.
 
 use std::fmt;
 
@@ -9,12 +9,14 @@ use crate::{Ecn, Time};
 pub struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// The node that was, or will be, added as number `index`: nodes can know each other before there is a network.
+    /// Returns the id of the node that was, or will be, added as number `index`: nodes can know each other before there
+    /// is a network.
     pub const fn from_index(index: u32) -> Self {
         Self(index)
     }
 
-    /// The number of this node; its place in [`crate::Network::nodes`] where no router was added before it.
+    /// Returns the number of this node, which is its index in [`crate::Network::nodes`] if no router was added before
+    /// it.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -29,20 +31,20 @@ impl fmt::Display for NodeId {
 /// A datagram between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Who sent it, and gets its buffer back if it is dropped.
+    /// The sender, which gets its buffer back if it is dropped.
     pub source: NodeId,
-    /// Who is to get it.
+    /// The receiver.
     pub destination: NodeId,
     /// The ECN field of its IP header.
     pub ecn: Ecn,
-    /// Bytes of IP and UDP headers: 28, or 48 over IPv6. They take their share of the rate and are not stored.
+    /// Bytes of IP and UDP headers: 28, or 48 over IPv6. They use their share of the rate and are not stored.
     pub overhead: u32,
     /// The UDP payload.
     pub payload: Vec<u8>,
 }
 
 impl Packet {
-    /// IP header, UDP header and payload.
+    /// Returns the bytes of IP header, UDP header and payload.
     pub fn ip_bytes(&self) -> u32 {
         u32::try_from(self.payload.len()).unwrap_or(u32::MAX).saturating_add(self.overhead)
     }
@@ -50,14 +52,14 @@ impl Packet {
 
 /// An end of the network: something that sends, receives and waits. It owns no clock; all times are the network's.
 pub trait Node {
-    /// A packet arrives.
+    /// Handles an arrived packet.
     fn handle_packet(&mut self, now: Time, packet: Packet);
-    /// The time that [`Node::poll_timeout`] named has come.
+    /// Handles the timeout named by [`Node::poll_timeout`].
     fn handle_timeout(&mut self, now: Time);
-    /// A packet to send now. Asked until there is none, after every call of the other two.
+    /// Returns a packet to send now. Called until there is none, after every call of the other two.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
-    /// When to call [`Node::handle_timeout`]. A time in the past is now.
+    /// Returns when to call [`Node::handle_timeout`]. A time in the past means now.
     fn poll_timeout(&self) -> Option<Time>;
-    /// Takes back the buffer of a packet of this node that was dropped, to use it again.
+    /// Takes back the buffer of a packet of this node that was dropped, for reuse.
     fn recycle(&mut self, _buffer: Vec<u8>) {}
 }

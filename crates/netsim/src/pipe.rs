@@ -1,11 +1,11 @@
-//! A link of a fabric, with its place and what travels on it.
+//! A link of a fabric, with its endpoints and the items in flight on it.
 
 use crate::{DropReason, Ecn, Fate, Link, NodeId, Time, Transit};
 
-/// An item under way, with all that links look at.
+/// An item in flight, with all that links look at.
 #[derive(Clone, Debug)]
 pub(crate) struct Envelope<T> {
-    /// The host that is to get it.
+    /// The destination host.
     pub(crate) to: NodeId,
     pub(crate) ip_bytes: u32,
     pub(crate) ecn: Ecn,
@@ -14,7 +14,7 @@ pub(crate) struct Envelope<T> {
     pub(crate) item: T,
 }
 
-/// A link of a [`crate::Fabric`] and what is under way on it.
+/// A link of a [`crate::Fabric`] and the items in flight on it.
 #[derive(Debug)]
 pub(crate) struct Pipe<T> {
     pub(crate) link: Link,
@@ -30,14 +30,14 @@ impl<T> Pipe<T> {
         Self { link, from, to, transit: Transit::new() }
     }
 
-    /// When the next item arrives; `Time::MAX` if none is under way.
+    /// Returns when the next item arrives; `Time::MAX` if none is in flight.
     pub(crate) fn next_arrival(&self) -> Time {
         self.transit.next_arrival().unwrap_or(Time::MAX)
     }
 }
 
 impl<T: Clone> Pipe<T> {
-    /// Puts an item under way; gives it back if it is dropped.
+    /// Sends an item; returns it if it is dropped.
     pub(crate) fn send(&mut self, now: Time, mut envelope: Envelope<T>) -> Result<(), (DropReason, T)> {
         let deliveries = match self.link.offer(now, envelope.ip_bytes, envelope.ecn) {
             Fate::Dropped(reason) => return Err((reason, envelope.item)),

@@ -48,18 +48,18 @@ impl Streams {
     }
 }
 
-/// A draw as a number in `0..1`, with all 53 bits a double holds.
+/// Converts a draw to a number in `0..1`, with all 53 bits that a double holds.
 pub(crate) fn unit(draw: u64) -> f64 {
     (draw >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A draw as a whole number in `0..=limit`.
+/// Converts a draw to a whole number in `0..=limit`.
 pub(crate) fn up_to(limit: u64, draw: u64) -> u64 {
     let product = (u128::from(limit) + 1) * u128::from(draw);
     u64::try_from(product >> 64).expect("(2^64) * (2^64 - 1) >> 64 is below 2^64")
 }
 
-/// The SplitMix64 finaliser: neighbouring seeds come out unrelated.
+/// The SplitMix64 finaliser: neighbouring seeds give unrelated results.
 pub(crate) fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

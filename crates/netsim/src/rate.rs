@@ -8,28 +8,28 @@ pub struct Rate(u64);
 const WORK_OF_A_BYTE: u64 = 8_000_000_000_000;
 
 impl Rate {
-    /// A rate of `bits` bits per second. Zero is refused later, by [`crate::LinkConfig::check`].
+    /// Creates a rate of `bits` bits per second. Zero is refused later, by [`crate::LinkConfig::check`].
     pub const fn from_bits_per_second(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// A rate of `megabits` times 10^6 bits per second; stops at the largest rate.
+    /// Creates a rate of `megabits` times 10^6 bits per second; saturates at the largest rate.
     pub const fn from_megabits_per_second(megabits: u64) -> Self {
         Self(megabits.saturating_mul(1_000_000))
     }
 
-    /// Bits per second.
+    /// Returns the bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// The work of sending `bytes`: in a second a rate does 10^12 times its bits of it.
+    /// Returns the work of sending `bytes`: in a second a rate does 10^12 times its bits of it.
     pub(crate) fn work(bytes: u64) -> u128 {
         u128::from(bytes) * u128::from(WORK_OF_A_BYTE)
     }
 
-    /// Picoseconds that `work` takes. `remainder` carries what whole picoseconds leave over from one packet to the next, so that a million
-    /// packets take exactly as long as their sum.
+    /// Returns the picoseconds that `work` takes. `remainder` carries the fraction from one packet to the next, so that
+    /// a million packets take exactly as long as their sum.
     pub(crate) fn picos_for_work(self, work: u128, remainder: &mut u64) -> u64 {
         let rate = self.0.max(1);
         // 64 bits are enough for a packet of up to 2 MB, and 128-bit division is an order of magnitude slower.

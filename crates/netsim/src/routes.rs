@@ -11,8 +11,8 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Paths of the fewest links. `links` are (from, to); of equal paths the one whose links were added first wins, which keeps runs
-    /// repeatable. Only vertices that forward are passed through.
+    /// Computes paths of the fewest links. `links` are (from, to); of equal paths the one whose links were added first
+    /// wins, which keeps runs repeatable. Paths pass only through vertices that forward.
     pub(crate) fn new(forwards: &[bool], links: &[(usize, usize)]) -> Self {
         let vertices = forwards.len();
         let mut into: Vec<Vec<(u32, usize)>> = vec![Vec::new(); vertices];
@@ -37,7 +37,7 @@ impl Routes {
         Self { vertices, next }
     }
 
-    /// The link that leads from `vertex` towards `destination`.
+    /// Returns the link that leads from `vertex` towards `destination`.
     pub(crate) fn next(&self, vertex: usize, destination: usize) -> Option<usize> {
         if vertex >= self.vertices {
             return None;

@@ -1,24 +1,24 @@
-//! What holds packets to a rate: the shaper, which makes them wait, and the policer, which does not.
+//! Rate limits: the shaper, which makes packets wait, and the policer, which drops them.
 
 use crate::bucket::Bucket;
 use crate::trace::Playback;
 use crate::{LinkConfig, Police, Rate, Time, TraceFile};
 
-/// Serves a queue: says when each packet has left it.
+/// Serves a queue: determines when each packet has left it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shaper {
-    /// Departure of the last packet, in whole picoseconds, and what is left over in units of 1/rate.
+    /// Departure of the last packet, in whole picoseconds, and the remainder in units of 1/rate.
     busy_until: Time,
     remainder: u64,
-    /// How many rate steps have been taken by `busy_until`.
+    /// Number of rate steps that have taken effect by `busy_until`.
     steps: usize,
     playback: Playback,
-    /// What is in the bucket at `busy_until`; empty where there is none.
+    /// Content of the bucket at `busy_until`; empty if there is none.
     bucket: Bucket,
 }
 
 impl Shaper {
-    /// Idle, with a full bucket.
+    /// Creates an idle shaper with a full bucket.
     pub(crate) fn new(config: &LinkConfig) -> Self {
         Self {
             busy_until: Time::ZERO,
@@ -29,10 +29,10 @@ impl Shaper {
         }
     }
 
-    /// Takes over another configuration: a bucket keeps what is in it, a new one is full.
+    /// Applies another configuration: a bucket keeps its content, a new one is full.
     pub(crate) fn change(&mut self, from: &LinkConfig, to: &LinkConfig) {
         if from.rate != to.rate {
-            // Its unit was 1/rate. Less than a picosecond goes with it.
+            // Its unit was 1/rate. Less than a picosecond is lost.
             self.remainder = 0;
         }
         self.steps = 0;
@@ -45,7 +45,8 @@ impl Shaper {
         }
     }
 
-    /// Puts a packet behind the others and says when its last bit leaves; at once where there is neither rate nor trace.
+    /// Puts a packet behind the others and returns when its last bit leaves; at once if there is neither rate nor
+    /// trace.
     pub(crate) fn depart(&mut self, now: Time, ip_bytes: u32, config: &LinkConfig) -> Time {
         if let Some(trace) = config.trace.as_ref().and_then(TraceFile::trace) {
             self.busy_until = self.playback.send(trace, now, self.busy_until, ip_bytes);
@@ -65,7 +66,7 @@ impl Shaper {
         self.busy_until
     }
 
-    /// Lets time go on without packets, which fills the bucket.
+    /// Lets time pass without packets, which fills the bucket.
     fn idle(&mut self, now: Time, config: &LinkConfig) {
         if let Some(most) = config.bucket_bytes {
             while self.busy_until < now {
@@ -79,7 +80,7 @@ impl Shaper {
         self.remainder = 0;
     }
 
-    /// Does some work at the rates of its time.
+    /// Performs work at the rates then in force.
     fn send(&mut self, mut work: u128, config: &LinkConfig) {
         loop {
             let (rate, until) = self.rate(config);
@@ -97,7 +98,7 @@ impl Shaper {
         }
     }
 
-    /// The rate at `busy_until`, and when it ends.
+    /// Returns the rate at `busy_until`, and when it ends.
     fn rate(&mut self, config: &LinkConfig) -> (Rate, Time) {
         let mut next = config.steps.get(self.steps);
         while next.is_some_and(|step| Time::from(step.at) <= self.busy_until) {
@@ -110,28 +111,28 @@ impl Shaper {
     }
 }
 
-/// Lets pass what keeps to a rate.
+/// Passes packets that keep to a rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Policer {
     police: Police,
     bucket: Bucket,
-    /// When the bucket was filled last.
+    /// When the bucket was last filled.
     filled: Time,
 }
 
 impl Policer {
-    /// With a full bucket.
+    /// Creates a policer with a full bucket.
     pub(crate) fn new(police: Police) -> Self {
         Self { police, bucket: Bucket::full(police.burst_bytes), filled: Time::ZERO }
     }
 
-    /// Takes over another limit: the bucket keeps what is in it.
+    /// Applies another limit: the bucket keeps its content.
     pub(crate) fn change(&mut self, police: Police) {
         self.police = police;
         self.bucket.limit(police.burst_bytes);
     }
 
-    /// Whether a packet passes.
+    /// Returns whether a packet passes.
     pub(crate) fn passes(&mut self, now: Time, ip_bytes: u32) -> bool {
         if self.filled < now {
             self.bucket.fill(now.as_picos() - self.filled.as_picos(), self.police.rate, self.police.burst_bytes);

@@ -1,4 +1,4 @@
-//! What a link counts.
+//! The counts of a link.
 
 use crate::DropReason;
 
@@ -18,22 +18,22 @@ impl Count {
     }
 }
 
-/// What a link did so far: `offered` is the sum of `delivered` and all that is dropped.
+/// The counts of a link so far: `offered` is the sum of `delivered` and all drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Everything offered.
     pub offered: Count,
-    /// Packets that arrive or will; the second copy of a duplicate is not among them.
+    /// Packets that arrive or will; the second copy of a duplicate is not counted.
     pub delivered: Count,
-    /// Packets the queue had no room for.
+    /// Packets for which the queue had no room.
     pub dropped_queue_full: Count,
     /// Packets lost at random.
     pub dropped_random: Count,
-    /// Packets larger than the link carries.
+    /// Packets larger than the MTU.
     pub dropped_too_large: Count,
-    /// Packets above the rate they are held to.
+    /// Packets dropped by the policer.
     pub dropped_policed: Count,
-    /// Packets that came in an outage.
+    /// Packets offered during an outage.
     pub dropped_down: Count,
     /// Delivered packets that this link marked CE.
     pub marked: Count,

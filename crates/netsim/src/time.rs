@@ -7,7 +7,7 @@ use std::time::Duration;
 const PICOS_PER_NANO: u64 = 1_000;
 const PICOS_PER_SECOND: f64 = 1e12;
 
-/// A point in time: picoseconds since the start of the run, good for 213 days.
+/// A point in time: picoseconds since the start of the run, with a range of 213 days.
 ///
 /// Picoseconds, because one byte at 100 Gbit/s takes 80 of them: in nanoseconds the rate of a fast link would be wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,54 +19,55 @@ impl Time {
     /// Later than everything that happens: a deadline at `MAX` never fires.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The time `picos` picoseconds after the start.
+    /// Returns the time `picos` picoseconds after the start.
     pub const fn from_picos(picos: u64) -> Self {
         Self(picos)
     }
 
-    /// The time `nanos` nanoseconds after the start; `MAX` where that does not fit.
+    /// Returns the time `nanos` nanoseconds after the start; `MAX` if that does not fit.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos.saturating_mul(PICOS_PER_NANO))
     }
 
-    /// The time `seconds` after the start, rounded down; zero for a negative number or NaN, `MAX` where it does not fit.
+    /// Returns the time `seconds` after the start, rounded down; zero for a negative number or NaN, `MAX` if it does
+    /// not fit.
     pub fn from_secs_f64(seconds: f64) -> Self {
         Self((seconds * PICOS_PER_SECOND) as u64)
     }
 
-    /// Picoseconds since the start.
+    /// Returns the picoseconds since the start.
     pub const fn as_picos(self) -> u64 {
         self.0
     }
 
-    /// Whole nanoseconds since the start, rounded down.
+    /// Returns the whole nanoseconds since the start, rounded down.
     pub const fn as_nanos(self) -> u64 {
         self.0 / PICOS_PER_NANO
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PICOS_PER_SECOND
     }
 
-    /// `self + duration`, or `None` past the end of time.
+    /// Returns `self + duration`, or `None` past the end of time.
     pub fn checked_add(self, duration: Duration) -> Option<Self> {
         let picos = duration.as_nanos().checked_mul(u128::from(PICOS_PER_NANO))?;
         self.0.checked_add(u64::try_from(picos).ok()?).map(Self)
     }
 
-    /// The time since `earlier`, in whole nanoseconds rounded down, or `None` if `earlier` is later.
+    /// Returns the time since `earlier`, in whole nanoseconds rounded down, or `None` if `earlier` is later.
     pub fn checked_since(self, earlier: Self) -> Option<Duration> {
         self.0.checked_sub(earlier.0).map(|picos| Duration::from_nanos(picos / PICOS_PER_NANO))
     }
 
-    /// `self` plus `picos` picoseconds; stops at `MAX`.
+    /// Returns `self` plus `picos` picoseconds; saturates at `MAX`.
     pub(crate) const fn plus_picos(self, picos: u64) -> Self {
         Self(self.0.saturating_add(picos))
     }
 }
 
-/// Picoseconds in `duration`; stops at the largest number.
+/// Returns the picoseconds in `duration`; saturates at the largest number.
 pub(crate) fn picos(duration: Duration) -> u64 {
     (Time::ZERO + duration).as_picos()
 }
@@ -74,7 +75,7 @@ pub(crate) fn picos(duration: Duration) -> u64 {
 impl Add<Duration> for Time {
     type Output = Self;
 
-    /// Stops at [`Time::MAX`].
+    /// Saturates at [`Time::MAX`].
     fn add(self, duration: Duration) -> Self {
         self.checked_add(duration).unwrap_or(Self::MAX)
     }
@@ -90,14 +91,14 @@ impl Sub for Time {
 }
 
 impl From<Duration> for Time {
-    /// That long after the start; stops at [`Time::MAX`].
+    /// Converts a time after the start; saturates at [`Time::MAX`].
     fn from(since_start: Duration) -> Self {
         Self::ZERO + since_start
     }
 }
 
 impl fmt::Display for Time {
-    /// Seconds with all twelve digits, so that two traces can be compared as text.
+    /// Prints seconds with all twelve digits, so that two traces can be compared as text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:012} s", self.0 / 1_000_000_000_000, self.0 % 1_000_000_000_000)
     }

@@ -1,4 +1,4 @@
-//! Packet-delivery traces: the times at which a recorded link let packets go.
+//! Packet-delivery traces: the times at which a recorded link could send packets.
 
 use std::io;
 use std::sync::Arc;
@@ -7,14 +7,15 @@ use crate::Time;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// When a link may send, in the form of Mahimahi: one whole number of milliseconds a line, none smaller than the one before, each an
-/// opportunity to send [`Trace::OPPORTUNITY_BYTES`]; the same number again is another opportunity at once. After its last line the
-/// trace begins anew, with that line's time as zero.
+/// When a link may send, in the form of Mahimahi: one whole number of milliseconds per line, in ascending order, each
+/// an opportunity to send [`Trace::OPPORTUNITY_BYTES`]; a repeated number is another opportunity at the same time.
+/// After its last line the trace starts over, with that line's time as zero.
 ///
-/// As in Mahimahi an opportunity is used up by the bytes of waiting packets, in order: several small packets share one, a packet may
-/// take the rest of one and finish in a later one, and leaves with its last byte. An opportunity at which nothing waits, or the rest of
-/// it, is lost, and one at the very time at which a packet comes is too early for it. Unlike there, packets may be larger than an
-/// opportunity, and what counts are IP bytes, without the 4 bytes that a TUN device puts before them.
+/// As in Mahimahi an opportunity is used up by the bytes of waiting packets, in order: several small packets share one,
+/// a packet may take the rest of one and finish in a later one, and leaves with its last byte. An opportunity at which
+/// nothing waits, or the rest of it, is lost, and a packet cannot use one at the very time of its arrival. Unlike
+/// there, packets may be larger than an opportunity, and IP bytes are counted, without the 4 bytes that a TUN device
+/// adds in front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Not empty, never falling, and not all zero.
@@ -24,15 +25,15 @@ pub struct Trace {
 /// A text that is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// Something else than a number.
+    /// A line that is not a number.
     #[error("line {line}: {text:?} is not a whole number of milliseconds")]
     NotANumber {
         /// The line, counted from 1.
         line: usize,
-        /// How it begins.
+        /// Its beginning.
         text: String,
     },
-    /// Time runs backwards.
+    /// Time decreases.
     #[error("line {line}: {millis} ms is before {before} ms, the line above: put the lines in order")]
     GoesBack {
         /// The line, counted from 1.
@@ -42,10 +43,10 @@ pub enum TraceError {
         /// The time of the line above.
         before: u64,
     },
-    /// There is nothing in it.
+    /// The trace is empty.
     #[error("it is empty: write one whole number of milliseconds a line")]
     Empty,
-    /// It would repeat without end in no time.
+    /// It would repeat without end in zero time.
     #[error("all its times are 0: the last must be later, for there the trace begins anew")]
     NoTime,
 }
@@ -54,10 +55,10 @@ impl Trace {
     /// IP bytes that one opportunity carries.
     pub const OPPORTUNITY_BYTES: u32 = 1504;
 
-    /// Reads the text of a trace file.
+    /// Parses the text of a trace file.
     ///
     /// # Errors
-    /// What is wrong, with the line.
+    /// The problem, with the line.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut millis = Vec::new();
         let mut before = 0;
@@ -80,12 +81,12 @@ impl Trace {
         }
     }
 
-    /// When a round is over, in milliseconds.
+    /// Returns when a round is over, in milliseconds.
     fn round(&self) -> u64 {
         self.millis.last().copied().unwrap_or(1)
     }
 
-    /// When opportunity `number` is, counted from 0 over all rounds.
+    /// Returns the time of opportunity `number`, counted from 0 over all rounds.
     fn time(&self, number: u64) -> Time {
         let each = self.millis.len() as u64;
         let millis = self.millis[(number % each) as usize];
@@ -93,7 +94,7 @@ impl Trace {
         Time::from_nanos(millis.saturating_mul(NANOS_PER_MILLI))
     }
 
-    /// The first opportunity later than `now`.
+    /// Returns the first opportunity later than `now`.
     fn first_after(&self, now: Time) -> u64 {
         // The first whole millisecond later than now lies in the round that ends at it or after it.
         let passed = now.as_nanos() / NANOS_PER_MILLI;
@@ -104,15 +105,15 @@ impl Trace {
     }
 }
 
-/// How far a link has got with its trace.
+/// A link's progress through its trace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Playback {
-    /// The last opportunity that was used, and the bytes left of it.
+    /// The last opportunity used, and the bytes left of it.
     used: Option<(u64, u32)>,
 }
 
 impl Playback {
-    /// Sends a packet behind one that left at `busy_until`, and says when its last byte leaves.
+    /// Sends a packet behind one that left at `busy_until`, and returns when its last byte leaves.
     pub(crate) fn send(&mut self, trace: &Trace, now: Time, busy_until: Time, ip_bytes: u32) -> Time {
         const FULL: u64 = Trace::OPPORTUNITY_BYTES as u64;
         let (number, left) = match self.used {
@@ -128,14 +129,14 @@ impl Playback {
     }
 }
 
-/// A trace by the name of its file, and what is in it once somebody has read it: this crate opens no files.
+/// A trace by the name of its file, and its content once a caller has loaded it: this crate opens no files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
     name: String,
     trace: Option<Arc<Trace>>,
 }
 
-/// A trace file that cannot be had.
+/// A trace file that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceFileError {
     /// It cannot be read.
@@ -143,7 +144,7 @@ pub enum TraceFileError {
     Unreadable {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
     /// It is not a trace.
@@ -151,28 +152,28 @@ pub enum TraceFileError {
     NotATrace {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         error: TraceError,
     },
 }
 
 impl TraceFile {
-    /// A trace that is not loaded yet. A link's text form has no way to write a comma in a name.
+    /// Creates a trace that is not loaded yet. A link's text form cannot express a comma in a name.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), trace: None }
     }
 
-    /// The name of the file.
+    /// Returns the name of the file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What is in it; `None` until it is loaded.
+    /// Returns the content; `None` until it is loaded.
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_deref()
     }
 
-    /// Takes what is in the file; `read` reads a file of a name.
+    /// Loads the content of the file; `read` reads a file by name.
     ///
     /// # Errors
     /// A file that cannot be read or is no trace.
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn opportunities_are_found_in_every_round() {
         let trace = Trace::parse("0\n3\n3\n10\n").unwrap();
-        // By counting.
+        // Found by counting.
         let times: Vec<u64> = (0..40).map(|number| trace.time(number).as_nanos() / NANOS_PER_MILLI).collect();
         assert_eq!(times[..9], [0, 3, 3, 10, 10, 13, 13, 20, 20]);
         for micros in 0..40_000_u64 {

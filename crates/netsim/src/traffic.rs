@@ -1,4 +1,4 @@
-//! Ends of a network that only fill it: traffic for others to share links with.
+//! Ends of a network that only load it: traffic with which others share links.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use crate::{Ecn, Node, NodeId, Packet, Rate, Time};
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u32 = 28;
 
-/// Packets of one size at a constant bit rate, sent whatever becomes of them.
+/// Packets of one size at a constant bit rate, sent whatever their fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantRate {
     /// IP bits per second, headers included; not zero.
     pub rate: Rate,
-    /// IP bytes of each packet; no fewer than the 28 of its headers are sent.
+    /// IP bytes of each packet; at least the 28 of its headers are sent.
     pub packet: u32,
-    /// When the first packet leaves.
+    /// When the first packet is sent.
     pub start: Time,
-    /// When no further packet leaves; `Time::MAX` for one that never ends.
+    /// When sending stops; `Time::MAX` for traffic that never ends.
     pub stop: Time,
 }
 
-/// A node that sends at a constant rate to another, or takes what comes and does nothing with it.
+/// A node that sends at a constant rate to another, or discards what it receives.
 #[derive(Debug)]
 pub struct Filler {
     own: NodeId,
     sends: Option<(NodeId, ConstantRate)>,
     /// Packets sent.
     sent: u64,
-    /// When the next packet leaves, and what is left over of a picosecond.
+    /// When the next packet is sent, and the fraction of a picosecond left over.
     next: Time,
     remainder: u64,
     /// IP bytes received.
@@ -37,27 +37,27 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Node `own` of its network, which sends to `peer`.
+    /// Creates node `own` of its network, which sends to `peer`.
     pub fn source(own: NodeId, peer: NodeId, traffic: ConstantRate) -> Self {
         Self { next: traffic.start, sends: Some((peer, traffic)), ..Self::sink(own) }
     }
 
-    /// Node `own` of its network, which takes what comes.
+    /// Creates node `own` of its network, which discards what it receives.
     pub const fn sink(own: NodeId) -> Self {
         Self { own, sends: None, sent: 0, next: Time::MAX, remainder: 0, received: 0, buffers: Vec::new() }
     }
 
-    /// Packets sent so far.
+    /// Returns the packets sent so far.
     pub const fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// IP bytes received so far.
+    /// Returns the IP bytes received so far.
     pub const fn received(&self) -> u64 {
         self.received
     }
 
-    /// When the next packet leaves, if one does.
+    /// Returns when the next packet is sent, if there is one.
     fn due(&self) -> Option<Time> {
         let (_, traffic) = self.sends?;
         (self.next < traffic.stop).then_some(self.next)
@@ -76,7 +76,7 @@ impl Node for Filler {
         self.due().filter(|due| *due <= now)?;
         let size = traffic.packet.max(HEADERS);
         let gap = traffic.rate.picos_for_work(Rate::work(size.into()), &mut self.remainder);
-        // A rate without bound would send without end at one instant.
+        // An unbounded rate would send without end at one instant.
         self.next = self.next.plus_picos(gap.max(picos(Duration::from_nanos(1))));
         self.sent += 1;
         let mut payload = self.buffers.pop().unwrap_or_default();

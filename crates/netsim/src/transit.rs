@@ -1,18 +1,18 @@
-//! What travels on a link, in the order of its arrival.
+//! The packets in flight on a link, in the order of their arrival.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::{Delivery, Time};
 
-/// Holds what a [`crate::Link`] delivers until it arrives: packets, or whatever stands for them.
+/// Holds a [`crate::Link`]'s deliveries until they arrive: packets, or whatever stands for them.
 ///
-/// A link keeps order but for the packets it holds back, so a queue and a small heap do.
+/// A link keeps order except for the packets it holds back, so a queue and a small heap suffice.
 #[derive(Debug)]
 pub struct Transit<T> {
     in_order: VecDeque<(Time, T)>,
     held_back: BinaryHeap<Reverse<HeldBack<T>>>,
-    /// Numbers what is held back, so that those due at once keep a fixed order.
+    /// Numbers the items held back, so that those due at once keep a fixed order.
     held_back_so_far: u64,
 }
 
@@ -23,12 +23,12 @@ impl<T> Default for Transit<T> {
 }
 
 impl<T> Transit<T> {
-    /// Nothing under way.
+    /// Creates an empty transit.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts `item` under way. Deliveries come in the order one link gave them.
+    /// Puts `item` in flight. Deliveries must be in the order in which one link returned them.
     pub fn push(&mut self, delivery: &Delivery, item: T) {
         let at = delivery.at;
         if delivery.reordered {
@@ -39,7 +39,7 @@ impl<T> Transit<T> {
         }
     }
 
-    /// When the next item arrives; `None` if none is under way.
+    /// Returns when the next item arrives; `None` if none is in flight.
     pub fn next_arrival(&self) -> Option<Time> {
         let in_order = self.in_order.front().map(|&(at, _)| at);
         let held_back = self.held_back.peek().map(|Reverse(held_back)| held_back.at);
@@ -55,12 +55,12 @@ impl<T> Transit<T> {
         }
     }
 
-    /// How many items are under way.
+    /// Returns how many items are in flight.
     pub fn len(&self) -> usize {
         self.in_order.len() + self.held_back.len()
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether nothing is in flight.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -113,7 +113,7 @@ mod tests {
                     continue;
                 };
                 for delivery in deliveries {
-                    // At one instant what kept order comes first.
+                    // At one instant items in order come first.
                     expected.push((delivery.at, delivery.reordered, number));
                     transit.push(&delivery, number);
                 }

@@ -11,7 +11,7 @@ use crate::{
 };
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
-/// A text that is not a link, with what to write.
+/// A text that is not a link, with what to write instead.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TextError {
     /// A part without `=`.
@@ -32,19 +32,19 @@ pub enum TextError {
         key: String,
         /// Its value.
         value: String,
-        /// What one looks like.
+        /// An example of the form.
         example: &'static str,
     },
-    /// Bursts of nothing.
+    /// A burst length without loss.
     #[error("burst has no effect without loss: write loss too, such as loss=5%,burst=5")]
     BurstWithoutLoss,
-    /// A queue in round trips of unknown size.
+    /// A queue in bandwidth-delay products without a rate and delay.
     #[error("queue in bdp needs a rate and a delay: write both, such as rate=100M,delay=50ms, or a size such as 256KB")]
     BdpOfNothing,
     /// More than two directions.
     #[error("a link has two directions: write one link for both, or two with / between them")]
     TooManyDirections,
-    /// Values that do not go together.
+    /// Values that are incompatible.
     #[error(transparent)]
     Link(#[from] LinkError),
 }
@@ -53,7 +53,8 @@ const PERFECT: &str = "perfect";
 impl FromStr for LinkConfig {
     type Err = TextError;
 
-    /// Reads and checks. `perfect` is the default. A queue in `bdp` is what the rate carries in a round trip of twice the delay.
+    /// Parses and checks. `perfect` is the default. A queue in `bdp` is what the rate carries in a round trip of twice
+    /// the delay.
     fn from_str(text: &str) -> Result<Self, TextError> {
         let written = Written::read(text)?;
         let rtt = written.config.delay.saturating_mul(2);
@@ -61,11 +62,11 @@ impl FromStr for LinkConfig {
     }
 }
 
-/// One direction as it is written. How large its queue is may depend on the way back.
+/// One direction as written. The size of its queue may depend on the way back.
 #[derive(Clone)]
 struct Written {
     config: LinkConfig,
-    /// The queue in millionths of what the rate carries in a round trip.
+    /// The queue in millionths of the bandwidth-delay product.
     queue_bdps: Option<u64>,
 }
 
@@ -106,7 +107,7 @@ impl Written {
         Ok(written)
     }
 
-    /// The link, once its round trip is known.
+    /// Returns the link, once its round trip is known.
     fn resolve(self, rtt: Duration) -> Result<LinkConfig, TextError> {
         let mut config = self.config;
         if let Some(bdps) = self.queue_bdps {
@@ -118,7 +119,7 @@ impl Written {
     }
 }
 
-/// So many millionths of what `rate` carries in `rtt`, but room for one full packet, or nothing for none.
+/// Returns `bdps` millionths of what `rate` carries in `rtt`, but room for at least one full packet; nothing for none.
 fn bdp_bytes(bdps: u64, rate: Rate, rtt: Duration) -> u64 {
     const FULL_PACKET: u64 = 1_500;
     if bdps == 0 {
@@ -193,7 +194,7 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
     Ok(())
 }
 
-/// Reads parts with `+` between them.
+/// Parses parts with `+` between them.
 fn read_all<T>(
     key: &str,
     value: &str,
@@ -203,14 +204,14 @@ fn read_all<T>(
     value.split('+').map(|part| read(part.trim()).ok_or_else(|| bad(key, value, example))).collect()
 }
 
-/// Such parts again; none for nothing.
+/// Prints parts with `+` between them; nothing if there are none.
 fn print_all<T>(key: &str, values: &[T], print: impl Fn(&T) -> String) -> Option<String> {
     let parts: Vec<String> = values.iter().map(print).collect();
     (!parts.is_empty()).then(|| format!("{key}={}", parts.join("+")))
 }
 
 impl fmt::Display for LinkConfig {
-    /// What is not the default, so that reading it back gives the same link.
+    /// Prints everything that is not the default, so that parsing it gives the same link.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.rate.map(|rate| format!("rate={rate}")));
@@ -262,7 +263,7 @@ impl fmt::Display for LinkConfig {
 impl FromStr for Duplex {
     type Err = TextError;
 
-    /// Reads and checks. A queue in `bdp` is what its rate carries in a round trip of both delays.
+    /// Parses and checks. A queue in `bdp` is what its rate carries in a round trip of both delays.
     fn from_str(text: &str) -> Result<Self, TextError> {
         let mut directions = text.split(" / ").map(Written::read);
         let forward = directions.next().ok_or_else(|| TextError::NotAPart(text.to_owned()))??;

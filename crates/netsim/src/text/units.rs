@@ -1,4 +1,4 @@
-//! Numbers with their units.
+//! Numbers with units.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::Rate;
 
 const RATES: [(&str, u64); 4] = [("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000), ("", 1)];
 const BYTE_RATES: [(&str, u64); 4] = [("GB/s", 8_000_000_000), ("MB/s", 8_000_000), ("kB/s", 8_000), ("B/s", 8)];
-/// The first that divides a size prints it. `KB` is 1000 bytes, `KiB` 1024.
+/// The first that divides a size is used to print it. `KB` is 1000 bytes, `KiB` 1024.
 const SIZES: [(&str, u64); 7] = [
     ("GB", 1_000_000_000),
     ("MB", 1_000_000),
@@ -21,14 +21,14 @@ const SIZES: [(&str, u64); 7] = [
 ];
 const TIMES: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
-/// A queue in round trips at the link's rate is counted in millionths of one.
+/// A queue in bandwidth-delay products is counted in millionths of one.
 const BDPS: [(&str, u64); 1] = [("bdp", MILLIONTHS)];
 pub(super) const MILLIONTHS: u64 = 1_000_000;
 
 impl FromStr for Rate {
     type Err = TextError;
 
-    /// `100M`, `2.5G`, `500k` or plain bits per second, in powers of ten; `12MB/s` in bytes.
+    /// Parses `100M`, `2.5G`, `500k` or plain bits per second, in powers of ten; `12MB/s` in bytes.
     fn from_str(text: &str) -> Result<Self, TextError> {
         scaled(text, &BYTE_RATES)
             .or_else(|| scaled(text, &RATES))
@@ -38,7 +38,7 @@ impl FromStr for Rate {
 }
 
 impl fmt::Display for Rate {
-    /// The largest unit of bits that leaves no fraction.
+    /// Prints the rate in the largest unit of bits that leaves no fraction.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&print_scaled(self.bits_per_second(), &RATES))
     }
@@ -70,7 +70,7 @@ pub(super) fn queue_size(key: &str, value: &str) -> Result<QueueSize, TextError>
         .ok_or_else(|| bad(key, value, "256KB (1 KB is 1000 bytes), 256KiB or 1bdp"))
 }
 
-/// `5%` or `0.05`.
+/// Parses `5%` or `0.05`.
 pub(super) fn probability(key: &str, value: &str, example: &'static str) -> Result<f64, TextError> {
     // As one decimal number, not divided by 100: the nearest double to five percent is that of 0.05.
     let number = match value.strip_suffix('%') {
@@ -80,7 +80,7 @@ pub(super) fn probability(key: &str, value: &str, example: &'static str) -> Resu
     number.map_err(|_| bad(key, value, example))
 }
 
-/// A probability in percent where that reads back as the same number, else as a fraction.
+/// A probability, printed in percent if that reads back as the same number, otherwise as a fraction.
 pub(super) struct Percent(pub(super) f64);
 
 impl fmt::Display for Percent {
@@ -91,7 +91,8 @@ impl fmt::Display for Percent {
     }
 }
 
-/// A decimal number and one of `units`, as a whole number of the smallest; `None` if it is none or has a fraction left.
+/// Parses a decimal number with one of `units`, as a whole number of the smallest; `None` if it is malformed or leaves
+/// a fraction.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = text[digits.len()..].trim();
@@ -117,7 +118,7 @@ pub(super) fn print_size(bytes: u64) -> String {
     print_scaled(bytes, &SIZES)
 }
 
-/// A whole number in the first of `units` that leaves no fraction; the last has scale 1.
+/// Prints a whole number in the first of `units` that leaves no fraction; the last has scale 1.
 fn print_scaled(number: u64, units: &[(&str, u64)]) -> String {
     let unit = units.iter().find(|(_, scale)| number != 0 && number.is_multiple_of(*scale));
     let (name, scale) = unit.or(units.last()).copied().unwrap_or(("", 1));

@@ -1,4 +1,4 @@
-//! A topology as a file describes it.
+//! A topology as described by a file.
 
 use std::io;
 use std::str::FromStr;
@@ -9,11 +9,11 @@ use super::Links;
 use crate::routes::Routes;
 use crate::{Duplex, Fabric, LinkConfig, LinkId, Network, NetworkError, Node, NodeId, TextError, TraceFileError};
 
-/// Hosts, routers, the links between them, and who talks to whom.
+/// Hosts, routers, the links between them, and the pairs of hosts that communicate.
 ///
-/// Read from TOML by `FromStr`. Names are letters, digits, `-` and `_`. A link has the text form of a [`Duplex`], its way there from the
-/// first of its two ends to the second. Packets take the path of the fewest links, of equal ones the one whose links come first; only
-/// routers pass them on.
+/// Read from TOML by `FromStr`. Names are letters, digits, `-` and `_`. A link has the text form of a [`Duplex`], whose
+/// forward direction is from the first of its two ends to the second. Packets take the path of the fewest links; of
+/// equal ones, the one whose links come first. Only routers forward them.
 ///
 /// ```
 /// let topology: netsim::topology::Topology = r#"
@@ -47,24 +47,24 @@ pub struct Topology {
 /// A link of a [`Topology`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedLink {
-    /// Where its way there starts.
+    /// The node at which its forward direction starts.
     pub from: NodeId,
-    /// Where that leads.
+    /// The node to which it leads.
     pub to: NodeId,
-    /// What it does, with random streams of its own.
+    /// The link, with random streams of its own.
     pub link: Duplex,
 }
 
 /// Two hosts of a [`Topology`], one of which sends to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostPair {
-    /// Who sends.
+    /// The sender.
     pub from: NodeId,
-    /// Who receives.
+    /// The receiver.
     pub to: NodeId,
 }
 
-/// A text that is not a topology, with what to write.
+/// A text that is not a topology, with what to write instead.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TopologyError {
     /// Not TOML, or not of this form.
@@ -75,16 +75,16 @@ pub enum TopologyError {
         /// What is wrong.
         message: String,
     },
-    /// A name that is none.
+    /// An invalid name.
     #[error("{0:?} is no name: write letters, digits, - and _")]
     BadName(String),
-    /// A name for two things.
+    /// A name used twice.
     #[error("{0} is there twice: give every host and router a name of its own")]
     Repeated(String),
-    /// No two hosts.
+    /// Fewer than two hosts.
     #[error("nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]")]
     TooFewHosts,
-    /// A name that was not given to anything.
+    /// A name that was not declared.
     #[error("there is no {name}: add it to hosts or routers")]
     Unknown {
         /// The name.
@@ -93,10 +93,10 @@ pub enum TopologyError {
     /// A link from a node to itself.
     #[error("a link leads from {0} to itself: name two ends")]
     Loop(String),
-    /// Two links between the same two nodes, of which no packet would take the second.
+    /// Two links between the same two nodes, the second of which no packet would take.
     #[error("{0} and {1} have two links, of which the second is never used: leave out one")]
     Parallel(String, String),
-    /// A link that cannot be read.
+    /// A link that cannot be parsed.
     #[error("the link between {from} and {to}: {error}")]
     Link {
         /// Its first end.
@@ -106,7 +106,7 @@ pub enum TopologyError {
         /// What is wrong.
         error: TextError,
     },
-    /// A link that was to be replaced, and is not there.
+    /// A link that should be replaced, but does not exist.
     #[error("no link is between {from} and {to}, in that order: name two that a link joins")]
     NoLink {
         /// Its first end.
@@ -114,18 +114,18 @@ pub enum TopologyError {
         /// Its second end.
         to: String,
     },
-    /// A host that nobody can reach.
+    /// A host that is unreachable.
     #[error("{0} has no link: add one, or leave it out")]
     Unconnected(String),
-    /// A pair with a router in it.
+    /// A pair that includes a router.
     #[error("{0} is a router: pairs are of hosts")]
     NotAHost(String),
     /// A pair of hosts between which no path leads.
     #[error("no path leads from {from} to {to}: join them by links over routers")]
     NoRoute {
-        /// Who was to send.
+        /// The intended sender.
         from: String,
-        /// Who was to receive.
+        /// The intended receiver.
         to: String,
     },
 }
@@ -159,7 +159,7 @@ struct FilePair {
 impl FromStr for Topology {
     type Err = TopologyError;
 
-    /// Reads and checks.
+    /// Parses and checks.
     fn from_str(text: &str) -> Result<Self, TopologyError> {
         let file: File = toml::from_str(text).map_err(|error| TopologyError::Toml {
             line: 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count()),
@@ -190,11 +190,12 @@ pub struct Side {
 }
 
 impl Topology {
-    /// Two routers with one link between them, the bottleneck, and pairs of hosts: senders behind links of their own on the left, receivers on
-    /// the right. The way there of every link is that of the data. Sender `i` is host `2 i`, its receiver the next.
+    /// Creates two routers with one link between them, the bottleneck, and pairs of hosts: senders behind links of
+    /// their own on the left, receivers on the right. The forward direction of every link is that of the data. Sender
+    /// `i` is host `2 i`, its receiver the next.
     ///
     /// # Errors
-    /// Names that are none, or twice the same.
+    /// Invalid or duplicate names.
     pub fn dumbbell(bottleneck: &Duplex, sides: &[Side]) -> Result<Self, TopologyError> {
         let hosts = sides.iter().flat_map(|side| ["sender", "receiver"].map(|role| format!("{}-{role}", side.name)));
         let routers = ["left", "right"].map(str::to_owned).to_vec();
@@ -209,37 +210,37 @@ impl Topology {
             links.push(PlannedLink { from: *from, to: left, link: side.sender.clone() });
             links.push(PlannedLink { from: right, to: *to, link: side.receiver.clone() });
         }
-        // Random streams of their own for links that are written alike.
+        // Separate random streams for links with the same description.
         topology.links = (0..).zip(links).map(|(n, link)| PlannedLink { link: link.link.sibling(n), ..link }).collect();
         Ok(topology)
     }
 
-    /// The names of the hosts. Host number `n` is `NodeId::from_index(n)`.
+    /// Returns the names of the hosts. Host number `n` is `NodeId::from_index(n)`.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// The names of the routers, whose numbers follow those of the hosts.
+    /// Returns the names of the routers, whose numbers follow those of the hosts.
     pub fn routers(&self) -> &[String] {
         &self.routers
     }
 
-    /// The links, in the order of the file.
+    /// Returns the links, in the order of the file.
     pub fn links(&self) -> &[PlannedLink] {
         &self.links
     }
 
-    /// Who talks to whom, in the order of the file.
+    /// Returns the pairs of hosts that communicate, in the order of the file.
     pub fn pairs(&self) -> &[HostPair] {
         &self.pairs
     }
 
-    /// The name of a host or router.
+    /// Returns the name of a host or router.
     pub fn name(&self, id: NodeId) -> Option<&str> {
         self.names().nth(id.index())
     }
 
-    /// The host or router of a name.
+    /// Returns the host or router with this name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         (0..).map(NodeId::from_index).zip(self.names()).find(|(_, own)| *own == name).map(|(id, _)| id)
     }
@@ -248,18 +249,19 @@ impl Topology {
         self.hosts.iter().chain(&self.routers).map(String::as_str)
     }
 
-    /// The same topology with other random streams on every link: for run `number` of many. Number 0 is the topology itself.
+    /// Returns the same topology with other random streams on every link: for run `number` of many. Number 0 is the
+    /// topology itself.
     #[must_use]
     pub fn sibling(&self, number: u64) -> Self {
         let mut sibling = self.clone();
         for planned in &mut sibling.links {
-            // Far enough from those of the links among themselves.
+            // Far enough from the numbers of the links themselves.
             planned.link = planned.link.sibling(number << 32);
         }
         sibling
     }
 
-    /// Puts another link in the place of that between two hosts or routers, in the order the file names them.
+    /// Replaces the link between two hosts or routers, given in the order of the file.
     ///
     /// # Errors
     /// Two names between which there is no link.
@@ -271,7 +273,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Makes two hosts the first pair, whether they are one already or not.
+    /// Makes two hosts the first pair, whether or not they are one already.
     ///
     /// # Errors
     /// Names that are not of two hosts with a path between them.
@@ -289,7 +291,7 @@ impl Topology {
         self.links.iter_mut().try_for_each(|planned| planned.link.load_traces(&read))
     }
 
-    /// A network with a node for each host, and the links in the order of [`Topology::links`].
+    /// Builds a network with a node for each host; returns the links in the order of [`Topology::links`].
     ///
     /// # Errors
     /// A trace that is not loaded.
@@ -308,7 +310,7 @@ impl Topology {
         Ok((network, links))
     }
 
-    /// A fabric between the hosts, and the links in the order of [`Topology::links`].
+    /// Builds a fabric between the hosts; returns the links in the order of [`Topology::links`].
     ///
     /// # Errors
     /// A trace that is not loaded.

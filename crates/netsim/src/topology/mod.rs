@@ -15,7 +15,7 @@ pub struct Links {
     pub backward: LinkId,
 }
 
-/// What [`pair`] built.
+/// The network that [`pair`] builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The first node: `NodeId::from_index(0)`.
@@ -26,7 +26,7 @@ pub struct Pair {
     pub links: Links,
 }
 
-/// What [`dumbbell`] built.
+/// The network that [`dumbbell`] builds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dumbbell {
     /// Nodes of the left side: the first indices, in order.
@@ -37,10 +37,10 @@ pub struct Dumbbell {
     pub bottleneck: Links,
 }
 
-/// Two nodes and a link between them.
+/// Builds two nodes and a link between them.
 ///
 /// # Errors
-/// A link that makes no sense.
+/// An invalid link.
 pub fn pair<N: Node>(a: N, b: N, link: &Duplex) -> Result<(Network<N>, Pair), NetworkError> {
     let mut network = Network::new();
     let a = network.add_node(a);
@@ -49,11 +49,12 @@ pub fn pair<N: Node>(a: N, b: N, link: &Duplex) -> Result<(Network<N>, Pair), Ne
     Ok((network, Pair { a, b, links }))
 }
 
-/// Nodes on the left, each behind its own access link to one router, nodes on the right likewise, and one bottleneck between the routers.
-/// `access.forward` leads towards the bottleneck on both sides. Access links have the given seed but streams of their own.
+/// Builds a dumbbell: nodes on the left, each behind its own access link to one router, nodes on the right likewise,
+/// and one bottleneck between the routers. `access.forward` leads towards the bottleneck on both sides. Access links
+/// have the given seed but streams of their own.
 ///
 /// # Errors
-/// A link that makes no sense.
+/// An invalid link.
 pub fn dumbbell<N: Node>(
     left: Vec<N>,
     right: Vec<N>,
@@ -76,7 +77,7 @@ pub fn dumbbell<N: Node>(
 /// Adds a link in both directions.
 ///
 /// # Errors
-/// A node that does not exist, or a link that makes no sense.
+/// A node that does not exist, or an invalid link.
 pub fn join<N: Node>(network: &mut Network<N>, a: NodeId, b: NodeId, link: &Duplex) -> Result<Links, NetworkError> {
     Ok(Links {
         forward: network.add_link(a, b, link.forward.clone())?,
