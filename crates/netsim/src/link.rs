@@ -121,7 +121,7 @@ impl Link {
     }
 
     /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` should not decrease from
-    /// call to call; otherwise a packet offered late gets the arrival of a packet offered on time.
+    /// call to call; if it does, the packet arrives like one that was offered late.
     pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
         // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the fate of the earlier
         // ones.

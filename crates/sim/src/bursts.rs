@@ -1,4 +1,4 @@
-//! A source that sends and pauses, for traffic that others share links with.
+//! A source that sends and pauses, for traffic with which others share links.
 
 use std::time::Duration;
 use transport::{ConnectionHandle, Time};
@@ -11,7 +11,7 @@ pub struct OnOff {
     pub burst: u64,
     /// Mean pause, from when the receiver has one object to the start of the next.
     pub idle: Duration,
-    /// Shape of both distributions, above 1, where they have a mean; below 2 they have no variance.
+    /// Shape of both distributions, above 1, for which they have a mean; below 2 they have no variance.
     pub shape: f64,
 }
 
@@ -22,10 +22,10 @@ impl Default for OnOff {
     }
 }
 
-/// No object is larger, however rare: one in 10^10 at the default shape and mean.
+/// Limit on the size of an object: one in 10^10 would be larger at the default shape and mean.
 const LARGEST: f64 = 1e12;
 
-/// How far such a source is.
+/// The progress of such a source.
 #[derive(Debug)]
 pub(crate) struct Bursts {
     script: OnOff,
@@ -39,29 +39,29 @@ impl Bursts {
         Self { script, random: fastrand::Rng::with_seed(seed), next: None }
     }
 
-    /// The connection stands: the first object goes at once.
+    /// Starts on an established connection: sends the first object at once.
     pub(crate) fn begin(&mut self, now: Time, handle: ConnectionHandle) {
         self.next = Some((now, handle));
     }
 
-    /// An object has arrived: the pause begins.
+    /// Handles the arrival of an object: begins a pause.
     pub(crate) fn pause(&mut self, now: Time, handle: ConnectionHandle) {
         let pause = self.draw(self.script.idle.as_secs_f64());
         self.next = Some((now + Duration::from_secs_f64(pause), handle));
     }
 
-    /// When the next object is to be sent.
+    /// Returns when to send the next object.
     pub(crate) fn due(&self) -> Option<Time> {
         self.next.map(|(at, _)| at)
     }
 
-    /// Where an object is to be sent by now, and of how many bytes.
+    /// Returns the connection for an object due by now, and its number of bytes.
     pub(crate) fn take(&mut self, now: Time) -> Option<(ConnectionHandle, u64)> {
         let (_, handle) = self.next.take_if(|(at, _)| *at <= now)?;
         Some((handle, (self.draw(self.script.burst as f64).round() as u64).max(1)))
     }
 
-    /// A number of the distribution with this mean.
+    /// Draws a number from the distribution with this mean.
     fn draw(&mut self, mean: f64) -> f64 {
         let shape = self.script.shape;
         let least = mean * (shape - 1.0) / shape;
@@ -80,7 +80,7 @@ mod tests {
         let mut bursts = Bursts::new(OnOff { shape: 2.5, ..OnOff::default() }, seed);
         let mut drawn: Vec<f64> = (0..100_000).map(|_| bursts.draw(4_000.0)).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
-        // Variance m^2 / (a (a - 2)) = (3578)^2: the mean of 100,000 lies within 11 of its place, one sigma.
+        // Variance m^2 / (a (a - 2)) = (3578)^2: the mean of 100,000 deviates by 11, one sigma.
         assert!((mean - 4_000.0).abs() < 50.0, "seed {seed}: {mean}");
         drawn.sort_by(f64::total_cmp);
         // Least m (a - 1) / a = 2400; P(X > x) = (2400 / x)^2.5, a quarter at 4179.

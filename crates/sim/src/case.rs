@@ -1,4 +1,4 @@
-//! One object over one link, and what came of it.
+//! The transfer of one object over one link, and its outcome.
 
 use crate::coding::Coding;
 use crate::host::{Host, HostConfig};
@@ -16,7 +16,7 @@ pub struct Case {
     pub link: Duplex,
     /// How the sender sends.
     pub profile: Profile,
-    /// Who connects.
+    /// The side that connects.
     pub connector: Connector,
     /// How long encoding and decoding take.
     pub coding: Coding,
@@ -29,15 +29,15 @@ pub struct Case {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Both sides closed and drained.
+    /// Both sides have closed and drained.
     Closed,
-    /// The limit came first.
+    /// The limit was reached.
     TimeUp,
     /// A host kept the network busy without letting time pass.
     Stalled,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// How it ended.
@@ -50,11 +50,11 @@ pub struct Outcome {
     pub sender: ConnectionStats,
     /// The receiver's counts at the end.
     pub receiver: ConnectionStats,
-    /// The sender's connection's end.
+    /// Why the sender's connection ended.
     pub sender_closed: Option<Closed>,
-    /// The receiver's connection's end.
+    /// Why the receiver's connection ended.
     pub receiver_closed: Option<Closed>,
-    /// What arrived.
+    /// The received object.
     pub received: Option<Received>,
     /// Packets that the network carried.
     pub packets: u64,
@@ -64,7 +64,7 @@ const SENDER: NodeId = NodeId::from_index(0);
 const RECEIVER: NodeId = NodeId::from_index(1);
 
 impl Case {
-    /// 10 MB over `link` by `auto`, told the link's rate; the sender connects.
+    /// Creates the transfer of 10 MB over `link` with `auto`, given the link's rate; the sender connects.
     pub fn new(link: Duplex) -> Self {
         let profile = Profile::auto();
         let profile = match link.forward.rate {
@@ -82,7 +82,7 @@ impl Case {
         }
     }
 
-    /// The least time this transfer can take; without a rate, the round trips alone.
+    /// Returns the least time that this transfer can take; without a rate, the round trips alone.
     pub fn floor(&self) -> Duration {
         let rtt = self.link.forward.delay + self.link.backward.delay;
         let loss = self.link.forward.loss.mean();
@@ -133,7 +133,8 @@ impl Case {
     }
 }
 
-/// A host that sends an object of this size, or waits for one, and connects to a peer, or waits for one to connect.
+/// Returns a host that sends an object of this size, or waits for one, and connects to a peer, or waits for one to
+/// connect.
 pub(crate) fn host_config(
     profile: Profile,
     endpoint: EndpointConfig,
@@ -151,18 +152,18 @@ pub(crate) fn host_config(
     }
 }
 
-/// The engine's counts of a host's only connection, open or over.
+/// Returns the engine's counts of a host's only connection, open or over.
 fn stats(network: &mut netsim::Network<Host>, id: NodeId) -> ConnectionStats {
     network.node_mut(id).and_then(|host| host.all_stats().pop()).unwrap_or_default()
 }
 
 impl Outcome {
-    /// The object arrived, once and right.
+    /// Returns whether the object arrived, once and correct.
     pub fn is_identical(&self) -> bool {
         self.received.as_ref().is_some_and(Received::is_identical)
     }
 
-    /// Seconds until the receiver's last byte; infinite when it never came.
+    /// Returns the seconds until the receiver's last byte; infinite if it never arrived.
     pub fn completed_secs(&self) -> f64 {
         self.completed.map_or(f64::INFINITY, |time| time.as_secs_f64())
     }

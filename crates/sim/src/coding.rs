@@ -1,4 +1,4 @@
-//! How long encoding and decoding take on a host, in virtual time.
+//! The time that encoding and decoding take on a host, in virtual time.
 
 use netsim::TextError;
 use std::collections::BTreeSet;
@@ -7,32 +7,32 @@ use std::str::FromStr;
 use std::time::Duration;
 use transport::{ConnectionHandle, FlowId, Request, Time};
 
-/// The time that coding takes, and how much of it goes on side by side. The default takes none.
+/// The time that coding takes, and how much of it runs in parallel. The default takes none.
 ///
-/// The simulator codes for real, which takes no virtual time; this is what it is to count as. The text form is `none`, the name of a
-/// measured code (`raptorq`), or numbers (`encode=500,decode=0,workers=1`): nanoseconds for each byte.
+/// The simulator really codes, which takes no virtual time; this is the time to charge for it. The text form is `none`,
+/// the name of a measured code (`raptorq`), or numbers (`encode=500,decode=0,workers=1`): nanoseconds for each byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Coding {
-    /// Time of the first encoding of a block for each byte of the block, and of later ones for each byte of the symbols they make: a
-    /// block is solved once, and then kept.
+    /// Time of the first encoding of a block for each byte of the block, and of later ones for each byte of the symbols
+    /// they make: a block is solved once, and then kept.
     pub encode: CodingTime,
     /// Time of each attempt to decode a block, for each byte of the block.
     pub decode: CodingTime,
-    /// How many requests a host works on at once; the others wait in their order. `None`: on all.
+    /// How many requests a host works on at once; the others wait in order. `None`: all.
     pub workers: Option<NonZeroU32>,
 }
 
-/// What a request takes.
+/// The time that a request takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CodingTime {
-    /// However little it is about.
+    /// Fixed part.
     pub request: Duration,
     /// Nanoseconds for each byte.
     pub nanos_per_byte: f64,
 }
 
-/// Codes with measured times, in nanoseconds for each byte: what `experiments/rc-udp/fig3` and `experiments/ttp/fig3` found for 1 MB in
-/// symbols of 1 KB (medians), and what the documents print.
+/// Codes with measured times, in nanoseconds for each byte: the results of `experiments/rc-udp/fig3` and
+/// `experiments/ttp/fig3` for 1 MB in symbols of 1 KB (medians), and the values printed in the documents.
 const MEASURED: [(&str, f64, f64); 4] = [
     ("raptorq", 0.25, 0.36),
     ("precoded-lt", 0.33, 0.62),
@@ -48,13 +48,13 @@ impl Coding {
         Self { encode: time, decode: time, workers: None }
     };
 
-    /// So long for each request, however many there are.
+    /// Returns a coding that takes `delay` for each request, with unlimited workers.
     pub const fn each(delay: Duration) -> Self {
         let time = CodingTime { request: delay, nanos_per_byte: 0.0 };
         Self { encode: time, decode: time, workers: None }
     }
 
-    /// So many nanoseconds for each byte, one request after the other.
+    /// Returns a coding that takes this many nanoseconds for each byte, one request after the other.
     pub fn per_byte(encode: f64, decode: f64) -> Self {
         let time = |nanos_per_byte| CodingTime { request: Duration::ZERO, nanos_per_byte };
         Self { encode: time(encode), decode: time(decode), workers: NonZeroU32::new(1) }
@@ -100,11 +100,11 @@ impl FromStr for Coding {
 #[derive(Debug)]
 pub(crate) struct Workers {
     coding: Coding,
-    /// When each of them is free; empty where there are as many as are wanted.
+    /// When each of them is free; empty if their number is unlimited.
     free: Vec<Time>,
     /// Blocks that have been encoded before.
     encoded: BTreeSet<(ConnectionHandle, FlowId, u32)>,
-    /// Time that all of them have worked.
+    /// Total time that they have worked.
     busy: Duration,
 }
 
@@ -114,7 +114,8 @@ impl Workers {
         Self { coding, free, encoded: BTreeSet::new(), busy: Duration::ZERO }
     }
 
-    /// How long a request takes from now on, the wait for a worker with it; `None` for one that is no coding.
+    /// Returns how long a request takes from now on, including the wait for a worker; `None` for one that is not
+    /// coding.
     pub(crate) fn take(&mut self, now: Time, handle: ConnectionHandle, request: &Request) -> Option<Duration> {
         let time = match request {
             Request::Encode(job) => {
@@ -131,7 +132,7 @@ impl Workers {
         Some(worker.since(now))
     }
 
-    /// Time that all of them have worked.
+    /// Returns the total time that they have worked.
     pub(crate) const fn busy(&self) -> Duration {
         self.busy
     }

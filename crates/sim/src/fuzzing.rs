@@ -20,14 +20,16 @@ const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr
 /// Bounds the cost of an input.
 const MAX_OPERATIONS: usize = 400;
 
-/// Symbols that a victim lets its peer start, so that inputs reach the limit.
+/// Symbols that a victim lets its peer start: few, so that inputs reach the limit.
 const CREDIT: u64 = 10;
 
-/// Shakes hands as a peer would, then reads `data` as operations on the connection; panics where the engine is wrong.
+/// Performs the handshake as a peer would, then reads `data` as operations on the connection; panics if the engine is
+/// wrong.
 ///
-/// An operation is a byte and its arguments: its low 3 bits choose a control packet (a length byte, then frames), a symbol
-/// packet (flow, block, esi and plan of one byte each; the plan's top bit makes it repair of a window), time passing, the victim's own objects and control bytes, acceptance
-/// of flows and use of streams, a skipped packet number, a raw datagram, or a repeated packet.
+/// An operation is a byte and its arguments: its low 3 bits choose a control packet (a length byte, then frames), a
+/// symbol packet (flow, block, esi and plan of one byte each; the plan's top bit makes it repair of a window), time
+/// passing, the victim's own objects and control bytes, acceptance of flows and use of streams, a skipped packet
+/// number, a raw datagram, or a repeated packet.
 pub fn fuzz_connection(data: &[u8]) {
     let Some((profile, operations)) = data.split_first() else { return };
     let mut case = Case::new(*profile);
@@ -48,7 +50,7 @@ struct Case {
     number: u64,
     now: Time,
     last: Vec<u8>,
-    /// Bytes of blocks handed over to be written, which this case never answers before the end.
+    /// Bytes of blocks submitted to be written, which this case answers only at the end.
     storing: u64,
     writes: Vec<Reply>,
     /// The stream that the victim opened last.
@@ -177,7 +179,7 @@ impl Case {
         }
     }
 
-    /// What the victim's program does with streams.
+    /// Uses streams as the victim's program would.
     fn use_streams(&mut self, operation: u16) {
         let (now, own) = (self.now, self.own);
         let connection = self.connection();
@@ -188,7 +190,7 @@ impl Case {
                 assert!(read == out.len() && read <= 30, "{read} bytes and {}", out.len());
             }
             8 => self.own = connection.open_stream(now, StreamOptions { tag: 0 }).unwrap_or(own),
-            // Refused where there is no such stream.
+            // Refused if there is no such stream.
             9..12 => _ = connection.write_stream(now, own, &vec![5; 3_000 * usize::from(operation - 8)]),
             12 => _ = connection.finish_stream(now, own),
             13 => connection.reset_stream(now, own, 1),
@@ -211,7 +213,7 @@ impl Case {
         self.victim.handle_datagrams(self.now, PEER, None, ReceivedEcn::Ect0, &mut datagram, stride);
     }
 
-    /// What a driver does, with writes held back: the credit must bound them.
+    /// Acts as a driver, with writes held back: the credit must bound them.
     fn serve(&mut self) {
         let now = self.now;
         let mut batch = Batch::new();
@@ -253,7 +255,7 @@ impl Case {
         self.connection().handle_reply(now, reply);
     }
 
-    /// All writes end; then the connection is left alone and must come to its end.
+    /// Completes all writes, then leaves the connection alone: it must come to its end.
     fn finish(mut self) {
         let now = self.now;
         for reply in std::mem::take(&mut self.writes) {

@@ -30,40 +30,40 @@ pub struct Host {
     /// By connection; kept after its end.
     tallies: BTreeMap<ConnectionHandle, Tally>,
     batch: Batch,
-    /// Bytes of the batch that have been handed to the network.
+    /// Bytes of the batch that have been passed to the network.
     handed: usize,
     buffers: Vec<Vec<u8>>,
-    /// Room for a list of the connections.
+    /// Buffer for a list of the connections.
     handles: Vec<ConnectionHandle>,
-    /// Requests under way, by when they are done; the number keeps them in order.
+    /// Requests in progress, by their completion time; the number keeps them in order.
     working: BTreeMap<(Time, u64), (ConnectionHandle, Request)>,
     requests: u64,
     workers: Workers,
     bursts: Option<Bursts>,
-    /// When it connects, until it has.
+    /// When it connects; `None` once it has.
     starts: Option<Time>,
     /// IP bytes that arrived, by spans of [`HostConfig::count_every`].
     arrived: Vec<u64>,
-    /// How its connections stood at the first thing it did in each of these spans.
+    /// The state of its connections at its first action in each of these spans.
     course: Vec<Moment>,
-    /// When the last write will be done.
+    /// When the last write will be completed.
     disk_free: Time,
     first_sent: Option<netsim::Time>,
-    /// Where its packets come from.
+    /// The address from which it sends.
     address: NodeId,
-    /// Who sends copies of its packets, of one in so many, just ahead of them.
+    /// The node that sends copies of its packets just ahead of them, and of one in how many.
     copied_by: Option<(NodeId, u64)>,
-    /// Which of them.
+    /// Selects those packets.
     random: fastrand::Rng,
     /// The packet that follows its copy.
     original: Option<Packet>,
     copied_bytes: u64,
 }
 
-/// The control stream's place among the flows.
+/// The control stream's number among the flows.
 const CONTROL: FlowId = FlowId(0);
 
-/// A node's address.
+/// Returns a node's address.
 fn address(id: NodeId) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(10, 0, (id.index() >> 8) as u8, id.index() as u8), 4000))
 }
@@ -78,18 +78,19 @@ const fn engine_time(time: netsim::Time) -> Time {
     Time::from_nanos(time.as_nanos())
 }
 
-/// The engine counts nanoseconds, the network picoseconds: a deadline has come when the network's clock, rounded down, says so.
+/// Converts the engine's nanoseconds to the network's picoseconds: a deadline is due when the network's clock, rounded
+/// down, has reached it.
 const fn network_time(time: Time) -> netsim::Time {
     netsim::Time::from_nanos(time.as_nanos())
 }
 
-/// The object that flow `flow` of a host with this seed carries.
+/// Returns the object that flow `flow` of a host with this seed carries.
 pub(crate) const fn object(seed: u64, flow: FlowId) -> Pattern {
     Pattern(seed.wrapping_mul(65_537).wrapping_add(flow.0 as u64))
 }
 
 impl Host {
-    /// A host that will be node `id` of its network.
+    /// Creates a host that will be node `id` of its network.
     pub fn new(id: NodeId, config: HostConfig) -> Self {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&config.seed.to_le_bytes());
@@ -144,7 +145,7 @@ impl Host {
             handshake_timeout: Duration::from_secs(30),
             qlog: self.config.qlog,
         };
-        // The only failures are a missing address and too many connections, which no scenario has.
+        // The only errors are a missing address and too many connections, which no scenario has.
         if let Ok(handle) = self.endpoint.connect(now, KEY, options) {
             self.tallies.insert(handle, Tally { index, ..self.new_tally() });
         }
@@ -154,18 +155,18 @@ impl Host {
         Tally { streams: Streams::new(self.config.seed, self.config.reads), ..Tally::default() }
     }
 
-    /// What was seen of each connection.
+    /// Iterates over the observations of each connection.
     pub fn tallies(&self) -> impl Iterator<Item = &Tally> {
         self.tallies.values()
     }
 
-    /// The engine's view of each open connection.
+    /// Returns the engine's statistics of each open connection.
     pub fn stats(&mut self) -> Vec<ConnectionStats> {
         let handles: Vec<ConnectionHandle> = self.endpoint.handles().collect();
         handles.into_iter().filter_map(|handle| self.endpoint.connection(handle).map(|c| c.stats())).collect()
     }
 
-    /// The engine's view of each connection there ever was: of one that is over, the last.
+    /// Returns the engine's statistics of each connection there ever was: of one that is over, the last.
     pub fn all_stats(&mut self) -> Vec<ConnectionStats> {
         let Self { tallies, endpoint, .. } = self;
         let view = |(handle, tally): (&ConnectionHandle, &Tally)| {
@@ -174,7 +175,7 @@ impl Host {
         tallies.iter().map(view).collect()
     }
 
-    /// The traces of all connections, one after the other, up to now; empty unless [`HostConfig::qlog`] has asked for them.
+    /// Returns the traces of all connections, one after the other, up to now; empty unless [`HostConfig::qlog`] is set.
     pub fn qlog(&mut self) -> Vec<u8> {
         let Self { tallies, endpoint, .. } = self;
         let mut all = Vec::new();
@@ -187,17 +188,18 @@ impl Host {
         all
     }
 
-    /// IP bytes that arrived, by spans of [`HostConfig::count_every`]; the last span may not be over.
+    /// Returns the IP bytes that arrived, by spans of [`HostConfig::count_every`]; the last span may not be over.
     pub fn arrived(&self) -> &[u64] {
         &self.arrived
     }
 
-    /// How its connections stood at the first thing it did in each of these spans; where it did nothing, as in the next one.
+    /// Returns the state of its connections at its first action in each of these spans; without an action, that of the
+    /// next span.
     pub fn course(&self) -> &[Moment] {
         &self.course
     }
 
-    /// Counts bytes that arrive, and notes how things stand where a span begins.
+    /// Counts bytes that arrive, and records the state where a span begins.
     fn count(&mut self, now: netsim::Time, bytes: u32) {
         let Some(every) = self.config.count_every else { return };
         let span = (u128::from(now.as_nanos()) / every.as_nanos().max(1)) as usize;
@@ -211,54 +213,55 @@ impl Host {
         }
     }
 
-    /// Time that encoding and decoding took.
+    /// Returns the time that encoding and decoding took.
     pub const fn coding_time(&self) -> Duration {
         self.workers.busy()
     }
 
-    /// When the host's first datagram left.
+    /// Returns when the host's first datagram was sent.
     pub const fn first_sent(&self) -> Option<netsim::Time> {
         self.first_sent
     }
 
-    /// The endpoint.
+    /// Returns the endpoint.
     pub const fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.endpoint
     }
 
-    /// From now on its packets come from another node's address. What is sent to that node has to find its way here.
+    /// Moves the host to another node's address. Packets sent to that node have to reach the host.
     pub const fn move_to(&mut self, address: NodeId) {
         self.address = address;
     }
 
-    /// Where its packets come from.
+    /// Returns the address from which it sends.
     pub const fn address(&self) -> NodeId {
         self.address
     }
 
-    /// Somebody sees its packets, and sends a copy of about one in `every` from another node's address, just ahead of it.
+    /// Makes a third party send a copy of about one in `every` packets from another node's address, just ahead of the
+    /// packet.
     pub const fn copy_packets(&mut self, by: NodeId, every: u64) {
         self.copied_by = Some((by, every));
     }
 
-    /// IP bytes of the copies.
+    /// Returns the IP bytes of the copies.
     pub const fn copied_bytes(&self) -> u64 {
         self.copied_bytes
     }
 
-    /// Where the first open connection has its peer, once that is proved and nothing speaks against it.
+    /// Returns the peer's address on the first open connection, once it is validated and not in doubt.
     pub fn peer(&mut self) -> Option<NodeId> {
         let handle = self.endpoint.handles().next()?;
         let connection = self.endpoint.connection(handle).filter(|connection| !connection.is_validating())?;
         Some(node(connection.remote()))
     }
 
-    /// No connection is left that is not drained.
+    /// Returns whether every connection is drained.
     pub fn is_over(&self) -> bool {
         self.endpoint.handles().next().is_none() && !self.tallies.is_empty()
     }
 
-    /// Does what the engine asks for and acts on what it says.
+    /// Serves the engine's requests and handles its events.
     fn serve(&mut self, now: netsim::Time) {
         while let Some(transport::EndpointEvent::Accepted { handle, .. }) = self.endpoint.poll_event() {
             self.tallies.insert(handle, self.new_tally());
@@ -269,7 +272,7 @@ impl Host {
         });
     }
 
-    /// Visits every connection, while the visitor wants more.
+    /// Visits every connection until the visitor stops.
     fn for_each(&mut self, mut visit: impl FnMut(&mut Self, ConnectionHandle) -> bool) {
         let mut handles = std::mem::take(&mut self.handles);
         handles.extend(self.endpoint.handles());
@@ -356,7 +359,7 @@ impl Host {
         }
     }
 
-    /// Closes a connection whose work is done, and forgets one that is drained.
+    /// Closes a connection whose work is done, and removes one that is drained.
     fn finish(&mut self, now: Time, handle: ConnectionHandle) {
         let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get_mut(&handle)) else {
             return;
@@ -387,7 +390,7 @@ impl Host {
     fn burst(&mut self, now: Time) {
         let Some((handle, length)) = self.bursts.as_mut().and_then(|bursts| bursts.take(now)) else { return };
         if let Some(connection) = self.endpoint.connection(handle) {
-            // One that is closed sends no more.
+            // A closed connection sends no more.
             let _ = connection.send_object(now, ObjectOptions { length, tag: 0, digest: false });
         }
     }

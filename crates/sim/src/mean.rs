@@ -1,4 +1,4 @@
-//! A number over time, as one.
+//! The mean of a number over time.
 
 use netsim::Time;
 
@@ -12,7 +12,7 @@ pub struct TimeMean {
 }
 
 impl TimeMean {
-    /// The number has this value from now on.
+    /// Records that the number has this value from now on.
     pub fn see(&mut self, now: Time, value: f64) {
         if let Some((since, held)) = self.last {
             let seconds = (now - since).as_secs_f64();
@@ -22,7 +22,7 @@ impl TimeMean {
         self.last = Some((now, value));
     }
 
-    /// The mean from the first value seen to the last; `None` when no time passed between them.
+    /// Returns the mean from the first value to the last; `None` if no time passed between them.
     pub fn mean(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.sum / self.seconds)
     }

@@ -1,8 +1,8 @@
-//! The property that the engine has to have: whatever a path does, what was sent arrives identical, or the connection ends
-//! with a clean error where the path is dead (ARCHITECTURE, laws 3, 4, 6 and 7).
+//! The property that the engine must have: whatever a path does, the data arrives identical, or the connection ends
+//! with a clean error if the path is dead (ARCHITECTURE, laws 3, 4, 6 and 7).
 //!
-//! [`check`] draws a scenario from a seed, runs it in virtual time and says what is wrong. The tests run some thousands of
-//! seeds, `cargo xtask soak` as many as there is time for.
+//! [`check`] draws a scenario from a seed, runs it in virtual time and reports what is wrong. The tests run some
+//! thousands of seeds, `cargo xtask soak` as many as there is time for.
 
 pub mod moving;
 mod scenario;
@@ -16,59 +16,59 @@ use netsim::{Loss, Network, NodeId, topology};
 use std::time::Duration;
 use transport::Closed;
 
-/// A path that is dead is noticed within twice the time that a connection waits for a sign of life: one side stops
-/// sending only when it has given up itself.
+/// A dead path is noticed within twice the time that a connection waits for a sign of life: one side stops sending only
+/// when it has itself given up.
 const DEATH_NOTICED_WITHIN: Duration = Duration::from_secs(250);
 
-/// Bytes of the largest symbol that is accepted: what credit counts.
+/// Bytes of the largest symbol accepted, in which credit counts.
 const LARGEST_SYMBOL: u64 = 1_408;
 
-/// What a run that was as it should be took.
+/// The figures of a correct run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Until the side that closes had all it wanted; `None` where the path died before.
+    /// Time until the side that closes was done; `None` if the path died before.
     pub completed: Option<Duration>,
-    /// Until both sides had forgotten the connection.
+    /// Time until both sides had removed the connection.
     pub ended: Duration,
     /// Packets that both sides sent.
     pub packets: u64,
-    /// The side that did not close heard of it.
+    /// The side that did not close received the close.
     pub close_heard: bool,
 }
 
 /// Runs the scenario of this seed.
 ///
 /// # Errors
-/// What is wrong, the scenario, and the command that runs it again.
+/// The problem, the scenario, and the command that runs it again.
 pub fn check(seed: u64) -> Result<Report, String> {
     checked(&Scenario::draw(seed), "objects")
 }
 
-/// The same with streams.
+/// Runs the scenario of this seed with streams.
 ///
 /// # Errors
-/// What is wrong, the scenario, and the command that runs it again.
+/// The problem, the scenario, and the command that runs it again.
 pub fn check_streams(seed: u64) -> Result<Report, String> {
     checked(&Scenario::draw_with_streams(seed), "streams")
 }
 
-/// The same by the documents' systems.
+/// Runs the scenario of this seed with the documents' systems.
 ///
 /// # Errors
-/// What is wrong, the scenario, and the command that runs it again.
+/// The problem, the scenario, and the command that runs it again.
 pub fn check_documents(seed: u64) -> Result<Report, String> {
     checked(&Scenario::draw_documents(seed), "documents")
 }
 
-/// The same by the other documents' systems, with any choice of feedback and of how losses are found.
+/// Runs the scenario of this seed with the other documents' systems, and any choice of feedback and loss detection.
 ///
 /// # Errors
-/// What is wrong, the scenario, and the command that runs it again.
+/// The problem, the scenario, and the command that runs it again.
 pub fn check_choices(seed: u64) -> Result<Report, String> {
     checked(&Scenario::draw_choices(seed), "choices")
 }
 
-/// Runs a scenario that was drawn; `test` names the tests that draw such.
+/// Runs a drawn scenario; `test` names the test that draws such.
 fn checked(scenario: &Scenario, test: &str) -> Result<Report, String> {
     run(scenario).map_err(|wrong| {
         let seed = scenario.seed;
@@ -78,7 +78,7 @@ fn checked(scenario: &Scenario, test: &str) -> Result<Report, String> {
     })
 }
 
-/// Both hosts make another choice for every connection they have.
+/// Makes another choice for every connection of both hosts.
 fn change(network: &mut Network<Host>, change: &Change) -> Result<(), String> {
     let now = transport::Time::from_nanos(network.now().as_nanos());
     for id in [0, 1].map(NodeId::from_index) {
@@ -92,10 +92,10 @@ fn change(network: &mut Network<Host>, change: &Change) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a scenario; what is wrong with it.
+/// Runs a scenario.
 ///
 /// # Errors
-/// What is wrong.
+/// The problem.
 pub fn run(scenario: &Scenario) -> Result<Report, String> {
     let (mut network, pair) =
         topology::pair(scenario.host(0), scenario.host(1), &scenario.link).map_err(|error| error.to_string())?;
@@ -130,19 +130,19 @@ pub fn run(scenario: &Scenario) -> Result<Report, String> {
             watch.run(&mut network, at + DEATH_NOTICED_WITHIN)?;
         }
     }
-    // Blocks that were handed over before the end are still written after it.
+    // Blocks that were submitted before the end are still written after it.
     let written = network.now().checked_add(scenario.storage_delay * 2).unwrap_or(netsim::Time::MAX);
     network.run_until(written).map_err(|stalled| stalled.to_string())?;
     let hosts = [&network.nodes()[0], &network.nodes()[1]];
     judge(scenario, hosts, network.now(), network.stats().sent, &watch)
 }
 
-/// Runs a network and notes when the work was done.
+/// Runs a network and records when the work was done.
 struct Watch {
     completed: Option<netsim::Time>,
     /// The side that connects: only it is sure to know of the connection.
     connects: usize,
-    /// The side that closes as soon as it has all it wants.
+    /// The side that closes as soon as it is done.
     closes: usize,
 }
 
@@ -165,13 +165,13 @@ impl Watch {
         Ok(())
     }
 
-    /// No connection is left.
+    /// Returns whether no connection is left.
     fn is_over(&self, hosts: [&Host; 2]) -> bool {
         let rest = |host: &Host| host.is_over() || host.tallies().next().is_none();
         hosts[self.connects].is_over() && hosts.into_iter().all(rest)
     }
 
-    /// The side that closes has all it wants.
+    /// Returns whether the side that closes is done.
     fn is_content(&self, hosts: [&Host; 2]) -> bool {
         hosts[self.closes].tallies().any(|tally| tally.content_at.is_some())
     }
@@ -229,18 +229,18 @@ fn judge_side(
     if tally.last_stats.in_flight > 0 {
         return Err(format!("{} bytes are in flight after the end", tally.last_stats.in_flight));
     }
-    // A close frame may be lost, and who had sent it be gone: the other side then finds the connection dead.
+    // A close frame may be lost after its sender has left: the other side then finds the connection dead.
     let other_closed = side != scenario.closes && ends[scenario.closes] == Some(Closed::ByUs);
     let clean = match &ends[side] {
         Some(Closed::ByUs) => side == scenario.closes,
         Some(Closed::ByPeer { code, .. }) => *code == 0 && side != scenario.closes,
         Some(Closed::Dead) => dies || other_closed,
-        // Some seventy copies of a first message in half a minute do not get through the worst paths that are drawn.
+        // Some seventy copies of a first message in half a minute do not pass the worst paths that are drawn.
         Some(Closed::HandshakeTimeout) => dies || scenario.carries_both_ways() < 0.3,
         Some(Closed::VersionMismatch { .. } | Closed::Violation(_) | Closed::Undecodable) | None => false,
     };
     let (lengths, expected) = (tally.received.values().map(|received| received.length), &scenario.objects[1 - side]);
-    // Who is told that all blocks have arrived may close before the other side has written the last of them.
+    // A side that learns that all blocks have arrived may close before the other side has written the last of them.
     let whole = lengths.eq(expected.iter().copied()) && tally.received.values().all(crate::Received::is_whole);
     if !clean {
         return Err(format!(
@@ -262,13 +262,14 @@ fn judge_side(
     Ok(())
 }
 
-/// Streams that were neither reset nor stopped arrived wholly, the others as far as they came.
+/// Checks that streams that were neither reset nor stopped arrived completely, and the others as far as they were
+/// received.
 fn judge_streams(scenario: &Scenario, streams: &Streams, side: usize, over: bool) -> Result<(), String> {
     let scripts = &scenario.streams[1 - side];
     if streams.reading.values().any(|stream| stream.wrong > 0) {
         return Err("wrong bytes on a stream".into());
     }
-    // Streams come in any order; their flows' numbers follow the order in which they were opened.
+    // Streams arrive in any order; their flows' numbers follow the order in which they were opened.
     let first = 1 + scenario.objects[1 - side].len() as u16;
     for (script, number) in scripts.iter().zip(first..) {
         let read = streams.reading.get(&transport::FlowId(number)).map_or(0, |stream| stream.read);

@@ -1,6 +1,7 @@
-//! The reference cases: how close the engine comes to the floor (docs/design/floor.md), measured the same way every time.
+//! The reference cases: how close the engine comes to the floor (docs/design/floor.md), always measured the same way.
 //!
-//! The table of `cargo run --release -p sim --example floor`, of the benchmarks, and of a snapshot in the tests.
+//! They make up the table of `cargo run --release -p sim --example floor`, of the benchmarks, and of a snapshot in the
+//! tests.
 
 use crate::{Case, Coding, Ending};
 use std::fmt;
@@ -11,38 +12,39 @@ use transport::Profile;
 /// A case with a name and a target.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: String,
-    /// What runs.
+    /// The transfer.
     pub case: Case,
-    /// The most times its floor that the median may take; `None`: only watched.
+    /// The largest multiple of its floor that the median may take; `None`: only watched.
     pub target: Option<f64>,
 }
 
-/// What some seeds of a case took.
+/// The results of a case for some seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The case's name.
     pub name: String,
-    /// Runs.
+    /// Number of runs.
     pub seeds: u64,
     /// The least time the transfer can take, in seconds.
     pub floor: f64,
-    /// The middle run's time from the first datagram to the receiver's last byte, in seconds.
+    /// The median run's time from the first datagram to the receiver's last byte, in seconds.
     pub median: f64,
     /// The slowest run's, in seconds.
     pub worst: f64,
-    /// IP bytes that the sender had sent when the receiver had everything, by bytes of the object; the middle run's.
+    /// IP bytes that the sender had sent when the receiver had everything, per byte of the object, in the median run.
     pub wire: f64,
     /// IP bytes that it sent after that, likewise.
     pub after: f64,
-    /// Runs that did not end closed with identical bytes.
+    /// Runs that did not close with identical bytes.
     pub failed: u64,
-    /// The most times its floor that the median may take; `None`: only watched.
+    /// The largest multiple of its floor that the median may take; `None`: only watched.
     pub target: Option<f64>,
 }
 
-/// The nine cases that have targets: 100 Mbit/s told, a queue of 256 KB, loss both ways, the sender connects.
+/// Returns the nine cases that have targets: a given rate of 100 Mbit/s, a queue of 256 KB, loss in both directions,
+/// the sender connects.
 pub fn cases() -> Vec<Reference> {
     let cases = [
         (10_000_000, 25, 0, Some(1.05)),
@@ -63,7 +65,7 @@ pub fn cases() -> Vec<Reference> {
     cases.into_iter().map(reference).collect()
 }
 
-/// Cases without targets: what a change of the engine must not make worse unseen.
+/// Returns cases without targets, so that no change of the engine makes them worse unnoticed.
 pub fn watched() -> Vec<Reference> {
     let told = |name: &str, link: &str| (name.to_owned(), case(10_000_000, link));
     let base = "rate=100M,delay=25ms,queue=256KB,loss=1%";
@@ -133,21 +135,21 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 impl Row {
-    /// The titles of the columns that [`Row`] prints.
+    /// Titles of the columns that [`Row`] prints.
     pub const HEADER: &str =
         "case                      floor s  median s  x floor  worst x   target  wire/byte  after/byte  failed";
 
-    /// The median, in floors.
+    /// Returns the median, as a multiple of the floor.
     pub fn median_factor(&self) -> f64 {
         self.median / self.floor
     }
 
-    /// The worst run, in floors.
+    /// Returns the worst run, as a multiple of the floor.
     pub fn worst_factor(&self) -> f64 {
         self.worst / self.floor
     }
 
-    /// No run failed, and the median is within the target, if there is one.
+    /// Returns whether no run failed and the median is within the target, if there is one.
     pub fn is_met(&self) -> bool {
         self.failed == 0 && self.target.is_none_or(|target| self.median_factor() <= target)
     }

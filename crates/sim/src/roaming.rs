@@ -1,8 +1,8 @@
-//! Hosts that move: each has several addresses, of which its packets come from one at a time, and somebody on the way may send
-//! copies of what he sees from an address of his own.
+//! Hosts that move: each has several addresses, one of which it sends from at a time, and an on-path attacker may send
+//! copies of observed packets from an address of its own.
 //!
-//! An address is a [`Door`]: a node that hands on what is sent to it while it is open. A host that moves sends from another door;
-//! whether the old one stays open says whether it has left that network for good.
+//! An address is a [`Door`]: a node that forwards packets sent to it while it is open. A host that moves sends from
+//! another door; if the old one closes, it has left that network for good.
 
 use crate::host::{Host, HostConfig};
 use netsim::{Duplex, LinkConfig, LinkId, Network, NetworkError, Node, NodeId, Packet, Stalled};
@@ -26,7 +26,7 @@ pub struct Door {
 pub enum Machine {
     /// One of the two hosts.
     Host(Box<Host>),
-    /// One of their addresses, or the stranger's.
+    /// One of their addresses, or the attacker's.
     Door(Door),
 }
 
@@ -66,33 +66,33 @@ impl Node for Machine {
     }
 }
 
-/// Two hosts with their addresses, and a stranger.
+/// Two hosts with their addresses, and an attacker.
 #[derive(Debug)]
 pub struct Roaming {
-    /// Where they run.
+    /// The network in which they run.
     pub network: Network<Machine>,
-    /// What leads from each host into the network, with what it was made from.
+    /// The link from each host into the network, with its original configuration.
     ways: Vec<(LinkId, LinkConfig)>,
 }
 
-/// Host `side`, which is 0 or 1.
+/// Returns host `side`, which is 0 or 1.
 const fn host(side: usize) -> NodeId {
     NodeId::from_index(side as u32)
 }
 
 impl Roaming {
-    /// Address number `nth` of host `side`. It begins at the first.
+    /// Returns address number `nth` of host `side`, which begins at number 0.
     pub const fn door(side: usize, nth: usize) -> NodeId {
         NodeId::from_index((2 + side * DOORS + nth) as u32)
     }
 
-    /// The stranger's address.
+    /// The attacker's address.
     pub const STRANGER: NodeId = NodeId::from_index((2 + 2 * DOORS) as u32);
 
-    /// Hosts with these settings; `connect_to` names [`Roaming::door`]s.
+    /// Creates hosts with these settings; `connect_to` names [`Roaming::door`]s.
     ///
     /// # Errors
-    /// A link that makes no sense.
+    /// An invalid link.
     pub fn new(configs: [HostConfig; 2], link: &Duplex) -> Result<Self, NetworkError> {
         let mut network = Network::new();
         for (side, config) in configs.into_iter().enumerate() {
@@ -121,7 +121,7 @@ impl Roaming {
         Ok(Self { network, ways })
     }
 
-    /// One of the hosts.
+    /// Returns one of the hosts.
     ///
     /// # Panics
     /// Never: the first two nodes are hosts.
@@ -132,7 +132,7 @@ impl Roaming {
         }
     }
 
-    /// Host `side` as it is.
+    /// Returns host `side`, read-only.
     ///
     /// # Panics
     /// Never: the first two nodes are hosts.
@@ -143,7 +143,8 @@ impl Roaming {
         }
     }
 
-    /// Host `side` sends from its address number `nth` from now on. Unless `keep`, nothing reaches it at the others any more.
+    /// Makes host `side` send from its address number `nth` from now on. Unless `keep`, nothing reaches it at the
+    /// others any more.
     pub fn move_to(&mut self, side: usize, nth: usize, keep: bool) {
         self.host(side).move_to(Self::door(side, nth));
         for at in 0..DOORS {
@@ -152,7 +153,7 @@ impl Roaming {
         }
     }
 
-    /// They are connected, and each knows where the other is.
+    /// Returns whether they are connected, and each knows the other's address.
     pub fn is_settled(&mut self) -> bool {
         if [0, 1].iter().any(|side| !self.host(*side).tallies().any(|tally| tally.connected)) {
             return false;
@@ -162,7 +163,7 @@ impl Roaming {
         peers[0] == Some(addresses[1]) && peers[1] == Some(addresses[0])
     }
 
-    /// Where what is sent to the stranger goes on to.
+    /// Sets the host to which packets sent to the attacker are relayed.
     pub fn pass_on(&mut self, to: Option<usize>) -> Result<(), NetworkError> {
         if let Some(side) = to {
             self.network.add_link(Self::STRANGER, host(side), LinkConfig::default())?;
@@ -171,7 +172,7 @@ impl Roaming {
         Ok(())
     }
 
-    /// IP bytes that went to the stranger.
+    /// Returns the IP bytes sent to the attacker.
     pub fn stranger_bytes(&mut self) -> u64 {
         let Some(Machine::Door(door)) = self.network.node_mut(Self::STRANGER) else { return 0 };
         door.bytes
@@ -188,10 +189,10 @@ impl Roaming {
         }
     }
 
-    /// Changes what every way into the network does to packets from now on.
+    /// Changes every link into the network for packets sent from now on.
     ///
     /// # Errors
-    /// A link that makes no sense.
+    /// An invalid link.
     pub fn change_links(&mut self, change: impl Fn(LinkConfig) -> LinkConfig) -> Result<(), NetworkError> {
         self.ways.iter().try_for_each(|(link, config)| self.network.set_link(*link, change(config.clone())))
     }

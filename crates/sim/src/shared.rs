@@ -1,4 +1,4 @@
-//! Several flows at once over one topology, beside traffic that only fills it, and what came of each.
+//! Several flows at once over one topology, beside traffic that only loads it, and the outcome of each.
 
 mod machine;
 mod outcome;
@@ -18,13 +18,13 @@ use transport::Profile;
 /// Flows over a topology, each between two hosts of its own.
 #[derive(Clone, Debug)]
 pub struct SharedCase {
-    /// The hosts and the links; its pairs count for nothing here.
+    /// The hosts and the links; its pairs are ignored.
     pub topology: Topology,
-    /// What is measured.
+    /// The measured flows.
     pub flows: Vec<Flow>,
-    /// What shares the links with it.
+    /// Traffic that shares the links with them.
     pub background: Vec<Background>,
-    /// How long the spans are for which the bytes that arrive are counted.
+    /// Length of the spans in which arriving bytes are counted.
     pub count_every: Duration,
     /// When to give up.
     pub limit: Duration,
@@ -32,44 +32,44 @@ pub struct SharedCase {
     pub qlog: bool,
 }
 
-/// One object on its way.
+/// The transfer of one object.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Who sends to whom.
+    /// The sender and the receiver.
     pub pair: HostPair,
-    /// How.
+    /// The sender's profile.
     pub profile: Profile,
     /// Bytes of the object.
     pub size: u64,
     /// When the sender begins.
     pub start: Duration,
-    /// Connections at once, each of which carries an equal part of the object (ttp III-A: 8 parallel sockets).
+    /// Parallel connections, each of which carries an equal part of the object (ttp III-A: 8 parallel sockets).
     pub connections: u32,
     /// How long coding takes on both hosts.
     pub coding: Coding,
 }
 
-/// Traffic that is there for the others to meet.
+/// Background traffic.
 #[derive(Clone, Debug)]
 pub struct Background {
-    /// Who sends to whom.
+    /// The sender and the receiver.
     pub pair: HostPair,
-    /// What.
+    /// The kind of traffic.
     pub traffic: Traffic,
 }
 
 /// A kind of background traffic.
 #[derive(Clone, Debug)]
 pub enum Traffic {
-    /// Packets at a constant bit rate, whatever is lost.
+    /// Packets at a constant bit rate, whatever the losses.
     Constant(ConstantRate),
-    /// Objects of random size with random pauses, over a transport that answers congestion.
+    /// Objects of random size with random pauses, over a transport that responds to congestion.
     OnOff {
         /// Sizes and pauses.
         script: OnOff,
-        /// How they are sent.
+        /// The sender's profile.
         profile: Box<Profile>,
-        /// When the first one is.
+        /// When the first object is sent.
         start: Duration,
     },
 }
@@ -80,26 +80,26 @@ pub enum SharedError {
     /// There is nothing to do.
     #[error("the topology has no pairs: write who sends to whom, as [[pairs]] with from and to")]
     NoPairs,
-    /// A host with two parts to play.
+    /// A host with two roles.
     #[error("{0} is in two pairs: give each pair hosts of its own")]
     Busy(String),
-    /// A pair of something else than two hosts of the topology.
+    /// A pair that does not consist of two hosts of the topology.
     #[error("{0} is no host of the topology: a flow goes from host to host")]
     NoHost(NodeId),
-    /// A link that makes no sense.
+    /// An invalid link.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
 
 impl Flow {
-    /// `size` bytes over one connection, at once; coding takes no time.
+    /// Creates a flow of `size` bytes over one connection, starting at once; coding takes no time.
     pub const fn new(pair: HostPair, profile: Profile, size: u64) -> Self {
         Self { pair, profile, size, start: Duration::ZERO, connections: 1, coding: Coding::NONE }
     }
 }
 
 impl SharedCase {
-    /// 10 MB by `auto`, which is told nothing, between every pair of a topology, all at once.
+    /// Creates a case of 10 MB with `auto`, without any given rate, between every pair of a topology, all at once.
     pub fn new(topology: Topology) -> Self {
         let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, Profile::auto(), 10_000_000)).collect();
         Self {
@@ -161,7 +161,7 @@ impl SharedCase {
         Ok(())
     }
 
-    /// What host `id` does.
+    /// Returns the machine of host `id`.
     fn machine(&self, id: NodeId, seed: u64) -> Machine {
         let is_at = |pair: &HostPair| pair.from == id || pair.to == id;
         if let Some(flow) = self.flows.iter().find(|flow| is_at(&flow.pair)) {
@@ -189,7 +189,7 @@ impl SharedCase {
         }
     }
 
-    /// A sender, which connects and closes, or a receiver.
+    /// Returns the configuration of a sender, which connects and closes, or of a receiver.
     fn flow_host(&self, flow: &Flow, sends: bool, seed: u64) -> HostConfig {
         let idle = HostConfig {
             connections: flow.connections,

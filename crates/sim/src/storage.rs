@@ -1,4 +1,4 @@
-//! Objects without disks: bytes that follow from a seed, and what arrived of them.
+//! Objects without disks: bytes that follow from a seed, and a record of those that arrived.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ impl Pattern {
         first.copy_from_slice(&word(start, offset / WORD as u64).to_le_bytes());
         let skip = offset as usize % WORD;
         head.copy_from_slice(&first[skip..skip + head.len()]);
-        // Simple enough that the compiler does many words at once: a simulation has much to fill.
+        // Simple enough for the compiler to vectorise: a simulation fills many bytes.
         let mut words = words.chunks_exact_mut(WORD);
         let mut at = offset.div_ceil(WORD as u64);
         for chunk in &mut words {
@@ -26,7 +26,7 @@ impl Pattern {
         tail.copy_from_slice(&word(start, at).to_le_bytes()[..tail.len()]);
     }
 
-    /// Whether `bytes` are those from `offset` on.
+    /// Returns whether `bytes` are those from `offset` on.
     pub fn matches(self, offset: u64, bytes: &[u8]) -> bool {
         let mut expected = [0; 1024];
         (offset..).step_by(expected.len()).zip(bytes.chunks(expected.len())).all(|(offset, bytes)| {
@@ -36,7 +36,7 @@ impl Pattern {
         })
     }
 
-    /// Where the object's sequence of words starts: far from those of its neighbours.
+    /// Returns the start of the object's sequence of words: far from those of its neighbours.
     const fn start(self) -> u64 {
         let x = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (x ^ (x >> 32)).wrapping_mul(0x94d0_49bb_1331_11eb)
@@ -45,32 +45,32 @@ impl Pattern {
 
 const WORD: usize = 8;
 
-/// Bytes from `offset` to the next border of a word.
+/// Returns the bytes from `offset` to the next boundary of a word.
 const fn before_word(offset: u64) -> usize {
     offset.wrapping_neg() as usize % WORD
 }
 
-/// Eight bytes of an object: a bijection of the place, so that no two places are alike.
+/// Returns eight bytes of an object: a bijection of the position, so that no two positions are alike.
 const fn word(start: u64, at: u64) -> u64 {
     let x = start.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     x ^ (x >> 29)
 }
 
-/// What arrived of one object.
+/// The received part of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Length announced.
+    /// Announced length.
     pub length: u64,
     /// Ranges written, by start; adjacent ones joined.
     ranges: BTreeMap<u64, u64>,
     /// Ranges whose bytes were not the object's, or that were written twice.
     pub wrong: u64,
-    /// Every byte is written, says the engine.
+    /// The engine reports every byte as written.
     pub complete: bool,
 }
 
 impl Received {
-    /// Notes a write and checks its bytes.
+    /// Records a write and checks its bytes.
     pub fn write(&mut self, object: Pattern, offset: u64, bytes: &[u8]) {
         let mut end = offset + bytes.len() as u64;
         let before = self.ranges.range(..end).next_back().map(|(start, stop)| (*start, *stop));
@@ -89,17 +89,18 @@ impl Received {
         self.ranges.insert(start, end);
     }
 
-    /// Bytes written and right.
+    /// Returns the number of correct bytes written.
     pub fn written(&self) -> u64 {
         self.ranges.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// Every byte is here, once, and right.
+    /// Returns whether every byte is here, once, and correct, and the engine has reported it.
     pub fn is_identical(&self) -> bool {
         self.complete && self.is_whole()
     }
 
-    /// Every byte is written, once, and right, whether the engine has said so or was closed before.
+    /// Returns whether every byte is written, once, and correct, whether the engine has reported it or was closed
+    /// before.
     pub fn is_whole(&self) -> bool {
         let whole = self.length == 0 || (self.ranges.len() == 1 && self.ranges.get(&0) == Some(&self.length));
         whole && self.wrong == 0
@@ -129,7 +130,7 @@ mod tests {
                 assert!(!pattern.matches(offset as u64, &changed), "{offset}, {length}, {wrong}");
             }
         }
-        // Places of one object and of its neighbours.
+        // Positions in one object and in its neighbours.
         let words = (0..4).flat_map(|seed| (0..1_000).map(move |at| word(Pattern(seed).start(), at)));
         assert_eq!(words.collect::<std::collections::BTreeSet<u64>>().len(), 4_000);
     }

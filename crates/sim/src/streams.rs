@@ -12,21 +12,21 @@ pub struct StreamScript {
     pub length: u64,
     /// Bytes of each write.
     pub write: u64,
-    /// Time between two writes; zero: as fast as they are taken.
+    /// Time between two writes; zero: as fast as they are accepted.
     pub every: Duration,
-    /// It is given up when so many bytes are written.
+    /// The sender resets it when this many bytes are written.
     pub reset_at: Option<u64>,
-    /// Its reader stops it when so many bytes are read.
+    /// Its reader stops it when this many bytes are read.
     pub stop_at: Option<u64>,
 }
 
 impl StreamScript {
-    /// So many bytes, as fast as they are taken.
+    /// Creates a stream of `length` bytes, written as fast as they are accepted.
     pub const fn bulk(length: u64) -> Self {
         Self { length, write: 1 << 20, every: Duration::ZERO, reset_at: None, stop_at: None }
     }
 
-    /// Whether all of it arrives if the connection lives.
+    /// Returns whether all of it arrives if the connection lives.
     pub const fn is_whole(&self) -> bool {
         self.reset_at.is_none() && self.stop_at.is_none()
     }
@@ -35,7 +35,7 @@ impl StreamScript {
 /// How a host reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadScript {
-    /// Bytes of each read at most.
+    /// Most bytes of each read.
     pub most: usize,
     /// Time between two reads; zero: at once.
     pub every: Duration,
@@ -55,18 +55,18 @@ pub enum StreamEnd {
     Open,
     /// All of it arrived, or was read.
     Whole,
-    /// Its sender gave it up.
+    /// Its sender reset it.
     Reset,
-    /// Its reader wanted no more.
+    /// Its reader stopped it.
     Stopped,
 }
 
 /// A stream that a host sends.
 #[derive(Clone, Debug)]
 pub struct Writing {
-    /// What is sent.
+    /// The script.
     pub script: StreamScript,
-    /// Bytes taken so far, and when.
+    /// Bytes accepted so far, and when.
     pub log: Vec<(u64, Time)>,
     /// How it ended.
     pub end: StreamEnd,
@@ -83,7 +83,7 @@ pub struct Reading {
     pub log: Vec<(u64, Time)>,
     /// Bytes read.
     pub read: u64,
-    /// Reads that brought other bytes than were written.
+    /// Reads that returned other bytes than were written.
     pub wrong: u64,
     /// How it ended.
     pub end: StreamEnd,
@@ -114,12 +114,13 @@ impl Streams {
         Self { writing: BTreeMap::new(), reading: BTreeMap::new(), seed, reads }
     }
 
-    /// Every stream that is sent has ended.
+    /// Returns whether every stream that is sent has ended.
     pub fn all_sent(&self) -> bool {
         self.writing.values().all(|stream| stream.end != StreamEnd::Open)
     }
 
-    /// Streams received that have ended, without those that their sender gives up: nobody may ever hear of these.
+    /// Returns the number of received streams that have ended, without those that their sender resets: their reader may
+    /// never hear of them.
     pub fn received(&self) -> usize {
         self.reading.values().filter(|stream| stream.end != StreamEnd::Open && !stream.resets).count()
     }
@@ -155,7 +156,7 @@ impl Streams {
                 self.work(now, connection);
             }
             Event::Closed(_) => {
-                // What has come can still be read.
+                // Received bytes can still be read.
                 let flows: Vec<FlowId> = self.reading.keys().copied().collect();
                 self.reads = ReadScript::default();
                 flows.into_iter().for_each(|flow| self.read(now, connection, flow));
@@ -175,7 +176,7 @@ impl Streams {
 
     fn end_writing(&mut self, flow: FlowId, end: StreamEnd) {
         let stream = self.writing.get_mut(&flow).expect("opened here");
-        // The reader's stop may have been on its way here when it was given up.
+        // The reader's stop may have been on its way here when it was reset.
         assert!(matches!(stream.end, StreamEnd::Open | StreamEnd::Reset), "{flow:?} ends twice");
         assert!(end != StreamEnd::Whole || stream.finished, "{flow:?} is sent before it is finished");
         (stream.end, stream.next) = (end, None);
@@ -186,19 +187,19 @@ impl Streams {
             return self.read(now, connection, flow);
         }
         let stream = self.reading.get_mut(&flow).expect("announced before");
-        // Said before it was stopped.
+        // Reported before it was stopped.
         if stream.end == StreamEnd::Open {
             stream.next = stream.next.or(Some(now + self.reads.every));
         }
     }
 
-    /// When there is something to do.
+    /// Returns when there is something to do.
     pub(crate) fn due(&self) -> Option<Time> {
         let writing = self.writing.values().filter_map(|stream| stream.next);
         writing.chain(self.reading.values().filter_map(|stream| stream.next)).min()
     }
 
-    /// Writes and reads what is due by now.
+    /// Performs the writes and reads due by now.
     pub(crate) fn work(&mut self, now: Time, connection: &mut Connection) {
         if connection.is_closed() {
             return;

@@ -7,7 +7,7 @@ use super::Plan;
 /// Bytes of the plans that a cache keeps; a single larger plan is kept alone.
 const CACHED_BYTES: usize = 32 << 20;
 
-/// Plans by their number of symbols, the last used at the end. A plan does not depend on its computation, so a cache
+/// Plans by their number of symbols, the last used at the end. Plans are deterministic, so a cache
 /// belongs to the process; it changes the time a call takes, never its result.
 #[derive(Debug)]
 pub(crate) struct Cache(Mutex<Vec<(u32, Arc<Plan>)>>);

@@ -15,7 +15,7 @@ const MOST_DRAWS: u32 = 64;
 /// Graphs are cached for this many symbols altogether, at 40 to 60 bytes each. A single larger graph is kept alone.
 const CACHED_SYMBOLS: u32 = 1 << 17;
 
-/// A graph does not depend on who draws it, so the cache belongs to the process; it changes the time a call takes,
+/// Graphs are deterministic, so the cache belongs to the process; it changes the time a call takes,
 /// never its result.
 static CACHE: Mutex<Vec<(Design, u32, Arc<Graph>)>> = Mutex::new(Vec::new());
 

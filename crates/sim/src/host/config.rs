@@ -1,4 +1,4 @@
-//! What a host is to do, and what it has seen.
+//! The configuration of a host, and its observations.
 
 use crate::bursts::OnOff;
 use crate::coding::Coding;
@@ -19,7 +19,7 @@ pub struct HostConfig {
     pub endpoint: EndpointConfig,
     /// Hosts to connect to.
     pub connect_to: Vec<NodeId>,
-    /// When it does.
+    /// When it connects.
     pub starts_at: Duration,
     /// Connections to each of them, at least one: every object is cut into as many equal parts, one for each.
     pub connections: u32,
@@ -31,32 +31,33 @@ pub struct HostConfig {
     pub streams: Vec<StreamScript>,
     /// How it reads the streams of its peers.
     pub reads: ReadScript,
-    /// Streams it waits for from each peer before it is content, read or stopped; without those that are reset.
+    /// Streams it expects from each peer before it is done, read or stopped; without those that are reset.
     pub expects_streams: usize,
-    /// Objects it waits for from each peer before it is content.
+    /// Objects it expects from each peer before it is done.
     pub expects: usize,
-    /// Whether it closes once content: all objects sent and received.
+    /// Whether it closes once done: all objects sent and received.
     pub closes: bool,
     /// Bytes it writes to the control stream of each peer, as soon as they are connected.
     pub control: u64,
-    /// Bytes of each peer's control stream it waits for before it is content.
+    /// Bytes of each peer's control stream it expects before it is done.
     pub expects_control: u64,
     /// How long requests for computation take.
     pub coding: Coding,
     /// How long each read and each write takes.
     pub storage_delay: Duration,
-    /// Writes go one after the other at this rate; without one they do not wait for each other.
+    /// Writes are sequential at this rate; without one they run in parallel.
     pub write_rate: Option<Rate>,
-    /// Counts the bytes that arrive, and notes how connections stand, for spans of this length, and watches the loss estimates.
+    /// Length of the spans in which arriving bytes are counted and the state of connections is recorded; enables the
+    /// observation of loss estimates.
     pub count_every: Option<Duration>,
-    /// Whether its connections are traced, those that it begins.
+    /// Whether the connections that it begins are traced.
     pub qlog: bool,
-    /// Decides ids, keys and contents.
+    /// Determines ids, keys and contents.
     pub seed: u64,
 }
 
 impl HostConfig {
-    /// A host that waits for others and wants nothing of them.
+    /// Creates a host that waits for others and expects nothing of them.
     pub fn idle(profile: Profile, seed: u64) -> Self {
         Self {
             profile,
@@ -82,35 +83,35 @@ impl HostConfig {
         }
     }
 
-    /// What connection number `index` carries of an object of this length.
+    /// Returns the part of an object of this length that connection number `index` carries.
     pub(super) fn share(&self, length: u64, index: u64) -> u64 {
         let parts = u64::from(self.connections.max(1));
         length / parts + u64::from(index < length % parts)
     }
 }
 
-/// What a host has seen of one connection.
+/// A host's observations of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Which of several connections to one peer it is, on the side that connects.
+    /// Its index among several connections to one peer, on the side that connects.
     pub index: u64,
-    /// The peer has proved itself.
+    /// The peer is authenticated.
     pub connected: bool,
     /// Objects received, by flow.
     pub received: BTreeMap<FlowId, Received>,
-    /// Objects that the peer has wholly.
+    /// Objects that the peer has completely.
     pub sent: usize,
     /// Its streams.
     pub streams: Streams,
-    /// Bytes of the peer's control stream that came.
+    /// Bytes of the peer's control stream that arrived.
     pub control: u64,
-    /// Reads of the control stream that brought other bytes than were written.
+    /// Reads of the control stream that returned other bytes than were written.
     pub control_wrong: u64,
-    /// Bytes of blocks handed over to be written and not written yet.
+    /// Bytes of blocks submitted to be written and not written yet.
     pub storing: u64,
-    /// The most of them there ever were.
+    /// The maximum of these bytes.
     pub storing_peak: u64,
-    /// Blocks read to be sent, by flow and number: their places.
+    /// Blocks read for sending, by flow and number: their offsets.
     pub read: BTreeMap<(FlowId, u32), u64>,
     /// Blocks written, likewise.
     pub written: BTreeMap<(FlowId, u32), u64>,
@@ -118,9 +119,10 @@ pub struct Tally {
     pub repeated: u64,
     /// When the last object became complete here.
     pub complete_at: Option<netsim::Time>,
-    /// When everything expected was here and everything sent was known to be there.
+    /// When everything expected had arrived and everything sent was confirmed.
     pub content_at: Option<netsim::Time>,
-    /// The estimate of the loss, from the first proof of the peer to [`Tally::content_at`]; watched with [`HostConfig::count_every`].
+    /// The loss estimate, from the peer's authentication to [`Tally::content_at`]; observed with
+    /// [`HostConfig::count_every`].
     pub loss: TimeMean,
     /// Requests for repair symbols.
     pub encodes: u64,
@@ -128,18 +130,18 @@ pub struct Tally {
     pub decodes: u64,
     /// How it ended.
     pub closed: Option<Closed>,
-    /// The engine's view when the connection ended.
+    /// The engine's statistics when the connection ended.
     pub last_stats: ConnectionStats,
     /// The trace of a connection that has ended (qlog, JSON-SEQ).
     pub qlog: Vec<u8>,
 }
 
-/// How a host's open connections stand at a moment.
+/// The state of a host's open connections at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moment {
-    /// Bits a second that they may send, together; 0 where no pacer holds them.
+    /// Bits per second that they may send, together; 0 if they are not paced.
     pub rate: u64,
-    /// Their estimate of loss before repair, 0 to 1: the mean.
+    /// The mean of their estimates of loss before repair, 0 to 1.
     pub loss: f64,
 }
 

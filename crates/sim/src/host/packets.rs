@@ -1,4 +1,5 @@
-//! What a host sends: batches of the engine, packet by packet, answers to strangers, and copies that others make.
+//! The packets that a host sends: batches of the engine, packet by packet, answers to unvalidated peers, and copies by
+//! a third party.
 
 use super::{Host, engine_time, node};
 use netsim::{Ecn, Packet};
@@ -9,7 +10,7 @@ use transport::recovery::EcnCodepoint;
 /// Bytes that IP and UDP add to a payload.
 const OVERHEAD: u32 = 28;
 
-/// A buffer that was used before, with these bytes.
+/// Returns a reused buffer with these bytes.
 fn filled(buffers: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
     let mut buffer = buffers.pop().unwrap_or_default();
     buffer.clear();
@@ -34,7 +35,7 @@ impl Host {
         Some(self.packet(self.batch.destination(), ecn, payload))
     }
 
-    /// Puts a copy from elsewhere ahead of a packet, where somebody makes one.
+    /// Puts a copy from another address ahead of a packet, if a third party makes one.
     pub(super) fn with_copy(&mut self, packet: Packet) -> Packet {
         match self.copied_by {
             Some((by, every)) if self.random.u64(..every) == 0 => {
@@ -72,7 +73,7 @@ impl Host {
                 self.first_sent.get_or_insert(now);
                 return self.next_of_batch();
             }
-            // The schedule may have asked for work instead: what is done at once may give it something to send.
+            // The schedule may have requested work instead: work completed at once may give it something to send.
             let request = connection.poll_request()?;
             self.dispatch(engine_time(now), handle, request);
         }

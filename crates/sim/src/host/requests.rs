@@ -1,10 +1,10 @@
-//! What the engine wants done: computed, read and written, at once or after a modelled delay.
+//! The engine's requests: computed, read and written, at once or after a modelled delay.
 
 use super::{Host, object};
 use transport::{ConnectionHandle, Reply, Request, Time};
 
 impl Host {
-    /// Runs a request now, or when the modelled workers are through with it.
+    /// Runs a request now, or when the modelled workers complete it.
     pub(super) fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
         let delay = match (&request, self.config.write_rate) {
             (Request::Write { length, .. }, Some(rate)) => {
@@ -57,7 +57,7 @@ impl Host {
         }
     }
 
-    /// Answers what the modelled workers and disks have done by now.
+    /// Replies to the requests that the modelled workers and disks have completed by now.
     pub(super) fn work(&mut self, now: Time) {
         while let Some(first) = self.working.first_entry().filter(|entry| entry.key().0 <= now) {
             let (handle, request) = first.remove();

@@ -1,5 +1,6 @@
-//! The property for hosts that change their addresses, while somebody sends copies of their packets from his own: what was sent
-//! arrives identical all the same, nobody is led astray, and a stranger's address gets at most three times what came from it.
+//! The property for hosts that change their addresses, while an attacker sends copies of their packets from its own
+//! address: the data arrives identical all the same, neither host is redirected, and the attacker's address gets at
+//! most three times the bytes received from it.
 
 use super::{Report, Scenario, Watch, judge};
 use crate::host::Host;
@@ -9,34 +10,34 @@ use netsim::Loss;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What a stranger on the way gets up to.
+/// The behaviour of an on-path attacker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stranger {
-    /// There is none.
+    /// There is no attacker.
     None,
-    /// He copies one packet in so many of one host's, and is first with it. Who is first with every packet, and drops what comes
-    /// back, cannot be told from a path that is dead.
+    /// It copies one packet in `every` of one host's, and its copy arrives first. An attacker that is first with every
+    /// packet, and drops the replies, cannot be distinguished from a dead path.
     Copies {
-        /// Whose packets.
+        /// The host whose packets are copied.
         of: usize,
         /// One in so many.
         every: u64,
-        /// He passes what he is sent on to that host.
+        /// It relays packets sent to it to that host.
         passes_on: bool,
     },
 }
 
-/// Something that happens to an address.
+/// A change of address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     /// When.
     pub at: Duration,
-    /// Which host.
+    /// The host that moves.
     pub side: usize,
-    /// To which of its addresses.
+    /// The index of its new address.
     pub to: usize,
-    /// The old one goes on working. It does in any case while the hosts do not know of each other where they are: two who leave at
-    /// once cannot find each other.
+    /// The old address continues to work. It does in any case until each host knows the other's address: two hosts that
+    /// leave at once cannot find each other.
     pub keep: bool,
 }
 
@@ -47,14 +48,14 @@ pub struct Moving {
     pub scenario: Scenario,
     /// In order of time.
     pub moves: Vec<Move>,
-    /// Who looks on.
+    /// The attacker.
     pub stranger: Stranger,
     /// The path carries nothing for a while.
     pub pause: Option<(Duration, Duration)>,
 }
 
 impl Moving {
-    /// The scenario of this seed.
+    /// Draws the scenario of this seed.
     pub fn draw(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x6d6f_7665);
         let scenario = Scenario { outage: super::Outage::None, ..Scenario::draw(seed) };
@@ -84,7 +85,7 @@ impl Moving {
 /// Runs the scenario of this seed.
 ///
 /// # Errors
-/// What is wrong, the scenario, and the command that runs it again.
+/// The problem, the scenario, and the command that runs it again.
 pub fn check(seed: u64) -> Result<Report, String> {
     let moving = Moving::draw(seed);
     run(&moving).map_err(|wrong| {
@@ -94,10 +95,10 @@ pub fn check(seed: u64) -> Result<Report, String> {
     })
 }
 
-/// Runs a scenario; what is wrong with it.
+/// Runs a scenario.
 ///
 /// # Errors
-/// What is wrong.
+/// The problem.
 pub fn run(moving: &Moving) -> Result<Report, String> {
     let scenario = &moving.scenario;
     let configs = [0, 1].map(|side| scenario.host_config(side, Roaming::door(1 - side, 0)));
@@ -112,7 +113,7 @@ pub fn run(moving: &Moving) -> Result<Report, String> {
         match step {
             Step::Move(Move { side, to, keep, .. }) => {
                 let keep = keep || !roaming.is_settled();
-                // Who is asked has to be where it is asked.
+                // The side that does not connect must be at the address to which the other connects.
                 if side == scenario.connects || roaming.is_settled() {
                     roaming.move_to(side, to, keep);
                 }
@@ -138,7 +139,7 @@ pub fn run(moving: &Moving) -> Result<Report, String> {
 fn check_stranger(moving: &Moving, roaming: &mut Roaming) -> Result<(), String> {
     let Stranger::Copies { of, passes_on, .. } = moving.stranger else { return Ok(()) };
     let (sent, got) = (roaming.host(of).copied_bytes(), roaming.stranger_bytes());
-    // Who passes everything on, both ways, is the path; the host that he copies has its own way besides.
+    // An attacker that relays everything, in both directions, is the path, in addition to the copied host's own.
     if got > 3 * sent && !passes_on {
         return Err(format!("the stranger got {got} bytes for {sent}"));
     }

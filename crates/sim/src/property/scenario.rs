@@ -1,4 +1,4 @@
-//! Scenarios drawn from a seed: who sends what over which path.
+//! Scenarios drawn from a seed: which host sends what over which path.
 
 use crate::coding::Coding;
 use crate::host::{Host, HostConfig};
@@ -11,21 +11,21 @@ use std::time::Duration;
 use transport::flow::{StreamCoding, WindowCoding};
 use transport::{EndpointConfig, Limits, Profile, Rate, wire::Credit};
 
-/// What happens to the path on the way.
+/// An interruption of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
     /// Nothing.
     None,
     /// It carries nothing for a while.
     Pause {
-        /// From then on.
+        /// When it begins.
         at: Duration,
-        /// For so long: less than what the engine takes for the path's death.
+        /// How long it lasts: less than the time after which the engine considers the path dead.
         length: Duration,
     },
-    /// It carries nothing any more.
+    /// The path carries nothing any more.
     Death {
-        /// From then on.
+        /// When it begins.
         at: Duration,
     },
 }
@@ -33,7 +33,7 @@ pub enum Outage {
 /// Two hosts, a path between them and what they send each other.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Decides keys, ids, contents and everything that was drawn.
+    /// Determines keys, ids, contents and all random choices.
     pub seed: u64,
     /// The path from host 0 to host 1 and back.
     pub link: Duplex,
@@ -41,7 +41,7 @@ pub struct Scenario {
     pub profile: Profile,
     /// The host that connects.
     pub connects: usize,
-    /// The host that closes when everything has arrived, both ways.
+    /// The host that closes when everything has arrived, in both directions.
     pub closes: usize,
     /// Lengths of the objects that each host sends.
     pub objects: [Vec<u64>; 2],
@@ -55,27 +55,27 @@ pub struct Scenario {
     pub compute_delay: Duration,
     /// How long reading or writing a block takes.
     pub storage_delay: Duration,
-    /// What each host lets the other send before it is written.
+    /// The credit of each host for the other, until data is written.
     pub credit: Credit,
-    /// What happens to the path.
+    /// The interruption of the path.
     pub outage: Outage,
-    /// Another choice that both make on the way.
+    /// Another choice that both make in mid-transfer.
     pub change: Option<Change>,
 }
 
-/// Another choice of the profile while the connection is under way.
+/// Another choice of the profile while the connection is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// When it is made.
     pub at: Duration,
-    /// What is chosen.
+    /// The key.
     pub key: &'static str,
-    /// The choice.
+    /// The value.
     pub value: &'static str,
 }
 
 impl Scenario {
-    /// The scenario of this seed.
+    /// Draws the scenario of this seed.
     pub fn draw(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed);
         let link = Duplex::new(link(&mut random), link(&mut random)).sibling(seed);
@@ -112,7 +112,7 @@ impl Scenario {
         scenario
     }
 
-    /// The scenario of this seed, with streams beside the objects, both ways, or instead of them.
+    /// Draws the scenario of this seed, with streams in both directions, in addition to the objects or instead of them.
     pub fn draw_with_streams(seed: u64) -> Self {
         let mut scenario = Self::draw(seed);
         let mut random = Rng::with_seed(seed ^ 0x5eed_0f57_4ea5);
@@ -136,15 +136,15 @@ impl Scenario {
         scenario
     }
 
-    /// The scenario of this seed, sent as one of the documents has it, with other numbers.
+    /// Draws the scenario of this seed with one of the documents' systems, with other numbers.
     pub fn draw_documents(seed: u64) -> Self {
         let mut scenario = Self::draw(seed);
         scenario.profile = document(&mut Rng::with_seed(seed ^ 0xd0c5), &scenario.link);
         scenario
     }
 
-    /// The scenario of this seed, with arq, lt-tcp or ttp and any choice of feedback, of how losses are found and of what is done in silence, and
-    /// now and then another choice on the way.
+    /// Draws the scenario of this seed with arq, lt-tcp or ttp and any choice of feedback, loss detection and timeout,
+    /// and occasionally another choice in mid-transfer.
     pub fn draw_choices(seed: u64) -> Self {
         let mut scenario = Self::draw(seed);
         let mut random = Rng::with_seed(seed ^ 0xc401_ce50);
@@ -157,7 +157,7 @@ impl Scenario {
         scenario
     }
 
-    /// About how long the transfer takes on a path that keeps its promises.
+    /// Returns roughly how long the transfer takes on a path that performs as configured.
     pub fn expected(&self) -> Duration {
         let rtt = self.link.forward.delay + self.link.backward.delay;
         let way = |link: &LinkConfig, objects: &[u64], streams: &[StreamScript], control: u64| {
@@ -175,13 +175,13 @@ impl Scenario {
         rtt * 2 + forward.max(backward)
     }
 
-    /// The chance that a packet and its answer both arrive.
+    /// Returns the probability that a packet and its answer both arrive.
     pub fn carries_both_ways(&self) -> f64 {
         (1.0 - self.link.forward.loss.mean()) * (1.0 - self.link.backward.loss.mean())
     }
 
-    /// When a run is given up. A told rate does not mind loss, so even the worst path delays it by minutes at most; a
-    /// window that minds it sends a packet or two a round trip on the worst paths.
+    /// Returns the time after which a run is given up. A given rate does not react to loss, so even the worst path
+    /// delays it by minutes at most; a window that does react sends a packet or two per round trip on the worst paths.
     pub fn patience(&self) -> Duration {
         match self.profile.fixed_rate() {
             Some(_) => self.expected() * 100 + Duration::from_secs(300),
@@ -189,16 +189,17 @@ impl Scenario {
         }
     }
 
-    /// One of the two hosts.
+    /// Returns one of the two hosts.
     pub(super) fn host(&self, side: usize) -> Host {
         let id = |side: usize| NodeId::from_index(side as u32);
         Host::new(id(side), self.host_config(side, id(1 - side)))
     }
 
-    /// How one of the hosts behaves; the other is at `peer`.
+    /// Returns the configuration of one of the hosts; the other is at `peer`.
     pub(super) fn host_config(&self, side: usize, peer: NodeId) -> HostConfig {
         let other = 1 - side;
-        // A burst counts packets: with a probe a second, one of ten packets lasts ten seconds without being the path's death.
+        // A burst counts packets: with a probe a second, one of ten packets lasts ten seconds although the path is not
+        // dead.
         let bursty =
             [&self.link.forward, &self.link.backward].iter().any(|l| matches!(l.loss, Loss::GilbertElliott { .. }));
         let dead_after = Duration::from_secs(if bursty { 120 } else { 30 });
@@ -243,23 +244,23 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// A number up to and with `most`, small ones more often.
+/// Draws a number up to and including `most`, small ones more often.
 fn up_to(random: &mut Rng, most: u64) -> u64 {
     (most as f64 * random.f64().powi(3)).round() as u64
 }
 
-/// Nothing in most cases, else a time up to `most`: one case in `in_how_many`.
+/// Draws zero in most cases, and a time up to `most` in one case in `in_how_many`.
 fn rarely(random: &mut Rng, in_how_many: u8, most: Duration) -> Duration {
     if random.u8(..in_how_many) == 0 { part(random, most, 1) } else { Duration::ZERO }
 }
 
-/// A time up to `most` in whole microseconds, short ones the more often the higher the power.
+/// Draws a time up to `most` in whole microseconds; the higher the power, the more often short ones.
 fn part(random: &mut Rng, most: Duration, power: i32) -> Duration {
     Duration::from_micros((most.as_micros() as f64 * random.f64().powi(power)) as u64)
 }
 
 fn link(random: &mut Rng) -> LinkConfig {
-    // 200 kbit/s to 1 Gbit/s, every magnitude as likely, in steps that can be read.
+    // 200 kbit/s to 1 Gbit/s, every magnitude equally likely, in readable steps.
     let rate = (10f64.powf(5.3 + 3.7 * random.f64()) / 1e5).round() as u64 * 100_000;
     let permille = |share: f64| (share * 1e3).round() / 1e3;
     let share = permille(random.f64() * 0.6);
@@ -298,7 +299,7 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
     let mut profile = match random.u8(..5) {
         0 => Profile::arq(),
         1 => Profile::auto(),
-        // Told half of what the path carries, all of it, or more.
+        // Given half of what the path carries, all of it, or more.
         _ => Profile::auto()
             .with_fixed_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
     };
@@ -307,7 +308,7 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
     profile
 }
 
-/// Choices of the documents' systems that a drawn profile takes: keys, and values of which one is picked.
+/// Choices of the documents' systems that a drawn profile makes: keys, and values of which one is picked.
 const RC_UDP: [(&str, &[&str]); 6] = [
     ("blocks.bytes", &["1000000", "1000000", "100000", "10000", "1"]),
     (
@@ -324,7 +325,8 @@ const TORNADO_TRANSFER: [(&str, &[&str]); 2] = [
     ("schedule.repair-every", &["auto", "auto", "1", "10", "1000"]),
 ];
 
-/// A document's system, told half of what the slower way carries, all of it, or more, or left to find out where it can.
+/// Draws a document's system, given half of what the slower direction carries, all of it, or more, or left to find out
+/// if it can.
 fn document(random: &mut Rng, link: &Duplex) -> Profile {
     let (mut profile, choices) = match random.u8(..2) {
         0 => (Profile::rc_udp(), &RC_UDP[..]),
@@ -336,7 +338,8 @@ fn document(random: &mut Rng, link: &Duplex) -> Profile {
     if profile.fixed_rate().is_some() || random.bool() {
         let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
         let bits = slower.map_or(1_000_000, |rate| rate.bits_per_second()) as f64;
-        // More than the path carries, without a window, into a queue without end: each block would take longer than the one before.
+        // More than the path carries, without a window, into an unbounded queue: each block would take longer than the
+        // previous one.
         let most = if link.forward.queue_bytes.is_some() { 1.2 } else { 1.0 };
         let told = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
         profile = profile.with_fixed_rate(Rate::from_bits_per_second(told));
@@ -355,7 +358,7 @@ const ANY: [(&str, &[&str]); 8] = [
     ("estimator", &["packets", "ewma", "dynamic-ewma", "autoregressive"]),
     ("blocks", &["lt-tcp", "lt-tcp:code=raptorq,most=1024", "ttp", "ttp:bits=8000", "fixed:k=64,code=tornado:32"]),
 ];
-/// Choices that are made on the way.
+/// Choices made in mid-transfer.
 const CHANGES: [(&str, &[&str]); 7] = [
     ("schedule", &["windowed", "arq", "proactive", "chunks", "interleaved", "block-at-a-time"]),
     ("congestion", &["cubic", "reno", "bbr", "highspeed"]),
@@ -366,7 +369,7 @@ const CHANGES: [(&str, &[&str]); 7] = [
     ("blocks", &["lt-tcp", "ttp", "fixed:k=16", "bytes"]),
 ];
 
-/// arq, lt-tcp or ttp, told what the path carries where it wants to be told, with other choices.
+/// Draws arq, lt-tcp or ttp, given what the path carries if they require it, with other choices.
 fn choices(random: &mut Rng, link: &Duplex) -> Profile {
     let mut profile = [Profile::arq, Profile::lt_tcp, Profile::ttp, Profile::auto][random.usize(..4)]();
     let is_ttp = profile.name == "ttp";
@@ -376,7 +379,7 @@ fn choices(random: &mut Rng, link: &Duplex) -> Profile {
         }
     }
     if is_ttp {
-        // Its least rate would be more than many a path carries.
+        // Its minimum rate would exceed what many paths carry.
         let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
         let most = slower.map_or(1_000_000, |rate| rate.bits_per_second());
         for (key, rate) in [("min", most / 20), ("max", most), ("bottleneck", most)] {
@@ -386,7 +389,8 @@ fn choices(random: &mut Rng, link: &Duplex) -> Profile {
     profile
 }
 
-/// Lengths of a few objects: the edges of symbols and blocks as often as anything between, seldom a megabyte.
+/// Draws the lengths of a few objects: the boundaries of symbols and blocks as often as anything between, seldom a
+/// megabyte.
 fn objects(random: &mut Rng, profile: &Profile) -> Vec<u64> {
     let symbol = [1_408u64, 1_152][random.usize(..2)];
     let block = symbol * u64::from(profile.blocks.largest(1_408));
@@ -401,7 +405,7 @@ fn objects(random: &mut Rng, profile: &Profile) -> Vec<u64> {
     (0..count).map(|_| length(random).min(1_000_000 / count)).collect()
 }
 
-/// A few streams: many small writes, bulk, or anything between; one in four is reset or stopped on the way.
+/// Draws a few streams: many small writes, bulk, or anything between; one in four is reset or stopped midway.
 fn streams(random: &mut Rng) -> Vec<StreamScript> {
     let count = 1 + up_to(random, 12);
     let script = |random: &mut Rng| {

@@ -1,18 +1,19 @@
-//! The property for paths whose MTU shrinks on the way, once or several times, without a word: what was sent arrives identical.
+//! The property for paths whose MTU shrinks in mid-transfer, once or several times, without notice: the data arrives
+//! identical.
 
 use super::{Outage, Report, Scenario, Watch, judge};
 use fastrand::Rng;
 use netsim::{LinkConfig, topology};
 use std::time::Duration;
 
-/// A path that carries less from now on.
+/// A reduction of the path's MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shrink {
-    /// When.
+    /// When it happens.
     pub at: Duration,
     /// Largest IP packet that passes from host 0 to host 1.
     pub forward: u32,
-    /// And back.
+    /// Largest IP packet that passes in the other direction.
     pub backward: u32,
 }
 
@@ -29,7 +30,7 @@ pub struct Shrinking {
 const SMALLEST: u32 = 1_200 + 28;
 
 impl Shrinking {
-    /// The scenario of this seed, with objects or, as `streams` says, with streams too.
+    /// Draws the scenario of this seed, with objects or, if `streams`, with streams too.
     pub fn draw(seed: u64, streams: bool) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x6d74_7521);
         let scenario = if streams { Scenario::draw_with_streams(seed) } else { Scenario::draw(seed) };
@@ -56,10 +57,10 @@ impl Shrinking {
     }
 }
 
-/// Runs the scenario of this seed, with objects or, as `streams` says, with streams too.
+/// Runs the scenario of this seed, with objects or, if `streams`, with streams too.
 ///
 /// # Errors
-/// What is wrong, the scenario, and the command that runs it again.
+/// The problem, the scenario, and the command that runs it again.
 pub fn check(seed: u64, streams: bool) -> Result<Report, String> {
     let Shrinking { scenario, shrinks } = &Shrinking::draw(seed, streams);
     run(scenario, shrinks).map_err(|wrong| {
@@ -70,10 +71,10 @@ pub fn check(seed: u64, streams: bool) -> Result<Report, String> {
     })
 }
 
-/// Runs a scenario; what is wrong with it.
+/// Runs a scenario.
 ///
 /// # Errors
-/// What is wrong.
+/// The problem.
 pub fn run(scenario: &Scenario, shrinks: &[Shrink]) -> Result<Report, String> {
     let (mut network, pair) =
         topology::pair(scenario.host(0), scenario.host(1), &scenario.link).map_err(|error| error.to_string())?;

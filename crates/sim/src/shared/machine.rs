@@ -3,7 +3,7 @@
 use crate::host::{Host, HostConfig};
 use netsim::{Filler, Node, NodeId, Packet, Time};
 
-/// A host with an endpoint, or an end of mere traffic.
+/// A host with an endpoint, or an end of background traffic.
 #[derive(Debug)]
 pub(super) enum Machine {
     Host(Box<Host>),

@@ -1,4 +1,4 @@
-//! What came of a run with several flows.
+//! The outcome of a run with several flows.
 
 use super::Flow;
 use super::machine::Machine;
@@ -10,29 +10,29 @@ use netsim::{LinkStats, Network};
 use std::time::Duration;
 use transport::ConnectionStats;
 
-/// What came of a run of a [`super::SharedCase`].
+/// The outcome of a run of a [`super::SharedCase`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedOutcome {
     /// How it ended.
     pub ending: Ending,
     /// One for each flow, in their order.
     pub flows: Vec<FlowOutcome>,
-    /// The counts of each link of the topology at the end, in their order: there and back.
+    /// The counts of each link of the topology at the end, in order: forward and backward.
     pub links: Vec<[LinkStats; 2]>,
     /// Packets that all nodes sent.
     pub packets: u64,
 }
 
-/// One flow of a [`SharedOutcome`].
+/// The outcome of one flow of a [`SharedOutcome`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowOutcome {
-    /// Who sent to whom.
+    /// The sender and the receiver.
     pub pair: HostPair,
-    /// From the sender's first datagram to the receiver's last byte; `None` if that did not come.
+    /// From the sender's first datagram to the receiver's last byte; `None` if that did not arrive.
     pub completed: Option<Duration>,
     /// When that was, since the start of the run.
     pub completed_at: Option<Duration>,
-    /// The object arrived, once and right.
+    /// The object arrived, once and correct.
     pub is_identical: bool,
     /// Bytes of the object that the receiver had written at the end.
     pub written: u64,
@@ -40,20 +40,21 @@ pub struct FlowOutcome {
     pub wire_bytes: u64,
     /// Packets that the sender sent.
     pub packets_sent: u64,
-    /// Of those, the ones it called lost.
+    /// Packets that the sender declared lost.
     pub packets_lost: u64,
-    /// The sender's estimate of the loss, 0 to 1: its mean over the time in which it sent, and over the connections; `None` if none sent.
+    /// The sender's loss estimate, 0 to 1: its mean over the time in which it sent, and over the connections; `None` if
+    /// none sent.
     pub loss_estimate: Option<f64>,
     /// Bytes of the symbols that the sender sent, of every kind.
     pub symbol_bytes: u64,
     /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run on. The last one may not
     /// be over.
     pub arrived: Vec<u64>,
-    /// How the sender stood in each of these spans.
+    /// The state of the sender in each of these spans.
     pub course: Vec<Moment>,
     /// Time that encoding took at the sender, and decoding at the receiver.
     pub coding: [Duration; 2],
-    /// The sender's trace (qlog, JSON-SEQ), if [`super::SharedCase::qlog`] has asked for it.
+    /// The sender's trace (qlog, JSON-SEQ), if [`super::SharedCase::qlog`] is set.
     pub qlog: Vec<u8>,
 }
 
@@ -94,7 +95,8 @@ fn symbol_bytes(stats: &ConnectionStats) -> u64 {
     (stats.source_symbols + stats.resent_symbols + stats.repair_symbols) * u64::from(stats.symbol_size)
 }
 
-/// Jain's index of fairness of some shares (Jain 1984; arq §3.2.2): 1 where all are equal, one over their number where one has everything.
+/// Returns Jain's index of fairness of some shares (Jain 1984; arq §3.2.2): 1 if all are equal, one over their number
+/// if one has everything.
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
     sum * sum / (shares.len() as f64 * squares)
