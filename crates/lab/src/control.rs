@@ -1,4 +1,5 @@
-//! How commands on the hosts talk to the lab they run in: by a socket whose path is in their environment.
+//! Communication of commands on the hosts with the surrounding lab: through a socket whose path is in their
+//! environment.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -13,7 +14,7 @@ pub const VARIABLE: &str = "LAB_CONTROL";
 const ON: &[u8] = b"impair on";
 const OFF: &[u8] = b"impair off";
 
-/// Listens in `folder` for orders to an emulator, as long as the process lives; gives the path of the socket.
+/// Listens in `folder` for orders to an emulator, for the lifetime of the process; returns the path of the socket.
 ///
 /// # Errors
 /// A socket that cannot be made there.
@@ -28,14 +29,14 @@ pub fn listen(folder: &Path, control: Control) -> io::Result<PathBuf> {
                 OFF => control.set_impaired(false),
                 _ => continue,
             }
-            // Whoever does not wait for the answer needs none.
+            // A sender that does not wait for the answer needs none.
             let _ = sender.as_pathname().map(|sender| socket.send_to(b"done", sender));
         }
     })?;
     Ok(path)
 }
 
-/// Switches the impairments of the lab this process runs in, and waits until that is done.
+/// Switches the impairments of the lab in which this process runs, and waits until that is done.
 ///
 /// # Errors
 /// No lab, or one that does not answer.

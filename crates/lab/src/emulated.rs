@@ -1,4 +1,4 @@
-//! A network of hosts and the emulator between them, from its making to what became of it.
+//! A network of hosts and the emulator between them, from its creation to its observations.
 
 use std::io;
 use std::path::Path;
@@ -8,10 +8,10 @@ use crate::emulator::{Control, Emulator, Report};
 use crate::layout::Layout;
 use crate::space::{Host, InterfaceCounts, Space, SpaceError};
 
-/// A network that real programs run over, until it is stopped or dropped.
+/// A network over which real programs run, until it is stopped or dropped.
 #[derive(Debug)]
 pub struct EmulatedNetwork {
-    // Before the hosts: what they send while they end is not of the run.
+    // Before the hosts: packets that they send while they end are not part of the run.
     emulator: Emulator,
     space: Space,
     links: Vec<String>,
@@ -30,8 +30,8 @@ pub enum EmulationError {
 }
 
 impl EmulatedNetwork {
-    /// Makes the hosts and starts the emulator. `keeper` is a program that calls [`crate::space::keep`] when its one argument is
-    /// `keep-host`.
+    /// Creates the hosts and starts the emulator. `keeper` is a program that calls [`crate::space::keep`] when its one
+    /// argument is `keep-host`.
     ///
     /// # Errors
     /// A kernel that does not let this process make namespaces: see [`crate::space::acquire`].
@@ -42,32 +42,32 @@ impl EmulatedNetwork {
         Ok(Self { emulator, space, links, round_trip })
     }
 
-    /// The hosts, in the order of the layout.
+    /// Returns the hosts, in the order of the layout.
     pub fn hosts(&self) -> &[Host] {
         self.space.hosts()
     }
 
-    /// What gives orders to the emulator.
+    /// Returns a handle that gives orders to the emulator.
     pub fn control(&self) -> Control {
         self.emulator.control()
     }
 
-    /// Stops the emulator. The hosts, and what runs on them, end with it.
+    /// Stops the emulator. The hosts, and the programs on them, end with it.
     pub fn stop(self) -> Observation {
         let Self { emulator, space, links, round_trip } = self;
         let report = emulator.stop();
-        // Counts that cannot be read show as packets that nobody can explain.
+        // Counts that cannot be read show up as unexplained packets.
         let cables = (0..space.hosts().len()).map(|host| space.cable_counts(host).unwrap_or_default()).collect();
         Observation { report, cables, links, round_trip }
     }
 }
 
-/// What became of a network that was emulated.
+/// The observations of an emulated network.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// What the emulator did.
+    /// The emulator's report.
     pub report: Report,
-    /// What the two ends of the cable to each host counted, the emulator's and the host's.
+    /// The counts of the two ends of the cable to each host, the emulator's and the host's.
     pub cables: Vec<(InterfaceCounts, InterfaceCounts)>,
     /// Names of the links of the report.
     pub links: Vec<String>,

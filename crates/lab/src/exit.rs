@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::{fmt, io};
 
-/// The exit codes. They are part of the interface: scripts tell failures apart by them.
+/// The exit codes. They are part of the interface: scripts distinguish failures by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Code {
-    /// What was asked for is done.
+    /// Success.
     Done = 0,
-    /// What has no code of its own.
+    /// A failure without a code of its own.
     Other = 1,
-    /// What was typed, or written in a plan or a topology, makes no sense.
+    /// The command line, a plan or a topology is invalid.
     Usage = 2,
     /// This machine lacks something: the right to make namespaces, a program.
     Lacking = 3,
@@ -39,10 +39,10 @@ Exit codes:
 `link` exits with the exit code of its command, with 128 plus the number of the signal that ended it, with 127 or 126 if the command does not exist or
 cannot be started, and with 125 if the lab itself failed.";
 
-/// Why a command did not end well.
+/// The reason why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// How the program ends.
+    /// The exit code.
     pub code: u8,
     /// One line.
     pub message: String,
@@ -54,7 +54,7 @@ impl Failure {
         Self { code: code as u8, message: message.to_string() }
     }
 
-    /// For `map_err`: something that cannot be done with a file.
+    /// Returns a function for `map_err` that reports an error with a file.
     pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::new(Code::Other, format_args!("{}: {error}", path.display()))
     }

@@ -1,4 +1,4 @@
-//! What is to be emulated.
+//! The network to emulate.
 
 use std::fs;
 use std::io;
@@ -11,14 +11,14 @@ use netsim::{Duplex, Fabric, NetworkError, NodeId, TextError, TraceFileError};
 use crate::emulator::Packet;
 use crate::space::CableKind;
 
-/// Hosts, and the model of what lies between them.
+/// Hosts, and the model of the network between them.
 #[derive(Debug)]
 pub struct Layout {
     /// Names of the hosts.
     pub hosts: Vec<String>,
-    /// Who talks to whom, as places in `hosts`; at least one.
+    /// The pairs of hosts that communicate, as indices into `hosts`; at least one.
     pub pairs: Vec<(usize, usize)>,
-    /// Names of the directed links of the fabric, in its order.
+    /// Names of the directed links of the fabric, in order.
     pub links: Vec<String>,
     /// The model.
     pub fabric: Fabric<Packet>,
@@ -30,35 +30,35 @@ pub struct Layout {
     pub cables: CableKind,
 }
 
-/// A network that cannot be built as asked.
+/// An error in building a network.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
     /// A topology that cannot be read.
     #[error("cannot read the topology {}: {error}", .file.display())]
     Unreadable {
-        /// Where it was looked for.
+        /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The error.
         error: io::Error,
     },
-    /// A topology that makes no sense.
+    /// An invalid topology.
     #[error("{}: {error}", .file.display())]
     Topology {
-        /// Where it is.
+        /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         error: Box<TopologyError>,
     },
     /// A topology without pairs.
     #[error("{}: nobody talks: add a pair, [[pairs]] with from = \"...\" and to = \"...\"", .0.display())]
     NoPair(PathBuf),
-    /// A trace that cannot be had.
+    /// A trace that cannot be loaded.
     #[error(transparent)]
     Trace(#[from] TraceFileError),
-    /// A link that cannot be read.
+    /// A link that cannot be parsed.
     #[error(transparent)]
     Link(TextError),
-    /// Links that make no network.
+    /// Links that do not form a network.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
@@ -66,17 +66,18 @@ pub enum LayoutError {
 /// Reads the topology in a file.
 ///
 /// # Errors
-/// A file that cannot be read, or does not hold one.
+/// A file that cannot be read, or holds no topology.
 pub fn read_topology(file: &Path) -> Result<Topology, LayoutError> {
     let text = fs::read_to_string(file).map_err(|error| LayoutError::Unreadable { file: file.to_owned(), error })?;
     text.parse().map_err(|error| LayoutError::Topology { file: file.to_owned(), error: Box::new(error) })
 }
 
 impl Layout {
-    /// Two hosts, `a` and `b`, and a link whose forward direction leads from `a` to `b`. Reads the traces that the link names.
+    /// Creates two hosts, `a` and `b`, and a link whose forward direction leads from `a` to `b`. Reads the traces that
+    /// the link names.
     ///
     /// # Errors
-    /// A link that makes no sense, or a trace that cannot be read.
+    /// An invalid link, or a trace that cannot be read.
     pub fn pair(link: &Duplex) -> Result<Self, LayoutError> {
         let mut link = link.clone();
         link.load_traces(read_trace)?;
@@ -90,7 +91,7 @@ impl Layout {
         Ok(Self { hosts, pairs, links, fabric, nodes, round_trip, cables: CableKind::default() })
     }
 
-    /// The hosts and links of a topology that was read from `file`. Reads the traces that its links name.
+    /// Creates the hosts and links of a topology that was read from `file`. Reads the traces that its links name.
     ///
     /// # Errors
     /// No pair, or a trace that cannot be read.
@@ -115,7 +116,7 @@ impl Layout {
     }
 }
 
-/// The sum of the delays on the way; a pair of a topology has one.
+/// Returns the sum of the delays on the way; a pair of a topology has one.
 fn least_delay(fabric: &mut Fabric<Packet>, from: NodeId, to: NodeId) -> Duration {
     let path = fabric.path(from, to).unwrap_or_default();
     path.into_iter().filter_map(|link| Some(fabric.link(link)?.config().delay)).sum()

@@ -39,5 +39,5 @@ pub mod verdict;
 
 pub use program::main;
 
-/// What the program is called.
+/// The program's name.
 pub const NAME: &str = "downpour-lab";

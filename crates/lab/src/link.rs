@@ -24,26 +24,26 @@ use crate::space::{CableKind, Host, RunFolder, SpaceError, acquire, peer_of};
 use crate::summary::RunSummary;
 use crate::verdict::Verdict;
 
-/// The environment variable with the address of the other side, and that with one's own.
+/// The environment variables with the address of the other side, and with the host's own.
 const PEER_VARIABLE: &str = "LAB_PEER";
 const SELF_VARIABLE: &str = "LAB_SELF";
 /// How long the first command waits until that of the peer listens; it may be one that never does.
 const LISTENING_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How long the peer's command has to end by itself once the other has, and how long after it was asked to.
+/// How long the peer's command has to end by itself after the other has, and how long after it was asked to.
 const FINISHES_WITHIN: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What may happen while the commands run.
+/// An event while the commands run.
 enum Event {
     Ended(io::Result<ExitStatus>),
     Signalled(i32),
 }
 
-/// Runs the commands; gives the exit code of the first.
+/// Runs the commands; returns the exit code of the first.
 ///
 /// # Errors
-/// A link that makes no sense, a machine that makes no namespaces, a command that cannot be started.
+/// An invalid link, a machine that makes no namespaces, a command that cannot be started.
 pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     let (mut layout, name) = layout(args)?;
     if args.fast {
@@ -51,12 +51,12 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     }
     let tasks = Tasks::new(args, &layout)?;
     if let Some(path) = &args.json {
-        // Not only after the commands have had their time.
+        // Open it now, not only after the commands have run.
         let file = fs::OpenOptions::new().create(true).append(true).open(path);
         file.map_err(|error| lab_failed(format_args!("cannot write {}: {error}", path.display())))?;
     }
     acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
-    // From here on signals are events: whoever interrupts the command wants to see what the link did.
+    // From here on signals are events: a user who interrupts the command wants to see the link's statistics.
     let (events, happened) = channel();
     hear_signals(events.clone()).map_err(lab_failed)?;
     let keeper = std::env::current_exe().map_err(lab_failed)?;
@@ -81,7 +81,7 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     Ok(exit_code(status))
 }
 
-/// What is to be emulated, and what that is called.
+/// Returns the network to emulate, and its description.
 fn layout(args: &LinkArgs) -> Result<(Layout, String), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
     match &args.topology {
@@ -98,13 +98,13 @@ fn layout(args: &LinkArgs) -> Result<(Layout, String), Failure> {
     }
 }
 
-/// What is to be run, and where.
+/// The commands to run, and where.
 struct Tasks<'a> {
-    /// Who talks to whom, as places among the hosts.
+    /// The pairs of hosts that communicate, as indices of the hosts.
     pairs: Vec<(usize, usize)>,
-    /// Shell commands, and the places of their hosts.
+    /// Shell commands, and the indices of their hosts.
     others: Vec<(usize, &'a str)>,
-    /// The command that all is about, on the first host of the first pair.
+    /// The main command, on the first host of the first pair.
     command: &'a [OsString],
 }
 
@@ -157,7 +157,7 @@ impl<'a> Tasks<'a> {
         Ok(status)
     }
 
-    /// A command with what it is to know of the lab in its environment.
+    /// Returns a command with information about the lab in its environment.
     fn settled(&self, mut command: Command, place: usize, hosts: &[Host], control: &Path) -> Command {
         command.env(SELF_VARIABLE, hosts[place].address().to_string()).env(control::VARIABLE, control);
         if let Some(peer) = peer_of(place, &self.pairs) {
@@ -178,7 +178,7 @@ fn not_started(program: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// Makes signals events.
+/// Turns signals into events.
 fn hear_signals(events: Sender<Event>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -191,7 +191,8 @@ fn hear_signals(events: Sender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the command has opened a port, ended, or had its time. A signal ends all: the first command has not begun.
+/// Waits until the command has opened a port, ended, or timed out. A signal ends everything: the first command has not
+/// begun.
 fn wait_until_listening(
     host: &Host,
     before: usize,
@@ -211,11 +212,12 @@ fn wait_until_listening(
     Ok(())
 }
 
-/// Waits for the command. The first signal goes to it, unless it has it from the terminal already; the second ends it.
+/// Waits for the command. The first signal is passed to it, unless it has already received it from the terminal; the
+/// second ends it.
 fn wait(mut child: Child, events: Sender<Event>, happened: &Receiver<Event>) -> io::Result<ExitStatus> {
     let pid = pid_of(&child);
     thread::Builder::new().name("command".to_owned()).spawn(move || {
-        // Nobody waits any more when the program ends.
+        // There is no receiver any more when the program ends.
         let _ = events.send(Event::Ended(child.wait()));
     })?;
     let mut signals = 0;
@@ -236,8 +238,8 @@ fn wait(mut child: Child, events: Sender<Event>, happened: &Receiver<Event>) -> 
     }
 }
 
-/// A command beside the first. When this is dropped it may end by itself, then it is asked to, then it is killed. It has to be waited for:
-/// a host ends when nothing of it is left, and one that has ended counts until then.
+/// A command beside the first. When this is dropped, the command may end by itself, then it is asked to, then it is
+/// killed. It has to be waited for: a host ends when nothing of it is left, and an ended process counts until then.
 struct Background {
     child: Child,
     /// Name of its host.
@@ -271,7 +273,7 @@ impl Drop for Background {
 fn has_ended_within(child: &mut Child, time: Duration) -> bool {
     let start = Instant::now();
     loop {
-        // One that cannot be waited for is not there.
+        // One that cannot be waited for is gone.
         let ended = child.try_wait().map_or(true, |status| status.is_some());
         if ended || start.elapsed() > time {
             return ended;
@@ -284,7 +286,7 @@ fn pid_of(child: &Child) -> Option<Pid> {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// As shells do: a command that a signal ended has 128 and its number.
+/// Returns the exit code as shells do: a command ended by a signal has 128 plus its number.
 fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u8::try_from(code).unwrap_or(Code::Other as u8)

@@ -1,8 +1,8 @@
-//! Lists of numbers and of texts in a few words.
+//! Short descriptions of lists of numbers and texts.
 
 use std::collections::BTreeSet;
 
-/// `3 runs` where all are alike, `1 to 3 runs`; nothing where there are none.
+/// Returns `3 runs` if all are equal, otherwise `1 to 3 runs`; `None` if there are none.
 pub(crate) fn counts(numbers: impl Iterator<Item = usize>, one: &str, many: &str) -> Option<String> {
     let (least, most) = numbers.fold((usize::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
     match least {
@@ -12,13 +12,13 @@ pub(crate) fn counts(numbers: impl Iterator<Item = usize>, one: &str, many: &str
     }
 }
 
-/// Each of these texts once, in their order, and none that is empty.
+/// Returns each distinct non-empty text once, in order.
 pub(crate) fn each_once<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let once: BTreeSet<&str> = texts.filter(|text| !text.is_empty()).collect();
     once.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// The first and the last of these texts: `2026-01-02T03:04:05Z, 2026-01-03T04:05:06Z`.
+/// Returns the first and the last of these texts: `2026-01-02T03:04:05Z, 2026-01-03T04:05:06Z`.
 pub(crate) fn from_to<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
     format!("{}, {}", texts.clone().min().unwrap_or_default(), texts.max().unwrap_or_default())
 }

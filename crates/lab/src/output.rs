@@ -1,36 +1,36 @@
-//! Stdout and stderr, and whether what was written has got there.
+//! Stdout and stderr, and whether the output was written.
 //!
-//! The macros of the standard library panic where a line cannot be written.
+//! The macros of the standard library panic if a line cannot be written.
 
 use std::io::{self, Write as _};
 use std::sync::OnceLock;
 
 use crate::exit::{Code, Failure};
 
-/// The first thing that went wrong with stdout. That is one for the process, and so is this.
+/// The first error on stdout, which belongs to the process, as stdout does.
 static TROUBLE: OnceLock<io::Error> = OnceLock::new();
 
-/// Writes to stdout at once. What is under way goes on where that fails, without output from there on; the end of the program tells it.
+/// Writes to stdout at once. If that fails, the program continues without output and reports the error at its end.
 pub(crate) fn say(text: &str) {
     if TROUBLE.get().is_some() {
         return;
     }
     let mut stdout = io::stdout().lock();
     if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // Another thread's trouble would do as well.
+        // Another thread's error would do as well.
         let _ = TROUBLE.set(error);
     }
 }
 
-/// Writes a line to stderr. Where that is gone there is nobody to tell.
+/// Writes a line to stderr. Errors are ignored.
 pub(crate) fn warn(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Looks whether everything was written that somebody still reads: one who closes a pipe has read enough.
+/// Checks that all output was written, except to a pipe that its reader has closed.
 ///
 /// # Errors
-/// A full device, say.
+/// A full device, for example.
 pub(crate) fn is_complete() -> Result<(), Failure> {
     match TROUBLE.get() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {

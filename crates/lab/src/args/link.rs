@@ -130,16 +130,16 @@ pub struct LinkOptions {
 }
 
 impl LinkOptions {
-    /// The link they describe.
+    /// Returns the link they describe.
     ///
     /// # Errors
-    /// What [`Duplex`] says of the first value that makes no sense.
+    /// The first value that [`Duplex`] refuses.
     pub fn duplex(&self) -> Result<Duplex, netsim::TextError> {
         let (forward, backward) = (self.text(self.forward.as_deref()), self.text(self.backward.as_deref()));
         if forward == backward { forward.parse() } else { format!("{forward} / {backward}").parse() }
     }
 
-    /// Refuses them beside a topology, which has links of its own.
+    /// Refuses these options beside a topology, which has links of its own.
     ///
     /// # Errors
     /// Any of them.
@@ -151,7 +151,7 @@ impl LinkOptions {
         Err(Failure::new(Code::Usage, message))
     }
 
-    /// One direction in the text form of links: the options, less the keys that `own` has, and `own`.
+    /// Returns one direction in the text form of links: the options, less the keys that `own` has, and `own`.
     fn text(&self, own: Option<&str>) -> String {
         let own: Vec<&str> = own.into_iter().flat_map(|text| text.split(',')).collect();
         let options = [

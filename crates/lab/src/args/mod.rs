@@ -1,4 +1,4 @@
-//! What was typed.
+//! The command line.
 
 mod link;
 mod simulate;
@@ -67,7 +67,7 @@ pub enum Command {
     /// One end of a transfer, started by the tables of the peers.
     #[command(hide = true)]
     Peer {
-        /// Which.
+        /// Which end.
         #[command(subcommand)]
         end: OwnPeer,
     },

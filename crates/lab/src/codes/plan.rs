@@ -1,4 +1,4 @@
-//! A plan with `codes`: what is timed.
+//! A plan with `codes`, which are timed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,21 +14,21 @@ use crate::plan::{Claim, PlanError, Scale, Source, Spread, is_name, parse_bytes,
 pub struct CodePlan {
     /// Its name, as in `downpour-lab reproduce NAME`.
     pub name: String,
-    /// One line that says what is measured.
+    /// Description of the measurement in one line.
     pub title: String,
-    /// What the document says.
+    /// The document's claims.
     pub claims: Vec<Claim>,
-    /// What is varied, each around its base.
+    /// The sweeps, each around its base.
     pub sweeps: Vec<CodeSweep>,
     /// Every code, in the order of the legend.
     pub codes: Vec<BlockCode>,
     /// Seed of contents and drops.
     pub seed: u64,
-    /// What stands on the vertical axis.
+    /// The quantity on the vertical axis.
     pub y: CodeQuantity,
-    /// How that axis is drawn.
+    /// The scale of that axis.
     pub y_scale: Scale,
-    /// What the error bars show.
+    /// The meaning of the error bars.
     pub spread: Spread,
     /// The file it was read from.
     pub file: PathBuf,
@@ -41,33 +41,33 @@ pub struct CodeSweep {
     pub name: String,
     /// Title of the picture.
     pub title: String,
-    /// Which half of the codes is timed.
+    /// The half of the codes that is timed.
     pub measured: Measured,
-    /// What is varied.
+    /// The quantity that is varied.
     pub vary: Vary,
-    /// How the axis is drawn.
+    /// The scale of the axis.
     pub scale: Scale,
-    /// The values, as the plan writes them, and all that follows from them.
+    /// The values, as the plan writes them, and the settings that follow from them.
     pub points: Vec<(String, Setting)>,
-    /// Which codes are timed here.
+    /// The codes timed here.
     pub codes: Vec<BlockCode>,
     /// Runs of each code at each point.
     pub runs: u32,
-    /// No further run of a point is begun after that.
+    /// No further run of a point is begun after this time.
     pub cap: Duration,
 }
 
-/// Which half of a code is timed.
+/// A half of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
-    /// From the full file to all symbols that are sent, in packets.
+    /// From the full file to all symbols sent, in packets.
     Encode,
-    /// From the packets that came to the file.
+    /// From the received packets to the file.
     Decode,
 }
 
-/// What a sweep varies.
+/// The quantity that a sweep varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vary {
@@ -81,7 +81,7 @@ pub enum Vary {
     Drops,
 }
 
-/// What stands on the vertical axis.
+/// The quantity on the vertical axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CodeQuantity {
@@ -99,12 +99,12 @@ pub struct Setting {
     pub size: u64,
     /// Bytes of a symbol.
     pub symbol: u64,
-    /// Bytes of the largest block; nothing if one block takes all.
+    /// Bytes of the largest block; `None` if one block takes all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub block: Option<u64>,
     /// Symbols sent beyond those of the source, as a share of them.
     pub repair: f64,
-    /// Between which two shares each run draws the one that is dropped.
+    /// The bounds of the share of packets dropped, which each run draws.
     pub drops: [f64; 2],
 }
 
@@ -158,15 +158,15 @@ struct SweepText {
 }
 
 impl CodePlan {
-    /// The plan of a file that has `codes`; nothing for one that moves files over links.
+    /// Reads the plan of a file that has `codes`; `None` for one that moves files over links.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write.
+    /// One line that names the file, the line in it, and what to write instead.
     pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
         Self::parse(file, &read_text(file)?)
     }
 
-    /// A plan from the text of its file; see [`CodePlan::read`].
+    /// Parses a plan from the text of its file; see [`CodePlan::read`].
     ///
     /// # Errors
     /// Those of [`CodePlan::read`].
@@ -272,7 +272,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 fn share(key: &str, text: &str) -> Result<f64, String> {
-    // A share of losses ends at 100 %; as many repair symbols as source symbols is one of those.
+    // A share of losses is at most 100 %, which corresponds to as many repair symbols as source symbols.
     parse_share(key, text).map_err(|error| error.to_string())
 }
 
@@ -309,14 +309,14 @@ impl Setting {
         Ok(self)
     }
 
-    /// The number of source symbols of each block: as alike as they can be, the longer ones first.
+    /// Returns the number of source symbols of each block: as equal as possible, the longer ones first.
     pub fn blocks(&self) -> Vec<u32> {
         let symbols = self.size.div_ceil(self.symbol);
         let blocks = self.block.map_or(1, |block| self.size.div_ceil(block)).min(symbols);
         (0..blocks).map(|index| (symbols / blocks + u64::from(index < symbols % blocks)) as u32).collect()
     }
 
-    /// Whether a code has such blocks; a block of one symbol needs none.
+    /// Checks whether a code has such blocks; a block of one symbol needs none.
     fn check(&self, code: BlockCode) -> Result<(), String> {
         let symbol = usize::try_from(self.symbol).unwrap_or(usize::MAX);
         if self.size.div_ceil(self.symbol) > 1 << 24 {
@@ -328,7 +328,7 @@ impl Setting {
 }
 
 impl Vary {
-    /// Title of the axis.
+    /// Returns the title of the axis.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Size => "Size of the file",
@@ -338,7 +338,7 @@ impl Vary {
         }
     }
 
-    /// Where a setting stands on it: in bytes, or in percent.
+    /// Returns the position of a setting on it: in bytes, or in percent.
     pub(super) fn coordinate(self, setting: &Setting) -> f64 {
         match self {
             Self::Size => setting.size as f64,

@@ -1,4 +1,4 @@
-//! What is kept of the runs at one point.
+//! The record of the runs at one point.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +15,15 @@ pub struct CodeRecord {
     pub schema: u32,
     /// [`CodeCase::id`].
     pub id: String,
-    /// What was asked for.
+    /// The case.
     pub case: CodeCase,
-    /// When the last run ended, in UTC, as RFC 3339 writes it.
+    /// When the last run ended, in UTC, in the format of RFC 3339.
     pub date: String,
     /// Release of the kernel.
     pub kernel: String,
-    /// The processor, as it calls itself.
+    /// The processor's name for itself.
     pub processor: String,
-    /// Nanoseconds of processor time of each run, in their order.
+    /// Nanoseconds of processor time of each run, in order.
     pub nanoseconds: Vec<u64>,
 }
 
@@ -34,27 +34,27 @@ pub struct CodeCase {
     pub experiment: String,
     /// The sweep.
     pub sweep: String,
-    /// Name of the code; a block of one symbol is uncoded whatever it is.
+    /// Name of the code; a block of one symbol is uncoded in any case.
     pub code: String,
-    /// Which half of it is timed.
+    /// The half of it that is timed.
     pub measured: Measured,
     /// The file, and how it is coded.
     pub setting: Setting,
-    /// Runs that were wanted.
+    /// Number of runs requested.
     pub runs: u32,
     /// Seed of contents and drops.
     pub seed: u64,
 }
 
 impl CodeCase {
-    /// 16 hexadecimal digits that are the same for the same runs.
+    /// Returns 16 hexadecimal digits that are the same for the same runs.
     pub fn id(&self) -> String {
         let content = (&self.code, self.measured, &self.setting, self.runs, self.seed);
         let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
         blake3::hash(&content).to_hex()[..16].to_owned()
     }
 
-    /// One line for lists, and for `--only` to look in.
+    /// Returns one line for lists, in which `--only` searches.
     pub fn label(&self) -> String {
         let Self { experiment, sweep, code, setting, .. } = self;
         let block = setting.block.map_or_else(String::new, |block| format!(", blocks up to {block} B"));
@@ -63,7 +63,7 @@ impl CodeCase {
 }
 
 impl CodeSweep {
-    /// The cases of one point, one for each code.
+    /// Returns the cases of one point, one for each code.
     pub(super) fn cases(&self, plan: &CodePlan, setting: &Setting) -> Vec<CodeCase> {
         let case = |code: &erasure::BlockCode| CodeCase {
             experiment: plan.name.clone(),
@@ -79,7 +79,7 @@ impl CodeSweep {
 }
 
 impl CodeRecord {
-    /// The time, in nanoseconds, below which this share of the runs lies.
+    /// Returns the time, in nanoseconds, below which this share of the runs lies.
     pub(super) fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.nanoseconds.clone();
         sorted.sort_unstable();

@@ -16,7 +16,7 @@ use crate::output::{say, warn};
 use crate::results::{PLAN, SCHEMA, keep, open};
 use crate::runner::{RunOptions, StopFlag};
 
-/// Times what has no record yet, point by point; the exit code.
+/// Times the cases that have no record yet, point by point; returns the exit code.
 pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopFlag) -> Result<u8, Failure> {
     if how.jobs.get() > 1 {
         return Err(Failure::new(Code::Usage, "codes are timed one after the other: leave --jobs out"));
@@ -55,7 +55,7 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopF
     Ok(Code::Done as u8)
 }
 
-/// The codes of one point in turns; nothing if it was stopped before they were done.
+/// Times the codes of one point in turns; returns `None` if stopped before they are done.
 fn time(
     sweep: &CodeSweep,
     setting: &Setting,
@@ -67,7 +67,7 @@ fn time(
     for case in cases {
         let code: BlockCode = case.code.parse().map_err(|error| Failure::new(Code::Other, error))?;
         let mut trial = Trial::new(code, setting, &mut Rng::with_seed(case.seed));
-        // Tables and plans are made once for a process, and that counts in no run.
+        // Tables and plans are made once per process, which is not counted in any run.
         once(&mut trial, sweep.measured, setting, &mut Rng::with_seed(case.seed)).map_err(failed)?;
         trials.push((case, trial, Vec::new()));
     }
@@ -111,7 +111,7 @@ fn once(
     }
 }
 
-/// As the kernel calls it.
+/// Returns the processor's name as the kernel reports it.
 fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name"));
@@ -134,7 +134,7 @@ fn list(points: &[(&CodeSweep, &Setting, Vec<CodeCase>)], records: &[CodeRecord]
     text
 }
 
-/// `paper/fig3/encode-size raptorq ...: 1234.56 us (1000 runs)`.
+/// Returns a line such as `paper/fig3/encode-size raptorq ...: 1234.56 us (1000 runs)`.
 fn line(record: &CodeRecord) -> String {
     let runs = units::count(record.nanoseconds.len(), "run", "runs");
     format!("{}: {:.2} us ({runs})", record.case.label(), record.quantile(0.5) / 1e3)

@@ -7,7 +7,7 @@ use crate::lists;
 use crate::picture::{Chart, Lines, Mark, escaped};
 use crate::plan::Spread;
 
-/// The record of each code at each point of a sweep, where there is one.
+/// Returns the record of each code at each point of a sweep, if there is one.
 fn at<'a>(
     plan: &CodePlan,
     sweep: &CodeSweep,
@@ -18,7 +18,7 @@ fn at<'a>(
     cases.iter().map(|case| records.iter().find(|record| record.id == case.id())).collect()
 }
 
-/// The picture of a sweep.
+/// Returns the picture of a sweep.
 pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]) -> Chart {
     let all: Vec<_> = sweep.points.iter().map(|(_, setting)| (setting, at(plan, sweep, setting, records))).collect();
     let mark = |setting: &Setting, record: &CodeRecord| {
@@ -32,7 +32,7 @@ pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]
         };
         Mark::with_bar(sweep.vary.coordinate(setting), of(0.5), bar)
     };
-    // By the code's place in the plan, so that it looks alike in all pictures.
+    // By the code's position in the plan, so that it looks the same in all pictures.
     let series = plan.codes.iter().map(|code| {
         let index = sweep.codes.iter().position(|other| other == code);
         let marks = index.into_iter().flat_map(|index| all.iter().map(move |(setting, found)| (setting, found[index])));
@@ -80,7 +80,7 @@ fn caption(plan: &CodePlan, sweep: &CodeSweep, all: &[(&Setting, Vec<Option<&Cod
     format!("{}. Median of {runs} of each code at each point, bars from {bars}; one thread.", base.join(", "))
 }
 
-/// One line for each record, under one of names; times in nanoseconds.
+/// Returns one line for each record, below a line of names; times in nanoseconds.
 pub(crate) fn csv(records: &[CodeRecord]) -> String {
     let mut text = "id,experiment,sweep,measured,code,size,symbol,block,repair,drops_least,drops_most,seed,date,kernel,processor,runs,\
                     min_ns,first_quartile_ns,median_ns,third_quartile_ns,max_ns\n"
@@ -111,7 +111,7 @@ pub(crate) fn csv(records: &[CodeRecord]) -> String {
     text
 }
 
-/// Pictures and tables of all sweeps, and what they were run on, as HTML.
+/// Returns pictures and tables of all sweeps, and the environment of the runs, as HTML.
 pub(crate) fn body(plan: &CodePlan, records: &[CodeRecord], pictures: &[String]) -> String {
     let mut html = String::new();
     for (sweep, picture) in plan.sweeps.iter().zip(pictures) {

@@ -1,4 +1,4 @@
-//! One run: a file is encoded, or what came of it is decoded, and the processor's time is taken.
+//! One run: a file is encoded, or its received packets are decoded, and the processor time is measured.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use rustix::time::ClockId;
 use super::Setting;
 use crate::clock;
 
-/// What `work` returns, and the processor time that this thread took for it. What it returns is dropped by the caller, outside of that
-/// time.
+/// Returns the result of `work`, and the processor time that this thread took for it. The caller drops the result
+/// outside of that time.
 pub fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     let reading = reading();
     let (result, took) = between(work);
     (result, took.saturating_sub(reading))
 }
 
-/// What it costs to read the clock twice, which is a system call each time: the least of many.
+/// Returns the cost of reading the clock twice, each time by a system call: the minimum of many.
 fn reading() -> Duration {
     static READING: OnceLock<Duration> = OnceLock::new();
     *READING.get_or_init(|| (0..1000).map(|_| between(|| ()).1).min().unwrap_or_default())
@@ -37,11 +37,11 @@ pub(super) struct Trial {
     code: BlockCode,
     repair: f64,
     blocks: Vec<Block>,
-    /// Where packets are put.
+    /// The buffer for packets.
     packets: Vec<u8>,
 }
 
-/// What is sent of a block: so many symbols from an id on.
+/// What is sent of a block: a number of symbols from an id on.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     code: BlockCode,
@@ -62,7 +62,7 @@ impl Trial {
         Self { code, repair: setting.repair, blocks, packets: vec![0; largest as usize * symbol] }
     }
 
-    /// From the full file to all packets of each block.
+    /// Encodes the full file to all packets of each block.
     pub(super) fn encode(&mut self) -> Duration {
         let Self { code, repair, blocks, packets } = self;
         timed(|| {
@@ -73,8 +73,8 @@ impl Trial {
         .1
     }
 
-    /// From the packets that came, where this share of them did not, to the file. Where they are too few, more are made outside of the
-    /// time.
+    /// Decodes the received packets, with this share of them lost, to the file. If they are too few, more are made
+    /// outside of the time.
     ///
     /// # Errors
     /// A code that has no more symbols, or decodes to other bytes.
@@ -99,13 +99,13 @@ impl Sent {
         if k == 1 {
             return Self { code: BlockCode::Uncoded, first: 0, count: 1 };
         }
-        // rc-udp sections III and IV-C: of these codes only coded symbols are sent.
+        // rc-udp sections III and IV-C: these codes send only coded symbols.
         let first = if matches!(code, BlockCode::Lt | BlockCode::PrecodedLt) { k } else { 0 };
         let wanted = k + (f64::from(k) * repair).ceil() as u32;
         Self { code, first, count: wanted.min(code.symbol_limit(k) - first) }
     }
 
-    /// Into the first of the packets. Repair symbols are made all at once, as the transport has them made.
+    /// Encodes into the first of the packets. Repair symbols are made all at once, as the transport does.
     fn encode(self, source: &Block, packets: &mut [u8]) {
         let (k, size) = (source.k(), source.symbol_size());
         let from_source = &source.bytes()[(self.first.min(k) as usize * size)..];
@@ -117,7 +117,7 @@ impl Sent {
         }
     }
 
-    /// `numbers` of the packets came.
+    /// Decodes from the packets with these `numbers`.
     fn decode(self, source: &Block, packets: &[u8], numbers: &[u32]) -> Result<Duration, String> {
         let (k, size) = (source.k(), source.symbol_size());
         let mut block = Block::empty(k, size, vec![0xee; k as usize * size]);
@@ -137,7 +137,7 @@ impl Sent {
         });
         let (mut encoder, mut next) = (None, self.first + self.count);
         while let Progress::Need(more) = progress {
-            // What was dropped is sent again where the code has nothing else.
+            // Dropped symbols are sent again if the code has nothing else.
             if next + more > self.code.symbol_limit(k) {
                 for esi in (0..k).filter(|esi| !block.is_present(*esi)).take(more as usize).collect::<Vec<_>>() {
                     let symbol = source.symbol(esi).expect("a full block");
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// The packets of the last block hold what its encoder makes symbol by symbol.
+    /// Asserts that the packets of the last block hold what its encoder makes symbol by symbol.
     fn assert_packets(trial: &Trial) {
         let source = trial.blocks.last().expect("a block");
         let Sent { code, first, count } = Sent::of(trial.code, source.k(), trial.repair);
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((sent(BlockCode::RaptorQ), sent(BlockCode::Uncoded)), ((0, 24), (0, 20)));
     }
 
-    /// The clock itself says how long the work is, on a machine of any speed.
+    /// The duration of the work is defined by the clock itself, so the machine's speed does not matter.
     #[test]
     fn time_is_that_of_the_work() {
         let long = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! The commands about plans and results: what each takes, and what it does.
+//! The commands about plans and results: their arguments and their work.
 
 mod report;
 mod reproduce;
@@ -15,7 +15,7 @@ use crate::plan::PlanError;
 use crate::results::StoreError;
 use crate::runner::RunError;
 
-/// Where results go that are given no folder.
+/// The default folder for results.
 const RESULTS: &str = "lab-results";
 
 impl From<PlanError> for Failure {
@@ -39,7 +39,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Where the results of a plan of this name lie if nothing else is said: below the current folder.
+/// Returns the default folder for results of a plan of this name: below the current folder.
 fn default_folder(name: &str) -> PathBuf {
     Path::new(RESULTS).join(name)
 }

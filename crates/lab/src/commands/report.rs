@@ -18,7 +18,7 @@ use crate::report::{Measured, Section, page};
 use crate::results::{PLAN, StoreOf, csv, write};
 use crate::simulated::{self, SimPlan};
 
-/// What a person wrote about the results, in their folder.
+/// A person's verdict on the results, in their folder.
 const VERDICT: &str = "verdict.txt";
 
 /// Plot results and write a report.
@@ -63,7 +63,7 @@ fn folder(from: &Path) -> Result<PathBuf, Failure> {
     Ok(default_folder(&name))
 }
 
-/// Draws each folder's pictures and table, and writes one page of them all.
+/// Draws each folder's pictures and table, and writes one page about all of them.
 pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     let mut sections = Vec::new();
     for folder in folders {
@@ -87,7 +87,7 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     write(out, page(&sections).as_bytes())
 }
 
-/// What lies in a folder, to be shown.
+/// The contents of a folder, ready to be shown.
 struct Results {
     measured: Measured,
     /// The picture of each sweep, by its name.
@@ -117,7 +117,7 @@ fn results(folder: &Path) -> Result<Results, Failure> {
     Ok(Results { measured: Measured::Links(Box::new(plan), records), charts, table })
 }
 
-/// The records of a folder, one at least.
+/// Returns the records of a folder, at least one.
 fn records<R: Serialize + DeserializeOwned>(folder: &Path) -> Result<Vec<R>, Failure> {
     let records = StoreOf::read(folder)?;
     if records.is_empty() {

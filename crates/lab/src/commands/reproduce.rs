@@ -46,7 +46,7 @@ pub fn reproduce(args: &ReproduceArgs, measure: &dyn Measure, stop: &StopFlag) -
     Ok(code)
 }
 
-/// The plan of an experiment: NAME.toml, or NAME/plan.toml.
+/// Returns the plan of an experiment: NAME.toml, or NAME/plan.toml.
 pub(super) fn find(name: &str, experiments: Option<&Path>, here: &Path) -> Result<PathBuf, Failure> {
     let folder = match experiments {
         Some(folder) => folder.to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn find(name: &str, experiments: Option<&Path>, here: &Path) -> Resul
     ))
 }
 
-/// The experiments of a folder: plans in its folders, but not those that lie with results.
+/// Returns the experiments of a folder: plans in its folders, except those stored with results.
 pub(super) fn names(experiments: &Path) -> Vec<String> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut names: Vec<String> = entries(experiments)

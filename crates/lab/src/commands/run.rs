@@ -29,15 +29,15 @@ pub struct RunArgs {
     pub how: RunOptions,
 }
 
-/// Runs the command; the exit code of a run that was made.
+/// Runs the command; returns the exit code of a run that was made.
 ///
 /// # Errors
-/// One line and an exit code, where nothing or not everything could be measured.
+/// One line and an exit code, if nothing or not everything could be measured.
 pub fn run(args: &RunArgs, measure: &dyn Measure, stop: &StopFlag) -> Result<u8, Failure> {
     run_file(&args.plan, &args.how, measure, stop).map(|(code, _)| code)
 }
 
-/// Runs the plan of a file, of any kind; the exit code, and where the results are.
+/// Runs the plan of a file, of any kind; returns the exit code and the folder of the results.
 pub(super) fn run_file(
     file: &Path,
     how: &RunOptions,
@@ -87,7 +87,7 @@ fn run_plan(
     Ok(code(&account))
 }
 
-/// The plan goes with its results, so that they can be drawn without it.
+/// Copies the plan to its results, so that they can be drawn without it.
 fn keep_plan(plan: &LinkPlan, folder: &Path) -> Result<(), Failure> {
     keep(&plan.file, folder, PLAN)?;
     let Some(PlacedLink { file, .. }) = &plan.topology else { return Ok(()) };
@@ -95,7 +95,7 @@ fn keep_plan(plan: &LinkPlan, folder: &Path) -> Result<(), Failure> {
     keep(file, folder, file.strip_prefix(beside).unwrap_or(file))
 }
 
-/// What would be measured, one case a line, and how long it may take.
+/// Returns the cases that would be measured, one per line, and how long it may take.
 pub(super) fn list(plan: &LinkPlan, agenda: &Agenda, jobs: NonZeroUsize) -> String {
     let mut text = String::new();
     for case in agenda.cases() {

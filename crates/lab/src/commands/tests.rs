@@ -55,24 +55,24 @@ fn how(out: &Path) -> RunOptions {
     RunOptions { dry_run: false, jobs: NonZeroUsize::MIN, out: Some(out.to_owned()), only: None }
 }
 
-/// A folder with `experiments/paper/fig1.toml` in it.
+/// Creates a folder with `experiments/paper/fig1.toml` in it.
 fn experiments() -> tempfile::TempDir {
     experiment("paper/fig1", PLAN_TEXT)
 }
 
-/// A folder with the plan of one experiment in it.
+/// Creates a folder with the plan of one experiment in it.
 fn experiment(name: &str, plan: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     write(&folder.path().join(format!("experiments/{name}.toml")), plan.as_bytes()).expect("written");
     folder
 }
 
-/// What reproduces an experiment of such a folder.
+/// Returns the arguments that reproduce an experiment of such a folder.
 fn reproducing(name: &str, folder: &Path, how: RunOptions) -> ReproduceArgs {
     ReproduceArgs { name: name.into(), experiments: Some(folder.join("experiments")), how }
 }
 
-/// Names of the files in a folder.
+/// Returns the names of the files in a folder.
 fn files(folder: &Path) -> HashSet<String> {
     let entries = fs::read_dir(folder).expect("results");
     entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect()
@@ -105,7 +105,7 @@ fn an_experiment_is_measured_drawn_and_written_up() {
     let foreign = ["src=", "href=", "<script", "url(", "@import"];
     assert!(!foreign.iter().any(|part| page.contains(part)), "the page needs nothing else");
 
-    // What is judged is said, and nothing is measured again.
+    // The verdict is shown, and nothing is measured again.
     write(&out.join("verdict.txt"), b"It holds.\n\nAlmost <always>.\n").expect("written");
     let before = fs::read(out.join(RECORDS)).expect("records");
     assert_eq!(reproduce(&args, &Fixed, &StopFlag::default()), Ok(0));
@@ -194,7 +194,7 @@ fn what_went_wrong_is_one_line_and_a_code() {
     );
 }
 
-/// A plan that times codes goes the way of all plans, and moves nothing over links.
+/// A plan that times codes takes the path of all plans, and moves nothing over links.
 #[test]
 fn codes_are_timed_drawn_and_written_up() {
     let text = r#"
@@ -232,14 +232,14 @@ values = ["1KB", "20KB"]
     assert_eq!(files(&out), expected.map(str::to_owned).into());
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
     assert!(page.contains("It is linear. <small>(3)</small>") && page.contains("<small>3 runs</small>"), "{page}");
-    // What has a record is not timed again.
+    // A case with a record is not timed again.
     assert_eq!(run(&RunArgs { plan, how: how(&out) }, &Fixed, &StopFlag::default()), Ok(0));
     assert_eq!(CodeStore::read(&out).expect("records"), records);
     let jobs = RunOptions { jobs: NonZeroUsize::new(2).expect("two"), ..how(&out) };
     assert!(reproduce(&args(jobs), &Fixed, &StopFlag::default()).expect_err("refused").message.contains("--jobs"));
 }
 
-/// A plan that is simulated goes through the same commands, on any number of processors, and goes on where it was stopped.
+/// A simulated plan works with the same commands, on any number of processors, and resumes where it was stopped.
 #[test]
 fn flows_are_simulated_drawn_and_written_up() {
     let text = r#"

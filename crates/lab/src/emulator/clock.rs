@@ -7,7 +7,7 @@ use rustix::time::ClockId;
 
 use crate::clock::{now, read};
 
-/// Older than this no packet waits in a ring: its stamp is not one of ours.
+/// No packet waits in a ring for longer: its stamp is not from this clock.
 const OLDEST: Duration = Duration::from_secs(1);
 
 /// A clock that starts with the run. It does not jump when the time of day does.
@@ -25,13 +25,13 @@ impl Clock {
         Time::from(now().saturating_sub(self.start))
     }
 
-    /// What turns the kernel's stamps into times of the model: good for the packets that wait now.
+    /// Returns a converter from the kernel's stamps to times of the model, valid for the packets that wait now.
     pub(super) fn stamps(&self) -> Stamps {
         Stamps { now: self.now(), time_of_day: read(ClockId::Realtime) }
     }
 }
 
-/// The two clocks at one instant.
+/// The readings of the two clocks at one instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamps {
     now: Time,
@@ -39,21 +39,21 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// When a packet with this stamp arrived; `None` if the stamp makes no sense, as when the time of day was set meanwhile. A packet that
-    /// came after the two clocks were read arrived when they were.
+    /// Returns when a packet with this stamp arrived; `None` if the stamp makes no sense, for example because the time
+    /// of day was set meanwhile. A packet that arrived after the two clocks were read is assigned the time of reading.
     pub(super) fn arrival(self, stamp: Duration) -> Option<Time> {
         let age = self.time_of_day.saturating_sub(stamp);
         let is_early = stamp.saturating_sub(self.time_of_day) > OLDEST;
         (age <= OLDEST && !is_early).then(|| Time::from(Duration::from_nanos(self.now.as_nanos()).saturating_sub(age)))
     }
 
-    /// The instant.
+    /// Returns the instant.
     pub(super) fn now(self) -> Time {
         self.now
     }
 }
 
-/// Processor time of the calling thread.
+/// Returns the processor time of the calling thread.
 pub(super) fn thread_cpu() -> Duration {
     read(ClockId::ThreadCPUTime)
 }

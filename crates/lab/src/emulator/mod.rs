@@ -1,9 +1,10 @@
 //! The emulator: a thread that runs a [`Fabric`] in real time between the cables of hosts.
 //!
-//! A packet's arrival is when the kernel took it, not when the thread saw it, and all that follows happens in the model's time. So a stall
-//! of the thread shorter than the delay of the link changes nothing; a longer one makes packets late, which [`Report::lateness`] tells.
-//! Fast cables have no such stamps: [`Report::unseen`] tells how wrong arrivals may be. What comes through them in large pieces is
-//! taken apart into the packets of the wire, each of which meets the model for itself ([`segments`]).
+//! A packet's arrival is when the kernel took it, not when the thread saw it, and everything after that happens in the
+//! model's time. So a stall of the thread shorter than the delay of the link changes nothing; a longer one makes
+//! packets late, which [`Report::lateness`] shows. Fast cables have no such stamps: [`Report::unseen`] bounds the error
+//! of arrivals. Large pieces that arrive through them are taken apart into the packets of the wire, each of which
+//! passes the model by itself ([`segments`]).
 
 mod clock;
 mod port;
@@ -31,7 +32,7 @@ use tunnel::Tunnel;
 use wire::Wire;
 use worker::{Order, Worker};
 
-/// An IPv4 packet under way.
+/// An IPv4 packet in flight.
 pub type Packet = segments::Segment;
 
 /// An emulator that runs until it is stopped or dropped.
@@ -41,7 +42,7 @@ pub struct Emulator {
     thread: Option<JoinHandle<Report>>,
 }
 
-/// Gives orders to an emulator, from any thread.
+/// A handle that gives orders to an emulator, from any thread.
 #[derive(Clone, Debug)]
 pub struct Control {
     orders: Sender<Order>,
@@ -59,17 +60,18 @@ impl Control {
     }
 
     fn order(&self, order: Order) {
-        // A thread that is gone is joined by whoever stops it.
+        // A thread that is gone is joined by the caller of `stop`.
         let _ = self.orders.send(order);
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
     }
 }
 
 impl Emulator {
-    /// Runs `fabric` between `cables`, the first of which leads to the first of `hosts`, and so on. The clock of the model starts now.
+    /// Runs `fabric` between `cables`, the first of which leads to the first of `hosts`, and so on. The clock of the
+    /// model starts now.
     ///
     /// # Errors
-    /// A system that gives no thread or event, or with fast cables one that does not say when a thread had to wait.
+    /// A system that provides no thread or event, or, with fast cables, does not report how long a thread had to wait.
     pub fn start(fabric: Fabric<Packet>, hosts: Vec<NodeId>, cables: Vec<Cable>) -> io::Result<Self> {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (orders, received) = channel();
@@ -82,12 +84,12 @@ impl Emulator {
         Ok(Self { control: Control { orders, wake }, thread: Some(thread) })
     }
 
-    /// What gives it orders.
+    /// Returns a handle that gives it orders.
     pub fn control(&self) -> Control {
         self.control.clone()
     }
 
-    /// Stops it, and says what it did. What is still under way is lost.
+    /// Stops it, and returns its report. Packets in flight are lost.
     ///
     /// # Panics
     /// If its thread did.

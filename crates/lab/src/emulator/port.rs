@@ -1,4 +1,4 @@
-//! What the emulator has instead of a network card.
+//! The emulator's equivalent of a network card.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,49 +11,50 @@ use super::segments::{SegmentRun, SuperPacket};
 
 /// The emulator's end of the cable to a host.
 pub(super) trait Port {
-    /// Takes up to `most` pieces that have arrived, in their order.
+    /// Takes up to `most` pieces that have arrived, in order.
     fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(Arrived));
 
-    /// Hands the host a run of packets.
+    /// Delivers a run of packets to the host.
     ///
     /// # Errors
     /// A host that has no room for it.
     fn send(&mut self, run: &SegmentRun) -> io::Result<()>;
 
-    /// How long a packet may wait until it is handed over together with others.
+    /// Returns how long a packet may wait to be delivered together with others.
     fn moderation(&self) -> Duration;
 
-    /// Whether the kernel says when a packet arrived. Else that is when it is read, and the port is to be told of sleeps.
+    /// Returns whether the kernel stamps arrivals. If not, the time of reading is used, and the port must be notified
+    /// of sleeps.
     fn stamps_arrivals(&self) -> bool;
 
-    /// The thread slept until `time`, and would have been woken if something had arrived.
+    /// Notes that the thread slept until `time`, and would have been woken by an arrival.
     fn slept_until(&mut self, time: Time);
 
-    /// Becomes readable when something arrives.
+    /// Returns a descriptor that becomes readable when something arrives.
     fn readable(&self) -> BorrowedFd<'_>;
 
-    /// Packets that were lost before the model saw them.
+    /// Returns the packets lost before the model saw them.
     fn losses(&mut self) -> Losses;
 }
 
 /// A piece that has arrived.
 #[derive(Debug)]
 pub(super) struct Arrived {
-    /// When.
+    /// When it arrived.
     pub(super) at: Time,
-    /// How long before that it may have been there, at most.
+    /// Upper bound on how long before that it may have been there.
     pub(super) waited: Duration,
     /// The packets in it.
     pub(super) packet: SuperPacket,
 }
 
-/// Packets that never came to the model.
+/// Packets that never reached the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
     /// The ring was full: the emulator was too slow.
     pub(super) ring: u64,
-    /// Larger than the ring takes, or no IP.
+    /// Larger than the ring accepts, or not IP.
     pub(super) refused: u64,
-    /// Arrivals without a usable stamp: their time is when they were seen.
+    /// Arrivals without a usable stamp, for which the time of reading is used.
     pub(super) unstamped: u64,
 }

@@ -1,4 +1,4 @@
-//! How long a thread waited for a processor.
+//! The time that a thread waited for a processor.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ pub(super) struct RunQueue {
 }
 
 impl RunQueue {
-    /// Finds the count of the calling thread.
+    /// Opens the count of the calling thread.
     ///
     /// # Errors
     /// A kernel that does not count.
@@ -24,19 +24,19 @@ impl RunQueue {
             |why: String| io::Error::other(format!("this kernel does not tell when a thread had to wait ({why})"));
         let table = File::open(TABLE).map_err(|error| missing(format!("{TABLE}: {error}")))?;
         let queue = Self { table };
-        // A kernel whose counting is switched off shows zeroes.
+        // If counting is switched off, the kernel shows zeroes.
         if queue.numbers().is_none_or(|[_, _, turns]| turns == 0) {
             return Err(missing(format!("{TABLE} shows nothing")));
         }
         Ok(queue)
     }
 
-    /// The time from when the thread could have run to when it did, summed over its life.
+    /// Returns the time between being runnable and running, summed over the thread's life.
     pub(super) fn waited(&self) -> Duration {
         Duration::from_nanos(self.numbers().map_or(0, |[_, waited, _]| waited))
     }
 
-    /// Nanoseconds on a processor, nanoseconds of waiting for one, and how often it got one.
+    /// Returns nanoseconds on a processor, nanoseconds of waiting for one, and how often it got one.
     fn numbers(&self) -> Option<[u64; 3]> {
         let mut buffer = [0; 64];
         let length = pread(&self.table, &mut buffer, 0).ok()?;

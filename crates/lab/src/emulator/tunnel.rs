@@ -1,11 +1,12 @@
-//! The fast port: a TUN device, through which packets pass in the large pieces that the hosts' kernels make of them.
+//! The fast port: a TUN device, through which packets pass in the large pieces that the hosts' kernels make.
 //!
-//! Such a device has no stamps: a packet arrives in the model when it is read. A stall of the thread would then look like packets that all
-//! came at once, and fill queues that were never full. So each piece is told how long it may have waited at most, which is since the
-//! device was last known to be empty. It was when a read found nothing; and while the thread slept, for then the piece would have woken
-//! it. Of such a sleep does not count what the thread, awake, waited for a processor, which the kernel tells (`schedstat`), nor
-//! what came after the end of its timer, as when the process or the whole machine was stopped. The verdict holds these times to the
-//! limits of lateness.
+//! Such a device has no stamps: a packet arrives in the model when it is read. A stall of the thread would then look
+//! like packets that all arrived at once, and fill queues that were never full. So each piece has an upper bound on how
+//! long it may have waited: the time since the device was last known to be empty. It was empty when a read found
+//! nothing, and while the thread slept, since an arrival would have woken it. From such a sleep, the time that the
+//! awake thread waited for a processor, as reported by the kernel (`schedstat`), is excluded, and so is any time after
+//! the end of its timer, such as when the process or the whole machine was stopped. The verdict applies the limits of
+//! lateness to these times.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -19,19 +20,20 @@ use super::port::{Arrived, Losses, Port};
 use super::segments::{SegmentRun, SuperPacket, VnetHeader};
 use crate::sys::tun::Tun;
 
-/// What is due within this time is handed over at once, so that a packet may come this late. At 1 Gbit/s these are 8 packets in one piece.
+/// Packets due within this time are delivered at once, so a packet may be late by that much. At 1 Gbit/s these are 8
+/// packets in one piece.
 const MODERATION: Duration = Duration::from_micros(100);
 /// The largest IP packet.
 const LARGEST: usize = 65_535;
 
-/// A device, many packets at a time.
+/// A device that carries many packets at a time.
 pub(super) struct Tunnel {
     device: Arc<Tun>,
-    /// What is being read.
+    /// The buffer for reading.
     buffer: Vec<u8>,
-    /// The front of the packet that is being sent.
+    /// The front of the packet being sent.
     head: Vec<u8>,
-    /// When nothing was waiting in the device.
+    /// When the device was last known to be empty.
     empty_at: Time,
     refused: u64,
 }
@@ -52,7 +54,7 @@ impl Port for Tunnel {
                 self.empty_at = before;
                 break;
             };
-            // After the read, before which it may not have been there.
+            // After the read, before which the packet may not have been there.
             let at = clock.now();
             match SuperPacket::parse(&header, &self.buffer[..length]) {
                 Ok(packet) => into(Arrived { at, waited: at - self.empty_at, packet }),
@@ -83,7 +85,7 @@ impl Port for Tunnel {
     }
 
     fn losses(&mut self) -> Losses {
-        // What the device had no room for is in the counts of the host's interface.
+        // Packets for which the device had no room are in the counts of the host's interface.
         Losses { refused: self.refused, ..Losses::default() }
     }
 }

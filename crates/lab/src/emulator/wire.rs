@@ -14,11 +14,11 @@ use crate::sys::packet::PacketSocket;
 
 const ETHERNET_BYTES: usize = 14;
 
-/// A cable, one packet at a time.
+/// A cable that carries one packet at a time.
 pub(super) struct Wire {
     socket: PacketSocket,
     header: [u8; ETHERNET_BYTES],
-    /// The front of the packet that is being sent.
+    /// The front of the packet being sent.
     head: Vec<u8>,
     losses: Losses,
 }
@@ -28,7 +28,7 @@ impl Wire {
         let mut header = [0; ETHERNET_BYTES];
         header[..6].copy_from_slice(&MAC);
         header[6..12].copy_from_slice(&MAC);
-        // IPv4, as IEEE 802 numbers it.
+        // The number of IPv4 in IEEE 802.
         header[12..].copy_from_slice(&[0x08, 0x00]);
         Self { socket, header, head: Vec::new(), losses: Losses::default() }
     }
@@ -76,7 +76,7 @@ impl Port for Wire {
     }
 
     fn losses(&mut self) -> Losses {
-        // The count is the kernel's, and asking for it does not fail on a socket that is open.
+        // The kernel keeps the count, and reading it does not fail on an open socket.
         Losses { ring: self.socket.dropped().unwrap_or_default(), ..self.losses }
     }
 }

@@ -19,59 +19,59 @@ use super::{Packet, Report, Scheduling};
 use crate::space::index_of;
 use crate::sys::scheduling;
 
-/// Pieces taken from one port before due ones get their turn.
+/// Pieces taken from one port before packets that are due get their turn.
 const MOST_AT_ONCE: usize = 64;
-/// How long before something is due an ordinary thread stops sleeping: it would be woken late. A real-time thread is not, and one that
-/// spins would be stopped by the kernel for 50 ms of each second (`sched(7)`, `sched_rt_runtime_us`).
+/// How long before a deadline an ordinary thread stops sleeping, since it would be woken late. A real-time thread would
+/// not, and one that spins would be stopped by the kernel for 50 ms of each second (`sched(7)`, `sched_rt_runtime_us`).
 const SPIN: Duration = Duration::from_micros(50);
-/// A wait that took less did not sleep: something was there already.
+/// A shorter wait was not a sleep: something was already there.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(10);
-/// With ports that have no stamps no sleep is longer, so that it shows when the thread was stopped in its sleep.
+/// Longest sleep with ports that have no stamps, so that a stop of the thread during its sleep is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 
-/// What the thread is told.
+/// An order to the thread.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// Impairments on or off.
+    /// Switch impairments on or off.
     SetImpaired {
-        /// Whether on.
+        /// Whether they are on.
         impaired: bool,
-        /// Told when it is done.
+        /// Notified when it is done.
         done: Sender<()>,
     },
-    /// To end.
+    /// End.
     Stop,
 }
 
-/// The thread, and all it works with.
+/// The thread and its state.
 pub(super) struct Worker {
     fabric: Fabric<Packet>,
-    /// Beside `doors`.
+    /// Parallel to `doors`.
     hosts: Vec<NodeId>,
     doors: Vec<Door>,
     clock: Clock,
     orders: Receiver<Order>,
     wake: Arc<OwnedFd>,
-    /// What arrived, with its port; between two turns what is beyond the horizon.
+    /// Arrivals with their ports; between two turns those beyond the horizon.
     arrived: Vec<(usize, Arrived)>,
-    /// Up to here all has been seen that arrived at any port.
+    /// Every arrival at any port up to this time has been seen.
     horizon: Time,
-    /// For ports that are to be told of sleeps, and what it said last.
+    /// For ports that must be notified of sleeps: the run queue and its last reading.
     run_queue: Option<(RunQueue, Duration)>,
     lateness: Lateness,
     unseen: Lateness,
     send_failures: u64,
     refused: u64,
     spin: Duration,
-    /// Least time between two rounds of handing over, and when the next may be.
+    /// Least time between two rounds of deliveries, and when the next may be.
     moderation: Duration,
     next_round: Time,
 }
 
-/// Where the packets of a host come in and go out.
+/// The entry and exit of a host's packets.
 struct Door {
     port: Box<dyn Port + Send>,
-    /// What is about to be handed to the host.
+    /// The packets about to be delivered to the host.
     gather: Gather,
     handed: u64,
     pieces: u64,
@@ -113,7 +113,7 @@ impl Worker {
 
     /// Works until it is told to stop.
     pub(super) fn run(mut self) -> Report {
-        // 50 us by default. Where it cannot be changed, the lateness tells.
+        // 50 us by default. If it cannot be changed, the lateness shows it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let scheduling = if scheduling::make_real_time().is_ok() {
             self.spin = Duration::ZERO;
@@ -122,7 +122,7 @@ impl Worker {
             Scheduling::Ordinary
         };
         if self.doors.iter().any(|door| !door.port.stamps_arrivals()) {
-            // Where this fails, as `start` has seen that it does not, all that is known is when reads found nothing.
+            // If this fails, although `start` has seen that it does not, only the times of empty reads are known.
             self.run_queue = RunQueue::open().ok().map(|queue| (queue, Duration::ZERO));
         }
         let began = thread_cpu();
@@ -136,13 +136,13 @@ impl Worker {
         self.report(scheduling, thread_cpu().saturating_sub(began))
     }
 
-    /// Does what it is told; false when that is to stop.
+    /// Obeys its orders; returns false when it should stop.
     fn obey(&mut self) -> bool {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::SetImpaired { impaired, done } => {
                     self.fabric.set_impaired(impaired);
-                    // Not everybody waits.
+                    // The sender may not be waiting.
                     let _ = done.send(());
                 }
                 Order::Stop => return false,
@@ -151,7 +151,7 @@ impl Worker {
         true
     }
 
-    /// Offers what arrived to the model, in the order of arrival. Whether a port may have more.
+    /// Offers arrivals to the model, in the order of arrival. Returns whether a port may have more.
     fn receive(&mut self) -> bool {
         let Self { doors, clock, arrived, .. } = self;
         self.horizon = Time::MAX;
@@ -159,7 +159,7 @@ impl Worker {
             let before = arrived.len();
             door.port.receive(clock, MOST_AT_ONCE, &mut |piece| arrived.push((number, piece)));
             if arrived.len() - before == MOST_AT_ONCE {
-                // It may have more, from after its last. What others sent later still has to wait for that.
+                // It may have more, from after its last. Later packets of others have to wait for that.
                 self.horizon = arrived.last().map_or(self.horizon, |(_, last)| self.horizon.min(last.at));
             }
         }
@@ -167,7 +167,7 @@ impl Worker {
         let later = self.arrived.partition_point(|(_, piece)| piece.at <= self.horizon);
         let later = self.arrived.split_off(later);
         for (number, Arrived { at, waited, packet }) in std::mem::replace(&mut self.arrived, later) {
-            // What happened before happens first, wherever it is.
+            // Earlier events happen first, wherever they are.
             self.deliver(at);
             self.unseen.add(waited);
             self.offer(at, number, packet);
@@ -181,13 +181,13 @@ impl Worker {
             IpAddr::V6(_) => None,
         };
         let Some(to) = to else {
-            // Who joins a group tells all routers, and here are none.
+            // A host that joins a group informs all routers, of which there are none here.
             self.refused += u64::from(!packet.destination().is_multicast());
             return;
         };
         for segment in packet.split() {
             let (ip_bytes, ecn) = (segment.packet.ip_bytes(segment.index), segment.packet.ecn());
-            // What a link drops is in its counts.
+            // Drops by a link are in its counts.
             if let Err(Refused { reason: Refusal::Unroutable, .. }) =
                 self.fabric.offer(at, self.hosts[from], to, ip_bytes, ecn, segment)
             {
@@ -196,7 +196,7 @@ impl Worker {
         }
     }
 
-    /// Brings to the doors what is there by `by`.
+    /// Brings arrivals up to `by` to the doors.
     fn deliver(&mut self, by: Time) {
         while let Some(Arrival { host, at, ecn, corrupt, item: mut packet, .. }) = self.fabric.pop(by) {
             let Some(number) = self.hosts.iter().position(|&known| known == host) else { continue };
@@ -207,7 +207,7 @@ impl Worker {
         }
     }
 
-    /// Hands over all that is due, if it is time for a round.
+    /// Delivers everything that is due, if it is time for a round.
     fn hand_over_due(&mut self) {
         let now = self.clock.now();
         if now < self.next_round {
@@ -232,7 +232,7 @@ impl Worker {
             }
             Err(_) => self.send_failures += u64::from(run.count()),
         }
-        // After it was handed over, so that this counts too.
+        // Read after the delivery, so that its duration counts too.
         let now = self.clock.now();
         due.iter().for_each(|&at| self.lateness.add(now - at));
         gather.clear();
@@ -255,19 +255,20 @@ impl Worker {
         let timeout = sleep.and_then(|sleep| Timespec::try_from(sleep).ok());
         let mut ready: Vec<PollFd<'_>> = vec![PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN)];
         ready.extend(self.doors.iter().map(|door| PollFd::from_borrowed_fd(door.port.readable(), PollFlags::IN)));
-        // An interrupted wait is one that ends early.
+        // An interrupted wait merely ends early.
         if poll(&mut ready, timeout.as_ref()).is_ok() && !ready[0].revents().is_empty() {
             let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
         }
         self.tell_of_sleep(before, sleep.unwrap_or(Duration::MAX));
     }
 
-    /// Tells the ports that have to know that the thread has slept since `before`, for `sleep` at most, until it could have run again.
+    /// Notifies ports of sleeps: the thread has slept since `before`, for at most `sleep`, until it could have run
+    /// again.
     fn tell_of_sleep(&mut self, before: Time, sleep: Duration) {
         let Some((queue, known)) = &mut self.run_queue else { return };
         let waited = queue.waited();
         let delay = waited - std::mem::replace(known, waited);
-        // A thread that is stopped waits for no processor, but its timer goes on.
+        // A stopped thread does not wait for a processor, but its timer continues.
         let slept = (self.clock.now() - before).saturating_sub(delay).min(sleep);
         if slept >= SHORTEST_SLEEP {
             self.doors.iter_mut().for_each(|door| door.port.slept_until(before + slept));

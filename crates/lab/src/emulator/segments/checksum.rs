@@ -1,16 +1,17 @@
 //! The Internet checksum (RFC 1071).
 
-/// The ones' complement sum of `bytes`, taken as big-endian 16-bit words, on top of `sum`. An odd last byte counts as a high byte.
+/// Returns the ones' complement sum of `bytes`, taken as big-endian 16-bit words, added to `sum`. An odd last byte
+/// counts as a high byte.
 pub(super) fn sum(bytes: &[u8], sum: u64) -> u64 {
     let (words, odd) = bytes.as_chunks::<4>();
-    // 32 bits at once: the carries between the halves come back in the fold. 2^32 words fit.
+    // 32 bits at once: folding adds the carries between the halves back. 2^32 words fit.
     let sum = words.iter().fold(sum, |sum, word| sum + u64::from(u32::from_be_bytes(*word)));
     let mut last = [0; 4];
     last[..odd.len()].copy_from_slice(odd);
     sum + u64::from(u32::from_be_bytes(last))
 }
 
-/// The 16 bits that a sum comes down to.
+/// Folds a sum to 16 bits.
 pub(super) fn fold(mut sum: u64) -> u16 {
     while let high @ 1.. = sum >> 16 {
         sum = (sum & 0xffff) + high;
@@ -25,8 +26,9 @@ pub(super) fn write_ipv4(header: &mut [u8]) {
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Completes a checksum that the sender has left to its device: the field holds the sum of the pseudo header, and the device adds all
-/// from `start` on. Zero is written as its equal 0xffff, for in UDP it says that there is none.
+/// Completes a checksum that the sender has left to its device: the field holds the sum of the pseudo header, and the
+/// device adds everything from `start` on. Zero is written as its equivalent 0xffff, since in UDP it means that there
+/// is none.
 pub(super) fn complete(packet: &mut [u8], start: usize, field: usize) {
     let checksum = match !fold(sum(&packet[start..], 0)) {
         0 => 0xffff,

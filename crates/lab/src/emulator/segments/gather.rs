@@ -1,20 +1,20 @@
-//! Segments that are due one after the other, gathered into runs.
+//! Gathers consecutive segments that are due into runs.
 
 use netsim::{Ecn, Time};
 
 use super::packet::Segment;
 use super::run::SegmentRun;
 
-/// What is on its way out of an emulator at one host: the last run, which more may join until it is handed over.
+/// The segments on their way from an emulator to one host: the last run, which more may join until it is delivered.
 #[derive(Debug, Default)]
 pub struct Gather {
     run: Option<SegmentRun>,
-    /// When each of the run is due.
+    /// When each segment of the run is due.
     due: Vec<Time>,
 }
 
 impl Gather {
-    /// Nothing yet.
+    /// Creates an empty gatherer.
     pub fn new() -> Self {
         Self::default()
     }
@@ -22,7 +22,7 @@ impl Gather {
     /// Adds the next segment, due `at`.
     ///
     /// # Errors
-    /// The segment again, if it cannot join the run that is open: that is to be handed over and cleared first.
+    /// The segment again, if it cannot join the open run, which must be delivered and cleared first.
     pub fn push(&mut self, at: Time, segment: Segment, ecn: Ecn, corrupt: Option<u64>) -> Result<(), Segment> {
         match &mut self.run {
             None => self.run = Some(SegmentRun::of(segment, ecn, corrupt)),
@@ -32,12 +32,12 @@ impl Gather {
         Ok(())
     }
 
-    /// The open run, and when each of its segments is due.
+    /// Returns the open run, and when each of its segments is due.
     pub fn open(&self) -> Option<(&SegmentRun, &[Time])> {
         self.run.as_ref().map(|run| (run, &*self.due))
     }
 
-    /// Forgets the run that was open.
+    /// Drops the open run.
     pub fn clear(&mut self) {
         self.run = None;
         self.due.clear();

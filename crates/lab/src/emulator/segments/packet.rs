@@ -1,4 +1,4 @@
-//! A packet as the device gave it, and the packets of the wire in it.
+//! A packet as read from the device, and the packets of the wire in it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -12,27 +12,27 @@ const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
 const LEAST_TCP_HEADER: usize = 20;
 
-/// Why a packet is refused. None of these comes from a kernel that works; each is counted.
+/// The reason for refusing a packet. None of these comes from a working kernel; each is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refused {
-    /// It is shorter than its headers, or these are shorter than they can be.
+    /// It is shorter than its headers, or these are shorter than possible.
     #[error("shorter than its headers")]
     Short,
     /// It is neither IPv4 nor IPv6.
     #[error("neither IPv4 nor IPv6")]
     Version,
-    /// It is to be split in a way that is not known here, or that does not fit its headers.
+    /// It must be split in an unknown way, or in one that does not fit its headers.
     #[error("to be split in an unknown way")]
     Offload,
-    /// Its length is not the one in its header.
+    /// Its length differs from the one in its header.
     #[error("of another length than its header says")]
     Length,
-    /// The checksum that is left to the device lies outside, or elsewhere than its protocol has it.
+    /// The checksum left to the device lies outside the packet, or not where its protocol has it.
     #[error("with a checksum at the wrong place")]
     Checksum,
 }
 
-/// Bytes of IP that came in one piece: one packet of the wire, or many that share their headers.
+/// Bytes of IP that arrived in one piece: one packet of the wire, or many that share their headers.
 #[derive(Debug)]
 pub struct SuperPacket {
     pub(super) bytes: Box<[u8]>,
@@ -40,9 +40,10 @@ pub struct SuperPacket {
     pub(super) version: u8,
     /// Bytes of the IP header, options included; for IPv6 without extension headers.
     pub(super) ip_header: usize,
-    /// Bytes at the front that every segment has: up to the end of the transport header, or of the IP header where nothing is split.
+    /// Bytes at the front that every segment has: up to the end of the transport header, or of the IP header if nothing
+    /// is split.
     pub(super) shared: usize,
-    /// Payload of every segment but the last.
+    /// Payload of every segment except the last.
     pub(super) payload: usize,
     segments: u32,
 }
@@ -50,25 +51,25 @@ pub struct SuperPacket {
 /// One packet of the wire.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// Where it is in.
+    /// The packet that contains it.
     pub packet: Arc<SuperPacket>,
     /// Its number there, from 0.
     pub index: u32,
 }
 
 impl SuperPacket {
-    /// Takes a packet that is one on the wire, with all its checksums; padding behind it is cut off.
+    /// Creates a packet that is one on the wire, with all its checksums; padding after it is removed.
     ///
     /// # Errors
-    /// What is no IP packet, or cut short.
+    /// Bytes that are no IP packet, or truncated.
     pub fn plain(bytes: &[u8]) -> Result<Self, Refused> {
         Self::new(VnetHeader::default(), bytes)
     }
 
-    /// Takes what a device with offloads gave: the header beside the packet, and the packet.
+    /// Parses the output of a device with offloads: the separate header, and the packet.
     ///
     /// # Errors
-    /// A packet that makes no sense, whatever it holds.
+    /// A packet that makes no sense, whatever its content.
     pub fn parse(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) -> Result<Self, Refused> {
         Self::new(VnetHeader::read(vnet).ok_or(Refused::Offload)?, bytes)
     }
@@ -99,19 +100,19 @@ impl SuperPacket {
         Ok(Self { bytes: bytes.into(), vnet, version, ip_header, shared, payload, segments })
     }
 
-    /// How many packets of the wire it is.
+    /// Returns how many packets of the wire it contains.
     pub fn segments(&self) -> u32 {
         self.segments
     }
 
-    /// The IP bytes of segment `index`, headers and payload.
+    /// Returns the IP bytes of segment `index`, headers and payload.
     pub fn ip_bytes(&self, index: u32) -> u32 {
         let (start, end) = self.payload_of(index, 1);
         // Lengths of IP packets: below 2^17.
         (self.shared + end - start) as u32
     }
 
-    /// The ECN field, the same in each.
+    /// Returns the ECN field, which all segments share.
     pub fn ecn(&self) -> Ecn {
         let bits = match self.version {
             4 => self.bytes[1],
@@ -125,7 +126,7 @@ impl SuperPacket {
         }
     }
 
-    /// Where it is to go.
+    /// Returns the destination address.
     pub fn destination(&self) -> IpAddr {
         let there = "the header is there";
         match self.version {
@@ -134,20 +135,21 @@ impl SuperPacket {
         }
     }
 
-    /// Its segments, in order.
+    /// Iterates over its segments, in order.
     pub fn split(self) -> impl Iterator<Item = Segment> {
         let packet = Arc::new(self);
         (0..packet.segments).map(move |index| Segment { packet: Arc::clone(&packet), index })
     }
 
-    /// Where the payload of `count` segments from `first` on starts and ends.
+    /// Returns where the payload of `count` segments from `first` on starts and ends.
     pub(super) fn payload_of(&self, first: u32, count: u32) -> (usize, usize) {
         let at = |index: u32| (self.shared + index as usize * self.payload).min(self.bytes.len());
         (at(first), at(first + count))
     }
 }
 
-/// The version of IP, the bytes of its header (for IPv6 without extension headers), and those of the whole packet.
+/// Returns the version of IP, the bytes of its header (for IPv6 without extension headers), and those of the whole
+/// packet.
 fn lengths(bytes: &[u8]) -> Result<(u8, usize, usize), Refused> {
     let version = bytes.first().ok_or(Refused::Short)? >> 4;
     let header = match version {
@@ -165,7 +167,7 @@ fn lengths(bytes: &[u8]) -> Result<(u8, usize, usize), Refused> {
     Ok((version, header, length))
 }
 
-/// The bytes of headers of a packet that is to be split, if all of them are as they must be.
+/// Returns the bytes of headers of a packet that must be split, if all of them are valid.
 fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[u8]) -> Result<usize, Refused> {
     let (start, offset) = vnet.checksum.ok_or(Refused::Checksum)?;
     let (start, offset) = (usize::from(start), usize::from(offset));
@@ -173,7 +175,7 @@ fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[
         Offload::Tcp => (6, 16, LEAST_TCP_HEADER),
         Offload::None | Offload::Udp => (17, 6, UDP_HEADER),
     };
-    // Behind the extension headers of IPv6 the kernel's word is all there is.
+    // After extension headers of IPv6, only the kernel's value is available.
     let misplaced = if version == 4 { start != ip_header } else { start < ip_header };
     if misplaced || offset != field {
         return Err(Refused::Checksum);
@@ -182,7 +184,7 @@ fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[
     if version == 4 && (bytes[9] != protocol || is_fragment) {
         return Err(Refused::Offload);
     }
-    // The field of the checksum is there, and with it all that is read here.
+    // The checksum field is inside the packet, and so is everything read here.
     let transport = &bytes[start..];
     let header = match vnet.offload {
         Offload::Tcp => usize::from(transport[12] >> 4) * 4,

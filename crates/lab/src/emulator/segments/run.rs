@@ -1,4 +1,4 @@
-//! Neighbours that travel on as one packet.
+//! Neighbouring segments that continue as one packet.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const TCP_FIN: u8 = 0x01;
 const TCP_PSH: u8 = 0x08;
 const TCP_CWR: u8 = 0x80;
 
-/// Segments of one packet without a gap, all with the same ECN field; or a single one that is corrupt.
+/// Consecutive segments of one packet, all with the same ECN field; or a single corrupt one.
 #[derive(Clone, Debug)]
 pub struct SegmentRun {
     packet: Arc<SuperPacket>,
@@ -23,7 +23,8 @@ pub struct SegmentRun {
 }
 
 impl SegmentRun {
-    /// A run of one, with the ECN field that it arrives with, and the entropy that picks the bits to flip if it arrives corrupt.
+    /// Creates a run of one, with the ECN field on arrival, and the entropy that picks the bits to flip if it is
+    /// corrupt.
     pub fn of(segment: Segment, ecn: Ecn, corrupt: Option<u64>) -> Self {
         Self { packet: segment.packet, first: segment.index, count: 1, ecn, corrupt }
     }
@@ -41,12 +42,12 @@ impl SegmentRun {
         Err(segment)
     }
 
-    /// How many packets of the wire it is.
+    /// Returns how many packets of the wire it contains.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// What is to be written of it: `head` is filled with the front of the packet, and the rest is given back, uncopied.
+    /// Returns the bytes to write: `head` is filled with the front of the packet, and the rest is returned, uncopied.
     pub fn packet(&self, head: &mut Vec<u8>) -> &[u8] {
         let packet = &*self.packet;
         let (start, end) = packet.payload_of(self.first, self.count);
@@ -56,18 +57,18 @@ impl SegmentRun {
         let Some(entropy) = self.corrupt else {
             return &packet.bytes[start..end];
         };
-        // Its checksum must be right before bits are flipped, or the receiver's kernel would set it right afterwards.
+        // Its checksum must be right before bits are flipped, or the receiver's kernel would correct it afterwards.
         head.extend_from_slice(&packet.bytes[start..end]);
         if let Some((sum_start, offset)) = packet.vnet.checksum {
             let sum_start = usize::from(sum_start);
             checksum::complete(head, sum_start, sum_start + usize::from(offset));
         }
-        // Behind the IP header: a packet that finds no host would be lost, not corrupt.
+        // After the IP header: a packet that reached no host would be lost, not corrupt.
         netsim::corrupt(&mut head[packet.ip_header..], entropy);
         &[]
     }
 
-    /// What stands before it where the receiver's device completes checksums and splits.
+    /// Returns the separate header for a receiver whose device completes checksums and splits.
     pub fn vnet(&self) -> [u8; VnetHeader::BYTES] {
         let vnet = self.packet.vnet;
         let vnet = if self.corrupt.is_some() {
@@ -80,7 +81,7 @@ impl SegmentRun {
         vnet.write(self.packet.version)
     }
 
-    /// Makes the headers of the whole packet those of the run, which has `payload` bytes.
+    /// Turns the headers of the whole packet into those of the run, which has `payload` bytes.
     fn write_headers(&self, headers: &mut [u8], payload: usize) {
         let packet = &*self.packet;
         let marked = self.ecn != packet.ecn();
@@ -88,7 +89,7 @@ impl SegmentRun {
         if marked {
             set_ecn(headers, packet.version, self.ecn);
         }
-        // Lengths of IP packets fit 16 bits: those of the whole did.
+        // Lengths of IP packets fit 16 bits, since that of the whole did.
         let length = packet.shared + payload;
         if packet.version == 4 {
             if split {
@@ -107,7 +108,7 @@ impl SegmentRun {
         }
     }
 
-    /// Makes the TCP or UDP header that of the run: from there on the packet has `whole` bytes, the run `length`.
+    /// Turns the TCP or UDP header into that of the run: from there on the packet has `whole` bytes, the run `length`.
     fn write_transport(&self, header: &mut [u8], whole: usize, length: usize) {
         let packet = &*self.packet;
         match packet.vnet.offload {
@@ -128,7 +129,7 @@ impl SegmentRun {
             Offload::Tcp => &mut header[16..18],
             Offload::None | Offload::Udp => &mut header[6..8],
         };
-        // The sum of the pseudo header changes by its length alone, wherever the addresses are.
+        // The sum of the pseudo header changes only by its length, wherever the addresses are.
         let pseudo = u64::from(u16::from_be_bytes([field[0], field[1]]));
         let pseudo = checksum::fold(pseudo + u64::from(!(whole as u16)) + length as u64);
         field.copy_from_slice(&pseudo.to_be_bytes());

@@ -1,13 +1,13 @@
-//! Packets as kernels make them, and the packets of the wire that they stand for, made by other means than those under test.
+//! Packets as kernels make them, and the corresponding packets of the wire, made independently of the code under test.
 
 use proptest::prelude::*;
 
 use super::vnet::{Offload, VnetHeader};
 
-/// A packet before a device: what stands beside it, and its bytes.
+/// A packet before a device: its separate header, and its bytes.
 pub(super) type Frame = ([u8; VnetHeader::BYTES], Vec<u8>);
 
-/// What a packet is made of.
+/// The ingredients of a packet.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     pub(super) version: u8,
@@ -66,7 +66,7 @@ impl Recipe {
         header
     }
 
-    /// The packet, and what stands beside it.
+    /// Returns the packet and its separate header.
     pub(super) fn frame(&self) -> Frame {
         let transport = self.transport_header();
         let ip = self.ip_header(transport.len() + self.payload.len());
@@ -93,7 +93,7 @@ impl Recipe {
     }
 }
 
-/// Packets of every kind, up to 60 segments.
+/// Generates packets of every kind, up to 60 segments.
 pub(super) fn recipes() -> impl Strategy<Value = Recipe> {
     let kinds = (prop_oneof![Just(4_u8), Just(6)], prop_oneof![Just(Offload::Tcp), Just(Offload::Udp)]);
     let headers = (0..4_usize, 0..11_usize, any::<u8>(), 0..4_u8, any::<u16>(), any::<u32>());
@@ -106,7 +106,7 @@ pub(super) fn recipes() -> impl Strategy<Value = Recipe> {
     })
 }
 
-/// The checksum of RFC 1071, word by word.
+/// Returns the checksum of RFC 1071, word by word.
 pub(super) fn internet_checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0_u32;
     for pair in bytes.chunks(2) {
@@ -116,7 +116,7 @@ pub(super) fn internet_checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// The pseudo header of a TCP or UDP packet whose transport header starts at `start`.
+/// Returns the pseudo header of a TCP or UDP packet whose transport header starts at `start`.
 fn pseudo_header(packet: &[u8], start: usize) -> Vec<u8> {
     let length = (packet.len() - start) as u32;
     let (addresses, protocol) =
@@ -143,7 +143,7 @@ fn transport_start(packet: &[u8]) -> usize {
     at
 }
 
-/// Gives an IP packet its length, its header checksum, and the whole checksum of its transport.
+/// Sets the length, header checksum and whole transport checksum of an IP packet.
 pub(super) fn finish(packet: &mut [u8]) {
     let (start, whole) = (transport_start(packet), packet.len());
     if packet[0] >> 4 == 4 {
@@ -164,7 +164,7 @@ pub(super) fn finish(packet: &mut [u8]) {
     packet[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// The packets that a device would put on the wire for a frame: each with headers and checksums of its own.
+/// Returns the packets that a device would put on the wire for a frame, each with its own headers and checksums.
 pub(super) fn on_the_wire((vnet, packet): &Frame) -> Vec<Vec<u8>> {
     let needs_checksum = vnet[0] == 1;
     let number = |at: usize| usize::from(u16::from_ne_bytes([vnet[at], vnet[at + 1]]));

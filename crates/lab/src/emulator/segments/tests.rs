@@ -1,4 +1,4 @@
-//! Whatever survives is, segmented in full, what survived of the original segmented in full.
+//! Fully segmenting the survivors gives the same as the survivors of the fully segmented original.
 
 use std::net::IpAddr;
 
@@ -12,14 +12,14 @@ fn parse((vnet, bytes): &Frame) -> SuperPacket {
     SuperPacket::parse(vnet, bytes).unwrap()
 }
 
-/// What is written into the device for a run.
+/// Returns what is written to the device for a run.
 fn written(run: &SegmentRun) -> Frame {
     let mut head = vec![0xee; 5];
     let rest = run.packet(&mut head).to_vec();
     (run.vnet(), [head, rest].concat())
 }
 
-/// Gathers segments as an emulator would that hands over as late as it can.
+/// Gathers segments like an emulator that delivers as late as it can.
 fn gather(segments: impl IntoIterator<Item = (Segment, Ecn, Option<u64>)>) -> Vec<SegmentRun> {
     let mut gather = Gather::new();
     let mut runs = Vec::new();
@@ -95,13 +95,13 @@ proptest! {
             if ce {
                 mark(&mut wire);
             }
-            // A link may also deliver twice.
+            // A link may also deliver a packet twice.
             for _ in 0..if recipe.id % 5 == 0 { copies } else { 1 } {
                 survivors.push((segment.clone(), if ce { Ecn::Ce } else { ecn }, None));
                 expected.push(wire.clone());
             }
         }
-        // A plain packet whose sender computed its checksum is not to be touched.
+        // A plain packet whose sender computed its checksum must not be changed.
         let there: Vec<Vec<u8>> = gather(survivors).iter().flat_map(|run| on_the_wire(&written(run))).collect();
         prop_assert_eq!(there, expected);
     }
@@ -143,7 +143,7 @@ proptest! {
     ) {
         let (mut vnet, mut bytes) = recipe.frame();
         for (place, value) in spoils {
-            // The headers, and what stands beside the packet.
+            // The headers, and the separate one.
             let place = place.index(VnetHeader::BYTES + bytes.len().min(80));
             match place.checked_sub(VnetHeader::BYTES) {
                 None => vnet[place] = value,
@@ -157,7 +157,7 @@ proptest! {
     }
 }
 
-/// Does everything with a packet that can be done, if it is taken at all.
+/// Exercises everything on a packet, if it is accepted at all.
 fn take_apart(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) {
     let Ok(packet) = SuperPacket::parse(vnet, bytes) else {
         return;

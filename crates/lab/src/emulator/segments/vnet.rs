@@ -1,4 +1,5 @@
-//! The header that stands before each packet of a TUN device: what the sender left to the device (`struct virtio_net_hdr`).
+//! The header before each packet of a TUN device: the work that the sender left to the device (`struct
+//! virtio_net_hdr`).
 
 /// The checksum is left to the device.
 const NEEDS_CHECKSUM: u8 = 1;
@@ -6,13 +7,13 @@ const NONE: u8 = 0;
 const TCP4: u8 = 1;
 const TCP6: u8 = 4;
 const UDP: u8 = 5;
-/// Beside a TCP type: CWR is set, and belongs to the first segment only.
+/// Next to a TCP type: CWR is set, and belongs to the first segment only.
 const ECN: u8 = 0x80;
 
-/// How a packet is to be split.
+/// How a packet must be split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offload {
-    /// It is one packet.
+    /// It is a single packet.
     #[default]
     None,
     /// Into TCP segments.
@@ -21,26 +22,26 @@ pub enum Offload {
     Udp,
 }
 
-/// What stands before a packet.
+/// The header before a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
-    /// Where the checksum is left to the device: where the summed part starts, and how far from there the field is.
+    /// If the checksum is left to the device: where the summed part starts, and the offset of the field from there.
     pub checksum: Option<(u16, u16)>,
     /// How to split.
     pub offload: Offload,
-    /// The packet sets CWR, which only its first segment is to keep.
+    /// The packet sets CWR, which only its first segment keeps.
     pub cwr: bool,
-    /// Bytes of all headers. A hint: nobody may rely on it.
+    /// Bytes of all headers. Only a hint.
     pub headers: u16,
-    /// Bytes of payload of every segment but the last.
+    /// Bytes of payload of every segment except the last.
     pub segment: u16,
 }
 
 impl VnetHeader {
-    /// Its bytes, as `TUNSETVNETHDRSZ` is told.
+    /// Its bytes, as given to `TUNSETVNETHDRSZ`.
     pub const BYTES: usize = 10;
 
-    /// Reads a header, in the byte order of this machine; `None` for a way to split that is not known here.
+    /// Reads a header, in the byte order of this machine; `None` for an unknown way to split.
     pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let [flags, kind, numbers @ ..] = *bytes;
         let number = |index: usize| u16::from_ne_bytes([numbers[2 * index], numbers[2 * index + 1]]);
