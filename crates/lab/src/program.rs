@@ -14,11 +14,12 @@ use crate::runner::StopFlag;
 use crate::trial::Trials;
 use crate::{commands, control, link, output, selftest, series, simulate, space};
 
-/// Does what the arguments say, the first of which is the program's name; gives the exit code. Ends the process itself where `--help`,
-/// `--version` or a slip in the arguments does.
+/// Runs the program with these arguments, the first of which is the program's name; returns the exit code. Ends the
+/// process itself for `--help`, `--version` and invalid arguments.
 ///
-/// The lab starts its own program again, under the name [`NAME`](crate::NAME), for the hosts and for some peers: a program that is more
-/// than the lab has to come here when it is called so. Profiles may choose the controllers and schedules in `names`.
+/// The lab starts its own program again, under the name [`NAME`](crate::NAME), for the hosts and for some peers: a
+/// program that embeds the lab has to call this when it is started under that name. Profiles may choose the controllers
+/// and schedules in `names`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour, names: Names) -> ExitCode {
     _ = NAMES.set(names);
     let ended = run(Cli::parse_from(arguments).command, downpour).and_then(|code| match output::is_complete() {
@@ -34,7 +35,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour, n
 /// The names that this program adds to those of the engine.
 static NAMES: OnceLock<Names> = OnceLock::new();
 
-/// The names from which profiles are made.
+/// Returns the names from which profiles are made.
 pub(crate) fn names() -> &'static Names {
     NAMES.get_or_init(Names::default)
 }
@@ -63,7 +64,7 @@ fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
     }
 }
 
-/// What makes runs.
+/// Returns the measurement of runs.
 fn trials(downpour: Downpour) -> Result<Trials, Failure> {
     Trials::new(downpour).map_err(|error| Failure::new(Code::Other, error))
 }

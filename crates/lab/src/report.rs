@@ -1,4 +1,4 @@
-//! Results as one page of HTML that needs nothing else.
+//! Results as a self-contained page of HTML.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,14 +10,14 @@ use crate::plan::{Axis, LinkPlan, Point, Published, Sweep};
 use crate::results::{Bound, PointSummary, Record};
 use crate::simulated::{self, SimPlan, SimRecord};
 
-/// A plan and all that is known of it.
+/// A plan and its results.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// The plan and its records.
     pub measured: Measured,
     /// The picture of each of its sweeps, as SVG.
     pub pictures: Vec<String>,
-    /// What a person said of them: paragraphs with empty lines between.
+    /// A person's verdict on them: paragraphs separated by empty lines.
     pub verdict: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Measured {
         }
     }
 
-    /// What the document says, and where.
+    /// Returns the document's claims, and their sections.
     fn claims(&self) -> Vec<(&str, &str)> {
         let (claims, published) = match self {
             Self::Links(plan, _) => (&plan.claims, &plan.published[..]),
@@ -55,7 +55,7 @@ impl Measured {
     }
 }
 
-/// Light and dark, by what the reader's system is set to. The pictures' own classes follow.
+/// Light and dark, according to the reader's system. The pictures' own classes follow.
 const STYLE: &str = "\
 :root{color-scheme:light dark;--paper:#fff;--ink:#1a1a1a;--soft:#555;--line:#ddd}
 @media(prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e8e8e8;--soft:#aaa;--line:#3a3d44}}
@@ -69,7 +69,7 @@ th:first-child,td:first-child,.words td{text-align:left}td small,p small{color:v
 svg .paper{fill:var(--paper)}svg .ink{fill:var(--ink)}svg .soft{fill:var(--soft)}svg .grid{stroke:var(--line)}
 svg .ink-line{stroke:var(--ink)}svg .hollow{fill:var(--paper);stroke:var(--soft)}svg .mark{stroke:var(--paper)}";
 
-/// The page.
+/// Returns the page.
 pub fn page(sections: &[Section]) -> String {
     let title = match sections {
         [only] => only.measured.title_and_name().0.to_owned(),
@@ -208,7 +208,7 @@ fn head(sweep: &Sweep, point: &Point) -> String {
     }
 }
 
-/// The shortest median of those that finished.
+/// Returns the shortest median of those that finished.
 fn best(peers: &[(&str, PointSummary)]) -> Option<f64> {
     let medians = peers.iter().filter_map(|(_, summary)| summary.times).filter(|times| !times.median.is_bound());
     medians.map(|times| times.median.value()).min_by(f64::total_cmp)

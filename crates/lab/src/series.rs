@@ -24,7 +24,8 @@ pub struct SeriesArgs {
     csv: Option<PathBuf>,
 }
 
-/// What is drawn: its name among the trace's metrics, its title, and what its unit is worth of the picture's.
+/// The quantities to draw: the name among the trace's metrics, the title, and the factor from the trace's unit to the
+/// picture's.
 const MEASURED: [(&str, &str, f64); 7] = [
     ("congestion_window", "Congestion window, kB", 1e-3),
     ("pacing_rate", "Pacing rate, Mbit/s", 1e-6),
@@ -39,18 +40,18 @@ const MEASURED: [(&str, &str, f64); 7] = [
 #[derive(Debug)]
 struct Trace {
     name: String,
-    /// Seconds since the trace began, and what of [`MEASURED`] was known then.
+    /// Seconds since the trace began, and the values of [`MEASURED`] known then.
     moments: Vec<(f64, [Option<f64>; MEASURED.len()])>,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 struct Read {
     /// Its last connection.
     trace: Trace,
     /// Connections before that.
     earlier: usize,
-    /// The last record is there in part: whoever wrote it was ended, or the disk was full.
+    /// The last record is incomplete: its writer was ended, or the disk was full.
     is_cut: bool,
 }
 
@@ -115,15 +116,15 @@ fn read(path: &Path) -> Result<Trace, Failure> {
     Ok(trace)
 }
 
-/// The metrics in a JSON text sequence of qlog (RFC 7464). A file may hold several connections one after the other: the course is that of
-/// the last.
+/// Parses the metrics in a JSON text sequence of qlog (RFC 7464). A file may hold several connections one after the
+/// other: the course is that of the last.
 fn parse(name: String, text: &str) -> Result<Read, String> {
     let (mut moments, mut connections, mut is_cut) = (Vec::new(), 0_usize, false);
     let mut records = text.split('\u{1e}').filter(|record| !record.trim().is_empty()).peekable();
     while let Some(record) = records.next() {
         let record: Value = match serde_json::from_str(record) {
             Ok(record) => record,
-            // RFC 7464 section 2.4: a record without the line feed at its end may have been cut.
+            // RFC 7464 section 2.4: a record without the line feed at its end may have been truncated.
             Err(_) if records.peek().is_none() && connections > 0 && !record.ends_with('\n') => {
                 is_cut = true;
                 break;
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!((time, values[0], values[1], values[2]), (1.5, Some(20.0), None, Some(5.0)));
         assert_eq!(table(&[trace]).lines().nth(1), Some("t,1.5,20000,,0.05,,,,"));
         assert!(parse("t".into(), "not json").is_err());
-        // Whatever was written whole is read, wherever the last record ends.
+        // Complete records are read, wherever the last one ends.
         let end = text.rfind('\u{1e}').expect("a record");
         for cut in end + 1..text.len() {
             let read = parse("t".into(), &text[..cut]).expect("what is whole");

@@ -17,10 +17,10 @@ use crate::plan::parse_bytes;
 use crate::program::names;
 use crate::summary::LinkSummary;
 
-/// Runs the transfers and prints what came of them.
+/// Runs the transfers and prints their results.
 ///
 /// # Errors
-/// A network or an option that makes no sense; a transfer that did not come to its end.
+/// An invalid network or option; a transfer that did not end successfully.
 pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
     let profile = profile(args)?;
@@ -56,7 +56,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     Err(Failure::new(Code::Invalid, what))
 }
 
-/// The profile, by its name or from a file, with what is changed of it.
+/// Returns the profile, by its name or from a file, with changes applied.
 fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
     let refused = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
     let text = &args.profile;
@@ -95,7 +95,7 @@ fn told(flow: &FlowOutcome, size: u64, ending: Ending, limit: u64) -> String {
     }
 }
 
-/// The topology of a file, or of the options of a link.
+/// Returns the topology of a file, or of the options of a link.
 fn topology(args: &SimulateArgs) -> Result<Topology, Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
     let mut topology = match &args.topology {
@@ -109,7 +109,7 @@ fn topology(args: &SimulateArgs) -> Result<Topology, Failure> {
     Ok(topology)
 }
 
-/// Two hosts and a link.
+/// Returns two hosts and a link.
 fn pair(link: &Duplex) -> Topology {
     const TWO: &str = r#"
         hosts = ["a", "b"]
@@ -118,7 +118,7 @@ fn pair(link: &Duplex) -> Topology {
     "#;
     let mut topology: Topology = TWO.parse().expect("two hosts and a link make sense");
     let mut link = link.clone();
-    // As on Ethernet, unless said otherwise: packets of some profiles are as large as the path carries.
+    // As on Ethernet, unless specified otherwise: packets of some profiles are as large as the path carries.
     for way in [&mut link.forward, &mut link.backward] {
         way.mtu = way.mtu.or(Some(1_500));
     }

@@ -1,4 +1,4 @@
-//! What a run over an emulated network was like, for people and as JSON.
+//! A summary of a run over an emulated network, for people and as JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,45 +19,45 @@ pub struct RunSummary {
     pub valid: bool,
     /// Why not.
     pub faults: Vec<String>,
-    /// What each link did.
+    /// The links' summaries.
     pub links: Vec<LinkSummary>,
-    /// How late 50 % of the packets were at most, in milliseconds.
+    /// Median lateness of packets, in milliseconds.
     pub late_50_ms: f64,
-    /// How late 99 % of the packets were at most, in milliseconds.
+    /// 99th percentile of the lateness, in milliseconds.
     pub late_99_ms: f64,
-    /// How late the latest packet was, in milliseconds.
+    /// Maximum lateness, in milliseconds.
     pub latest_ms: f64,
-    /// How long 99 % of the packets waited at most before the emulator saw them, in milliseconds; zero with stamps of the kernel.
+    /// 99th percentile of the wait before the emulator saw a packet, in milliseconds; zero with stamps of the kernel.
     pub unseen_99_ms: f64,
-    /// How long any packet waited at most before the emulator saw it, in milliseconds.
+    /// Maximum wait before the emulator saw a packet, in milliseconds.
     pub unseen_ms: f64,
-    /// Share of one processor that the emulator took, 0 to 1.
+    /// Share of one processor that the emulator used, 0 to 1.
     pub emulator_cpu: f64,
-    /// Whether the emulator's thread came before all ordinary ones.
+    /// Whether the emulator's thread had real-time priority.
     pub real_time: bool,
-    /// From the start of the emulator to its stop, in seconds.
+    /// Time from the start of the emulator to its stop, in seconds.
     pub seconds: f64,
 }
 
-/// What a link did, in packets, but for `offered_bytes` and `delivered_bytes`, which count IP.
+/// The summary of a link, in packets, except for `offered_bytes` and `delivered_bytes`, which count IP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkSummary {
     /// Its name.
     pub name: String,
-    /// Everything that came to it.
+    /// Everything offered to it.
     pub offered: u64,
     /// The same in bytes.
     pub offered_bytes: u64,
-    /// What it let through.
+    /// Everything delivered.
     pub delivered: u64,
     /// The same in bytes.
     pub delivered_bytes: u64,
-    /// What its impairments and bounds did, by name; what did not happen is left out.
+    /// The events of its impairments and limits, by name; those that did not happen are left out.
     pub events: Vec<(&'static str, u64)>,
 }
 
 impl RunSummary {
-    /// Of a run over a link with this text form.
+    /// Creates the summary of a run over a link with this text form.
     pub fn new(link: &str, run: &Observation, verdict: &Verdict) -> Self {
         let report = &run.report;
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
@@ -80,7 +80,7 @@ impl RunSummary {
 }
 
 impl LinkSummary {
-    /// Of a link with these counts.
+    /// Creates the summary of a link with these counts.
     pub fn new(name: &str, stats: &LinkStats) -> Self {
         let events: [(&str, Count); 9] = [
             ("lost at random", stats.dropped_random),

@@ -1,4 +1,4 @@
-//! One run of an experiment: a network, a peer that moves a file over it, and what is to be said of both.
+//! One run of an experiment: a network, a peer that moves a file over it, and the record of both.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -17,22 +17,22 @@ use crate::runner::{Measure, MeasureError, StopFlag};
 use crate::space::{self, CableKind, Host};
 use crate::verdict::{self, Verdict};
 
-/// How often a run looks whether it is to end.
+/// Interval at which a run checks whether it should end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Makes runs on this machine, each in a network of its own.
 #[derive(Debug)]
 pub struct Trials {
-    /// What keeps hosts: this program.
+    /// The program that keeps hosts: this one.
     keeper: PathBuf,
     programs: Programs,
 }
 
 impl Trials {
-    /// With the programs of this machine.
+    /// Creates trials with the programs of this machine.
     ///
     /// # Errors
-    /// A system that does not tell which program this is.
+    /// A system that does not report which program this is.
     pub fn new(downpour: Downpour) -> std::io::Result<Self> {
         Ok(Self { keeper: std::env::current_exe()?, programs: Programs::of_this(downpour)? })
     }

@@ -52,11 +52,11 @@ pub enum Command {
     /// Compares measurements with the exact answers of the model: which packets are lost, how long a round trip takes, how much gets through. Takes half
     /// a minute. Run it under the load that the machine has during your experiments.
     Selftest,
-    /// Measure what a plan says
+    /// Run a plan
     Run(RunArgs),
-    /// Draw results, and write them up as one page
+    /// Plot results and write a report
     Report(ReportArgs),
-    /// Measure an experiment of a document again, draw it and write it up
+    /// Repeat an experiment from a paper, plot it and write a report
     Reproduce(ReproduceArgs),
     /// List the programs that can be measured, and how to install missing ones
     Peers,

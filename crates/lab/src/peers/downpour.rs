@@ -1,4 +1,4 @@
-//! Downpour itself, as its users run it: the program, a ticket, and a profile.
+//! Downpour itself, run as its users do: the program, a ticket, and a profile.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const DOWNPOUR: Peer = Peer {
     play: |run| transfer(run, "auto", false),
 };
 
-/// `auto` and `arq` find their rate as CUBIC does, unless they are told one.
+/// `auto` and `arq` find their rate as CUBIC does, unless they are given one.
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "downpour-arq", play: |run| transfer(run, "arq", false), ..DOWNPOUR },
     Peer { name: "downpour-auto", ..DOWNPOUR },
@@ -35,7 +35,7 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "downpour-ttp", play: |run| transfer(run, "ttp", false), ..DOWNPOUR },
 ];
 
-/// The profile that a peer of these rows sends by.
+/// Returns the profile with which a peer of these rows sends.
 pub(super) fn profile(peer: &str) -> Option<Profile> {
     let name = peer.strip_prefix("downpour-")?;
     names().profile(name.strip_suffix("-told").unwrap_or(name)).ok()
@@ -47,7 +47,7 @@ fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Dura
     receive.args(["--json", "--yes", "--listen", &run.at_receiver(0).to_string(), "--ticket-file"]).arg(&ticket);
     receive.arg("--into").arg(run.stage.target_folder());
     let mut receiver = run.start_read(run.to, receive)?;
-    // The ticket is written before the first line is.
+    // The ticket is written before the first line is printed.
     run.said(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;
     let mut send = run.downpour("send");
     send.args(["--quiet", "--to", "--profile", profile, "--ticket-file"]).arg(ticket);
@@ -65,7 +65,7 @@ fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Dura
     Ok(at)
 }
 
-/// Whether a line of `--json` is of this type.
+/// Returns whether a line of `--json` is of this type.
 fn is(line: &str, kind: &str) -> bool {
     serde_json::from_str::<Value>(line).is_ok_and(|line| line["type"] == kind)
 }

@@ -1,26 +1,26 @@
-//! What keeps a transfer from being measured.
+//! Errors that prevent a measurement.
 
 use std::io;
 use std::process::ExitStatus;
 
-/// Why there is no measurement.
+/// The reason why there is no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     /// No peer has this name.
     #[error("no peer is called '{name}': `downpour-lab peers` lists them")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// What stands behind its name is no choice of its profile.
+    /// The text after its name is no choice of its profile.
     #[error("{peer}: {reason}")]
     Choice {
-        /// What was asked for.
+        /// The requested peer.
         peer: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
-    /// Something it needs is not on this machine.
+    /// Something that it needs is not on this machine.
     #[error("{peer} needs {missing}: {install}")]
     Absent {
         /// The peer.
@@ -30,7 +30,7 @@ pub enum PeerError {
         /// The line that installs it.
         install: String,
     },
-    /// It sends at a rate that it is told, and was told none.
+    /// It sends at a given rate, but none was given.
     #[error("{peer} must be told the rate of the path")]
     NotTold {
         /// The peer.
@@ -42,14 +42,14 @@ pub enum PeerError {
         /// The peer.
         peer: &'static str,
     },
-    /// One of its programs ended before the file was there, or badly.
+    /// One of its programs ended before the file had arrived, or with an error.
     #[error("{program} ended with {status}: {said}")]
     Failed {
         /// The program.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// The end of what it said.
+        /// The end of its output.
         said: String,
     },
     /// One of its programs does not begin to listen.
@@ -57,12 +57,12 @@ pub enum PeerError {
     Deaf {
         /// The program.
         program: String,
-        /// How long it was waited for.
+        /// How long it was waited for, in seconds.
         seconds: u64,
-        /// The end of what it said.
+        /// The end of its output.
         said: String,
     },
-    /// One of its programs said something that was not expected of it.
+    /// One of its programs printed an unexpected line.
     #[error("{program} says {line:?}")]
     Strange {
         /// The program.
@@ -73,15 +73,15 @@ pub enum PeerError {
     /// The system refused something.
     #[error("{what}: {error}")]
     System {
-        /// What was to be done.
+        /// The attempted operation.
         what: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl PeerError {
-    /// For `map_err`: what was to be done, then the error.
+    /// Returns a function for `map_err` that adds the attempted operation.
     pub(super) fn at(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::System { what: what.into(), error }
     }

@@ -1,4 +1,4 @@
-//! hysteria 2: TCP in a tunnel of QUIC, with BBR or with a rate that it is told ("brutal").
+//! hysteria 2: TCP in a tunnel of QUIC, with BBR or with a given rate ("brutal").
 
 use std::fs;
 use std::net::SocketAddrV4;
@@ -38,9 +38,9 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "hysteria-brutal", told: true, play: brutal, ..HYSTERIA },
 ];
 
-/// Of the rate of the path: headers do not count in its own rate.
+/// Share of the path's rate: headers do not count in its own rate.
 const PERCENT: u64 = 98;
-/// The name in the certificate, and no secret: nobody else reaches the tunnel.
+/// The name in the certificate, which is no secret: no other program reaches the tunnel.
 const NAME: &str = "downpour-lab";
 
 fn brutal(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
@@ -74,7 +74,7 @@ fn transfer(run: &mut TransferRun<'_>, bandwidth: &Value) -> Result<Duration, Un
     run.listens(&mut server, run.to, Protocol::Udp, far.port())?;
     let command = side(run, "client", &client)?;
     let mut client = run.start(run.from, command)?;
-    // It does not before it is connected.
+    // It does not listen before it is connected.
     run.listens(&mut client, run.from, Protocol::Tcp, near.port())?;
     run.start_clock();
     let mut sender = tcp::start_sender(run, near, None, 1)?;

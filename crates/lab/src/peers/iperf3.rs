@@ -1,8 +1,9 @@
 //! iperf3, from memory to memory.
 //!
-//! It runs in reverse (`-R`): the receiver is the client and ends the test when it has counted all bytes. The other way round the server
-//! stops reading when the sender has sent enough, and what is still on its way is never counted. Its own files (`-F`) are of no use here:
-//! after a partial write the sender reads over what is left in its buffer, so that other bytes arrive than the file has.
+//! It runs in reverse (`-R`): the receiver is the client and ends the test when it has counted all bytes. Otherwise the
+//! server stops reading when the sender has sent enough, and bytes in flight are never counted. Its own files (`-F`)
+//! cannot be used: after a partial write the sender overwrites the rest of its buffer, so that the received bytes
+//! differ from the file.
 
 use std::fs;
 use std::time::Duration;

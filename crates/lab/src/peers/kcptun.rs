@@ -33,9 +33,9 @@ pub(super) const PEERS: &[Peer] =
 
 /// Data and parity packets of a Reed-Solomon block; these are its own defaults.
 const FEC: [u8; 2] = [10, 3];
-/// Two zeros switch the code off.
+/// Two zeros disable the code.
 const NO_FEC: [u8; 2] = [0, 0];
-/// Packets under way: its defaults (128 and 512) hold no more than 16 Mbit/s at a round trip of 100 ms.
+/// Packets in flight: its defaults (128 and 512) hold no more than 16 Mbit/s at a round trip of 100 ms.
 const WINDOW: &str = "2048";
 
 fn transfer(run: &mut TransferRun<'_>, [data, parity]: [u8; 2]) -> Result<Duration, Unfinished> {

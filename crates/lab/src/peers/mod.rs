@@ -1,5 +1,5 @@
-//! The programs that are measured: small tables that say how each is started and stopped, how the last byte is known, whether it is
-//! encrypted, and what installs it.
+//! The programs that are measured: small tables that say how each is started and stopped, how the arrival of the last
+//! byte is detected, whether it is encrypted, and what installs it.
 //!
 //! To add a peer: one file with its rows, and its name in `TABLES`.
 
@@ -48,12 +48,13 @@ const TABLES: &[&[Peer]] = &[
     udt::PEERS,
 ];
 
-/// Every peer.
+/// Iterates over every peer.
 pub fn all() -> impl Iterator<Item = &'static Peer> {
     TABLES.iter().copied().flatten()
 }
 
-/// The peer of this name. Behind that of one of downpour's there may be choices of its profile: `downpour-arq congestion=reno`.
+/// Returns the peer of this name. The name of one of downpour's may be followed by choices of its profile:
+/// `downpour-arq congestion=reno`.
 ///
 /// # Errors
 /// [`PeerError::Unknown`].
@@ -62,7 +63,7 @@ pub fn named(name: &str) -> Result<&'static Peer, PeerError> {
     all().find(|peer| peer.name == first).ok_or_else(|| PeerError::Unknown { name: first.to_owned() })
 }
 
-/// The choices behind a peer's name: keys and values.
+/// Returns the choices after a peer's name: keys and values.
 ///
 /// # Errors
 /// [`PeerError::Choice`]: the peer is none of downpour's, or its profile has no such choice.
@@ -82,8 +83,8 @@ pub fn choices(name: &str) -> Result<Vec<(String, String)>, PeerError> {
     Ok(choices)
 }
 
-/// The peers as a table for people: name, whether it is there, whether it is encrypted, what it must be told; then the two ends of its
-/// clock, and the line that installs what is missing.
+/// Returns a human-readable table of the peers: name, whether it is installed, whether it is encrypted, what it must be
+/// given; then the two ends of its clock, and the line that installs missing programs.
 pub fn table(programs: &Programs) -> String {
     let mut text = String::new();
     for peer in all() {

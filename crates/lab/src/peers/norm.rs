@@ -1,4 +1,4 @@
-//! NORM (RFC 5740) as the library of its authors has it, told a rate, from one sender to one receiver: `peers/norm.cpp`.
+//! NORM (RFC 5740) in its authors' library, with a given rate, from one sender to one receiver: `peers/norm.cpp`.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ const NORM: Peer = Peer {
 pub(super) const PEERS: &[Peer] =
     &[Peer { name: "norm", ..NORM }, Peer { name: "norm-proactive", play: |run| transfer(run, 4), ..NORM }];
 
-/// Of the rate of the path: headers do not all count in its own rate.
+/// Share of the path's rate: not all headers count in its own rate.
 const PERCENT: u64 = 98;
 
-/// `parity` packets follow each block of 64 before anybody asks.
+/// Sends `parity` packets after each block of 64 without being asked.
 fn transfer(run: &mut TransferRun<'_>, parity: u8) -> Result<Duration, Unfinished> {
     if run.job.size == 0 {
         return Err(PeerError::Empty { peer: "norm" }.into());

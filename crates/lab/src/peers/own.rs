@@ -1,4 +1,4 @@
-//! The file senders and receivers that this program itself is: `downpour-lab peer ...`, started by the tables of the peers.
+//! The file senders and receivers in this program itself: `downpour-lab peer ...`, started by the tables of the peers.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddrV4;
@@ -103,7 +103,7 @@ pub fn run(own: OwnPeer) -> io::Result<()> {
     }
 }
 
-/// What one of them prints for whoever started it: a line of JSON.
+/// A line of JSON that one of them prints for the process that started it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
@@ -125,13 +125,13 @@ impl Said {
         stdout.flush()
     }
 
-    /// The last byte is there.
+    /// Returns the message that the last byte has arrived now.
     pub(super) fn complete_now() -> Self {
         Self::Complete(u64::try_from(clock::now().as_nanos()).unwrap_or(u64::MAX))
     }
 }
 
-/// The next line of one of them.
+/// Returns the next line of one of them.
 fn next(run: &TransferRun<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<Said, Unfinished> {
     let (line, _) = run.said(process, others, |line| Some(line.to_owned()))?;
     let program = process.name.clone();
@@ -142,7 +142,7 @@ fn strange(process: &Process, said: &Said) -> Unfinished {
     PeerError::Strange { program: process.name.clone(), line: format!("{said:?}") }.into()
 }
 
-/// The port on which a receiver listens.
+/// Returns the port on which a receiver listens.
 pub(super) fn port(run: &TransferRun<'_>, receiver: &mut Process) -> Result<u16, Unfinished> {
     match next(run, receiver, &mut [])? {
         Said::Listening(port) => Ok(port),
@@ -150,7 +150,7 @@ pub(super) fn port(run: &TransferRun<'_>, receiver: &mut Process) -> Result<u16,
     }
 }
 
-/// The congestion control of a sender.
+/// Returns the congestion control of a sender.
 pub(super) fn congestion(
     run: &TransferRun<'_>,
     sender: &mut Process,
@@ -162,7 +162,7 @@ pub(super) fn congestion(
     }
 }
 
-/// When a receiver had the last byte.
+/// Returns when a receiver had the last byte.
 pub(super) fn complete(
     run: &TransferRun<'_>,
     receiver: &mut Process,

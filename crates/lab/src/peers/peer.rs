@@ -1,4 +1,4 @@
-//! What a peer is.
+//! The description of a peer.
 
 use std::fs;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use super::programs::Programs;
 use super::run::{TransferRun, Unfinished};
 
-/// A program that moves a file from one host to another, and how that is measured.
+/// A program that moves a file from one host to another, and how to measure it.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     pub(super) name: &'static str,
     pub(super) needs: &'static [Need],
-    /// Whether somebody on the way can read the file.
+    /// Whether the file is encrypted in transit.
     pub(super) encrypted: bool,
-    /// The congestion control that all TCP of its host is to have, for programs that cannot be told one.
+    /// The congestion control for all TCP of its host, for programs that cannot choose one.
     pub(super) route_congestion: Option<&'static str>,
-    /// Whether it sends at a rate that it is told.
+    /// Whether it sends at a given rate.
     pub(super) told: bool,
-    /// What happens when the clock starts, and when it ends.
+    /// The events that start and end the clock.
     pub(super) clock: [&'static str; 2],
-    /// Moves the file; gives the time at which the last byte was there.
+    /// Moves the file; returns the time at which the last byte had arrived.
     pub(super) play: fn(&mut TransferRun<'_>) -> Result<Duration, Unfinished>,
 }
 
-/// What a peer needs of the machine.
+/// Something that a peer needs on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// A program.
@@ -33,21 +33,21 @@ pub(super) enum Need {
         name: &'static str,
         /// The line that installs it.
         install: &'static str,
-        /// The arguments on which it tells its version; none where it cannot.
+        /// The arguments that make it print its version; empty if it cannot.
         version: &'static [&'static str],
     },
     /// A congestion control of the kernel's TCP.
     Congestion(&'static str),
 }
 
-/// Whether a peer can take part.
+/// Whether a peer can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It can.
     Present,
     /// Something is missing.
     Absent {
-        /// What.
+        /// The missing item.
         missing: String,
         /// The line that installs it.
         install: String,
@@ -57,40 +57,41 @@ pub enum Presence {
 /// The two ends of a clock, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
-    /// What happens when it starts.
+    /// The event that starts it.
     pub starts: String,
-    /// What happens when it ends.
+    /// The event that ends it.
     pub ends: String,
 }
 
 impl Peer {
-    /// Its name, as plans call it.
+    /// Returns its name, as used in plans.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether nobody on the way can read the file.
+    /// Returns whether the file is encrypted in transit.
     pub const fn is_encrypted(&self) -> bool {
         self.encrypted
     }
 
-    /// The congestion control that the routes of both hosts must have (`ip route ... congctl`), for a peer that cannot choose one itself.
+    /// Returns the congestion control that the routes of both hosts must have (`ip route ... congctl`), for a peer that
+    /// cannot choose one itself.
     pub const fn route_congestion(&self) -> Option<&'static str> {
         self.route_congestion
     }
 
-    /// Whether it must be told the rate of the path.
+    /// Returns whether it must be given the rate of the path.
     pub const fn must_be_told(&self) -> bool {
         self.told
     }
 
-    /// The two ends of its clock.
+    /// Returns the two ends of its clock.
     pub fn clock(&self) -> Clock {
         let [starts, ends] = self.clock.map(str::to_owned);
         Clock { starts, ends }
     }
 
-    /// Whether all is there that it needs.
+    /// Returns whether everything that it needs is present.
     pub fn presence(&self, programs: &Programs) -> Presence {
         let route = self.route_congestion.map(Need::Congestion);
         let absent = self.needs.iter().chain(&route).find_map(|need| need.missing(programs));
@@ -99,7 +100,7 @@ impl Peer {
 }
 
 impl Need {
-    /// What is missing, and the line that installs it.
+    /// Returns the missing item, and the line that installs it.
     fn missing(&self, programs: &Programs) -> Option<(String, String)> {
         match *self {
             Self::Program { name, install, .. } => {

@@ -13,19 +13,19 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 use crate::clock;
 use crate::space::Host;
 
-/// How much of what a program said last is shown.
+/// How much of a program's last output is shown.
 const LAST_WORDS: u64 = 2000;
 
-/// What becomes of the lines a program prints.
+/// The destination of a program's stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stdout {
-    /// They go where its complaints go.
+    /// The log, like its stderr.
     Log,
-    /// Somebody reads them with [`Process::line`].
+    /// [`Process::line`] reads them.
     Read,
 }
 
-/// A program under way. It ends with this value at the latest, and with it all that it started.
+/// A running program. It is ended when this value is dropped, with all processes that it started.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) name: String,
@@ -39,7 +39,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `command` on `host`; what it says goes to the file `log`.
+    /// Starts `command` on `host`; its output goes to the file `log`.
     pub(super) fn start(host: &Host, mut command: Command, stdout: Stdout, log: PathBuf) -> io::Result<Self> {
         let program = PathBuf::from(command.get_program());
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -52,7 +52,7 @@ impl Process {
         let mut child = host.spawn(command)?;
         let pid = Pid::from_child(&child);
         let end = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
-            // Nobody will watch it.
+            // It would run unobserved.
             let _ = child.kill();
             let _ = child.wait();
         })?;
@@ -60,7 +60,7 @@ impl Process {
         Ok(Self { name, child, pid, end, lines, log, status: None })
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status, if it has ended.
     pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -68,14 +68,14 @@ impl Process {
         Ok(self.status)
     }
 
-    /// How it ended; waits for that, which is not long for one whose output has.
+    /// Waits for its exit status, which does not take long once its output has ended.
     pub(super) fn settled(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait()?;
         self.status = Some(status);
         Ok(status)
     }
 
-    /// The next line it prints; waits for one. Nothing when there will be none.
+    /// Waits for the next line that it prints; `None` when there will be none.
     pub(super) fn line(&mut self) -> io::Result<Option<String>> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
         let mut line = String::new();
@@ -86,14 +86,14 @@ impl Process {
         Ok(Some(line))
     }
 
-    /// Whether [`Process::line`] has something to begin with.
+    /// Returns whether [`Process::line`] has a line to start with.
     pub(super) fn is_readable(&self) -> bool {
         let Some(lines) = &self.lines else { return false };
         let mut event = [PollFd::from_borrowed_fd(lines.get_ref().as_fd(), PollFlags::IN)];
         !lines.buffer().is_empty() || poll(&mut event, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// The end of what it said, in one line.
+    /// Returns the end of its output, in one line.
     pub(super) fn last_words(&self) -> String {
         let read = || {
             let mut file = File::open(&self.log)?;
@@ -112,9 +112,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // All of these fail only for processes that have ended. A daemon's children may have left its group, so they are looked up
-        // while their parents still live.
-        // The number of one that was waited for may be somebody else's by now.
+        // All of these fail only for processes that have ended. A daemon's children may have left its group, so they
+        // are looked up while their parents are still alive. The number of a process that was waited for may have been
+        // reused by now.
         if self.status.is_none() {
             let below = descendants(self.pid);
             let _ = kill_process_group(self.pid, Signal::KILL);
@@ -126,14 +126,14 @@ impl Drop for Process {
     }
 }
 
-/// Waits until one of the processes ends, or `read` prints something, or the clock shows `deadline`.
+/// Waits until one of the processes ends, or `read` prints something, or the clock reaches `deadline`.
 pub(super) fn wait(read: Option<&Process>, processes: &[&Process], deadline: Duration) -> io::Result<()> {
     if read.is_some_and(Process::is_readable) {
         return Ok(());
     }
     let left = deadline.saturating_sub(clock::now());
     let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-    // What has ended stays readable: it would be waited for in vain.
+    // Descriptors of ended processes stay readable: waiting for them would return at once.
     let under_way = processes.iter().filter(|process| process.status.is_none());
     let mut events: Vec<_> = under_way.map(|process| PollFd::new(&process.end, PollFlags::IN)).collect();
     if let Some(lines) = read.and_then(|process| process.lines.as_ref()) {
@@ -145,7 +145,7 @@ pub(super) fn wait(read: Option<&Process>, processes: &[&Process], deadline: Dur
     }
 }
 
-/// The processes below one.
+/// Returns the descendants of a process.
 fn descendants(of: Pid) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes: Vec<(Pid, Pid)> =
@@ -160,7 +160,7 @@ fn descendants(of: Pid) -> Vec<Pid> {
     below
 }
 
-/// A process and its parent, of a line such as `12 (name) S 1 ...` (proc_pid_stat(5)).
+/// Parses a process and its parent from a line such as `12 (name) S 1 ...` (proc_pid_stat(5)).
 fn parent(stat: &str) -> Option<(Pid, Pid)> {
     let (process, rest) = stat.split_once(" (")?;
     let (_, rest) = rest.rsplit_once(") ")?;

@@ -1,4 +1,4 @@
-//! Where programs are.
+//! The locations of programs.
 
 use std::env;
 use std::io;
@@ -6,20 +6,21 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where programs are looked for: beside this one, then among those that `cargo xtask lab-deps` has built, then in PATH and the folders
-/// for administrators, which are not in everybody's PATH.
+/// Where programs are searched for: beside this one, then among those built by `cargo xtask lab-deps`, then in PATH and
+/// the folders for administrators, which may not be in PATH.
 #[derive(Clone, Debug)]
 pub struct Programs {
     lab: PathBuf,
     downpour: Downpour,
 }
 
-/// Which program the peers are that are downpour.
+/// The program that the downpour peers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Downpour {
-    /// The one of that name, looked for like any other.
+    /// The one of that name, found like any other.
     Found,
-    /// The one that runs, which is `downpour` where it is not called [`NAME`](crate::NAME): it has registered what a plan may ask of it.
+    /// The running one, which is `downpour` when not called [`NAME`](crate::NAME): it has registered everything that a
+    /// plan may name.
     This,
 }
 
@@ -27,27 +28,27 @@ pub enum Downpour {
 const DOWNPOUR: &str = "downpour";
 
 impl Programs {
-    /// For the program that runs.
+    /// Creates the locations for the running program.
     ///
     /// # Errors
-    /// A system that does not tell which one that is.
+    /// A system that does not report which program that is.
     pub fn of_this(downpour: Downpour) -> io::Result<Self> {
         Ok(Self { lab: env::current_exe()?, downpour })
     }
 
-    /// With another `downpour-lab` than the program that runs: for tests.
+    /// Creates the locations with another `downpour-lab` than the running program, for tests.
     pub fn beside(lab: PathBuf) -> Self {
         Self { lab, downpour: Downpour::Found }
     }
 
-    /// `downpour-lab` itself, to be given its arguments.
+    /// Returns a command for `downpour-lab` itself, without arguments.
     pub(super) fn lab(&self) -> Command {
         let mut command = Command::new(&self.lab);
         command.arg0(crate::NAME);
         command
     }
 
-    /// The program of this name.
+    /// Returns the program of this name.
     pub(super) fn find(&self, name: &str) -> Option<PathBuf> {
         if name == DOWNPOUR && self.downpour == Downpour::This {
             return Some(self.lab.clone());

@@ -1,4 +1,4 @@
-//! QUIC as the crate `quinn` has it: a file on one stream.
+//! QUIC in the crate `quinn`: a file on one stream.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -43,14 +43,14 @@ pub enum Congestion {
     Bbr,
 }
 
-/// Bytes under way at most: no path of the lab holds more.
+/// Most bytes in flight: no path of the lab holds more.
 const WINDOW: u32 = 64 << 20;
-/// Asked of the kernel, which gives what it allows.
+/// Requested from the kernel, which grants what it allows.
 const SOCKET_BUFFER: usize = 16 << 20;
 const CHUNK: usize = 1 << 20;
 /// The name in the certificate.
 const NAME: &str = "downpour-lab";
-/// In the handshake, so that no other program is taken for the receiver.
+/// In the handshake, so that no other program is mistaken for the receiver.
 const PROTOCOL: &[u8] = b"downpour-lab-file";
 
 fn transfer(run: &mut TransferRun<'_>, congestion: Congestion) -> Result<Duration, Unfinished> {
@@ -155,7 +155,7 @@ fn endpoint(at: SocketAddr, server: Option<quinn::ServerConfig>) -> io::Result<E
     Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))
 }
 
-/// Runs it on this thread alone, as a program that moves one file does.
+/// Runs `work` on this thread alone, as a program that moves one file does.
 fn alone(work: impl Future<Output = io::Result<()>>) -> io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

@@ -1,4 +1,4 @@
-//! What a peer's table works with while it moves a file.
+//! The tools with which a peer's table moves a file.
 
 use std::env;
 use std::fs;
@@ -17,17 +17,17 @@ use super::transfer::Job;
 use crate::clock;
 use crate::space::{Host, Protocol};
 
-/// For a program to begin to listen.
+/// Time for a program to start listening.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the kernel is asked who listens.
+/// Interval at which the kernel is asked for listening sockets.
 const PERIOD: Duration = Duration::from_millis(2);
-/// How often a free port is looked for that both UDP and TCP have.
+/// Attempts to find a port that is free for both UDP and TCP.
 const ATTEMPTS: usize = 16;
 
-/// What programs keep of the environment: where they find others, and their libraries.
+/// The part of the environment that programs keep: where they find other programs, and their libraries.
 const KEPT: [&str; 2] = ["PATH", "LD_LIBRARY_PATH"];
 
-/// Why a peer stopped before the file was there.
+/// The reason why a peer stopped before the file had arrived.
 #[derive(Debug)]
 pub(super) enum Unfinished {
     /// The time was up.
@@ -42,20 +42,20 @@ impl From<PeerError> for Unfinished {
     }
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 pub(super) struct TransferRun<'a> {
-    /// The host that has the file.
+    /// The sending host.
     pub(super) from: &'a Host,
-    /// The host that gets it.
+    /// The receiving host.
     pub(super) to: &'a Host,
     pub(super) job: &'a Job,
     pub(super) stage: &'a Stage,
     cap: Duration,
-    /// When the clock started; by then whatever must listen listens.
+    /// When the clock started; all servers are listening by then.
     started: Option<Duration>,
-    /// The congestion control that the kernel says the file was sent with.
+    /// The congestion control of the sender as reported by the kernel.
     pub(super) congestion: Option<String>,
-    /// Bytes that a receiver has counted which keeps no file.
+    /// Bytes counted by a receiver that keeps no file.
     pub(super) counted: Option<u64>,
     logs: usize,
 }
@@ -65,32 +65,32 @@ impl<'a> TransferRun<'a> {
         Self { from, to, job, stage, cap, started: None, congestion: None, counted: None, logs: 0 }
     }
 
-    /// A program, to be given its arguments.
+    /// Returns a command for a program, without arguments.
     pub(super) fn program(&self, name: &str) -> Command {
-        // Whether it is there was asked before; should it be gone by now, then starting it will say so.
+        // Its presence was checked before; if it is gone by now, starting it fails.
         Command::new(self.job.programs.find(name).unwrap_or_else(|| PathBuf::from(name)))
     }
 
-    /// `downpour-lab peer`, to be given its arguments.
+    /// Returns a command for `downpour-lab peer`, without further arguments.
     pub(super) fn own(&self, name: &str) -> Command {
         let mut command = self.job.programs.lab();
         command.args(["peer", name]);
         command
     }
 
-    /// `downpour`, as it is without a configuration, to be given the arguments of a command.
+    /// Returns a command for `downpour` without a configuration and without further arguments.
     pub(super) fn downpour(&self, name: &str) -> Command {
         let mut command = self.program("downpour");
         command.args(["--config", "none", name]);
         command
     }
 
-    /// Starts a program whose lines nobody reads.
+    /// Starts a program whose output is not read.
     pub(super) fn start(&mut self, host: &Host, command: Command) -> Result<Process, Unfinished> {
         self.spawn(host, command, Stdout::Log)
     }
 
-    /// Starts a program whose lines are read.
+    /// Starts a program whose output is read.
     pub(super) fn start_read(&mut self, host: &Host, command: Command) -> Result<Process, Unfinished> {
         self.spawn(host, command, Stdout::Read)
     }
@@ -99,20 +99,21 @@ impl<'a> TransferRun<'a> {
         self.logs += 1;
         let log = self.stage.own(&format!("{}.log", self.logs));
         let home = self.stage.own("");
-        // What the user has set and written down for these programs is for other occasions.
+        // The user's settings for these programs do not apply here.
         command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
         command.env("LC_ALL", "C").env("HOME", &home).current_dir(home);
         let program = Path::new(command.get_program()).display().to_string();
         Ok(Process::start(host, command, stdout, log).map_err(PeerError::at(program))?)
     }
 
-    /// Runs a program to its end, which must be a good one.
+    /// Runs a program to its end, which must be successful.
     pub(super) fn complete(&mut self, host: &Host, command: Command) -> Result<(), Unfinished> {
         let mut process = self.start(host, command)?;
         self.exit(&mut process, &mut []).map(drop)
     }
 
-    /// A port of `host` that was free a moment ago, for UDP and for TCP: most programs cannot be asked to choose one.
+    /// Returns a port of `host` that was free a moment ago, for UDP and for TCP: most programs cannot choose one
+    /// themselves.
     pub(super) fn free_port(host: &Host) -> Result<u16, Unfinished> {
         let address = host.address();
         let port = host.within(move || {
@@ -129,8 +130,8 @@ impl<'a> TransferRun<'a> {
         Ok(port.map_err(PeerError::at(format!("a free port of {address}")))?)
     }
 
-    /// Waits until something on the process's host listens there, as the kernel has it: a connection made to find out would be taken for
-    /// the sender's.
+    /// Waits until the process's host has a listening socket there, according to the kernel: a probing connection would
+    /// be mistaken for the sender's.
     pub(super) fn listens(
         &self,
         process: &mut Process,
@@ -157,12 +158,12 @@ impl<'a> TransferRun<'a> {
         self.started = Some(clock::now());
     }
 
-    /// When the clock started.
+    /// Returns when the clock started.
     pub(super) fn started(&self) -> Duration {
         self.started.unwrap_or_default()
     }
 
-    /// Waits until `process` ends well, and gives the time. None of the others may end badly before.
+    /// Waits until `process` ends successfully, and returns the time. None of the others may fail before.
     pub(super) fn exit(&self, process: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Unfinished> {
         self.until(false, process, others, |process| {
             match process.ended().map_err(PeerError::at(process.name.clone()))? {
@@ -173,7 +174,7 @@ impl<'a> TransferRun<'a> {
         })
     }
 
-    /// Waits for a line of `process` in which `wanted` finds something. None of the others may end badly before.
+    /// Waits for a line of `process` in which `wanted` finds something. None of the others may fail before.
     pub(super) fn said<T>(
         &self,
         process: &mut Process,
@@ -191,12 +192,12 @@ impl<'a> TransferRun<'a> {
         })
     }
 
-    /// Waits until the file over there has its full length, for receivers that write from its beginning to its end and say nothing.
+    /// Waits until the received file has its full length, for receivers that write sequentially and report nothing.
     pub(super) fn full(&self, receiver: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Unfinished> {
         let target = self.stage.target();
         let deadline = self.deadline();
         loop {
-            // Looked at first: a receiver that has ended has written all that it ever will.
+            // Checked first: a receiver that has ended will write no more.
             let ended = receiver.ended().map_err(PeerError::at(receiver.name.clone()))?.is_some();
             if fs::metadata(&target).is_ok_and(|metadata| metadata.len() >= self.job.size) {
                 return Ok(clock::now());
@@ -232,7 +233,7 @@ impl<'a> TransferRun<'a> {
         self.started.map_or_else(|| clock::now() + PATIENCE, |started| started + self.cap)
     }
 
-    /// Whether `process` may go on: none of the others has ended badly, and there is time.
+    /// Checks that `process` may continue: none of the others has failed, and there is time.
     fn look_after(&self, process: &Process, others: &mut [&mut Process], deadline: Duration) -> Result<(), Unfinished> {
         for other in others {
             let status = other.ended().map_err(PeerError::at(other.name.clone()))?;
@@ -251,14 +252,14 @@ impl<'a> TransferRun<'a> {
         PeerError::Deaf { program, seconds: PATIENCE.as_secs(), said }.into()
     }
 
-    /// The rate of the path, in parts of a hundred.
+    /// Returns this percentage of the path's rate.
     pub(super) fn told(&self, percent: u64) -> Rate {
-        // Whether there is one was asked before.
+        // The presence of a rate was checked before.
         let rate = self.job.told.unwrap_or(Rate::from_bits_per_second(0));
         Rate::from_bits_per_second(rate.bits_per_second() / 100 * percent)
     }
 
-    /// Where a port of the receiving host is.
+    /// Returns the address of a port of the receiving host.
     pub(super) fn at_receiver(&self, port: u16) -> SocketAddrV4 {
         SocketAddrV4::new(self.to.address(), port)
     }

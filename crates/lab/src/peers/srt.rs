@@ -19,7 +19,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
 
 fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     if run.job.size == 0 {
-        // The sender may be gone before the receiver has taken the connection for made, which it then calls broken.
+        // The sender may be gone before the receiver considers the connection established, and reports it broken.
         return Err(PeerError::Empty { peer: "srt" }.into());
     }
     let port = TransferRun::free_port(run.to)?;
@@ -32,6 +32,6 @@ fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     send.args(["-quiet", &format!("file://{}", run.stage.source().display()), &format!("srt://{at}?mode=caller")]);
     run.start_clock();
     let mut sender = run.start(run.from, send)?;
-    // Its exit waits for that of the sender, which waits a while in case something is to be sent again.
+    // It exits only after the sender, which waits a while in case it has to retransmit.
     run.full(&mut receiver, &mut [&mut sender])
 }

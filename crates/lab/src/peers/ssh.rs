@@ -1,4 +1,5 @@
-//! scp and rsync over ssh, through an sshd of their own: keys, a port and a configuration that go away with the run.
+//! scp and rsync over ssh, through an sshd of their own: keys, a port and a configuration that are removed with the
+//! run.
 //!
 //! Neither program can choose a congestion control, so the hosts' routes do.
 
@@ -24,7 +25,7 @@ const RSYNC: Need = Need::Program { name: "rsync", install: "apt-get install rsy
 /// For [`Identity::Alone`].
 const UNSHARE: Need = Need::Program { name: "unshare", install: "apt-get install util-linux", version: &[] };
 
-/// scp, encrypted, with the ciphers that ssh chooses by itself.
+/// scp, encrypted, with ssh's default ciphers.
 const OVER_SSH: Peer = Peer {
     name: "",
     needs: &[SSHD, SSH, KEYGEN, UNSHARE, SCP],
@@ -60,7 +61,7 @@ fn scp(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
 fn rsync(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let server = Server::start(run)?;
     let mut rsync = run.program("rsync");
-    // There is nothing over there to compare with.
+    // There is no previous file to compare with.
     rsync.args(["--whole-file", "-e", &format!("ssh {}", server.options().join(" "))]);
     rsync.arg(run.stage.source()).arg(server.target(run));
     server.timed(run, rsync)
@@ -73,15 +74,15 @@ struct Server {
     process: Process,
 }
 
-/// As whom sshd runs, and lets in.
+/// The user as which sshd runs, and whom it lets in.
 enum Identity {
-    /// Whoever runs the lab, who is no administrator.
+    /// The user who runs the lab, who is not root.
     Own(String),
-    /// A user whom only sshd and what it starts know, in a user namespace below the lab's.
+    /// A user known only to sshd and its children, in a user namespace below the lab's.
     Alone,
 }
 
-/// The user of [`Identity::Alone`], and its number over there.
+/// The user of [`Identity::Alone`], and its number there.
 const ALONE: (&str, u32) = ("lab", 1000);
 
 impl Server {
@@ -109,8 +110,8 @@ impl Server {
         Ok(Self { port, user, process })
     }
 
-    /// What leads ssh, scp and rsync to it, whatever the user's own configuration says: words without spaces, for rsync splits them there.
-    /// Names of files are those in the folder in which programs of a run start.
+    /// Returns options that direct ssh, scp and rsync to it, whatever the user's own configuration: words without
+    /// spaces, at which rsync would split them. File names are relative to the folder in which programs of a run start.
     fn options(&self) -> Vec<String> {
         let mut options = vec!["-F".to_owned(), "none".to_owned()];
         for option in [
@@ -129,12 +130,13 @@ impl Server {
         options
     }
 
-    /// The file over there.
+    /// Returns the remote file.
     fn target(&self, run: &TransferRun<'_>) -> String {
         format!("{}@{}:{}", self.user, run.to.address(), run.stage.target().display())
     }
 
-    /// Runs the copying program to its end; gives the time at which the file was there, for what ssh does to part takes round trips more.
+    /// Runs the copying program to its end; returns the time at which the file had arrived, since ssh takes further
+    /// round trips to disconnect.
     fn timed(mut self, run: &mut TransferRun<'_>, command: Command) -> Result<Duration, Unfinished> {
         run.start_clock();
         let mut copy = run.start(run.from, command)?;
@@ -144,7 +146,7 @@ impl Server {
     }
 }
 
-/// Nobody but the key made for this run gets in; the system's own defaults decide about ciphers.
+/// Writes a configuration that accepts only the key made for this run; the system's defaults decide about ciphers.
 fn write_config(run: &TransferRun<'_>, path: &Path, port: u16) -> io::Result<()> {
     let own = |name: &str| run.stage.own(name).display().to_string();
     let config = [
@@ -154,10 +156,10 @@ fn write_config(run: &TransferRun<'_>, path: &Path, port: u16) -> io::Result<()>
         format!("AuthorizedKeysFile {}", own("user.pub")),
         "AuthenticationMethods publickey".into(),
         "PermitRootLogin prohibit-password".into(),
-        // The keys lie in a temporary folder, whose parent everybody may write to.
+        // The keys are in a temporary folder, whose parent is world-writable.
         "StrictModes no".into(),
         "UsePAM no".into(),
-        // A name is not looked up on a host that has no resolver.
+        // Names are not looked up on a host without a resolver.
         "UseDNS no".into(),
         "PidFile none".into(),
         "Subsystem sftp internal-sftp".into(),
@@ -165,8 +167,8 @@ fn write_config(run: &TransferRun<'_>, path: &Path, port: u16) -> io::Result<()>
     fs::write(path, config.join("\n") + "\n")
 }
 
-/// An administrator's sshd becomes other users in turn, which it cannot where a user namespace has no others; it also insists on a folder
-/// that only exists once the system's own sshd was started. So it must not think itself an administrator's.
+/// Chooses the identity. As root, sshd switches to other users, which it cannot do in a user namespace without any; it
+/// also insists on a folder that only exists once the system's own sshd was started. So it must not run as root.
 fn identity() -> io::Result<Identity> {
     if getuid().is_root() {
         return Ok(Identity::Alone);
@@ -175,7 +177,7 @@ fn identity() -> io::Result<Identity> {
     Ok(Identity::Own(String::from_utf8_lossy(&name).trim().to_owned()))
 }
 
-/// Starts sshd as a user that it finds in a list of users of its own.
+/// Returns a command for sshd as a user from its own list of users.
 fn alone(run: &TransferRun<'_>, sshd: &Path) -> io::Result<Command> {
     let (name, number) = ALONE;
     let users = run.stage.own("passwd");

@@ -1,4 +1,4 @@
-//! The folder of one transfer: the file that is sent, and room for the one that comes.
+//! The folder of one transfer: the file to send, and room for the received one.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::space::RunFolder;
 
-/// A file system in memory, where there is one: what is measured is a network and not a disk. Folders of killed runs are left there too.
+/// A file system in memory, if there is one: the network should be measured and not a disk. Folders of killed runs are
+/// left there too.
 pub const MEMORY: &str = "/dev/shm";
 /// The name of the file at both ends.
 const NAME: &str = "file";
 const CHUNK: usize = 1 << 20;
 
-/// A fresh folder, which goes away with this value.
+/// A new folder, which is removed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Stage {
     folder: RunFolder,
@@ -21,9 +22,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Makes the folder, and the file of `size` bytes that `seed` decides: bytes that no program on the way can compress.
+    /// Creates the folder, and the file of `size` bytes determined by `seed`, which no program can compress.
     pub(super) fn new(size: u64, seed: u64) -> io::Result<Self> {
-        // The file, its copy, and as much again for programs that keep what comes under another name at first.
+        // The file, its copy, and as much again for programs that first write to another name.
         let needed = size.saturating_mul(3);
         let in_memory = room(Path::new(MEMORY)).is_some_and(|room| room > needed);
         let place = if in_memory { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
@@ -35,27 +36,27 @@ impl Stage {
         Ok(Self { folder, digest })
     }
 
-    /// The file that is sent.
+    /// Returns the file to send.
     pub(super) fn source(&self) -> PathBuf {
         self.folder.path().join("sent").join(NAME)
     }
 
-    /// The folder in which it is to arrive, and nothing else is.
+    /// Returns the folder in which it should arrive, which contains nothing else.
     pub(super) fn target_folder(&self) -> PathBuf {
         self.folder.path().join("received")
     }
 
-    /// Where it is to be in the end.
+    /// Returns the final location of the received file.
     pub(super) fn target(&self) -> PathBuf {
         self.target_folder().join(NAME)
     }
 
-    /// A place for something of the peer's own: keys, a configuration, a log.
+    /// Returns a location for a file of the peer's own: keys, a configuration, a log.
     pub(super) fn own(&self, name: &str) -> PathBuf {
         self.folder.path().join("own").join(name)
     }
 
-    /// Whether what arrived is what was sent.
+    /// Returns whether the received file equals the sent one.
     pub(super) fn is_equal(&self) -> io::Result<bool> {
         let mut hasher = blake3::Hasher::new();
         match File::open(self.target()) {
@@ -66,7 +67,8 @@ impl Stage {
         Ok(hasher.finalize() == self.digest)
     }
 
-    /// Bytes of files in the folder they arrive in, whatever their names: what has been written, not the lengths that were set ahead of it.
+    /// Returns the bytes of files in the receiving folder, whatever their names: those written, not lengths set in
+    /// advance.
     pub(super) fn arrived(&self) -> u64 {
         let mut folders = vec![self.target_folder()];
         let mut bytes = 0;
@@ -89,7 +91,7 @@ fn room(folder: &Path) -> Option<u64> {
     rustix::fs::statvfs(folder).ok().map(|system| system.f_bavail * system.f_frsize)
 }
 
-/// Writes the file and gives its digest.
+/// Writes the file and returns its digest.
 fn generate(path: &Path, size: u64, seed: u64) -> io::Result<blake3::Hash> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut hasher = blake3::Hasher::new();

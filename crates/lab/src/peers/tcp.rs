@@ -35,9 +35,9 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "tcp8-bbr", needs: &[Need::Congestion("bbr")], play: |run| transfer(run, "bbr", 8), ..TCP },
 ];
 
-/// What a receiver reads at a time.
+/// Bytes that a receiver reads at a time.
 const CHUNK: usize = 256 << 10;
-/// What the receiver sends on every connection when it has the whole file.
+/// Sent by the receiver on every connection when it has the whole file.
 const RECEIVED: u8 = 1;
 
 fn transfer(run: &mut TransferRun<'_>, congestion: &str, streams: u64) -> Result<Duration, Unfinished> {
@@ -48,7 +48,7 @@ fn transfer(run: &mut TransferRun<'_>, congestion: &str, streams: u64) -> Result
     own::complete(run, &mut receiver, &mut [&mut sender])
 }
 
-/// A receiver, and the port on which it listens.
+/// Starts a receiver, and returns it with the port on which it listens.
 pub(super) fn start_receiver(run: &mut TransferRun<'_>, streams: u64) -> Result<(Process, u16), Unfinished> {
     let mut receive = run.own("tcp-receive");
     receive.arg(format!("--listen={}", run.at_receiver(0)));
@@ -58,7 +58,7 @@ pub(super) fn start_receiver(run: &mut TransferRun<'_>, streams: u64) -> Result<
     Ok((receiver, port))
 }
 
-/// A sender to a receiver, or to the tunnel that ends there.
+/// Starts a sender to a receiver, or to the tunnel that ends there.
 pub(super) fn start_sender(
     run: &mut TransferRun<'_>,
     to: SocketAddrV4,
@@ -92,7 +92,7 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
     join(shares).map(drop)
 }
 
-/// A connection whose congestion control is the one asked for, as the kernel says when it stands.
+/// Connects with the requested congestion control, as verified with the kernel once connected.
 fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     if let Some(name) = congestion {
@@ -101,7 +101,7 @@ fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
     connect(&fd, &to).map_err(|error| io::Error::other(format!("{to}: {error}")))?;
     let used = tcp_congestion(&fd)?;
     match congestion {
-        // The route's own setting goes before the socket's.
+        // The route's setting takes precedence over the socket's.
         Some(wanted) if wanted != used => Err(io::Error::other(format!(
             "TCP was to use {wanted}, and the kernel uses {used}: take `congctl {used}` off the route"
         ))),
@@ -109,7 +109,7 @@ fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
     }
 }
 
-/// A share is its offset and its length, 8 bytes each and the highest first, and its bytes.
+/// Sends a share: its offset and its length, as 8 bytes each in network byte order, and its bytes.
 fn send_share(mut socket: TcpStream, file: File, offset: u64, length: u64) -> io::Result<()> {
     socket.write_all(&[offset.to_be_bytes(), length.to_be_bytes()].concat())?;
     // In the kernel, by sendfile(2).
@@ -147,7 +147,7 @@ pub(super) fn receive(args: &TcpReceive) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the connection and how many bytes came on it.
+/// Returns the connection and how many bytes arrived on it.
 fn receive_share(mut socket: TcpStream, file: &File, size: u64) -> io::Result<(TcpStream, u64)> {
     let mut number = || {
         let mut bytes = [0; 8];

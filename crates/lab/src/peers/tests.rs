@@ -1,4 +1,4 @@
-//! Transfers by peers that exist only here: those that go wrong.
+//! Transfers by test peers that fail.
 
 use std::fs;
 use std::process::Command;
@@ -95,7 +95,7 @@ fn the_cap_ends_all_that_was_started() {
     assert!((Duration::from_secs(1)..SOON).contains(&took), "{took:?}");
     assert_eq!((cut.seconds, cut.equal, cut.bytes_there), (None, Some(false), 5000));
     let stray = STRAY.lock().expect("one test").expect("it was started");
-    // Whoever inherited it may take a moment to bury it.
+    // The process that inherited it may take a moment to reap it.
     let lives = || fs::read_to_string(format!("/proc/{stray}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     while lives() {
         assert!(begun.elapsed() < SOON, "{stray} lives on");

@@ -1,4 +1,4 @@
-//! One transfer, from the making of the file to the comparison of what arrived.
+//! One transfer, from the creation of the file to the comparison of the received one.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -14,42 +14,44 @@ use super::run::{TransferRun, Unfinished};
 use super::stage::Stage;
 use crate::space::Host;
 
-/// What is to be moved.
+/// The transfer to perform.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Bytes of the file.
     pub size: u64,
-    /// Decides which bytes; nothing can compress them.
+    /// Determines the bytes, which are incompressible.
     pub seed: u64,
-    /// The rate of the path, in IP bits per second, for peers that must be told one.
+    /// The rate of the path, in IP bits per second, for peers that must be given one.
     pub told: Option<Rate>,
     /// Choices of the sender's profile, for peers that have one.
     pub choices: Vec<(String, String)>,
-    /// Where programs are.
+    /// The locations of programs.
     pub programs: Programs,
 }
 
-/// How a transfer went.
+/// The result of a transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// From one end of the clock to the other; nothing when the file was not there within the cap.
+    /// From one end of the clock to the other; `None` if the file had not arrived within the cap.
     pub seconds: Option<f64>,
-    /// Bytes of the file at the receiver when it was over; of an unfinished one the books of the receiving program may be among them.
+    /// Bytes of the file at the receiver in the end; for an unfinished one this may include the receiving program's
+    /// bookkeeping.
     pub bytes_there: u64,
-    /// Whether what arrived is what was sent, byte for byte; nothing for a program that keeps no file and only counts.
+    /// Whether the received file equals the sent one, byte for byte; `None` for a program that keeps no file and only
+    /// counts.
     pub equal: Option<bool>,
     /// The two ends of the clock.
     pub clock: Clock,
-    /// Whether nobody on the way can read the file.
+    /// Whether the file is encrypted in transit.
     pub encrypted: bool,
-    /// The congestion control that the kernel says the sender had, for TCP whose socket is ours.
+    /// The sender's congestion control as reported by the kernel, for TCP whose socket is ours.
     pub congestion: Option<String>,
-    /// What each program says of its version.
+    /// The version that each program reports.
     pub versions: BTreeMap<String, String>,
 }
 
 impl Transfer {
-    /// Whether all of the file was there within the cap, and nothing else than the file.
+    /// Returns whether the whole file arrived within the cap, and nothing else.
     pub fn is_complete(&self) -> bool {
         self.seconds.is_some() && self.equal != Some(false)
     }
@@ -57,11 +59,11 @@ impl Transfer {
 
 /// Moves a file of `job` from one host to the other with `peer`, for at most `cap` from the start of its clock.
 ///
-/// The file and its copy lie in a fresh folder, in memory where that has room. Nothing that was started is left when this returns.
+/// The file and its copy are in a new folder, in memory if that has room. No started process is left when this returns.
 ///
 /// # Errors
-/// Whatever keeps it from being measured: a program that is absent, does not listen or ends badly, and a system that refuses something.
-/// A file that is not there in time is none of these.
+/// Anything that prevents the measurement: a program that is absent, does not listen or fails, and errors of the
+/// system. A file that does not arrive in time is none of these.
 pub fn transfer(peer: &Peer, from: &Host, to: &Host, job: &Job, cap: Duration) -> Result<Transfer, PeerError> {
     if let Presence::Absent { missing, install } = peer.presence(&job.programs) {
         return Err(PeerError::Absent { peer: peer.name, missing, install });
@@ -92,15 +94,15 @@ pub fn transfer(peer: &Peer, from: &Host, to: &Host, job: &Job, cap: Duration) -
     })
 }
 
-/// What the programs of a peer say of themselves.
+/// Returns the versions that the programs of a peer report.
 fn versions(peer: &Peer, programs: &Programs) -> BTreeMap<String, String> {
     let told = peer.needs.iter().filter_map(|need| match *need {
         Need::Program { name, version, .. } if !version.is_empty() => {
             let output = Command::new(programs.find(name)?).args(version).stdin(Stdio::null()).output().ok()?;
-            // Some use the one, some the other.
+            // Some use stdout, some stderr.
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8_lossy(&said);
-            // Some show a picture first.
+            // Some print a banner first.
             let tells = |line: &&str| line.contains(|c: char| c.is_ascii_digit()) || line.contains("ersion");
             Some((name.to_owned(), said.lines().map(str::trim).find(tells)?.to_owned()))
         }

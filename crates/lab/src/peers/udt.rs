@@ -1,4 +1,4 @@
-//! UDT as its library has it, with its own congestion control: `peers/udt.cpp`.
+//! UDT in its own library, with its own congestion control: `peers/udt.cpp`.
 
 use std::time::Duration;
 

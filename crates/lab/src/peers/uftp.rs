@@ -1,4 +1,4 @@
-//! UFTP, which sends at the rate it is told, to one receiver.
+//! UFTP, which sends at a given rate, to one receiver.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     play: transfer,
 }];
 
-/// Of the rate of the path: what it adds to a block of 1300 bytes does not count in its own rate.
+/// Share of the path's rate: the headers of a block of 1300 bytes do not count in its own rate.
 const PERCENT: u64 = 98;
 /// Bytes of socket buffer; its default is for slower paths.
 const BUFFER: &str = "4194304";
@@ -29,7 +29,7 @@ const BUFFER: &str = "4194304";
 fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let port = TransferRun::free_port(run.to)?;
     let mut receive = run.program("uftpd");
-    // In the foreground, without asking for the names of addresses, and its status to where it is read.
+    // In the foreground, without name lookups, and with its status on stdout, where it is read.
     receive.args(["-d", "-q", "-F", "/dev/stdout", "-B", BUFFER, "-p", &port.to_string()]);
     receive.args(["-I", &run.to.address().to_string(), "-D"]).arg(run.stage.target_folder());
     let mut receiver = run.start_read(run.to, receive)?;

@@ -1,4 +1,4 @@
-//! What is to be drawn, in numbers.
+//! The content of pictures, in numbers.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,24 @@ use crate::lists;
 use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Scale, Spread, Sweep};
 use crate::results::{Bound, PointSummary, Record};
 
-/// A sweep and what came of it.
+/// A sweep and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// One line above the picture.
     pub title: String,
-    /// What a reader has to know, below it.
+    /// Notes for the reader, below it.
     pub caption: Vec<String>,
     pub(super) x: Ruler,
     pub(super) y: Ruler,
-    /// Whether the places of the x axis are names, which no line joins.
+    /// Whether the positions of the x axis are names, which no line joins.
     pub(super) is_named: bool,
-    /// Whether bounds are lower ones: of times they are, of goodput they are upper ones.
+    /// Whether bounds are lower ones, as for times; for goodput they are upper ones.
     pub(super) bounds_are_lower: bool,
     /// One for each peer.
     pub series: Vec<Series>,
-    /// What nobody can be better than: places and values.
+    /// The theoretical optimum: positions and values.
     pub floor: Vec<(f64, f64)>,
-    /// What was published.
+    /// Published values.
     pub(super) published: Vec<Published>,
 }
 
@@ -33,7 +33,7 @@ pub struct Chart {
 pub struct Series {
     /// Its name.
     pub name: String,
-    /// Which colour and marker: that of the peer's place in the plan.
+    /// Index of colour and marker: that of the peer's position in the plan.
     pub(super) style: usize,
     /// Its points, from left to right.
     pub marks: Vec<Mark>,
@@ -42,7 +42,7 @@ pub struct Series {
 /// One point: the median, and the ends of its error bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
-    /// Place on the axis.
+    /// Position on the axis.
     pub x: f64,
     /// The median of the valid runs.
     pub y: f64,
@@ -52,20 +52,20 @@ pub struct Mark {
     pub high: f64,
     /// Whether half of the runs did not finish: the true value lies beyond `y`.
     pub is_bound: bool,
-    /// Whether the run at the end of the bar did not finish: that lies beyond.
+    /// Whether the run at the end of the bar did not finish: the true end lies beyond.
     pub bar_is_bound: bool,
 }
 
-/// Lines over numbers, for pictures of what no sweep over links has measured.
+/// Lines over numbers, for pictures that do not show a sweep over links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines {
     /// One line above the picture.
     pub title: String,
-    /// What a reader has to know, below it.
+    /// Notes for the reader, below it.
     pub caption: Vec<String>,
     /// Title and scale of the horizontal axis.
     pub x: (String, Scale),
-    /// Its ticks: places, and what is written there. Round numbers where there are none.
+    /// Its ticks: positions and labels. Round numbers if there are none.
     pub ticks: Vec<(f64, String)>,
     /// Title and scale of the vertical axis.
     pub y: (String, Scale),
@@ -73,7 +73,8 @@ pub struct Lines {
     pub series: Vec<(String, Vec<Mark>)>,
 }
 
-/// The summary of each peer at each point of a sweep, in the plan's order: of all records with the id of one of its cases.
+/// Returns the summary of each peer at each point of a sweep, in the plan's order: of all records with the id of one of
+/// its cases.
 pub(crate) fn summaries<'a>(
     plan: &'a LinkPlan,
     sweep: &'a Sweep,
@@ -92,7 +93,8 @@ pub(crate) fn summaries<'a>(
     sweep.points.iter().map(at).collect()
 }
 
-/// Of all runs of one case its invalid ones and its last valid one: one that did not finish is made again when more time is given.
+/// Iterates over the invalid runs of one case and its last valid one: a run that did not finish is repeated when more
+/// time is given.
 fn counted<'a>(records: &[&'a Record]) -> impl Iterator<Item = &'a Record> {
     let last = records.iter().rposition(|record| record.is_valid());
     let counts = move |(index, record): &(usize, &'a Record)| !record.is_valid() || Some(*index) == last;
@@ -100,7 +102,7 @@ fn counted<'a>(records: &[&'a Record]) -> impl Iterator<Item = &'a Record> {
 }
 
 impl Chart {
-    /// The picture of a sweep, as its plan wants it.
+    /// Creates the picture of a sweep, as its plan specifies.
     pub fn new(plan: &LinkPlan, sweep: &Sweep, records: &[Record]) -> Self {
         let drawn = plan.picture;
         let all = summaries(plan, sweep, records);
@@ -180,12 +182,12 @@ impl From<Lines> for Chart {
 }
 
 impl Mark {
-    /// A point without a bar.
+    /// Creates a point without a bar.
     pub fn at(x: f64, y: f64) -> Self {
         Self::with_bar(x, y, [y, y])
     }
 
-    /// A point with a bar between two values.
+    /// Creates a point with a bar between two values.
     pub fn with_bar(x: f64, y: f64, [low, high]: [f64; 2]) -> Self {
         Self { x, y, low, high, is_bound: false, bar_is_bound: false }
     }
@@ -247,7 +249,7 @@ fn caption(plan: &LinkPlan, sweep: &Sweep, all: &[(&Point, Vec<(&str, PointSumma
     lines
 }
 
-/// The link but for what is varied.
+/// Returns the link without the varied part.
 fn without(link: &str, key: &str) -> String {
     let direction = |text: &str| {
         let other = |part: &&str| part.split_once('=').is_none_or(|(name, _)| name != key);

@@ -1,4 +1,4 @@
-//! Small pictures one below the other, over the same time.
+//! Small pictures one below the other, over the same time axis.
 
 use std::fmt::Write as _;
 
@@ -15,19 +15,19 @@ const TITLE: f64 = 40.0;
 const PANEL: f64 = 120.0;
 const GAP: f64 = 30.0;
 const LEGEND: f64 = 24.0;
-/// Points of a line beyond which neighbours fall on one pixel: of each pixel its lowest and highest are drawn.
+/// Number of points above which several fall on one pixel: of each pixel the lowest and highest are drawn.
 const MOST_POINTS: usize = 2 * PLOT_WIDTH as usize;
 
-/// One of the pictures: what is measured, and its course in each run.
+/// One of the pictures: a quantity, and its course in each run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What is measured, and its unit.
+    /// The quantity, and its unit.
     pub title: String,
-    /// For each run its points, times rising.
+    /// The points of each run, in ascending order of time.
     pub courses: Vec<Vec<(f64, f64)>>,
 }
 
-/// Panels as SVG text; `runs` names the courses.
+/// Returns panels as SVG text; `runs` names the courses.
 pub fn panels(title: &str, runs: &[String], panels: &[Panel]) -> String {
     let height = TITLE + LEGEND + panels.len() as f64 * (PANEL + GAP) + GAP;
     let ends = panels.iter().flat_map(|panel| panel.courses.iter().filter_map(|course| course.last()));
@@ -119,7 +119,7 @@ fn draw(text: &mut String, panel: &Panel, top: f64, time: &Ruler, is_last: bool)
     );
 }
 
-/// Of many points the lowest and the highest of each stretch, in their order: no peak is lost.
+/// Returns the lowest and the highest point of each stretch, in order, so that no peak is lost.
 fn thinned(course: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if course.len() <= MOST_POINTS {
         return course.to_vec();

@@ -11,21 +11,21 @@ const FAMILY: &str = "DejaVu Sans";
 /// Pixels of the PNG for each unit of the SVG.
 const ZOOM: f32 = 1.5;
 
-/// Why there is no PNG.
+/// The reason why there is no PNG.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
     /// The text is no drawing.
     #[error("the picture cannot be drawn: {0}")]
     Svg(#[from] resvg::usvg::Error),
-    /// Too large for the memory, or of no size.
+    /// Too large for the memory, or empty.
     #[error("the picture is too large to be drawn")]
     Size,
-    /// It cannot be packed.
+    /// Encoding failed.
     #[error("the picture cannot be packed: {0}")]
     Pack(String),
 }
 
-/// The picture that an SVG of [`super::svg`] shows, as the bytes of a PNG.
+/// Renders an SVG of [`super::svg`] as the bytes of a PNG.
 ///
 /// # Errors
 /// See [`PngError`].

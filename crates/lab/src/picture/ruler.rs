@@ -1,28 +1,28 @@
-//! Axes: where values lie, and what is written beside them.
+//! Axes: the positions of values, and the labels beside them.
 
 use crate::plan::{Axis, Scale, Sweep};
 
-/// One axis: what part of the numbers it shows, and where it has ticks.
+/// One axis: the range of numbers it shows, and its ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ruler {
     pub(super) title: String,
     scale: Scale,
     low: f64,
     high: f64,
-    /// Places and what is written there.
+    /// Positions and labels.
     pub(super) ticks: Vec<(f64, String)>,
 }
 
 /// A share of an axis left free on either side of the outermost points.
 const MARGIN: f64 = 0.05;
-/// Steps that people count in.
+/// Steps in which people count.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 const MOST_TICKS: f64 = 7.0;
-/// Above so many decades only their beginnings have ticks.
+/// Above this many decades only their beginnings have ticks.
 const WIDE_DECADES: f64 = 2.5;
 
 impl Ruler {
-    /// The axis of what is varied, with a tick at each measured place.
+    /// Creates the axis of the varied quantity, with a tick at each measured position.
     pub(super) fn of_places(sweep: &Sweep, others: impl Iterator<Item = f64>) -> Self {
         let Sweep { axis, scale, points, .. } = sweep;
         let scale = if *axis == Axis::Link { Scale::Linear } else { *scale };
@@ -37,7 +37,7 @@ impl Ruler {
         ruler
     }
 
-    /// An axis with these ticks, at one of which everything stands but what stands at `others`.
+    /// Creates an axis with these ticks, at which all values stand except `others`.
     pub(super) fn of_ticks(
         title: &str,
         scale: Scale,
@@ -56,7 +56,7 @@ impl Ruler {
         Self { title: title.to_owned(), scale, low, high, ticks }
     }
 
-    /// An axis that shows all `values`: from 0 where it is linear.
+    /// Creates an axis that shows all `values`: from 0 if it is linear.
     pub(super) fn of_values(title: &str, scale: Scale, values: Vec<f64>) -> Self {
         let title = title.to_owned();
         let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0 && value.is_finite()).collect();
@@ -81,7 +81,8 @@ impl Ruler {
         }
     }
 
-    /// Where a value lies, from 0 at the axis' beginning to 1 at its end; what lies beyond is drawn at the end.
+    /// Returns the position of a value, from 0 at the axis' beginning to 1 at its end; values beyond are drawn at the
+    /// end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -91,7 +92,7 @@ impl Ruler {
     }
 }
 
-/// `0.005`, `1e-6`: what words have too few digits for is written with its power of ten.
+/// Formats `0.005`, `1e-6`: numbers with too many digits are written with their power of ten.
 fn short(number: f64) -> String {
     if number.abs() >= 1e-3 || number == 0.0 {
         return units::number(number);
@@ -104,14 +105,14 @@ fn range(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)))
 }
 
-/// The least of 1, 2, 5, 10, 20 ... (and 0.5, 0.2 ...) that is not below `least`.
+/// Returns the least of 1, 2, 5, 10, 20 ... (and 0.5, 0.2 ...) that is not below `least`.
 fn step(least: f64) -> f64 {
     let decade = 10_f64.powf(least.log10().floor());
-    // A hair of tolerance: 1 is not to become 2 by rounding.
+    // A small tolerance, so that rounding does not turn 1 into 2.
     STEPS.iter().map(|step| step * decade).find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * decade)
 }
 
-/// The greatest of those that is not above `most`.
+/// Returns the greatest of those that is not above `most`.
 fn below(most: f64) -> f64 {
     let decade = 10_f64.powf(most.log10().floor());
     STEPS.iter().rev().map(|step| step * decade).find(|step| *step <= most * (1.0 + 1e-9)).unwrap_or(decade)

@@ -1,6 +1,7 @@
-//! Colours and markers that stay apart for everybody.
+//! Colours and markers that all readers can distinguish.
 
-/// Colours of Okabe and Ito, told apart with any colour vision; without yellow and black, which vanish on white and on black, and with grey.
+/// Colours of Okabe and Ito, distinguishable with any colour vision; without yellow and black, which vanish on white
+/// and on black, and with grey.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
 
 /// Corners of markers around the origin, in units of their size. Their number has no divisor in common with that of the colours, so that
@@ -46,7 +47,7 @@ pub(super) fn colour(style: usize) -> &'static str {
     COLOURS[style % COLOURS.len()]
 }
 
-/// The corners of a marker of a size around a place, as SVG writes them.
+/// Returns the corners of a marker of a size around a position, in SVG syntax.
 pub(super) fn marker(style: usize, x: f64, y: f64, size: f64) -> String {
     let corners = MARKERS[style % MARKERS.len()].iter();
     corners.map(|(dx, dy)| format!("{:.1},{:.1}", x + dx * size, y + dy * size)).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! The drawing.
+//! Drawing as SVG.
 
 use std::fmt::Write as _;
 
@@ -18,17 +18,18 @@ const LEGEND_COLUMNS: usize = 28;
 const CAPTION_COLUMNS: usize = 132;
 const CAPTION_ROW: f64 = 17.0;
 const MARKER: f64 = 4.6;
-/// Ticks nearer than this would run into each other.
+/// Ticks closer than this would overlap.
 const TICK_GAP: f64 = 34.0;
 const ARROW: f64 = 20.0;
-/// Series stand so far apart where there is room, and at most take this share of the room between two places.
+/// Distance between series if there is room, and the largest share of the distance between two positions that they may
+/// take.
 const APART: f64 = 5.0;
 const APART_SHARE: f64 = 0.6;
-/// How far the floor of a place reaches beyond its points.
+/// How far the floor at a position extends beyond its points.
 const FLOOR_REACH: f64 = 12.0;
 
-/// A picture as SVG text: complete in itself, and to be put into HTML, where its classes `paper`, `ink`, `soft` and `grid` may be given
-/// other colours.
+/// Returns a picture as SVG text: self-contained, and suitable for HTML, where its classes `paper`, `ink`, `soft` and
+/// `grid` may be given other colours.
 pub fn svg(chart: &Chart) -> String {
     let mut drawing = Drawing { chart, text: String::new() };
     drawing.grid();
@@ -48,7 +49,7 @@ pub fn svg(chart: &Chart) -> String {
     )
 }
 
-/// Text that may stand in SVG and HTML.
+/// Escapes text for SVG and HTML.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -92,7 +93,8 @@ impl Drawing<'_> {
         TOP + PLOT_HEIGHT * (1.0 - self.chart.y.place(value))
     }
 
-    /// How far apart series stand at the same place, so that their points can be told from each other: wider where no line joins them.
+    /// Returns the distance between series at the same position, so that their points can be distinguished: wider if no
+    /// line joins them.
     fn apart(&self) -> f64 {
         let mut places: Vec<f64> = self.chart.x.ticks.iter().map(|(x, _)| self.x(*x)).collect();
         places.sort_by(f64::total_cmp);
@@ -101,7 +103,7 @@ impl Drawing<'_> {
         (room * APART_SHARE / self.chart.series.len().max(1) as f64).min(most)
     }
 
-    /// Whether there is a between that lines may cross.
+    /// Returns whether lines may join positions.
     fn are_joined(&self) -> bool {
         !self.chart.is_named && self.chart.x.ticks.len() > 1
     }
@@ -147,7 +149,7 @@ impl Drawing<'_> {
         ));
     }
 
-    /// Names take several lines: one for each part of a link.
+    /// Draws a label; names take several lines, one for each part of a link.
     fn tick_label(&mut self, x: f64, y: f64, label: &str) {
         if !self.chart.is_named {
             return self.words(x, y, Anchor::Middle, "soft", 13.0, label);
@@ -180,7 +182,7 @@ impl Drawing<'_> {
         if self.are_joined() {
             return self.line(&places, "ink-line", "#1a1a1a", 1.6, "7 4");
         }
-        // A step under all the points of a place.
+        // A step below all the points at a position.
         let half = self.apart() * self.chart.series.len() as f64 / 2.0 + FLOOR_REACH;
         for (x, y) in places {
             self.line(&[(x - half, y), (x + half, y)], "ink-line", "#1a1a1a", 1.6, "7 4");
@@ -246,7 +248,7 @@ impl Drawing<'_> {
         ));
     }
 
-    /// The value lies beyond: up for times, down for goodput.
+    /// Draws an arrow that says that the value lies beyond: up for times, down for goodput.
     fn arrow(&mut self, x: f64, y: f64, colour: &str) {
         let way = if self.chart.bounds_are_lower { -1.0 } else { 1.0 };
         let (start, end) = (y + way * MARKER, y + way * ARROW);
@@ -257,7 +259,7 @@ impl Drawing<'_> {
         ));
     }
 
-    /// Returns where it ends.
+    /// Draws the legend, and returns where it ends.
     fn legend(&mut self) -> f64 {
         let mut y = TOP + 8.0;
         let chart = self.chart;
@@ -285,7 +287,7 @@ impl Drawing<'_> {
         y + LEGEND_ROW
     }
 
-    /// Returns where the picture ends.
+    /// Draws the caption, and returns where the picture ends.
     fn caption(&mut self, legend_ends: f64) -> f64 {
         let chart = self.chart;
         let mut y = (TOP + PLOT_HEIGHT + 72.0 + self.extra_rows() * 14.0).max(legend_ends + 10.0);
@@ -297,7 +299,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Lines of at most so many characters, broken at spaces.
+/// Wraps text into lines of at most `columns` characters, broken at spaces.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! What is varied.
+//! The axes: quantities that a sweep varies.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{LinkText, link};
 
-/// What a sweep varies.
+/// The quantity that a sweep varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
@@ -19,15 +19,15 @@ pub enum Axis {
     Rate,
     /// Mean number of packets lost in a row.
     Burst,
-    /// Bound of the queue.
+    /// Limit of the queue.
     Queue,
     /// Bytes to move.
     Size,
-    /// Parts of the link's text form, whatever they are: not numbers but names.
+    /// Any parts of the link's text form: not numbers but names.
     Link,
 }
 
-/// How an axis is drawn.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
@@ -38,7 +38,7 @@ pub enum Scale {
     Log,
 }
 
-/// What a value changes: the link or the size.
+/// The result of a value: another link or size.
 #[derive(Debug)]
 pub(super) struct Varied {
     pub(super) link: LinkText,
@@ -46,7 +46,8 @@ pub(super) struct Varied {
 }
 
 impl Axis {
-    /// All but [`Axis::Link`] have a key of the same name in the text form of links or, for the size, in the plan.
+    /// Returns its name: all but [`Axis::Link`] have a key of the same name in the text form of links or, for the size,
+    /// in the plan.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss",
@@ -59,7 +60,7 @@ impl Axis {
         }
     }
 
-    /// Its title in a picture.
+    /// Returns its title in a picture.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Loss => "Packets lost at random",
@@ -72,7 +73,7 @@ impl Axis {
         }
     }
 
-    /// Unit of its numbers; empty where there are none.
+    /// Returns the unit of its numbers; empty if there is none.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Loss => "%",
@@ -85,12 +86,12 @@ impl Axis {
         }
     }
 
-    /// The base with a value of this axis put in.
+    /// Returns the base with a value of this axis inserted.
     pub(super) fn vary(self, base: &str, size: u64, value: &str) -> Result<Varied, TextError> {
         Ok(match self {
             Self::Size => Varied { link: link::with(base, "")?, size: bytes(value)? },
             Self::Link => Varied { link: link::with(base, value)?, size },
-            // `1%` for both directions, `1% / 0%` for each its own.
+            // `1%` for both directions, `1% / 0%` for each direction separately.
             _ => {
                 let parts: Vec<String> =
                     value.split(link::BETWEEN).map(|value| format!("{}={value}", self.name())).collect();
@@ -99,7 +100,7 @@ impl Axis {
         })
     }
 
-    /// Where a point stands on the axis, in its unit; `None` where it has no number.
+    /// Returns the position of a point on the axis, in its unit; `None` if it has no number.
     pub(super) fn coordinate(self, link: &Duplex, size: u64) -> Option<f64> {
         let link = &link.forward;
         match self {
@@ -118,30 +119,30 @@ impl Axis {
     }
 }
 
-/// 0.07 * 100 is 7.000000000000001.
+/// Rounds a number, since 0.07 * 100 is 7.000000000000001.
 fn rounded(number: f64) -> f64 {
     (number * 1e9).round() / 1e9
 }
 
-/// A size such as `10MB`, read as the links read theirs.
+/// Parses a size such as `10MB`, as links do.
 pub fn bytes(text: &str) -> Result<u64, TextError> {
     let refused = || TextError::Value { key: "size".into(), value: text.into(), example: "10MB (1 MB is 10^6 bytes)" };
     alone(text).and_then(|text| part(&format!("rate=1G,queue={text}"))?.queue_bytes).ok_or_else(refused)
 }
 
-/// A time such as `120s`, read as the links read theirs.
+/// Parses a time such as `120s`, as links do.
 pub(crate) fn time(key: &str, text: &str) -> Result<std::time::Duration, TextError> {
     let refused = || TextError::Value { key: key.into(), value: text.into(), example: "120s" };
     alone(text).and_then(|text| part(&format!("delay={text}"))).map(|link| link.delay).ok_or_else(refused)
 }
 
-/// A share such as `95%`, read as the links read theirs.
+/// Parses a share such as `95%`, as links do.
 pub(crate) fn share(key: &str, text: &str) -> Result<f64, TextError> {
     let refused = || TextError::Value { key: key.into(), value: text.into(), example: "95%" };
     alone(text).and_then(|text| part(&format!("loss={text}"))).map(|link| link.loss.mean()).ok_or_else(refused)
 }
 
-/// A single value, not several parts of a link.
+/// Returns the text if it is a single value, not several parts of a link.
 fn alone(text: &str) -> Option<&str> {
     (!text.contains([',', '/', '='])).then_some(text)
 }

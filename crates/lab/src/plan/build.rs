@@ -1,4 +1,4 @@
-//! From what is written to a plan that can be run.
+//! Builds a checked plan from its text.
 
 use std::collections::HashSet;
 use std::path::{Component, Path};
@@ -15,10 +15,10 @@ use super::{
 
 const CAP: Duration = Duration::from_secs(120);
 const TOLD: f64 = 0.95;
-/// A plan of more cases was not meant.
+/// Limit on the number of cases; more would be a mistake.
 const MOST_CASES: usize = 100_000;
 
-/// Reads and checks. Without `known` any peer will do.
+/// Parses and checks. Without `known` any peer is accepted.
 pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<LinkPlan, PlanError> {
     let source = Source { file, text };
     let mut written: PlanText = source.parse()?;
@@ -68,7 +68,7 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
     Ok(plan)
 }
 
-/// What sweeps start from.
+/// The starting point of sweeps.
 struct Base<'a> {
     link: &'a Spanned<String>,
     size: &'a Spanned<String>,
@@ -113,7 +113,7 @@ impl Builder<'_> {
         Ok(names.iter().map(|name| name.get_ref().clone()).collect())
     }
 
-    /// A range that is not empty and holds nothing twice.
+    /// Returns a range that is not empty and has no duplicates.
     fn values<'v>(&self, values: &'v Values, key: &str) -> Result<&'v [Spanned<String>], PlanError> {
         let mut seen = HashSet::new();
         let all = values.get_ref();
@@ -173,7 +173,7 @@ impl Builder<'_> {
 
     fn topology(&self, written: &Spanned<TopologyText>) -> Result<PlacedLink, PlanError> {
         let TopologyText { file, between, pair } = written.get_ref();
-        // The file goes along with the results, under the same name.
+        // The file is stored with the results, under the same name.
         if !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))) {
             return Err(self.refuse(written, format!("topology {file} lies elsewhere: put it beside the plan")));
         }
@@ -198,7 +198,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Nothing on a logarithmic axis that has no place there.
+    /// Checks that a logarithmic axis has only values that it can show.
     fn drawable(&self, plan: &LinkPlan) -> Result<(), PlanError> {
         let cases: usize =
             plan.sweeps.iter().map(|sweep| sweep.points.len() * sweep.peers.len() * sweep.repeats as usize).sum();
@@ -292,7 +292,7 @@ impl Builder<'_> {
         Ok(points)
     }
 
-    /// One sweep along `x` for each combination of the other ranges.
+    /// Returns one sweep along `x` for each combination of the other ranges.
     fn product(
         &self,
         base: &Base<'_>,
@@ -392,7 +392,7 @@ impl Builder<'_> {
     }
 }
 
-/// One value of each range but that of the axis.
+/// One value of each range except that of the axis.
 struct Combination {
     link: String,
     size: u64,
@@ -412,7 +412,7 @@ impl Combination {
     }
 }
 
-/// Words as a part of a file's name.
+/// Converts words to a part of a file name.
 fn slug(words: &str) -> String {
     let good = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     words.chars().map(good).collect::<String>().trim_matches('-').to_owned()

@@ -1,4 +1,4 @@
-//! One run that is to be made.
+//! A case: one run to be made.
 
 use std::path::PathBuf;
 
@@ -13,22 +13,22 @@ pub struct LinkCase {
     pub sweep: String,
     /// The link, in the text form of [`netsim::Duplex`], with its seed.
     pub link: String,
-    /// Where that link lies, if it is not all there is.
+    /// The position of that link in a topology, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<PlacedLink>,
-    /// Who moves the bytes.
+    /// The peer that moves the bytes.
     pub peer: String,
-    /// How many.
+    /// The number of bytes.
     pub size: u64,
     /// Seed of the link.
     pub seed: u64,
-    /// Which of the runs that are alike in all else, from 0.
+    /// The index among runs that are otherwise the same, from 0.
     pub repeat: u32,
-    /// Bits per second that a peer is told which wants to be told a rate.
+    /// Bits per second given to a peer that must be given a rate.
     pub told: Option<u64>,
-    /// Seconds after which a run that has not ended did not finish.
+    /// Seconds after which a run that has not ended counts as not finished.
     pub cap_seconds: f64,
-    /// Whether packets pass in the large pieces that the kernels of the hosts make of them.
+    /// Whether packets pass in the large pieces that the hosts' kernels make.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fast: bool,
 }
@@ -40,25 +40,25 @@ pub struct PlacedLink {
     pub file: PathBuf,
     /// BLAKE3 of that file, in hexadecimal: another network is another case.
     pub digest: String,
-    /// Between which two of its nodes the link of the plan takes the place of the file's.
+    /// The two nodes between which the plan's link replaces that of the file.
     pub between: [String; 2],
-    /// From which host to which the bytes go.
+    /// The sending and the receiving host.
     pub pair: [String; 2],
 }
 
 impl LinkCase {
-    /// 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to, and other ones for any other.
-    /// The cap is left out: a run that finished is not made again because more time is given.
+    /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to, and
+    /// different for any other. The cap is excluded: a run that finished is not repeated when more time is given.
     pub fn id(&self) -> String {
         let topology = self.topology.as_ref().map(|topology| (&topology.digest, &topology.between, &topology.pair));
         let content = (&self.link, topology, &self.peer, self.size, self.seed, self.repeat, self.told);
         let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
-        // Results from before there were fast cables keep their ids.
+        // Results from before fast cables existed keep their ids.
         let content = if self.fast { [b"fast ", content.as_slice()].concat() } else { content };
         blake3::hash(&content).to_hex()[..16].to_owned()
     }
 
-    /// One line for lists, and for `--only` to look in.
+    /// Returns one line for lists, in which `--only` searches.
     pub fn label(&self) -> String {
         let Self { experiment, sweep, peer, size, link, repeat, .. } = self;
         format!("{experiment}/{sweep} {peer} {size} B over {link} #{repeat}")

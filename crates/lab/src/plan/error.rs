@@ -1,4 +1,4 @@
-//! Why a plan is refused.
+//! The reasons for refusing a plan.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,15 +15,15 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    /// What is wrong with a file, and in which line, counted from 1.
+    /// Creates an error about a file, and about a line in it, counted from 1.
     pub(crate) fn new(file: &Path, line: Option<usize>, message: impl Into<String>) -> Self {
-        // What others say may take several lines; an error of ours takes one.
+        // Messages of other libraries may have several lines; ours have one.
         let message = message.into().split_whitespace().collect::<Vec<_>>().join(" ");
         Self { file: file.to_owned(), line, message }
     }
 }
 
-/// The text of a plan's file.
+/// Returns the text of a plan's file.
 pub(crate) fn read(file: &Path) -> Result<String, PlanError> {
     std::fs::read_to_string(file).map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))
 }
@@ -40,7 +40,7 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// A file's name and text, to say where something is wrong.
+/// A file's name and text, for locating errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a Path,
@@ -48,18 +48,18 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Whether a table has this key at its top, which tells the kinds of plans apart. What is no TOML at all is said by those who read plans
-    /// over links.
+    /// Returns whether a table has this key at its top level, which distinguishes the kinds of plans. Text that is no
+    /// TOML at all is reported by the reader of plans over links.
     pub(crate) fn has(&self, key: &str) -> bool {
         toml::from_str::<toml::Table>(self.text).is_ok_and(|table| table.contains_key(key))
     }
 
-    /// What is written there.
+    /// Parses the text.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, PlanError> {
         toml::from_str(self.text).map_err(|error| self.error(error.span(), error.message()))
     }
 
-    /// Something is wrong there.
+    /// Returns an error at this position.
     pub(crate) fn error(&self, span: Option<Range<usize>>, message: impl Into<String>) -> PlanError {
         let line = span.map(|span| {
             let before = &self.text.as_bytes()[..span.start.min(self.text.len())];

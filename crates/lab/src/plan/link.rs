@@ -1,25 +1,25 @@
-//! Links of a plan: the base, with values put in.
+//! Links of a plan: the base, with values inserted.
 
 use netsim::{Duplex, TextError};
 
 use super::LinkText;
 
-/// Between the two directions of a link.
+/// The separator of the two directions of a link.
 pub(super) const BETWEEN: &str = " / ";
 const PERFECT: &str = "perfect";
 
-/// The base link with other `parts` (`loss=5%,burst=5`) in both directions, or one half of `loss=5% / loss=0%` in each, in place of those
-/// with the same key or beside them. Without loss there are no bursts either: no loss takes them away.
+/// Returns the base link with other `parts` (`loss=5%,burst=5`) in both directions, or one half of `loss=5% / loss=0%`
+/// in each, which replace those with the same key or are added. Without loss there are no bursts: no loss removes them.
 ///
 /// # Errors
-/// A link that makes no sense.
+/// An invalid link.
 pub(super) fn with(base: &str, parts: &str) -> Result<LinkText, TextError> {
     let text = put(base, parts);
     let duplex = text.parse()?;
     Ok(LinkText { text, duplex })
 }
 
-/// The text of that, whether it makes sense or not.
+/// Returns its text, valid or not.
 pub(crate) fn put(base: &str, parts: &str) -> String {
     match (base.split_once(BETWEEN), parts.split_once(BETWEEN)) {
         (None, None) => merged(base, parts),
@@ -31,7 +31,8 @@ pub(crate) fn put(base: &str, parts: &str) -> String {
     }
 }
 
-/// The same link with the random streams of a seed. What the model prints is what records hold: one link has one text there.
+/// Returns the same link with the random streams of a seed, as printed by the model: so a link has only one text in
+/// records.
 pub(super) fn seeded(text: &str, seed: u64) -> String {
     let directions: Vec<String> =
         text.split(BETWEEN).map(|direction| merged(direction, &format!("seed={seed}"))).collect();

@@ -1,7 +1,8 @@
-//! Plans: what is to be measured, read from a `PLAN.toml` and checked before anything runs.
+//! Plans: what to measure, read from a `PLAN.toml` and checked before anything runs.
 //!
-//! A plan varies one thing at a time around a base link (`[[sweep]]`), or everything with everything (`[ranges]`, which becomes one
-//! sweep along the axis of the picture for each combination of the others). All that draws and reports sees only sweeps.
+//! A plan varies one quantity at a time around a base link (`[[sweep]]`), or all combinations (`[ranges]`, which
+//! becomes one sweep along the axis of the picture for each combination of the others). Drawing and reporting see only
+//! sweeps.
 
 mod axis;
 mod build;
@@ -30,29 +31,30 @@ pub use text::{Claim, Floor, Quantity, Spread};
 pub struct LinkPlan {
     /// Its name, as in `downpour-lab reproduce NAME`: words of lower-case letters, digits and `-`, joined by `/`.
     pub name: String,
-    /// One line that says what is measured.
+    /// Description of the measurement in one line.
     pub title: String,
-    /// What the document says.
+    /// The document's claims.
     pub claims: Vec<Claim>,
-    /// What is varied, each around its base. There is at least one, and no two have the same name.
+    /// The sweeps, each around its base. There is at least one, and no two have the same name.
     pub sweeps: Vec<Sweep>,
-    /// Who is measured, in the order of the legend.
+    /// The peers, in the order of the legend.
     pub peers: Vec<String>,
-    /// Seeds of the links, each of which runs as many times as the sweep repeats it. None: every repeat has a seed of its own, from 1.
+    /// Seeds of the links, each of which runs as many times as the sweep repeats it. If empty, every repeat has a seed
+    /// of its own, from 1.
     pub seeds: Vec<u64>,
-    /// Whether packets pass in the large pieces that the kernels of the hosts make of them, for fast links.
+    /// Whether packets pass in the large pieces that the hosts' kernels make, for fast links.
     pub fast: bool,
-    /// Runs of each peer at the start that are thrown away.
+    /// Runs of each peer at the start whose results are discarded.
     pub warm_up: u32,
     /// Seed of the order in which the cases run.
     pub shuffle: u64,
-    /// The share of the link's rate that peers are told which want to be told one.
+    /// The share of the link's rate given to peers that must be given one.
     pub told: f64,
-    /// How it is drawn.
+    /// How results are drawn.
     pub picture: Picture,
-    /// What was published, to be drawn beside what is measured.
+    /// Published values, drawn beside the measurements.
     pub published: Vec<Published>,
-    /// Where the link of the plan lies, if it is not all there is.
+    /// The position of the plan's link in a topology, if there is one.
     pub topology: Option<PlacedLink>,
     /// The file it was read from.
     pub file: PathBuf,
@@ -65,26 +67,26 @@ pub struct Sweep {
     pub name: String,
     /// Title of the picture.
     pub title: String,
-    /// What is varied.
+    /// The quantity that is varied.
     pub axis: Axis,
-    /// How the axis is drawn.
+    /// The scale of the axis.
     pub scale: Scale,
     /// The values, in the order of the plan.
     pub points: Vec<Point>,
-    /// Who is measured here.
+    /// The peers measured here.
     pub peers: Vec<String>,
     /// Runs of each case with each seed.
     pub repeats: u32,
-    /// A run that has not ended by then did not finish.
+    /// A run that has not ended by then counts as not finished.
     pub cap: Duration,
 }
 
-/// One value of a sweep's axis, with all that follows from it.
+/// One value of a sweep's axis, and its consequences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// As the plan writes it: `1%`.
     pub label: String,
-    /// Where it stands on the axis, in the unit of [`Axis::unit`].
+    /// Position on the axis, in the unit of [`Axis::unit`].
     pub x: f64,
     /// The link, still without a seed.
     pub link: LinkText,
@@ -92,38 +94,38 @@ pub struct Point {
     pub size: u64,
 }
 
-/// A link as text, which is what cases and records hold, and as numbers.
+/// A link as text, which cases and records store, and as numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkText {
-    /// What was written, with the values of the sweep put in.
+    /// The text, with the values of the sweep inserted.
     pub text: String,
-    /// What it means.
+    /// Its meaning.
     pub duplex: Duplex,
 }
 
 /// How results are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Picture {
-    /// What stands on the vertical axis.
+    /// The quantity on the vertical axis.
     pub y: Quantity,
-    /// How that axis is drawn.
+    /// The scale of that axis.
     pub y_scale: Scale,
-    /// What the error bars show.
+    /// The meaning of the error bars.
     pub spread: Spread,
-    /// The floor, unless the plan wants none.
+    /// The floor, unless the plan disables it.
     pub floor: Option<Floor>,
 }
 
-/// What a document says of one series.
+/// A document's values for one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// The sweep it belongs to.
     pub sweep: String,
     /// Name of the series.
     pub label: String,
-    /// Where it stands in the document.
+    /// The section of the document.
     pub section: String,
-    /// The claim in words, where no number survived.
+    /// The claim in words, if no number is available.
     pub claim: Option<String>,
     /// The points.
     pub points: Vec<PublishedPoint>,
@@ -132,7 +134,7 @@ pub struct Published {
 /// One published number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PublishedPoint {
-    /// Place on the sweep's axis.
+    /// Position on the sweep's axis.
     pub x: f64,
     /// In the unit of the picture's vertical axis.
     pub y: f64,
@@ -144,12 +146,12 @@ impl LinkPlan {
     /// Reads and checks a plan. `peers` are the names of those that can be measured.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write.
+    /// One line that names the file, the line in it, and what to write instead.
     pub fn read(file: &Path, peers: &[String]) -> Result<Self, PlanError> {
         Self::parse(file, &read_text(file)?, peers)
     }
 
-    /// A plan from the text of its file; see [`LinkPlan::read`]. Topologies are looked for beside the file.
+    /// Parses a plan from the text of its file; see [`LinkPlan::read`]. Topologies are searched for beside the file.
     ///
     /// # Errors
     /// Those of [`LinkPlan::read`].
@@ -157,7 +159,7 @@ impl LinkPlan {
         build::plan(file, text, Some(peers))
     }
 
-    /// The plan that results were measured by: whatever its peers were, they have been.
+    /// Reads the plan of existing results, with any peers.
     ///
     /// # Errors
     /// Those of [`LinkPlan::read`].
@@ -165,7 +167,8 @@ impl LinkPlan {
         build::plan(file, &read_text(file)?, None)
     }
 
-    /// Every case once, in the order of the plan. Sweeps that meet in a point share its cases: they are the first one's.
+    /// Returns every case once, in the order of the plan. Sweeps that share a point share its cases, which belong to
+    /// the first sweep.
     pub fn cases(&self) -> Vec<LinkCase> {
         let mut seen = std::collections::HashSet::new();
         let mut cases = Vec::new();
@@ -179,7 +182,7 @@ impl LinkPlan {
         cases
     }
 
-    /// The cases of one peer at one point: one for each seed and repeat.
+    /// Iterates over the cases of one peer at one point: one for each seed and repeat.
     pub fn cases_at(&self, sweep: &Sweep, point: &Point, peer: &str) -> impl Iterator<Item = LinkCase> {
         let told =
             point.link.duplex.forward.rate.map(|rate| (rate.bits_per_second() as f64 * self.told).round() as u64);
@@ -203,7 +206,8 @@ impl LinkPlan {
 }
 
 impl Point {
-    /// The least time that any protocol over IPv4 needs for it, in seconds; `None` without a rate, or where all is lost.
+    /// Returns the least time that any protocol over IPv4 needs for it, in seconds; `None` without a rate, or if all
+    /// packets are lost.
     pub fn floor(&self, floor: Floor) -> Option<f64> {
         floor.seconds(self.size, &self.link.duplex)
     }

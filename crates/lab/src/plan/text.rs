@@ -35,19 +35,19 @@ pub(super) struct PlanText {
     pub(super) published: Vec<Spanned<PublishedText>>,
 }
 
-/// Names of plans and sweeps become names of files and folders.
+/// Returns whether a name is valid: names of plans and sweeps become names of files and folders.
 pub(crate) fn is_name(name: &str) -> bool {
     let good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
     name.split('/').all(|part| !part.is_empty() && part.bytes().all(good))
 }
 
-/// What a document says in words.
+/// A claim of a document, in words.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The claim.
     pub text: String,
-    /// Where it stands.
+    /// The section of the document.
     pub section: String,
 }
 
@@ -75,18 +75,18 @@ pub(super) struct PictureText {
     pub(super) floor_round_trips: Option<Spanned<f64>>,
 }
 
-/// What stands on the vertical axis.
+/// The quantity on the vertical axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
-    /// Seconds until all bytes are there.
+    /// Seconds until all bytes have arrived.
     #[default]
     Seconds,
     /// Bytes of the file per second, in Mbit/s.
     Goodput,
 }
 
-/// What error bars show.
+/// The meaning of error bars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
@@ -97,20 +97,20 @@ pub enum Spread {
     Quartiles,
 }
 
-/// How the least time is counted that any protocol needs.
+/// The least time that any protocol needs, as a formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
     /// Round trips that cannot be avoided.
     pub round_trips: f64,
 }
 
-/// IPv4 and UDP headers: what every datagram costs at least.
+/// Bytes of IPv4 and UDP headers, the least overhead of a datagram.
 const HEADERS: f64 = 28.0;
 const MTU: f64 = 1500.0;
 
 impl Floor {
-    /// `a x RTT + S x w / (R x (1 - p))`, in seconds: `size` bytes in full packets with nothing but IPv4 and UDP headers (w) over the
-    /// rate R, of which the share p is lost. Nobody is faster, whatever the protocol: TCP's headers are longer.
+    /// Returns `a x RTT + S x w / (R x (1 - p))`, in seconds: `size` bytes in full packets with only IPv4 and UDP
+    /// headers (w) over the rate R, of which the share p is lost. No protocol is faster: TCP's headers are longer.
     pub(super) fn seconds(self, size: u64, link: &Duplex) -> Option<f64> {
         let rate = link.forward.rate?.bits_per_second() as f64;
         let mtu = link.forward.mtu.map_or(MTU, f64::from).min(MTU);
@@ -120,7 +120,7 @@ impl Floor {
     }
 }
 
-/// Values of each axis, all of them with all.
+/// Values of each axis, in all combinations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RangesText {
@@ -136,10 +136,10 @@ pub(super) struct RangesText {
 pub(super) type Values = Spanned<Vec<Spanned<String>>>;
 
 impl RangesText {
-    /// The axes that have a range, in the order of the picture titles.
+    /// Returns the axes that have a range, in the order of the picture titles.
     pub(super) fn all(self) -> Vec<(Axis, Values)> {
         let all = [
-            // Loss before bursts, and both after parts that may bring them.
+            // Loss before bursts, and both after parts that may contain them.
             (Axis::Size, self.size),
             (Axis::Link, self.link),
             (Axis::Rate, self.rate),

@@ -6,7 +6,8 @@ const COLUMNS: &str = "id,experiment,sweep,peer,link,topology,size,seed,repeat,t
 equal,wire_bytes,model_drops,valid,reasons,lateness_p50_us,lateness_p99_us,lateness_max_us,ring_drops,unexplained_drops,\
 cpu_share,kernel,versions,congestion,offloads,back_end,encrypted,clock_starts,clock_ends";
 
-/// One line for each record under one of names, as RFC 4180 has it but with plain line ends. What is not known is empty.
+/// Returns one line for each record below a line of names, in the format of RFC 4180 but with plain line ends. Unknown
+/// values are empty.
 pub fn csv(records: &[Record]) -> String {
     let mut text = format!("{COLUMNS}\n");
     for record in records {

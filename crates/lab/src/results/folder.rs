@@ -1,4 +1,4 @@
-//! The folder of results: records, the plan that they were measured by, and what is drawn of them.
+//! The folder of results: records, the plan by which they were measured, and their pictures.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,10 +11,10 @@ use super::StoreOf;
 use crate::exit::Failure;
 use crate::output::warn;
 
-/// The plan that the results were measured by.
+/// The plan by which the results were measured.
 pub(crate) const PLAN: &str = "plan.toml";
 
-/// The records of a folder, open to take more.
+/// Opens the records of a folder for appending.
 pub(crate) fn open<R: Serialize + DeserializeOwned>(folder: &Path) -> Result<StoreOf<R>, Failure> {
     let store = StoreOf::open(folder)?;
     if store.cut() > 0 {
@@ -23,7 +23,7 @@ pub(crate) fn open<R: Serialize + DeserializeOwned>(folder: &Path) -> Result<Sto
     Ok(store)
 }
 
-/// Puts a copy of a file into a folder, under a name there.
+/// Copies a file into a folder, under the given name.
 pub(crate) fn keep(file: &Path, folder: &Path, name: impl AsRef<Path>) -> Result<(), Failure> {
     let text = fs::read(file).map_err(Failure::at(file))?;
     let path = folder.join(name);
@@ -33,7 +33,7 @@ pub(crate) fn keep(file: &Path, folder: &Path, name: impl AsRef<Path>) -> Result
     write(&path, &text)
 }
 
-/// Writes a file whole, or leaves what was there.
+/// Writes a file completely, or leaves the previous one.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Failure::at(folder))?;

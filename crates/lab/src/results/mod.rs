@@ -1,4 +1,4 @@
-//! Results: one record for each run, as a line of JSON that is never changed again, and what they say together.
+//! Results: one record for each run, as a line of JSON that is never changed, and their statistics.
 
 mod csv;
 mod folder;

@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! The record of a run.
 
 use std::collections::BTreeMap;
 
@@ -7,50 +7,51 @@ use serde::{Deserialize, Serialize};
 use crate::peers::Clock;
 use crate::plan::LinkCase;
 
-/// Version of the form of records. It counts up when a reader of an older one would misunderstand them; new fields alone do not change it.
+/// Version of the records' format. It is incremented when a reader of an older one would misunderstand them; new fields
+/// alone do not change it.
 pub const SCHEMA: u32 = 1;
 
-/// One run: what was asked for, what came of it, and whether it may be believed.
+/// One run: its case, its outcome, and whether it is valid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Version of this form: [`SCHEMA`].
     pub schema: u32,
-    /// [`LinkCase::id`]: runs with the same id were asked for the same.
+    /// [`LinkCase::id`]: runs with the same id are of the same case.
     pub id: String,
-    /// What was asked for.
+    /// The case.
     pub case: LinkCase,
-    /// Which try at this case it was, from 1: invalid runs are made again.
+    /// Number of the attempt at this case, from 1: invalid runs are repeated.
     pub attempt: u32,
-    /// When it ended, in UTC, as RFC 3339 writes it.
+    /// When it ended, in UTC, in the format of RFC 3339.
     pub date: String,
     /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// What came of it.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: RunOutcome,
 }
 
-/// So often a case is tried until one run of it is valid, and the peer did not fail.
+/// Number of attempts at a case until a run is valid and the peer did not fail.
 pub const TRIES: u32 = 3;
 
-/// What one run came to, as it was measured.
+/// The outcome of one run, as measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOutcome {
     /// Whether it finished.
     pub ending: Ending,
     /// Bytes at the receiver when it ended.
     pub bytes_there: u64,
-    /// Whether they are those that were sent, all of them; nothing for a peer that keeps no file and only counts.
+    /// Whether all bytes equal the sent ones; `None` for a peer that keeps no file and only counts.
     pub equal: Option<bool>,
-    /// IP bytes that entered the link, both directions together.
+    /// IP bytes that entered the link, in both directions.
     pub wire_bytes: u64,
-    /// Packets that the model of the link dropped, both directions together.
+    /// Packets that the model of the link dropped, in both directions.
     pub model_drops: u64,
-    /// Between which two moments time was taken.
+    /// The events that started and ended the clock.
     pub clock: Clock,
-    /// Whether the emulator did what the model says.
+    /// Whether the emulator behaved like the model.
     pub verdict: RecordedVerdict,
-    /// What it ran on and with.
+    /// The environment of the run.
     pub environment: Environment,
 }
 
@@ -58,30 +59,30 @@ pub struct RunOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]
 pub enum Ending {
-    /// All bytes were there.
+    /// All bytes arrived.
     Finished {
         /// Seconds between the two ends of the clock.
         seconds: f64,
     },
-    /// The cap came first.
+    /// The cap was reached.
     NotFinished,
-    /// The peer gave up, or what arrived is not what was sent.
+    /// The peer gave up, or the received bytes differ from the sent ones.
     Failed {
-        /// What it said, in one line.
+        /// Its message, in one line.
         reason: String,
     },
 }
 
-/// Whether a run may be believed.
+/// Whether a run is valid.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordedVerdict {
-    /// Why it may not; empty for a valid run.
+    /// Why it is not; empty for a valid run.
     pub reasons: Vec<String>,
     /// How late packets left the emulator.
     pub lateness: Lateness,
     /// Packets that its rings lost.
     pub ring_drops: u64,
-    /// Packets that went missing without the model's doing.
+    /// Packets missing without a drop by the model.
     pub unexplained_drops: u64,
     /// Share of one core that the emulator used.
     pub cpu_share: f64,
@@ -90,44 +91,44 @@ pub struct RecordedVerdict {
 /// Lateness of packets against the model, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// Half of them were less late.
+    /// The median.
     pub p50_us: f64,
-    /// One in a hundred was later.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// The latest.
+    /// The maximum.
     pub max_us: f64,
 }
 
-/// What a run was made on and with.
+/// The environment of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of each program that took part, by its name.
     pub versions: BTreeMap<String, String>,
-    /// Congestion control, where it could be pinned or is known.
+    /// Congestion control, if it could be pinned or is known.
     pub congestion: Option<String>,
     /// Segmentation offloads of the interfaces, in words.
     pub offloads: String,
-    /// How packets got into the emulator and out of it.
+    /// How packets entered and left the emulator.
     pub back_end: String,
-    /// Whether the bytes were encrypted on the way.
+    /// Whether the bytes were encrypted in transit.
     pub encrypted: bool,
 }
 
 impl RecordedVerdict {
-    /// Whether the run may enter a table.
+    /// Returns whether the run may enter a table.
     pub fn is_valid(&self) -> bool {
         self.reasons.is_empty()
     }
 }
 
 impl Record {
-    /// Whether the run may enter a table.
+    /// Returns whether the run may enter a table.
     pub fn is_valid(&self) -> bool {
         self.outcome.verdict.is_valid()
     }
 
-    /// Whether a case needs no further run: this one is valid, if it did not finish it had no less time than is given now, and if the peer
-    /// failed it had its tries.
+    /// Returns whether a case needs no further run: this one is valid, if it did not finish it had at least the present
+    /// cap, and if the peer failed there are no attempts left.
     pub fn settles(&self, case: &LinkCase) -> bool {
         self.is_valid()
             && match self.outcome.ending {
@@ -142,7 +143,7 @@ impl Record {
 pub(crate) mod tests {
     use super::*;
 
-    /// A valid record of a run that took this long.
+    /// Returns a valid record of a run that took this long.
     pub(crate) fn record(seconds: f64) -> Record {
         let case = LinkCase {
             experiment: "e".into(),

@@ -1,44 +1,44 @@
-//! What runs that were asked for the same say together.
+//! Statistics of runs of the same case.
 
 use super::{Ending, Record};
 use crate::plan::Spread;
 
-/// A number, or what it is at least.
+/// A number, or a lower bound of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// As measured.
     Exactly(f64),
-    /// Runs did not finish: it is this or more.
+    /// Runs did not finish: it is at least this.
     AtLeast(f64),
 }
 
 impl Bound {
-    /// The number, or the bound.
+    /// Returns the number, or the bound.
     pub fn value(self) -> f64 {
         match self {
             Self::Exactly(value) | Self::AtLeast(value) => value,
         }
     }
 
-    /// Whether it is only a bound.
+    /// Returns whether it is only a bound.
     pub fn is_bound(self) -> bool {
         matches!(self, Self::AtLeast(_))
     }
 }
 
-/// Times in seconds of the valid runs of one peer at one point. A run that did not finish, or failed, counts as one that takes at least
-/// its cap; invalid runs count nowhere.
+/// Times in seconds of the valid runs of one peer at one point. A run that did not finish, or failed, counts as one
+/// that takes at least its cap; invalid runs are not counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointSummary {
     /// Valid runs that finished.
     pub finished: usize,
-    /// Valid runs that the cap ended.
+    /// Valid runs that reached the cap.
     pub not_finished: usize,
     /// Valid runs in which the peer failed.
     pub failed: usize,
-    /// Runs that may not be believed, and are in none of the numbers.
+    /// Invalid runs, which are in none of the numbers.
     pub invalid: usize,
-    /// What there is of times, where any run is valid.
+    /// Statistics of times, if any run is valid.
     pub times: Option<Times>,
 }
 
@@ -49,7 +49,7 @@ pub struct Times {
     pub min: Bound,
     /// A quarter is shorter.
     pub first_quartile: Bound,
-    /// The middle. With an even number, half way between the two in the middle; their upper one where it did not finish.
+    /// The median. With an even number, the mean of the two in the middle; the upper one if it did not finish.
     pub median: Bound,
     /// A quarter is longer.
     pub third_quartile: Bound,
@@ -58,7 +58,7 @@ pub struct Times {
 }
 
 impl PointSummary {
-    /// Of runs that were all asked for the same, but for seed and repeat.
+    /// Summarises runs of the same case, except for seed and repeat.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut summary = Self { finished: 0, not_finished: 0, failed: 0, invalid: 0, times: None };
         let mut times = Vec::new();
@@ -87,16 +87,16 @@ impl PointSummary {
         summary
     }
 
-    /// Valid runs.
+    /// Returns the number of valid runs.
     pub fn valid(&self) -> usize {
         self.finished + self.not_finished + self.failed
     }
 }
 
 impl Times {
-    /// Of the times of all runs; nothing where there are none.
+    /// Returns the statistics of the times of all runs; `None` if there are none.
     pub(crate) fn of(mut times: Vec<Bound>) -> Option<Self> {
-        // What did not finish comes last, whatever its cap.
+        // Runs that did not finish come last, whatever their cap.
         times.sort_by(|a, b| a.is_bound().cmp(&b.is_bound()).then(a.value().total_cmp(&b.value())));
         Some(Self {
             min: *times.first()?,
@@ -107,7 +107,7 @@ impl Times {
         })
     }
 
-    /// The ends of an error bar.
+    /// Returns the ends of an error bar.
     pub(crate) const fn bar(&self, spread: Spread) -> [Bound; 2] {
         match spread {
             Spread::Range => [self.min, self.max],
@@ -116,14 +116,14 @@ impl Times {
     }
 }
 
-/// Linear between the two neighbours; a bound where the upper one is only that.
+/// Interpolates linearly between the two neighbours; returns a bound if the upper one is a bound.
 fn quantile(sorted: &[Bound], share: f64) -> Bound {
     let place = share * (sorted.len() - 1) as f64;
     let (lower, upper) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     let between = lower.value() + (upper.value() - lower.value()) * place.fract();
     match upper {
         Bound::Exactly(_) => Bound::Exactly(between),
-        // A cap that is below what another run took bounds no more than itself.
+        // A cap below another run's time is no bound beyond itself.
         Bound::AtLeast(cap) => Bound::AtLeast(between.min(cap)),
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     use super::Bound::{AtLeast, Exactly};
     use super::*;
 
-    /// Runs of these seconds, and so many that did not finish in 60 s.
+    /// Returns runs of these seconds, and `not_finished` runs that did not finish in 60 s.
     fn runs(seconds: &[f64], not_finished: usize) -> Vec<Record> {
         let finished = seconds.iter().map(|seconds| record(*seconds));
         let mut late = record(0.0);
@@ -161,7 +161,7 @@ mod tests {
         let half = times(&[1.0, 2.0], 2);
         assert_eq!(half, [Exactly(1.0), Exactly(1.75), AtLeast(31.0), late, late], "half did not finish");
         assert_eq!(times(&[], 3), [late; 5]);
-        // A longer time than the cap of another run: what did not finish still comes last.
+        // A time above the cap of another run: runs that did not finish still come last.
         assert_eq!(times(&[100.0], 2), [Exactly(100.0), late, late, late, late]);
     }
 

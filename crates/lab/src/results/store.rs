@@ -1,4 +1,4 @@
-//! The folder that holds results: records are only ever appended, line by line.
+//! The folder of results: records are only ever appended, line by line.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -15,27 +15,27 @@ pub const RECORDS: &str = "results.jsonl";
 /// The records of runs over links in one folder.
 pub type Store = StoreOf<Record>;
 
-/// The records of one folder, open to take more. Nobody else can open it meanwhile.
+/// The records of one folder, open for appending. No other process can open it meanwhile.
 #[derive(Debug)]
 pub struct StoreOf<R> {
     file: File,
     path: PathBuf,
-    /// Bytes of whole lines.
+    /// Bytes of complete lines.
     length: u64,
     records: Vec<R>,
-    /// Bytes of a torn last line that were cut off.
+    /// Bytes of a truncated last line that were removed.
     cut: u64,
 }
 
-/// Why results cannot be kept or read.
+/// The reason why results cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Reading or making the folder failed.
     #[error("{}: {error}", path.display())]
     Io {
-        /// What was to be read.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A record did not fit on the disk.
@@ -43,10 +43,10 @@ pub enum StoreError {
     Full {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Somebody else writes there.
+    /// Another process writes there.
     #[error("another run writes to {}: wait for it, or name another folder with --out", .0.display())]
     Busy(PathBuf),
     /// A line that is no record.
@@ -56,24 +56,24 @@ pub enum StoreError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         error: serde_json::Error,
     },
-    /// A line of a later program.
+    /// A line of a later version of the program.
     #[error("{}:{line}: form {schema} of records, and this program knows {SCHEMA}: use a newer one", path.display())]
     Schema {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Its form.
+        /// Its version.
         schema: u64,
     },
 }
 
 impl<R: Serialize + DeserializeOwned> StoreOf<R> {
-    /// Opens a folder of results and reads what is there; makes it where there is none. A last line without its end, which a killed
-    /// program or a full disk leaves, is cut off.
+    /// Opens a folder of results and reads its records; creates it if there is none. A last line without its end, which
+    /// a killed program or a full disk leaves, is removed.
     ///
     /// # Errors
     /// See [`StoreError`]. Nothing is changed then.
@@ -96,7 +96,7 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
         Ok(Self { file, path, length, records, cut })
     }
 
-    /// The records of a folder, or none where none were made. A torn last line is passed over and left where it is.
+    /// Reads the records of a folder, if there are any. A truncated last line is skipped and left where it is.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -109,25 +109,25 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
         }
     }
 
-    /// What is there.
+    /// Returns the records.
     pub fn records(&self) -> &[R] {
         &self.records
     }
 
-    /// Bytes of a torn last line that opening cut off.
+    /// Returns the bytes of a truncated last line that opening removed.
     pub fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// Adds a record, and returns when the disk has it.
+    /// Appends a record, and returns when it is on disk.
     ///
     /// # Errors
-    /// [`StoreError::Full`] where it could not be written whole. What was there before is, and nothing else.
+    /// [`StoreError::Full`] if it could not be written completely. The previous records are unchanged.
     pub fn append(&mut self, record: R) -> Result<(), StoreError> {
         let mut line = serde_json::to_vec(&record).expect("plain values have a JSON form");
         line.push(b'\n');
         if let Err(error) = self.file.write_all(&line).and_then(|()| self.file.sync_data()) {
-            // If this fails too, the next one to open it cuts the torn line.
+            // If this fails too, the next process to open the file removes the truncated line.
             let _ = self.file.set_len(self.length);
             return Err(StoreError::Full { path: self.path.clone(), error });
         }
@@ -137,7 +137,7 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
     }
 }
 
-/// The records of whole lines, and the bytes that those take.
+/// Parses the records of complete lines; returns them and the bytes of these lines.
 fn parse<R: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<(Vec<R>, u64), StoreError> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let mut records = Vec::new();

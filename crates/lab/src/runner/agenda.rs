@@ -1,21 +1,21 @@
-//! What is to be run next.
+//! The runs that are left to make.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::plan::{Floor, LinkCase, LinkPlan};
 use crate::results::Record;
 
-/// The runs of a plan that are still to be made, in the order in which they will be.
+/// The runs of a plan that are left to make, in order.
 ///
-/// Warm-ups come first: for each peer its shortest cases, whose results are thrown away. The others are shuffled by the plan's seed, so
-/// that what changes slowly on the machine meets all peers alike; a run that goes on later keeps the order.
+/// Warm-ups come first: for each peer its shortest cases, whose results are discarded. The others are shuffled by the
+/// plan's seed, so that slow changes on the machine affect all peers alike; a resumed run keeps the order.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     warm_ups: VecDeque<Task>,
     cases: VecDeque<Task>,
     settled: usize,
     total: usize,
-    /// Seconds that runs took, and those that they were allowed.
+    /// Seconds that runs took, and their caps.
     took: f64,
     allowed: f64,
 }
@@ -30,7 +30,7 @@ pub(super) struct Task {
 }
 
 impl Agenda {
-    /// The cases of a plan that no record settles and whose label holds `only`.
+    /// Creates the agenda of a plan's cases that no record settles and whose label contains `only`.
     pub fn new(plan: &LinkPlan, records: &[Record], only: Option<&str>) -> Self {
         let wanted = |case: &LinkCase| only.is_none_or(|only| case.label().contains(only));
         let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
@@ -57,51 +57,51 @@ impl Agenda {
         }
     }
 
-    /// Cases that are to be run, in order; warm-ups are not among them.
+    /// Iterates over the cases to run, in order, without warm-ups.
     pub fn cases(&self) -> impl Iterator<Item = &LinkCase> {
         self.cases.iter().map(|task| &task.case)
     }
 
-    /// Warm-ups that come first.
+    /// Iterates over the warm-ups, which come first.
     pub fn warm_ups(&self) -> impl Iterator<Item = &LinkCase> {
         self.warm_ups.iter().map(|task| &task.case)
     }
 
-    /// Cases that need no run any more, and all that were wanted.
+    /// Returns the number of cases that need no further run, and of all requested ones.
     pub fn settled_of_total(&self) -> (usize, usize) {
         (self.settled, self.total)
     }
 
-    /// Whether nothing is to be started.
+    /// Returns whether nothing is left to start.
     pub fn is_empty(&self) -> bool {
         self.warm_ups.is_empty() && self.cases.is_empty()
     }
 
-    /// The next warm-up, or the next case where those may start.
+    /// Returns the next warm-up, or the next case if those may start.
     pub(super) fn next(&mut self, cases_may_start: bool) -> Option<Task> {
         self.warm_ups.pop_front().or_else(|| if cases_may_start { self.cases.pop_front() } else { None })
     }
 
-    /// A run took this long.
+    /// Records how long a run took.
     pub(super) fn took(&mut self, task: &Task, seconds: f64) {
         self.took += seconds;
         self.allowed += task.case.cap_seconds;
     }
 
-    /// A case is to be run again, after the others.
+    /// Queues a case to be run again, after the others.
     pub(super) fn again(&mut self, task: Task) {
         self.cases.push_back(task);
     }
 
-    /// A peer's cases are not to be run.
+    /// Removes a peer's cases.
     pub(super) fn leave_out(&mut self, peer: &str) {
         let other = |task: &Task| task.case.peer != peer;
         self.warm_ups.retain(other);
         self.cases.retain(other);
     }
 
-    /// Runs that are to be started, and the seconds that they will take one after the other, if they take the share of their caps that
-    /// runs took so far. `None` before the first.
+    /// Returns the runs to start, and the seconds that they will take one after the other, if they take the same share
+    /// of their caps as the runs so far. `None` before the first.
     pub(super) fn left(&self) -> (usize, Option<f64>) {
         let tasks = self.warm_ups.iter().chain(&self.cases);
         let allowed: f64 = tasks.map(|task| task.case.cap_seconds).sum();
@@ -109,14 +109,14 @@ impl Agenda {
     }
 }
 
-/// A place that depends on nothing but the seed and the case.
+/// Returns a position that depends only on the seed and the case.
 fn place(seed: u64, id: &str) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes()).update(id.as_bytes());
     hasher.finalize().into()
 }
 
-/// The least seconds of each case, by its id.
+/// Returns the least seconds of each case, by its id.
 pub(super) fn floors(plan: &LinkPlan) -> HashMap<String, f64> {
     let mut floors = HashMap::new();
     for sweep in &plan.sweeps {
@@ -130,7 +130,7 @@ pub(super) fn floors(plan: &LinkPlan) -> HashMap<String, f64> {
     floors
 }
 
-/// For each peer as many of its cases as the plan says, the shortest first and again where there are fewer.
+/// Returns for each peer as many of its cases as the plan says, the shortest first, repeated if there are fewer.
 fn warm_ups(plan: &LinkPlan, cases: &[LinkCase], floors: &HashMap<String, f64>) -> VecDeque<Task> {
     let mut of_peers: BTreeMap<&str, Vec<&LinkCase>> = BTreeMap::new();
     for case in cases {

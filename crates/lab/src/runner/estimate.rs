@@ -1,4 +1,4 @@
-//! How long a plan will take.
+//! The expected duration of a plan.
 
 use std::num::NonZeroUsize;
 
@@ -6,7 +6,7 @@ use super::Agenda;
 use super::agenda::floors;
 use crate::plan::LinkPlan;
 
-/// Seconds between which the runs of an agenda will be made, but for what the emulator takes to start and invalid runs made again.
+/// Bounds in seconds on the duration of an agenda's runs, without the emulator's start and repetitions of invalid runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Every run takes the least time that its link allows.
@@ -16,7 +16,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of what is on the agenda, `jobs` runs at a time.
+    /// Estimates the agenda's duration with `jobs` runs at a time.
     pub fn of(plan: &LinkPlan, agenda: &Agenda, jobs: NonZeroUsize) -> Self {
         let floors = floors(plan);
         let cases = || agenda.warm_ups().chain(agenda.cases());

@@ -1,4 +1,4 @@
-//! Runs the cases of a plan: in an order of its own, side by side where asked for, going on where it was stopped.
+//! Runs the cases of a plan: in an order of its own, in parallel if requested, and resuming where it was stopped.
 
 mod agenda;
 mod estimate;
@@ -26,39 +26,39 @@ pub use options::RunOptions;
 pub use progress::Progress;
 pub use stop::StopFlag;
 
-/// How a plan's cases went.
+/// The results of running a plan's cases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
     /// Cases that now have a valid run.
     pub settled: usize,
-    /// Runs that may not be believed; they are kept, marked.
+    /// Invalid runs; they are kept, marked.
     pub invalid: usize,
-    /// Cases without a valid run after all tries, and why the last one was not.
+    /// Cases without a valid run after all attempts, and why the last one was invalid.
     pub unsettled: Vec<(String, String)>,
-    /// Peers that are not here, and what installs them.
+    /// Peers that are not installed, and what installs them.
     pub absent: BTreeMap<String, String>,
-    /// Whether it was stopped before all was done.
+    /// Whether it was stopped before everything was done.
     pub interrupted: bool,
 }
 
-/// Why nothing more can be measured. What was is kept.
+/// The reason why nothing more can be measured. Existing results are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Results cannot be kept.
+    /// Results cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The machine lacks what it takes.
+    /// The machine lacks something that is needed.
     #[error("{0}")]
     Machine(String),
 }
 
-/// Runs what is on the agenda, up to `jobs` runs at a time, and keeps every result as it comes.
+/// Runs the agenda, up to `jobs` runs at a time, and stores every result as it arrives.
 ///
-/// A run that is not valid is kept, marked, and made again at the end, up to [`TRIES`] times. When `stop` is set, what runs is given up and
-/// nothing more is started.
+/// An invalid run is kept, marked, and repeated at the end, up to [`TRIES`] times. When `stop` is set, present runs are
+/// aborted and nothing more is started.
 ///
 /// # Errors
-/// See [`RunError`]. Runs under way are given up then.
+/// See [`RunError`]. Present runs are aborted then.
 pub fn run(
     agenda: Agenda,
     store: &mut Store,
@@ -106,9 +106,9 @@ struct Runner<'scope, 'env> {
     measure: &'scope dyn Measure,
     stop: &'scope StopFlag,
     jobs: usize,
-    /// Warm-ups under way.
+    /// Warm-ups in progress.
     warming: usize,
-    /// Runs under way, warm-ups too.
+    /// Runs in progress, including warm-ups.
     running: usize,
     kernel: String,
     account: Account,
@@ -130,7 +130,7 @@ impl Runner<'_, '_> {
         }
     }
 
-    /// Starts the next run, if there is one that may start: none that counts before the last warm-up has ended.
+    /// Starts the next run, if one may start: only warm-ups before the last warm-up has ended.
     fn start_next(&mut self) -> bool {
         let Some(task) = self.agenda.next(self.warming == 0) else { return false };
         self.running += 1;
@@ -140,7 +140,7 @@ impl Runner<'_, '_> {
             let start = Instant::now();
             let result = catch_unwind(AssertUnwindSafe(|| measure.measure(&task.case, stop)));
             let result = result.unwrap_or_else(|_| Err(MeasureError::Run("the measurement itself broke".to_owned())));
-            // Nobody waits any more when results cannot be kept.
+            // There is no receiver any more when results cannot be stored.
             let _ = sender.send(Ended { task, seconds: start.elapsed().as_secs_f64(), result });
         });
         true
@@ -192,7 +192,7 @@ impl Runner<'_, '_> {
         let failed = matches!(record.outcome.ending, Ending::Failed { .. });
         store.append(record)?;
         match valid {
-            // It may have been bad luck, until it happens every time.
+            // A failure may be accidental, until it happens every time.
             true if failed && task.attempt < TRIES => self.again(task, "the peer failed".to_owned(), progress),
             true => self.account.settled += 1,
             false => {
@@ -214,7 +214,7 @@ impl Runner<'_, '_> {
     }
 }
 
-/// As `uname -r` prints it.
+/// Returns the kernel's release, as `uname -r` prints it.
 fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }

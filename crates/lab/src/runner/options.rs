@@ -28,7 +28,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The failure of a plan of this name of which no case is selected.
+    /// Returns the failure for a plan of this name of which no case is selected.
     pub(crate) fn nothing_selected(&self, name: &str) -> Failure {
         let only = self.only.as_deref().unwrap_or_default();
         Failure::new(

@@ -1,4 +1,4 @@
-//! How far the runs are, on stderr: a bar where that is a terminal, lines where it is not.
+//! The progress of the runs, on stderr: a bar if that is a terminal, otherwise lines.
 
 use std::io::{self, Write as _};
 
@@ -9,11 +9,11 @@ use crate::results::{Ending, Record};
 
 const DRAWINGS_PER_SECOND: u8 = 10;
 
-/// Shows how far the runs are.
+/// Shows the progress of the runs.
 #[derive(Debug)]
 pub struct Progress {
     how: How,
-    /// What is left, as it was last known.
+    /// The last known description of the remaining work.
     left: String,
 }
 
@@ -25,7 +25,7 @@ enum How {
 }
 
 impl Progress {
-    /// On stderr.
+    /// Creates a progress display on stderr.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND));
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}").expect("a constant template");
@@ -33,19 +33,19 @@ impl Progress {
         Self { how, left: String::new() }
     }
 
-    /// Nowhere.
+    /// Creates a progress display that shows nothing.
     pub fn none() -> Self {
         Self { how: How::Nothing, left: String::new() }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn finish(&self) {
         if let How::Bar(bar) = &self.how {
             bar.finish_and_clear();
         }
     }
 
-    /// What is left has changed.
+    /// Updates the remaining work.
     pub(super) fn show(&mut self, agenda: &Agenda, jobs: usize) {
         let (runs, seconds) = agenda.left();
         self.left = left(runs, seconds.map(|seconds| seconds / jobs as f64));
@@ -57,7 +57,7 @@ impl Progress {
         }
     }
 
-    /// A run has ended.
+    /// Reports a run that has ended.
     pub(super) fn ran(&mut self, record: &Record) {
         match &self.how {
             How::Bar(_) if record.is_valid() => {}
@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// Something is to be known.
+    /// Prints a note.
     pub(super) fn note(&self, line: &str) {
         // A terminal that is gone is no reason to stop.
         let print = || drop(writeln!(io::stderr(), "{line}"));
@@ -84,7 +84,7 @@ impl Default for Progress {
     }
 }
 
-/// `12 runs left, about 4 min 05 s`.
+/// Returns `12 runs left, about 4 min 05 s`.
 fn left(runs: usize, seconds: Option<f64>) -> String {
     let text = units::count(runs, "run", "runs");
     match seconds {
@@ -93,7 +93,7 @@ fn left(runs: usize, seconds: Option<f64>) -> String {
     }
 }
 
-/// `tcp-cubic 10 MB over rate=100M: 1.52 s`.
+/// Returns `tcp-cubic 10 MB over rate=100M: 1.52 s`.
 fn line(record: &Record) -> String {
     let case = &record.case;
     let ending = match &record.outcome.ending {

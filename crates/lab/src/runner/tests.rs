@@ -26,18 +26,18 @@ fn plan() -> LinkPlan {
     LinkPlan::parse(Path::new("p.toml"), PLAN, &["a".into(), "b".into()]).expect("a plan")
 }
 
-/// What a run comes to depends on nothing but the case and which try it is.
+/// The outcome of a run depends only on the case and the number of the attempt.
 #[derive(Default)]
 struct Scripted {
-    /// Peers of which the first so many tries at each case are invalid.
+    /// Peers whose first attempts at each case are invalid, and how many.
     invalid: HashMap<&'static str, u32>,
-    /// Peers that are not there.
+    /// Peers that are not installed.
     absent: Vec<&'static str>,
-    /// Stops after so many runs.
+    /// Stops after this many runs.
     stop_after: Option<usize>,
-    /// No run can be made after so many.
+    /// No run can be made after this many.
     breaks_after: Option<usize>,
-    /// Every run waits until so many are under way.
+    /// Every run waits until this many are in progress.
     together: usize,
     under_way: AtomicUsize,
     seen: Mutex<Vec<String>>,
@@ -186,7 +186,7 @@ fn a_machine_that_cannot_stops_everything_and_keeps_what_was() {
 #[test]
 fn runs_are_made_side_by_side() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Ends only if three runs are under way at the same time.
+    // Ends only if three runs are in progress at the same time.
     let measure = Scripted { together: 3, ..Scripted::default() };
     let account = execute(&cold(plan()), folder.path(), &measure, 3).expect("runs");
     assert_eq!(account.settled, 12);

@@ -8,23 +8,23 @@ use netsim::{Duplex, Ecn, Fate, Link, Rate, Time};
 use super::traffic::{echo, open, send_numbered};
 use super::{CheckError, Finding, start, stop};
 
-/// Packets of the check of drops: enough that mean bursts are known within a few percent.
+/// Packets of the check of drops: enough to know mean bursts within a few percent.
 const PACKETS: u32 = 40_000;
 const PACKET_BYTES: usize = 200;
 const PACKET_INTERVAL: Duration = Duration::from_micros(100);
-/// How far the mean burst may be from what was asked for.
+/// Tolerance of the mean burst.
 const BURST_TOLERANCE: f64 = 0.1;
 const PROBES: u32 = 500;
 const ONE_WAY: Duration = Duration::from_millis(5);
-/// How much later than the model says a round trip may be, for 99 of 100.
+/// How much later than in the model a round trip may be, for 99 of 100.
 const ROUND_TRIP_TOLERANCE: Duration = Duration::from_millis(1);
-/// How long a rate is measured, at how much more than the rate, and how far off it may be.
+/// How long a rate is measured, at which multiple of the rate, and the tolerance.
 const RATE_SECONDS: f64 = 2.0;
 const OVERLOAD: f64 = 1.15;
 const RATE_TOLERANCE: f64 = 0.005;
 const FULL_PACKET: usize = 1500;
 
-/// Whether the very packets get lost that the model loses for this seed, and in bursts as long as asked for.
+/// Checks that exactly the packets get lost that the model loses for this seed, in bursts of the requested length.
 pub(super) fn same_drops(loss: &str, keeper: &Path) -> Result<Finding, CheckError> {
     let link = format!("rate=100M,delay=5ms,{loss},seed=7");
     let network = start(&link, keeper)?;
@@ -48,7 +48,7 @@ pub(super) fn same_drops(loss: &str, keeper: &Path) -> Result<Finding, CheckErro
     })
 }
 
-/// The numbers of the packets that the model lets through.
+/// Returns the numbers of the packets that the model delivers.
 fn delivered_by_model(link: &str) -> Vec<u32> {
     let duplex: Duplex = link.parse().expect("the links of the checks are right");
     let mut link = Link::new(duplex.forward).expect("the links of the checks are right");
@@ -61,14 +61,14 @@ fn delivered_by_model(link: &str) -> Vec<u32> {
         .collect()
 }
 
-/// The mean number of packets lost in a row.
+/// Returns the mean number of packets lost in a row.
 fn mean_burst(lost: &[bool]) -> f64 {
     let bursts = lost.chunk_by(|a, b| a == b).filter(|run| run[0]);
     let (count, packets) = bursts.fold((0_u32, 0), |(count, packets), run| (count + 1, packets + run.len()));
     packets as f64 / f64::from(count)
 }
 
-/// Whether round trips take as long as the model says.
+/// Checks that round trips take as long as in the model.
 pub(super) fn round_trips(keeper: &Path) -> Result<Finding, CheckError> {
     let network = start(&format!("rate=100M,delay={}ms", ONE_WAY.as_millis()), keeper)?;
     let [from, to] = [open(&network.hosts()[0])?, open(&network.hosts()[1])?];
@@ -90,7 +90,7 @@ pub(super) fn round_trips(keeper: &Path) -> Result<Finding, CheckError> {
     })
 }
 
-/// Whether a link that is offered too much carries what it should.
+/// Checks that an overloaded link carries exactly its rate.
 pub(super) fn rate(rate: Rate, keeper: &Path) -> Result<Finding, CheckError> {
     let bits = rate.bits_per_second() as f64;
     let network = start(&format!("rate={rate},delay=5ms,queue=20bdp"), keeper)?;
@@ -101,7 +101,7 @@ pub(super) fn rate(rate: Rate, keeper: &Path) -> Result<Finding, CheckError> {
     let wanted_in = interval * count;
     let (heard, sent_in) = send_numbered(&from, &to, count, FULL_PACKET, interval)?;
     let (observation, verdict) = stop(network);
-    // The first fills nothing: what came after it took the time.
+    // The first fills nothing: the time is that of the packets after it.
     let measured = match (heard.first(), heard.last()) {
         (Some(first), Some(last)) if heard.len() > 1 => {
             (heard.len() - 1) as f64 * packet_bits / (last.at - first.at).as_secs_f64()

@@ -1,7 +1,7 @@
-//! `selftest`: what this machine may be trusted with.
+//! `selftest`: how far this machine's results can be trusted.
 //!
-//! The endpoints run on the same processors as the emulator, as those of an experiment do. Each check asks a question that has an exact answer:
-//! the model's.
+//! The endpoints run on the same processors as the emulator, as those of an experiment do. Each check asks a question
+//! that the model answers exactly.
 
 mod checks;
 mod traffic;
@@ -19,23 +19,23 @@ use crate::output::say;
 use crate::space::acquire;
 use crate::verdict::Verdict;
 
-/// Rates that are tried, in Mbit/s.
+/// Rates to try, in Mbit/s.
 const RATES: [u64; 6] = [10, 50, 100, 200, 500, 1000];
-/// How often a rate is tried, and how often it has to come out right: a machine that others use as well has bad moments.
+/// How often a rate is tried, and how often it must be right: a shared machine has bad moments.
 const TRIES: usize = 3;
 const TRIES_RIGHT: usize = 2;
 
-/// What a check found.
+/// The result of a check.
 struct Finding {
     what: String,
     measured: String,
     wanted: String,
-    /// Whether it is as wanted.
+    /// Whether it is right.
     holds: bool,
     verdict: Verdict,
 }
 
-/// Why a check came to nothing.
+/// The reason why a check has no result.
 #[derive(Debug, thiserror::Error)]
 enum CheckError {
     #[error(transparent)]
@@ -44,14 +44,14 @@ enum CheckError {
     Socket(#[from] io::Error),
 }
 
-/// A network for one check, from a link in text form.
+/// Starts a network for one check, from a link in text form.
 fn start(link: &str, keeper: &Path) -> Result<EmulatedNetwork, CheckError> {
     let link: Duplex = link.parse().expect("the links of the checks are right");
     let layout = Layout::pair(&link).expect("the links of the checks are right");
     Ok(EmulatedNetwork::start(layout, keeper)?)
 }
 
-/// Runs all checks and prints what they find.
+/// Runs all checks and prints their results.
 ///
 /// # Errors
 /// A machine that makes no namespaces; one that cannot be trusted with the lowest rate.
@@ -90,7 +90,7 @@ pub fn run() -> Result<u8, Failure> {
     }
 }
 
-/// Prints what a check found; whether that is as wanted, and the run valid.
+/// Prints the result of a check; returns whether it is right and the run valid.
 fn is_right(finding: Result<Finding, CheckError>) -> Result<bool, Failure> {
     let finding = finding.map_err(|error| Failure::new(Code::Other, error))?;
     say(&format!("{finding}\n"));

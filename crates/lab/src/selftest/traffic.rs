@@ -1,6 +1,6 @@
-//! Traffic of one's own: numbered datagrams from one host to another, at a steady pace.
+//! The lab's own traffic: numbered datagrams from one host to another, at a steady pace.
 //!
-//! The two ends have real-time priority where that is allowed: what is measured is the link, not how long they wait for a processor.
+//! The two ends have real-time priority if that is allowed: the link should be measured, not the wait for a processor.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -14,11 +14,11 @@ use crate::sys::scheduling::make_real_time;
 
 /// IPv4 and UDP header.
 pub(super) const HEADERS: usize = 28;
-/// Asked for; the kernel gives an ordinary user what `net.core.rmem_max` allows.
+/// Requested size; the kernel grants an ordinary user what `net.core.rmem_max` allows.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// A receiver that hears nothing for this long has heard all.
+/// A receiver that receives nothing for this long has received all.
 const SILENCE: Duration = Duration::from_millis(500);
-/// The pace is kept by sending what is due this often.
+/// The pace is kept by sending due datagrams at this interval.
 const TICK: Duration = Duration::from_micros(200);
 
 /// A datagram that arrived.
@@ -40,8 +40,8 @@ pub(super) fn open(host: &Host) -> io::Result<UdpSocket> {
     })
 }
 
-/// Sends datagrams of `ip_bytes`, numbered from zero, one each `interval`; gives those that arrived, in their order, and how long sending
-/// took.
+/// Sends datagrams of `ip_bytes`, numbered from zero, one each `interval`; returns those that arrived, in order, and
+/// how long sending took.
 pub(super) fn send_numbered(
     from: &UdpSocket,
     to: &UdpSocket,
@@ -79,12 +79,12 @@ fn send_steadily(
     Ok(start.elapsed())
 }
 
-/// Hears datagrams until there are none any more.
+/// Receives datagrams until there are none any more.
 fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
     let _ = make_real_time();
     let mut buffer = vec![0; ip_bytes];
     let mut heard = Vec::new();
-    // The first may have a long way.
+    // The first may take a while.
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;
     loop {
         match socket.recv(&mut buffer) {
@@ -103,7 +103,8 @@ fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
     }
 }
 
-/// Sends `count` datagrams, one each `interval`, to a host that sends them back; gives the round-trip time of each that came back.
+/// Sends `count` datagrams, one each `interval`, to a host that sends them back; returns the round-trip time of each
+/// that came back.
 pub(super) fn echo(from: &UdpSocket, to: &UdpSocket, count: u32, interval: Duration) -> io::Result<Vec<Duration>> {
     let address = to.local_addr()?;
     thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! Plans with `flow`s: what they say is run in the simulator, in virtual time, and kept, drawn and written up like the rest.
+//! Plans with `flow`s: they are run in the simulator, in virtual time, and stored, drawn and reported like the rest.
 //!
-//! A [`Scenario`] is a network and what goes on in it, all as text. A plan changes values of it by their paths, one at a time along an axis,
-//! and others for each line of the picture.
+//! A [`Scenario`] is a network and its traffic, all as text. A plan changes values of it by their paths, one at a time
+//! along an axis, and others for each line of the picture.
 
 mod places;
 mod plan;

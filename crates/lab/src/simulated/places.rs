@@ -1,6 +1,7 @@
-//! Where the values of a sweep stand on its axis.
+//! Positions of a sweep's values on its axis.
 
-/// Places of values on an axis, and their unit: numbers of one kind, or one after the other where they are names.
+/// Returns the positions of values on an axis, and their unit: numbers of one kind, or one after the other if they are
+/// names.
 pub(super) fn coordinates(values: &[Option<&str>]) -> Result<(Vec<f64>, &'static str), String> {
     let read: Vec<Option<(f64, &'static str)>> = values.iter().map(|value| value.and_then(number)).collect();
     if read.iter().any(Option::is_none) {
@@ -13,7 +14,7 @@ pub(super) fn coordinates(values: &[Option<&str>]) -> Result<(Vec<f64>, &'static
     }
 }
 
-/// A number and what it is of: `1%`, `20ms`, `10MB`, `5M`, `3`. Of two directions the way there counts.
+/// Parses a number and its unit: `1%`, `20ms`, `10MB`, `5M`, `3`. Of two directions the forward one counts.
 fn number(text: &str) -> Option<(f64, &'static str)> {
     const UNITS: [(&str, &str, f64); 14] = [
         ("%", "%", 1.0),

@@ -1,4 +1,4 @@
-//! A plan with `flow`s: what is simulated.
+//! A plan with `flow`s, which are simulated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use crate::plan::{Claim, PlanError, Scale, Source, Spread, is_name, parse_time, 
 pub struct SimPlan {
     /// Its name, as in `downpour-lab reproduce NAME`.
     pub name: String,
-    /// One line that says what is measured.
+    /// Description of the measurement in one line.
     pub title: String,
-    /// What the document says.
+    /// The document's claims.
     pub claims: Vec<Claim>,
-    /// The network and what goes on in it, before anything is varied.
+    /// The network and its traffic, before anything is varied.
     pub base: Scenario,
     /// The lines of each picture.
     pub series: Vec<Series>,
-    /// What is varied, each around the base.
+    /// The sweeps, each around the base.
     pub sweeps: Vec<SimSweep>,
     /// Seeds, with each of which every point is run once.
     pub seeds: Vec<u64>,
     /// Seconds of virtual time after which a run is ended.
     pub cap: Duration,
-    /// For spans of this length the bytes that arrive are kept.
+    /// Length of the spans for which the arriving bytes are stored.
     pub span: Duration,
     /// The file it was read from.
     pub file: PathBuf,
@@ -40,7 +40,7 @@ pub struct SimPlan {
 pub struct Series {
     /// Its name.
     pub name: String,
-    /// Values by their paths, in the order in which they are put in.
+    /// Values by their paths, in the order in which they are applied.
     pub set: Vec<(String, String)>,
 }
 
@@ -49,20 +49,20 @@ pub struct Series {
 pub struct SimSweep {
     /// Its name: that of the picture's file.
     pub name: String,
-    /// What is varied.
+    /// The quantity that is varied.
     pub vary: Vary,
-    /// The values; one without a value where time is the axis.
+    /// The values; one without a value if time is the axis.
     pub points: Vec<SimPoint>,
     /// How it is drawn.
     pub picture: SimPicture,
 }
 
-/// What a sweep varies.
+/// The quantity that a sweep varies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
     /// The value at a path.
     Path(String),
-    /// Nothing: what arrives is drawn over time.
+    /// Nothing: arrivals are drawn over time.
     Time,
 }
 
@@ -73,19 +73,19 @@ pub struct SimPicture {
     pub title: String,
     /// Title of the horizontal axis, with its unit.
     pub x: String,
-    /// How that is drawn.
+    /// The scale of that axis.
     pub x_scale: Scale,
-    /// What stands on the vertical axis.
+    /// The quantity on the vertical axis.
     pub y: SimQuantity,
-    /// How that is drawn.
+    /// The scale of that axis.
     pub y_scale: Scale,
-    /// What the error bars show.
+    /// The meaning of the error bars.
     pub spread: Spread,
-    /// The places of the flows that are shown.
+    /// The indices of the flows that are shown.
     pub flows: Vec<usize>,
-    /// Whether the values are named at their places: those that the plan gave places of their own are not.
+    /// Whether the values are named at their positions: those for which the plan gives positions are not.
     pub is_ticked: bool,
-    /// Whether the caption says which straight line through the origin is nearest to each series.
+    /// Whether the caption gives the straight line through the origin that is nearest to each series.
     pub fit: bool,
 }
 
@@ -94,22 +94,22 @@ pub struct SimPicture {
 pub struct SimPoint {
     /// As the plan writes it.
     pub label: String,
-    /// Its place on the axis.
+    /// Its position on the axis.
     pub x: f64,
     /// The scenario of each series.
     pub scenarios: Vec<Scenario>,
 }
 
 impl SimPlan {
-    /// The plan of a file that has `flow`s; nothing for another kind.
+    /// Reads the plan of a file that has `flow`s; `None` for another kind.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write.
+    /// One line that names the file, the line in it, and what to write instead.
     pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
         Self::parse(file, &read_text(file)?)
     }
 
-    /// A plan from the text of its file; see [`SimPlan::read`].
+    /// Parses a plan from the text of its file; see [`SimPlan::read`].
     ///
     /// # Errors
     /// Those of [`SimPlan::read`].
@@ -238,7 +238,7 @@ impl SimPlan {
         Ok(SimSweep { name: name.clone(), vary, points, picture })
     }
 
-    /// The scenario of a series at a value of a sweep.
+    /// Returns the scenario of a series at a value of a sweep.
     fn at(
         &self,
         series: &Series,
@@ -257,7 +257,7 @@ impl SimPlan {
         Ok(scenario)
     }
 
-    /// The cases of one series at one point, one for each seed.
+    /// Iterates over the cases of one series at one point, one for each seed.
     pub fn cases_at<'a>(
         &'a self,
         sweep: &'a SimSweep,
@@ -276,7 +276,8 @@ impl SimPlan {
         })
     }
 
-    /// Every case once, in the order of the plan. Sweeps that meet in a point share its cases: they are the first one's.
+    /// Returns every case once, in the order of the plan. Sweeps that share a point share its cases, which belong to
+    /// the first sweep.
     pub fn cases(&self) -> Vec<SimCase> {
         let mut seen = std::collections::HashSet::new();
         let points = self.sweeps.iter().flat_map(|sweep| sweep.points.iter().map(move |point| (sweep, point)));
@@ -287,7 +288,7 @@ impl SimPlan {
     }
 }
 
-/// A profile before its choices, and a choice before its numbers.
+/// Orders choices: a profile before its choices, and a choice before its numbers.
 fn ordered(set: &BTreeMap<String, Text>) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = set.iter().map(|(path, value)| (path.clone(), value.0.clone())).collect();
     all.sort_by_key(|(path, _)| (!path.ends_with(".profile"), path.len()));

@@ -1,11 +1,11 @@
-//! What a simulated run comes to, in one number.
+//! The result of a simulated run, as one number.
 
 use serde::Deserialize;
 
 use super::{FlowRecord, SimRecord};
 use crate::results::Bound;
 
-/// What stands on the vertical axis.
+/// The quantity on the vertical axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SimQuantity {
@@ -16,22 +16,22 @@ pub enum SimQuantity {
     Goodput,
     /// Jain's index of all flows' goodput, each over its own time (Jain 1984; arq §3.2.2).
     Jain,
-    /// Jain's index of what arrived of all flows while every one of them was sending.
+    /// Jain's index of the arrivals of all flows while every one of them was sending.
     JainTogether,
     /// IP bytes of both directions for each byte of a flow's object.
     Wire,
-    /// Bytes of the symbols sent beyond those of a flow's object, in percent of them.
+    /// Bytes of the symbols sent in excess of those of a flow's object, in percent of them.
     Overhead,
     /// The rate at which a flow's sender may send; over time only.
     SendingRate,
-    /// A sender's estimate of the loss, in per cent: over time, or its mean over time (lt-tcp 3.1).
+    /// A sender's loss estimate, in per cent: over time, or its mean over time (lt-tcp 3.1).
     LossEstimate,
-    /// Packets that the queues of the shared link had no room for, there and back.
+    /// Packets for which the queues of the shared link had no room, in both directions.
     QueueDrops,
 }
 
 impl SimQuantity {
-    /// Title of the axis.
+    /// Returns the title of the axis.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Seconds => "Time until all bytes are there, s",
@@ -46,12 +46,12 @@ impl SimQuantity {
         }
     }
 
-    /// Whether each flow has one, or only the run.
+    /// Returns whether each flow has one, or only the run.
     pub const fn is_of_flows(self) -> bool {
         !matches!(self, Self::Jain | Self::JainTogether | Self::QueueDrops)
     }
 
-    /// Of a flow, span by span, where it is something over time.
+    /// Returns a flow's values, span by span, if it is a quantity over time.
     pub fn course(self, flow: &FlowRecord) -> Option<&[f64]> {
         match self {
             Self::SendingRate => Some(&flow.rate),
@@ -60,12 +60,13 @@ impl SimQuantity {
         }
     }
 
-    /// Whether it has a meaning only over time.
+    /// Returns whether it is meaningful only over time.
     pub const fn is_of_time(self) -> bool {
         matches!(self, Self::SendingRate)
     }
 
-    /// Of flow number `flow` of a run, or of the run; a bound, where the run was ended before it was known.
+    /// Returns the value of flow number `flow` of a run, or of the run; a bound if the run was ended before it was
+    /// known.
     pub fn of(self, record: &SimRecord, flow: usize) -> Option<Bound> {
         let one = || record.flows.get(flow);
         let exact = |value: f64| value.is_finite().then_some(Bound::Exactly(value));
@@ -90,18 +91,18 @@ impl SimQuantity {
     }
 }
 
-/// In Mbit/s, of what was written where the flow did not come to its end.
+/// Returns the goodput in Mbit/s, of the written part if the flow did not end.
 fn goodput(record: &SimRecord, flow: &FlowRecord) -> f64 {
     flow.written as f64 * 8e-6 / flow.seconds.unwrap_or(record.case.cap_seconds)
 }
 
-/// What arrived of each flow in the whole spans between the start of the last one and the end of the first one; in all spans where there are
-/// none such.
+/// Returns the arrivals of each flow in the whole spans between the start of the last one and the end of the first one;
+/// in all spans if there are no such spans.
 fn together(record: &SimRecord) -> Vec<f64> {
     let span = record.case.span_seconds;
     let starts = record.flows.iter().map(|flow| flow.arrived.iter().position(|bytes| *bytes > 0).unwrap_or(usize::MAX));
     let ends = record.flows.iter().map(|flow| flow.ended_at.map_or(usize::MAX, |end| (end / span) as usize));
-    // The span in which a flow starts is not all its own.
+    // The span in which a flow starts is not a whole one for it.
     let (start, end) = (starts.max().unwrap_or(0).saturating_add(1), ends.min().unwrap_or(0));
     let whole = if start < end { start..end } else { 0..usize::MAX };
     let of = |flow: &FlowRecord| {

@@ -1,4 +1,4 @@
-//! What is kept of a simulated run.
+//! The record of a simulated run.
 
 use serde::{Deserialize, Serialize};
 use sim::{Ending, SharedOutcome};
@@ -14,34 +14,34 @@ pub type SimStore = StoreOf<SimRecord>;
 pub struct SimCase {
     /// Name of the plan.
     pub experiment: String,
-    /// The first sweep that asks for it.
+    /// The first sweep that includes it.
     pub sweep: String,
     /// The line it belongs to.
     pub series: String,
     /// The value of the sweep.
     pub point: String,
-    /// What is simulated.
+    /// The scenario.
     pub scenario: Scenario,
     /// Seed of everything that is random.
     pub seed: u64,
-    /// Length of the spans for which the bytes that arrive are kept.
+    /// Length of the spans for which the arriving bytes are stored.
     pub span_seconds: f64,
     /// Seconds of virtual time after which the run is ended.
     pub cap_seconds: f64,
 }
 
-/// One run: what was asked for, and what came of it.
+/// One run: its case and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimRecord {
     /// Version of this form: [`crate::results::SCHEMA`].
     pub schema: u32,
     /// [`SimCase::id`].
     pub id: String,
-    /// What was asked for.
+    /// The case.
     pub case: SimCase,
-    /// When it was run, in UTC, as RFC 3339 writes it.
+    /// When it was run, in UTC, in the format of RFC 3339.
     pub date: String,
-    /// Version of the program: another engine may run otherwise.
+    /// Version of the program: another engine may behave differently.
     pub version: String,
     /// Seconds of real time that it took.
     pub took_seconds: f64,
@@ -49,7 +49,7 @@ pub struct SimRecord {
     pub ending: SimEnding,
     /// The flows, in the order of the plan.
     pub flows: Vec<FlowRecord>,
-    /// Packets that the queues of the shared link had no room for, both directions together.
+    /// Packets for which the queues of the shared link had no room, in both directions.
     pub queue_drops: u64,
     /// Packets that the shared link lost at random, likewise.
     pub random_drops: u64,
@@ -61,17 +61,18 @@ pub struct SimRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SimEnding {
-    /// Every flow came to its end.
+    /// Every flow ended successfully.
     Finished,
-    /// The cap came first.
+    /// The cap was reached.
     NotFinished,
-    /// A flow ended without its object before that: its profile gives up, or its path is dead.
+    /// A flow ended without its object before that: its profile gave up, or its path was dead.
     GaveUp,
-    /// A host kept the network busy without letting time pass, or what arrived is not what was sent: a fault of the engine.
+    /// A host kept the network busy without letting time pass, or the received object differs from the sent one: a
+    /// fault of the engine.
     Failed,
 }
 
-/// What came of one flow.
+/// The outcome of one flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Its name.
@@ -80,15 +81,15 @@ pub struct FlowRecord {
     pub seconds: Option<f64>,
     /// When that was, since the start of the run.
     pub ended_at: Option<f64>,
-    /// Bytes of the object that are there.
+    /// Bytes of the object that have arrived.
     pub written: u64,
     /// IP bytes that both sides sent.
     pub wire_bytes: u64,
     /// Packets that the sender sent.
     pub packets_sent: u64,
-    /// Of those, the ones it called lost.
+    /// Packets that the sender declared lost.
     pub packets_lost: u64,
-    /// Mean over time of the sender's estimate of the loss, 0 to 1.
+    /// Mean over time of the sender's loss estimate, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_estimate: Option<f64>,
     /// Bytes of the symbols that it sent, of every kind.
@@ -101,21 +102,21 @@ pub struct FlowRecord {
     /// The sender's rate where each span began, in Mbit/s.
     #[serde(default)]
     pub rate: Vec<f64>,
-    /// Its estimate of loss there, in percent.
+    /// Its loss estimate there, in percent.
     #[serde(default)]
     pub loss: Vec<f64>,
 }
 
 impl SimCase {
-    /// 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to. The cap is left out: a run that finished
-    /// is not made again because more time is given.
+    /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to. The cap
+    /// is excluded: a run that finished is not repeated when more time is given.
     pub fn id(&self) -> String {
         let content = ("simulated", &self.scenario, self.seed, self.span_seconds);
         let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
         blake3::hash(&content).to_hex()[..16].to_owned()
     }
 
-    /// One line for lists, and for `--only` to look in.
+    /// Returns one line for lists, in which `--only` searches.
     pub fn label(&self) -> String {
         let Self { experiment, sweep, series, point, seed, .. } = self;
         format!("{experiment}/{sweep} {series} {point} seed {seed}")
@@ -123,7 +124,7 @@ impl SimCase {
 }
 
 impl SimRecord {
-    /// Whether a case needs no further run: this one came to an end, or had no less time than is given now.
+    /// Returns whether a case needs no further run: this one ended, or had at least the present cap.
     pub fn settles(&self, case: &SimCase) -> bool {
         match self.ending {
             SimEnding::Finished | SimEnding::GaveUp => true,
@@ -132,7 +133,7 @@ impl SimRecord {
         }
     }
 
-    /// What a run came to.
+    /// Creates the record of a run's outcome.
     pub(super) fn of(case: SimCase, outcome: &SharedOutcome, date: String, took_seconds: f64) -> Self {
         let is_wrong = |flow: &sim::FlowOutcome| flow.completed.is_some() && !flow.is_identical;
         let ending = match outcome.ending {
@@ -178,7 +179,7 @@ impl SimRecord {
     }
 }
 
-/// To three decimals, as a record needs no more.
+/// Rounds to three decimals, which are enough for a record.
 fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
@@ -188,7 +189,7 @@ pub(super) mod tests {
     use super::super::scenario::tests::scenario;
     use super::*;
 
-    /// 1 MB in 2 s, and half of one in 60 s.
+    /// Returns a record with 1 MB in 2 s, and half of one in 60 s.
     pub(in super::super) fn record() -> SimRecord {
         let case = SimCase {
             experiment: "paper/fig6".into(),

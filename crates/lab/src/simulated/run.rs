@@ -17,7 +17,7 @@ use crate::output::{say, warn};
 use crate::results::{PLAN, keep, open};
 use crate::runner::{RunOptions, StopFlag};
 
-/// Simulates what has no record yet, as many runs side by side as are wanted; the exit code.
+/// Simulates the cases that have no record yet, with the requested number of runs in parallel; returns the exit code.
 pub(crate) fn run(plan: &SimPlan, how: &RunOptions, folder: &Path, stop: &StopFlag) -> Result<u8, Failure> {
     let wanted = |case: &SimCase| how.only.as_deref().is_none_or(|only| case.label().contains(only));
     let cases: Vec<SimCase> = plan.cases().into_iter().filter(wanted).collect();
@@ -42,7 +42,7 @@ pub(crate) fn run(plan: &SimPlan, how: &RunOptions, folder: &Path, stop: &StopFl
     Ok(account)
 }
 
-/// Runs the cases on so many threads, and keeps every record as it comes.
+/// Runs the cases on `jobs` threads, and stores every record as it arrives.
 fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &StopFlag) -> Result<u8, Failure> {
     let total = cases.len();
     let agenda = Mutex::new(cases);
@@ -56,7 +56,7 @@ fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &StopF
         for _ in 0..jobs.min(total) {
             let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
-                // Nobody waits any more when results cannot be kept.
+                // There is no receiver any more when results cannot be stored.
                 while let Some(case) = next() {
                     if sender.send(simulate(case)).is_err() {
                         break;
@@ -89,12 +89,12 @@ fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &StopF
     Ok(code as u8)
 }
 
-/// Whether runs are left that were not begun.
+/// Returns whether runs are left that were not begun.
 fn some_are_left(agenda: &Mutex<VecDeque<SimCase>>) -> bool {
     !agenda.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
-/// One run; why there is no record of it, where the engine broke.
+/// Makes one run; returns why there is no record of it if the engine is at fault.
 fn simulate(case: SimCase) -> Result<SimRecord, String> {
     let label = case.label();
     let times = [case.span_seconds, case.cap_seconds].map(Duration::from_secs_f64);
@@ -117,7 +117,7 @@ fn list(cases: &VecDeque<SimCase>) -> String {
     text
 }
 
-/// `paper/fig6/delay cubic 20ms seed 1: near 12.3 s, far 15.0 s (1200000 packets in 3.1 s)`.
+/// Returns `paper/fig6/delay cubic 20ms seed 1: near 12.3 s, far 15.0 s (1200000 packets in 3.1 s)`.
 fn line(record: &SimRecord) -> String {
     let flow = |flow: &super::FlowRecord| match flow.seconds {
         Some(seconds) => format!("{} {}", flow.name, units::seconds(seconds)),

@@ -1,4 +1,4 @@
-//! A network and what goes on in it, as text.
+//! A network and its traffic, as text.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,31 +12,31 @@ use transport::Profile;
 use crate::plan::{parse_bytes, parse_time, put_parts};
 use crate::program::names;
 
-/// A dumbbell: pairs of hosts, each behind links of its own, and one link that they share. Two nodes are the same with one pair whose own
-/// links are perfect.
+/// A dumbbell: pairs of hosts, each behind links of its own, and one shared link. Two nodes are the special case of one
+/// pair whose own links are perfect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Scenario {
     /// The link that all share, in the text form of links.
     pub link: String,
-    /// What joins each host to it.
+    /// The link between each host and the shared one.
     pub access: String,
-    /// What is measured.
+    /// The measured flows.
     pub flows: Vec<FlowText>,
-    /// What is only there.
+    /// Background traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundText>,
 }
 
-/// One object that goes from a host to another.
+/// One object sent from a host to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FlowText {
-    /// What it is called in paths and pictures.
+    /// Its name in paths and pictures.
     pub name: String,
-    /// How it is sent.
+    /// The sender's profile.
     pub profile: String,
-    /// Other choices than the profile's own, by their keys.
+    /// Changed choices of the profile, by their keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, Text>,
     /// Bytes of the object.
@@ -44,16 +44,16 @@ pub struct FlowText {
     /// When it begins.
     #[serde(default = "at_once")]
     pub start: Text,
-    /// Connections at once, each with an equal part.
+    /// Parallel connections, each with an equal part.
     #[serde(default = "one")]
     pub connections: Text,
     /// How long coding takes.
     #[serde(default = "no_time")]
     pub coding: Text,
-    /// What is different about the sender's own link.
+    /// Changes to the sender's own link.
     #[serde(default)]
     pub sender: Text,
-    /// What is different about the receiver's.
+    /// Changes to the receiver's own link.
     #[serde(default)]
     pub receiver: Text,
 }
@@ -61,14 +61,14 @@ pub struct FlowText {
 /// Traffic that shares the link: of a constant rate, or with bursts and pauses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundText {
-    /// What it is called in paths.
+    /// Its name in paths.
     pub name: String,
-    /// What it sends, by its keys: `rate` and `packet`, or `burst`, `idle`, `shape`, `profile`, and choices of that.
+    /// Its settings by their keys: `rate` and `packet`, or `burst`, `idle`, `shape`, `profile`, and choices of that.
     #[serde(flatten)]
     pub set: BTreeMap<String, Text>,
 }
 
-/// A value of a plan: text, though a number may stand there without quotes.
+/// A value of a plan: text, although a number may be written without quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "Written", into = "String")]
 pub struct Text(pub String);
@@ -113,11 +113,12 @@ fn no_time() -> Text {
 const ALL: &str = "flows";
 
 impl Scenario {
-    /// Puts a value at a path: `link` or `access` with parts of a link, `link.KEY`, `FLOW.KEY` or `BACKGROUND.KEY` with a value; `flows.KEY`
-    /// is that of every flow. A flow's keys are those of its table, `sender.KEY` and `receiver.KEY`, and the choices of its profile.
+    /// Sets the value at a path: `link` or `access` with parts of a link, `link.KEY`, `FLOW.KEY` or `BACKGROUND.KEY`
+    /// with a value; `flows.KEY` is that of every flow. A flow's keys are those of its table, `sender.KEY` and
+    /// `receiver.KEY`, and the choices of its profile.
     ///
     /// # Errors
-    /// A path that leads nowhere. Values are looked at by [`Scenario::case`].
+    /// An unknown path. Values are checked by [`Scenario::case`].
     pub fn put(&mut self, path: &str, value: &str) -> Result<(), String> {
         let (place, key) = path.split_once('.').map_or((path, None), |(place, key)| (place, Some(key)));
         match (place, key) {
@@ -148,16 +149,16 @@ impl Scenario {
         format!("{path:?} leads nowhere: write link.KEY, access.KEY, flows.KEY, or KEY of one of {}", names.join(", "))
     }
 
-    /// What is to be simulated.
+    /// Returns the case to simulate.
     ///
     /// # Errors
-    /// The first value that makes no sense, with its place.
+    /// The first invalid value, with its position.
     pub fn case(&self, count_every: Duration, limit: Duration) -> Result<SharedCase, String> {
         let access = |name: &str, own: &str| {
             put_parts(&self.access, own).parse::<Duplex>().map_err(|error| format!("{name}: {error}"))
         };
         let mut link: Duplex = self.link.parse().map_err(|error| format!("link: {error}"))?;
-        // As on Ethernet, unless said otherwise: packets of some profiles are as large as the path carries.
+        // As on Ethernet, unless specified otherwise: packets of some profiles are as large as the path carries.
         for way in [&mut link.forward, &mut link.backward] {
             way.mtu = way.mtu.or(Some(1_500));
         }
@@ -188,7 +189,7 @@ impl Scenario {
 }
 
 fn put_link(link: &mut String, key: Option<&str>, value: &str) {
-    // `1%` for both directions, `1% / 0%` for each its own.
+    // `1%` for both directions, `1% / 0%` for each direction separately.
     let parts = match key {
         None => value.to_owned(),
         Some(key) => value.split(" / ").map(|value| format!("{key}={value}")).collect::<Vec<_>>().join(" / "),
@@ -212,7 +213,7 @@ impl FlowText {
             ("sender", key) => put_link(&mut self.sender.0, key, value),
             ("receiver", key) => put_link(&mut self.receiver.0, key, value),
             _ => {
-                // Another algorithm does not have the numbers of the one before.
+                // Another algorithm does not have the numbers of the previous one.
                 self.set.retain(|other, _| other.strip_prefix(key).is_none_or(|rest| !rest.starts_with('.')));
                 self.set.insert(key.to_owned(), text());
             }

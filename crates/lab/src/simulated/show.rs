@@ -16,7 +16,7 @@ fn by_id(records: &[SimRecord]) -> ById<'_> {
     records.iter().map(|record| (record.id.as_str(), record)).collect()
 }
 
-/// The runs of a series at a point that may be drawn.
+/// Returns the runs of a series at a point that may be drawn.
 fn runs<'a>(
     plan: &SimPlan,
     sweep: &SimSweep,
@@ -51,7 +51,7 @@ fn lines(plan: &SimPlan, sweep: &SimSweep) -> Vec<Line> {
     all.map(|(series, flow)| Line { series, flow, name: name(series, flow) }).collect()
 }
 
-/// What the runs of one line at one point come to: the median and its bar.
+/// The summary of the runs of one line at one point: the median and its bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cell {
     median: Bound,
@@ -68,7 +68,7 @@ fn cell(sweep: &SimSweep, line: &Line, runs: &[&SimRecord]) -> Option<Cell> {
     Some(Cell { median: times.median, low, high, runs })
 }
 
-/// The picture of a sweep.
+/// Returns the picture of a sweep.
 pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -> Chart {
     let records = by_id(records);
     let over_time = sweep.vary == Vary::Time;
@@ -112,7 +112,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     .into()
 }
 
-/// The straight line through the origin with the least squares, and the share of the variance that it explains.
+/// Returns the straight line through the origin with the least squares, and the share of the variance that it explains.
 fn fit(marks: &[Mark]) -> Option<(f64, f64)> {
     let sum = |of: fn(&Mark) -> f64| marks.iter().map(of).sum::<f64>();
     let factor = sum(|mark| mark.x * mark.y) / sum(|mark| mark.x * mark.x);
@@ -122,7 +122,7 @@ fn fit(marks: &[Mark]) -> Option<(f64, f64)> {
     share.is_finite().then_some((factor, share))
 }
 
-/// A flow's course, span by span: the mean of the runs that go on.
+/// Returns a flow's course, span by span: the mean of the runs that still continue.
 fn course(runs: &[&SimRecord], flow: usize, quantity: SimQuantity) -> Vec<Mark> {
     let of = |record: &&SimRecord| quantity.course(record.flows.get(flow)?).map(<[f64]>::to_vec);
     let Some(courses) = runs.iter().map(of).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()) else {
@@ -136,7 +136,8 @@ fn course(runs: &[&SimRecord], flow: usize, quantity: SimQuantity) -> Vec<Mark> 
     (0..longest).map(mark).collect()
 }
 
-/// What arrived of a flow in each span, in Mbit/s: the mean of the runs. The last span of a run counts for nothing, as it may not be over.
+/// Returns a flow's arrivals in each span, in Mbit/s: the mean of the runs. The last span of a run is ignored, as it
+/// may not be over.
 fn throughput(runs: &[&SimRecord], flow: usize) -> Vec<Mark> {
     let spans = |record: &&SimRecord| record.flows.get(flow).map_or(0, |flow| flow.arrived.len().saturating_sub(1));
     let longest = runs.iter().map(spans).max().unwrap_or(0);
@@ -166,7 +167,7 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
     format!("Simulated: {}, ends behind {}; {what}; ended at {cap}.", plan.base.link, plan.base.access)
 }
 
-/// One line for each flow of each record, under one of names.
+/// Returns one line for each flow of each record, below a line of names.
 pub(crate) fn csv(records: &[SimRecord]) -> String {
     let mut text = "id,experiment,sweep,series,point,seed,ending,flow,seconds,ended_at,written,wire_bytes,packets_sent,packets_lost,loss_estimate,symbol_bytes,\
                     encode_seconds,decode_seconds,queue_drops,random_drops,packets,took_seconds,date,version\n"
@@ -212,7 +213,7 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
     text
 }
 
-/// Pictures and tables of all sweeps, and what was simulated, as HTML.
+/// Returns pictures and tables of all sweeps, and the scenarios, as HTML.
 pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -> String {
     let mut html = String::new();
     let found = by_id(records);
@@ -272,7 +273,7 @@ mod tests {
     use super::*;
     use crate::picture::svg;
 
-    /// A record of each seed at a point of the first sweep, the far flow with so many seconds.
+    /// Returns a record of each seed at a point of the first sweep, in which the flows take these seconds.
     fn records(plan: &SimPlan, point: usize, series: usize, seconds: [Option<f64>; 2]) -> Vec<SimRecord> {
         let sweep = &plan.sweeps[0];
         let cases = plan.cases_at(sweep, &sweep.points[point], series);

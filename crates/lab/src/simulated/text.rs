@@ -57,7 +57,7 @@ pub(super) struct SweepText {
     pub(super) vary: String,
     #[serde(default)]
     pub(super) values: Vec<Text>,
-    /// Where the values stand on the axis, if that is a function of them.
+    /// Positions of the values on the axis, if given.
     pub(super) at: Option<Vec<f64>>,
     #[serde(default)]
     pub(super) fit: bool,

@@ -1,4 +1,4 @@
-//! A folder for the files of one run, which does not stay behind.
+//! A folder for the files of one run, which is not left behind.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 const PREFIX: &str = "downpour-lab-";
 const LOCK: &str = "lock";
 
-/// A folder of this process alone. It goes when it is dropped; one whose process was killed is found by [`clean`].
+/// A folder of this process alone. It is removed when dropped; [`clean`] finds those of killed processes.
 #[derive(Debug)]
 pub struct RunFolder {
     folder: TempDir,
@@ -19,7 +19,7 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// A new, empty folder in the folder for temporary files.
+    /// Creates a new, empty folder in the folder for temporary files.
     ///
     /// # Errors
     /// Those of the file system.
@@ -27,7 +27,7 @@ impl RunFolder {
         Self::within(&std::env::temp_dir())
     }
 
-    /// A new, empty folder in `parent`.
+    /// Creates a new, empty folder in `parent`.
     ///
     /// # Errors
     /// Those of the file system.
@@ -38,13 +38,13 @@ impl RunFolder {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Removes the folders in `parent` whose process is gone, and names them. Those of other users stay.
+/// Removes the folders in `parent` whose process is gone, and returns their paths. Those of other users stay.
 ///
 /// # Errors
 /// A `parent` that cannot be read.
@@ -61,7 +61,7 @@ pub fn clean(parent: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(removed)
 }
 
-/// Whether nobody holds its lock. One without a lock was just made, or is half removed: it stays.
+/// Returns whether no process holds its lock. One without a lock was just made, or is half removed: it stays.
 fn is_left_behind(folder: &Path) -> bool {
     File::open(folder.join(LOCK)).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
 }

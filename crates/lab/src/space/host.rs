@@ -18,23 +18,24 @@ use crate::sys::namespaces;
 
 /// The interface of a host.
 pub(super) const INTERFACE: &str = "eth0";
-/// All hosts have this hardware address: without ARP a host takes its own for that of the others, which saves asking over a link that loses.
+/// All hosts have this hardware address: without ARP a host takes its own for that of the others, which avoids requests
+/// over a lossy link.
 pub(crate) const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
-/// An address alone: a network with it would have a route of its own, before the one that pins congestion control.
+/// An address alone: with a network it would have a route of its own, before the one that pins congestion control.
 const PREFIX_LENGTH: u8 = 32;
-/// Buffers are not to be what is measured: up to 64 MB, as hosts are told to have on long fast paths.
+/// Settings under which buffers are not the bottleneck: up to 64 MB, as recommended for hosts on long fast paths.
 const SETTINGS: [(&str, &str); 5] = [
     ("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 67108864"),
     ("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 67108864"),
-    // A run is not to learn from the one before.
+    // A run should not learn from the previous one.
     ("/proc/sys/net/ipv4/tcp_no_metrics_save", "1"),
-    // Neighbour and router discovery would take draws of the link from the packets that are measured.
+    // Neighbour and router discovery would use up draws of the link intended for the measured packets.
     ("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"),
     ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// A host, and the thread that lives on it. What the thread starts lives there too, and ends with the host or with this process,
-/// however that ends.
+/// A host, and the thread that lives on it. Processes started by the thread live there too, and end with the host or
+/// with this process, however that ends.
 #[derive(Debug)]
 pub struct Host {
     name: String,
@@ -45,17 +46,17 @@ pub struct Host {
 }
 
 impl Host {
-    /// This machine itself, as it is: no namespace, and 127.0.0.1.
+    /// Returns this machine itself: no namespace, and 127.0.0.1.
     ///
     /// # Errors
-    /// A system that gives no thread.
+    /// A system that provides no thread.
     pub fn here(name: &str) -> io::Result<Self> {
         let (place, ()) = Place::new(name, || Ok(()))?;
         Ok(Self { name: name.to_owned(), address: Ipv4Addr::LOCALHOST, place, init: Mutex::new(None) })
     }
 
-    /// A host with namespaces of its own, and no network yet. `names` is what it has as `/etc/hosts`; `keeper` is a program that calls
-    /// [`keep`] when it is called [`NAME`](crate::NAME) and its one argument is `keep-host`.
+    /// Creates a host with namespaces of its own, and no network yet. `names` is its `/etc/hosts`; `keeper` is a
+    /// program that calls [`keep`] when it is started as [`NAME`](crate::NAME) with the one argument `keep-host`.
     pub(super) fn apart(name: &str, address: Ipv4Addr, names: PathBuf, keeper: PathBuf) -> io::Result<Self> {
         let (place, init) = Place::new(name, move || {
             namespaces::new_host()?;
@@ -64,7 +65,7 @@ impl Host {
                 mount_bind(&names, "/etc/hosts")?;
             }
             for (path, value) in SETTINGS {
-                // Where /proc/sys is read-only the host has the defaults.
+                // If /proc/sys is read-only, the host has the defaults.
                 let _ = fs::write(path, value);
             }
             let mut init = Command::new(&keeper);
@@ -72,19 +73,19 @@ impl Host {
             let mut init = init
                 .spawn()
                 .map_err(|error| io::Error::other(format!("cannot start {}: {error}", keeper.display())))?;
-            // It says a byte when it is ready for children.
+            // It writes a byte when it is ready for children.
             init.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut [0])?;
             Ok(init)
         })?;
         Ok(Self { name: name.to_owned(), address, place, init: Mutex::new(Some(init)) })
     }
 
-    /// Its name, as in `/etc/hosts` over there.
+    /// Returns its name, as in `/etc/hosts` there.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where the others reach it.
+    /// Returns the address at which the others reach it.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
@@ -113,22 +114,24 @@ impl Host {
         self.within(move || command.spawn())
     }
 
-    /// Ends everything that runs on the host; nothing can be started on it any more. Does nothing on this machine itself.
+    /// Ends everything that runs on the host; nothing can be started on it any more. Has no effect on this machine
+    /// itself.
     pub fn end(&self) {
         let init = self.init.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut init) = init {
             drop(init.stdin.take());
-            // It is gone when all others are.
+            // It ends when all others have.
             let _ = init.wait();
         }
     }
 
-    /// The ports on which programs listen on the host.
+    /// Returns the ports on which programs listen on the host.
     pub(crate) fn listening(&self) -> Vec<(Protocol, u16)> {
         self.within(ports::listening)
     }
 
-    /// Makes `congestion` control all TCP that leaves the host, whatever its programs ask for; `None` leaves it to them.
+    /// Sets the congestion control of all TCP that leaves the host, whatever its programs request; `None` leaves it to
+    /// them.
     ///
     /// # Errors
     /// A congestion control that the kernel does not have.
@@ -137,12 +140,12 @@ impl Host {
         self.within(move || Netlink::open()?.set_default_route(interface_index(INTERFACE)?, congestion.as_deref()))
     }
 
-    /// The network namespace, to put an interface into.
+    /// Returns the network namespace, to put an interface into.
     pub(super) fn namespace(&self) -> io::Result<File> {
         self.within(|| File::open("/proc/thread-self/ns/net"))
     }
 
-    /// Gives its interface, once that is there, an address and a way to everywhere.
+    /// Gives its interface, once that is there, an address and a default route.
     pub(super) fn configure(&self) -> io::Result<()> {
         let address = self.address;
         self.within(move || {
@@ -155,7 +158,7 @@ impl Host {
         })
     }
 
-    /// What its interface counted so far.
+    /// Returns the counts of its interface so far.
     ///
     /// # Errors
     /// A `/proc` that does not show networks.
@@ -170,7 +173,7 @@ impl Drop for Host {
     }
 }
 
-/// What the first process of a host does: it takes in orphans, and ends when stdin does, which ends all others.
+/// Runs as the first process of the host: it adopts orphans, and ends when stdin does, which ends all others.
 ///
 /// # Errors
 /// A stdin or stdout that is not there.

@@ -1,6 +1,7 @@
 //! Hosts: network namespaces in which real programs run, and the cables that lead from each of them to the emulator.
 //!
-//! Nothing stays behind: namespaces have no names, and the kernel ends what runs in them when this process ends, however that happens.
+//! Nothing is left behind: namespaces have no names, and the kernel ends the processes in them when this process ends,
+//! however that happens.
 
 mod folder;
 mod host;
@@ -33,53 +34,56 @@ use crate::sys::packet::PacketSocket;
 use crate::sys::tun::Tun;
 pub use crate::sys::tun::TunError;
 
-/// The other end of every link.
+/// The name of the other end of a link.
 const PEER_NAME: &str = "peer";
-/// Packets, of whatever size, that wait in a TUN device before more are dropped: a stall of tens of milliseconds is not to fill it.
+/// Packets, of any size, that wait in a TUN device before more are dropped: a stall of tens of milliseconds should not
+/// fill it.
 const TUN_QUEUE: u32 = 10_000;
 
-/// Hosts that do not reach each other yet: what connects them gets their cables.
+/// Hosts without connections yet: their cables are taken by the code that connects them.
 #[derive(Debug)]
 pub struct Space {
     hosts: Vec<Host>,
-    /// Where the cables end.
+    /// The namespace in which the cables end.
     wires: Place,
-    /// Keeps the devices of fast cables until they have been counted; none of others.
+    /// Keeps the devices of fast cables until they have been counted; empty for others.
     tunnels: Vec<Arc<Tun>>,
     /// Holds the `/etc/hosts` of each.
     _folder: RunFolder,
 }
 
-/// A space that cannot be made.
+/// An error in creating a space.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
     /// No folder for what hosts need.
     #[error("cannot make a folder for a run in {}: {source}", .folder.display())]
     Folder {
-        /// Where.
+        /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// No fast cable to a host.
     #[error(transparent)]
     Tun(#[from] TunError),
-    /// A namespace or an interface that the kernel does not give.
+    /// The kernel refuses a namespace or an interface.
     #[error("cannot make the network of host {host}: {source}")]
     Host {
-        /// Whose.
+        /// The host's name.
         host: String,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
 
 impl Space {
-    /// Makes a host for each of `names`, and a cable of this kind to each. `pairs` are those who call each other `peer`, as places in `names`. `keeper` is
-    /// a program that calls [`keep`] when its one argument is `keep-host`: this one.
+    /// Creates a host for each of `names`, and a cable of this kind to each. `pairs` are the hosts that call each other
+    /// `peer`, as indices into `names`. `keeper` is a program that calls [`keep`] when its one argument is `keep-host`:
+    /// this one.
     ///
     /// # Errors
-    /// A kernel that does not let this process make namespaces: see [`acquire`]. For fast cables also a user without TUN devices.
+    /// A kernel that does not let this process make namespaces: see [`acquire`]. For fast cables also a user without
+    /// TUN devices.
     pub fn new(
         names: &[String],
         pairs: &[(usize, usize)],
@@ -119,7 +123,8 @@ impl Space {
         Ok((Self { hosts, wires, tunnels, _folder: folder }, cables))
     }
 
-    /// What the two ends of the cable to a host counted: the emulator's, and the host's. A fast one has only that of the host.
+    /// Returns the counts of the two ends of the cable to a host: the emulator's, and the host's. A fast one has only
+    /// that of the host.
     ///
     /// # Errors
     /// A `/proc` that does not show networks.
@@ -129,25 +134,25 @@ impl Space {
         Ok((near, self.hosts[index].counts()?))
     }
 
-    /// The hosts, in the order of their names.
+    /// Returns the hosts, in the order of their names.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 }
 
-/// The address of the host with this place among the names.
+/// Returns the address of the host with this index among the names.
 pub fn address_of(index: usize) -> Ipv4Addr {
     let [.., high, low] = (index + 1).to_be_bytes();
     Ipv4Addr::new(10, 77, high, low)
 }
 
-/// The host that has an address; the reverse of [`address_of`].
+/// Returns the index of the host that has an address; the reverse of [`address_of`].
 pub fn index_of(address: Ipv4Addr) -> Option<usize> {
     let [10, 77, high, low] = address.octets() else { return None };
     usize::from(u16::from_be_bytes([high, low])).checked_sub(1)
 }
 
-/// What hosts are connected by.
+/// The kind of cable that connects hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CableKind {
     /// Ethernet interfaces, one packet at a time, each with the kernel's stamp. Needs nothing but namespaces.
@@ -163,7 +168,7 @@ pub struct Cable {
     pub(crate) end: CableEnd,
 }
 
-/// What packets go into and come out of.
+/// The device through which packets enter and leave.
 #[derive(Debug)]
 pub(crate) enum CableEnd {
     /// Of [`CableKind::Veth`].
@@ -172,30 +177,30 @@ pub(crate) enum CableEnd {
     Tun(Arc<Tun>),
 }
 
-/// Lays a cable to a host, from the namespace of the calling thread.
+/// Creates a cable to a host, from the namespace of the calling thread.
 fn lay_veth(name: &str, host_namespace: BorrowedFd<'_>) -> io::Result<PacketSocket> {
     let netlink = Netlink::open()?;
     netlink.add_veth(name, host::INTERFACE, host::MAC, host_namespace)?;
     ethtool::switch_offloads_off(name)?;
     let interface = interface_index(name)?;
-    // Up first: a packet socket on an interface that is down begins with an error.
+    // Up first: a packet socket on an interface that is down starts with an error.
     netlink.set_up(interface, LinkFlags::Noarp)?;
     PacketSocket::open(interface)
 }
 
-/// Lays a fast cable to the host of the calling thread.
+/// Creates a fast cable to the host of the calling thread.
 fn lay_tun() -> Result<Tun, TunError> {
     let tunnel = Tun::create(host::INTERFACE)?;
     Netlink::open()?.set_queue_length(interface_index(host::INTERFACE)?, TUN_QUEUE)?;
     Ok(tunnel)
 }
 
-/// The interface at the emulator's end of the cable to a host.
+/// Returns the name of the interface at the emulator's end of the cable to a host.
 fn cable_name(index: usize) -> String {
     format!("wire{index}")
 }
 
-/// Who a host talks to, of those that talk to each other.
+/// Returns the host's peer in these pairs.
 pub(crate) fn peer_of(own: usize, pairs: &[(usize, usize)]) -> Option<usize> {
     pairs.iter().find_map(|&(from, to)| match own {
         own if own == from => Some(to),
@@ -204,7 +209,7 @@ pub(crate) fn peer_of(own: usize, pairs: &[(usize, usize)]) -> Option<usize> {
     })
 }
 
-/// `/etc/hosts` of a host: itself, all others, and who it talks to.
+/// Returns the `/etc/hosts` of a host: itself, all others, and its peer.
 fn hosts_table(names: &[String], pairs: &[(usize, usize)], own: usize) -> String {
     let mut table = String::from("127.0.0.1 localhost\n");
     let peer = peer_of(own, pairs);

@@ -1,4 +1,4 @@
-//! Interfaces, addresses and routes of the current network namespace, by `rtnetlink(7)`.
+//! Interfaces, addresses and routes of the current network namespace, through `rtnetlink(7)`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,7 +15,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols};
 
-/// The kernel's answers are short: errors, and nothing else.
+/// The kernel's answers are short: only errors.
 const ANSWER_BYTES: usize = 8192;
 
 /// A socket to the kernel.
@@ -31,7 +31,7 @@ impl Netlink {
         Ok(Self { socket })
     }
 
-    /// A cable: `name` here, `peer_name` with the hardware address `peer_mac` in another namespace.
+    /// Creates a cable: `name` here, `peer_name` with the hardware address `peer_mac` in another namespace.
     pub(super) fn add_veth(
         &self,
         name: &str,
@@ -66,7 +66,8 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Lets so many packets wait at an interface before more are dropped. The ioctl for it wants root of the whole machine.
+    /// Sets how many packets wait at an interface before more are dropped. The ioctl for it requires root of the whole
+    /// machine.
     pub(super) fn set_queue_length(&self, interface: u32, packets: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = interface;
@@ -86,7 +87,7 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Sends everything that has no better way to an interface; TCP that goes there is controlled by `congestion`.
+    /// Makes an interface the default route, with `congestion` as the congestion control of TCP.
     pub(super) fn set_default_route(&self, interface: u32, congestion: Option<&str>) -> io::Result<()> {
         let mut route = RouteMessage::default();
         route.header.address_family = AddressFamily::Inet;
@@ -101,7 +102,7 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// Sends a request and waits until the kernel says that it is done.
+    /// Sends a request and waits for the kernel's acknowledgement.
     fn ask(&self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         let mut message = NetlinkMessage::from(request);
         message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
@@ -119,7 +120,7 @@ impl Netlink {
     }
 }
 
-/// The number of an interface of the current namespace.
+/// Returns the index of an interface of the current namespace.
 pub(super) fn interface_index(name: &str) -> io::Result<u32> {
     let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
     Ok(rustix::net::netdevice::name_to_index(socket, name)?)

@@ -5,17 +5,18 @@ use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-/// What the thread is asked to do.
+/// Work for the thread.
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A thread, and with it the namespaces it has gone to: what it opens and starts belongs there. It ends when this is dropped.
+/// A thread, and the namespaces that it has entered: everything that it opens and starts belongs there. It ends when
+/// this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     thread: Sender<Work>,
 }
 
 impl Place {
-    /// A thread that goes there with `arrive` first; what that gives comes along.
+    /// Starts a thread that first calls `arrive`, and returns its result too.
     pub(super) fn new<T: Send + 'static>(
         name: &str,
         arrive: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -25,7 +26,7 @@ impl Place {
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             let result = arrive();
             let stays = result.is_ok();
-            // Nobody waits any more: nothing is to be done either.
+            // The caller is gone: there is no work either.
             let _ = arrived.send(result);
             if stays {
                 work.into_iter().for_each(|work| work());
@@ -43,7 +44,7 @@ impl Place {
         result.recv().expect("work in a place does not panic")
     }
 
-    /// What an interface there counted so far.
+    /// Returns the counts of an interface there so far.
     pub(super) fn counts(&self, interface: &str) -> io::Result<InterfaceCounts> {
         let table = self.within(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
         InterfaceCounts::find(&table, interface)
@@ -51,7 +52,7 @@ impl Place {
     }
 }
 
-/// What an interface counted.
+/// The counts of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounts {
     /// Packets that arrived.
@@ -65,11 +66,11 @@ pub struct InterfaceCounts {
 }
 
 impl InterfaceCounts {
-    /// Reads the row of an interface in `/proc/net/dev`.
+    /// Parses the row of an interface in `/proc/net/dev`.
     fn find(table: &str, interface: &str) -> Option<Self> {
         let row = table.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
         let numbers: Vec<u64> = row.split_whitespace().map_while(|number| number.parse().ok()).collect();
-        // Bytes, packets, errors, drops, and four more; then the same of what was sent.
+        // Bytes, packets, errors, drops, and four more; then the same for sent packets.
         Some(Self {
             received: *numbers.get(1)?,
             receive_drops: *numbers.get(3)?,

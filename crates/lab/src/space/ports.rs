@@ -1,15 +1,15 @@
-//! Which ports are open, as the kernel says: to connect to one would disturb the program that listens.
+//! Open ports as reported by the kernel: a connection would disturb the program that listens.
 
 use std::fs;
 
-/// What a socket listens with.
+/// The protocol of a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Tcp,
     Udp,
 }
 
-/// The ports on which sockets of this thread's network namespace listen.
+/// Returns the ports on which sockets of this thread's network namespace listen.
 pub(super) fn listening() -> Vec<(Protocol, u16)> {
     // TCP_LISTEN; a bound UDP socket that is not connected is in TCP_CLOSE.
     const TABLES: [(&str, Protocol, &str); 4] = [
@@ -27,7 +27,7 @@ pub(super) fn listening() -> Vec<(Protocol, u16)> {
     TABLES.into_iter().flat_map(ports).collect()
 }
 
-/// The local port of a row in this state: `0: 0100007F:1F90 00000000:0000 0A ...`.
+/// Returns the local port of a row in this state: `0: 0100007F:1F90 00000000:0000 0A ...`.
 fn port(row: &str, state: &str) -> Option<u16> {
     let mut words = row.split_whitespace().skip(1);
     let (_, port) = words.next()?.rsplit_once(':')?;

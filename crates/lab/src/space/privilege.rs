@@ -1,4 +1,4 @@
-//! The right to make namespaces.
+//! The permission to make namespaces.
 
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
@@ -16,7 +16,8 @@ pub struct Forbidden {
 
 const THREAD_GONE_WITHIN: Duration = Duration::from_millis(200);
 
-/// Switches that forbid user namespaces to ordinary users: where each is found, the value that forbids, and what to type.
+/// Switches that forbid user namespaces to ordinary users: the location of each, the value that forbids, and the
+/// command to change it.
 const SWITCHES: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
@@ -35,9 +36,10 @@ const SWITCHES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Makes sure that this process may make namespaces. An ordinary user gets a user namespace, in which its own files belong to root.
+/// Ensures that this process may make namespaces. An ordinary user gets a user namespace, in which its own files belong
+/// to root.
 ///
-/// Call it first of all: a process with a second thread gets no user namespace.
+/// Call it before anything else: a process with a second thread gets no user namespace.
 ///
 /// # Errors
 /// A kernel that forbids it, with what to change.
@@ -66,7 +68,7 @@ pub fn acquire() -> Result<(), Forbidden> {
         })
 }
 
-/// A thread that has ended counts for a moment more, so it is tried again.
+/// Enters a user namespace. A thread that has ended counts for a moment longer, so it is tried again.
 fn user_namespace() -> io::Result<()> {
     let start = Instant::now();
     loop {
@@ -79,7 +81,7 @@ fn user_namespace() -> io::Result<()> {
     }
 }
 
-/// Tried on a thread that ends, so that nothing stays.
+/// Tested on a thread that ends, so that nothing stays.
 fn may_make_networks() -> bool {
     thread::spawn(|| namespaces::new_network().is_ok()).join().unwrap_or(false)
 }

@@ -4,12 +4,12 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The result of a call that returns -1 for an error.
+/// Returns the result of a call that returns -1 for an error.
 pub(super) fn check(returned: libc::c_int) -> io::Result<libc::c_int> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-/// `setsockopt` with a plain value.
+/// Calls `setsockopt` with a plain value.
 ///
 /// # Safety
 /// `T` is what the kernel reads for this option, without padding.
@@ -20,12 +20,12 @@ pub(super) unsafe fn set_option<T>(
     value: &T,
 ) -> io::Result<()> {
     let length = libc::socklen_t::try_from(mem::size_of::<T>()).expect("options are small");
-    // SAFETY: the pointer and the length are those of `value`; that the kernel may read it so is the caller's promise.
+    // SAFETY: the pointer and the length are those of `value`; the caller guarantees that the kernel may read it so.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) })?;
     Ok(())
 }
 
-/// A request about the interface `name`, which carries nothing yet.
+/// Returns a request about the interface `name`, which carries nothing yet.
 pub(super) fn interface_request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all zeroes is a valid `ifreq`: it holds plain numbers and null pointers.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };

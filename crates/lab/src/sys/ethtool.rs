@@ -7,7 +7,8 @@ use rustix::net::{AddressFamily, SocketType, socket};
 
 use super::call::{check, interface_request};
 
-/// Numbers of `linux/ethtool.h`: the commands that switch transmit checksums, segmentation of TCP, that of all else, and joining.
+/// Numbers of `linux/ethtool.h`: the commands for transmit checksums, segmentation of TCP, generic segmentation, and
+/// receive coalescing.
 const SWITCHES: [u32; 4] = [0x17, 0x1f, 0x24, 0x2c];
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
@@ -17,10 +18,11 @@ struct Value {
     data: u32,
 }
 
-/// Switches off what would let packets larger than the MTU, or without a checksum, onto an interface of the current namespace.
+/// Switches off the offloads that would let packets larger than the MTU, or without a checksum, onto an interface of
+/// the current namespace.
 ///
 /// # Errors
-/// An interface that does not exist, or a device that does not let itself be switched.
+/// An interface that does not exist, or a device whose offloads cannot be switched.
 pub(crate) fn switch_offloads_off(interface: &str) -> io::Result<()> {
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     for command in SWITCHES {

@@ -1,4 +1,4 @@
-//! System calls that no safe library offers. The only room of the lab with unsafe code.
+//! System calls that no safe library offers. The only module of the lab with unsafe code.
 
 #![allow(
     unsafe_code,

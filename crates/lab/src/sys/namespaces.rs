@@ -6,10 +6,11 @@ use rustix::thread::UnshareFlags;
 
 use super::call::check;
 
-/// Gives the process a user namespace, in which it may do what root may. Only while it has one thread.
+/// Gives the process a user namespace, in which it has the capabilities of root. Only while it has one thread.
 ///
 /// # Errors
-/// `InvalidInput` with more than one thread, `PermissionDenied` or `StorageFull` where the kernel forbids it to ordinary users.
+/// `InvalidInput` with more than one thread, `PermissionDenied` or `StorageFull` if the kernel forbids it to ordinary
+/// users.
 pub(crate) fn new_user_namespace() -> io::Result<()> {
     // SAFETY: descriptors stay shared.
     Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }?)
@@ -34,7 +35,8 @@ pub(crate) fn new_host() -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Lets the kernel reap the children of this process, its own and those it is given as the first process of its namespace.
+/// Lets the kernel reap the children of this process, its own and those that it inherits as the first process of its
+/// namespace.
 ///
 /// # Errors
 /// None that is known.

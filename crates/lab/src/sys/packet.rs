@@ -1,7 +1,9 @@
-//! Packets of an interface as its wire carries them: a packet socket with a ring that the kernel fills (`packet(7)`, `PACKET_RX_RING`).
+//! Packets of an interface as its wire carries them: a packet socket with a ring that the kernel fills (`packet(7)`,
+//! `PACKET_RX_RING`).
 //!
-//! A ring, because its size is not bound by `net.core.rmem_max`, so that an ordinary user may stall for as long as root without loss. Version 2,
-//! because version 3 hands over whole blocks, up to a tick of the clock late.
+//! It uses a ring because its size is not limited by `net.core.rmem_max`, so that an ordinary user may stall for as
+//! long as root without loss. It uses version 2 because version 3 delivers whole blocks, up to a tick of the clock
+//! late.
 
 use std::io;
 use std::mem;
@@ -15,10 +17,10 @@ use super::call::{check, set_option};
 /// Frames of a ring, and the bytes of each: its header, the link-layer header and 1500 bytes of IP fit.
 const FRAMES: u32 = 8192;
 const FRAME_BYTES: u32 = 2048;
-/// Bytes of the ring that the kernel takes in one piece.
+/// Bytes of the ring that the kernel allocates in one piece.
 const BLOCK_BYTES: u32 = 1 << 16;
 const RING_BYTES: usize = FRAMES as usize * FRAME_BYTES as usize;
-/// Frames leave without a queueing discipline in between.
+/// Frames leave without passing a queueing discipline.
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const PACKET_TIMESTAMP: libc::c_int = 17;
@@ -43,22 +45,21 @@ pub(crate) struct Arrived<'a> {
     pub(crate) frame: &'a [u8],
     /// When the interface took it, since 1970 (`CLOCK_REALTIME`).
     pub(crate) stamp: Duration,
-    /// Whether all of it fitted the ring.
+    /// Whether it fitted the ring completely.
     pub(crate) is_whole: bool,
 }
 
 impl PacketSocket {
-    /// A socket on `interface`, by its index, of the current network namespace.
+    /// Opens a socket on `interface`, by its index, of the current network namespace.
     ///
     /// # Errors
-    /// No right to packet sockets (`CAP_NET_RAW`), no such interface, no memory for the ring.
+    /// No permission for packet sockets (`CAP_NET_RAW`), no such interface, no memory for the ring.
     pub(crate) fn open(interface: u32) -> io::Result<Self> {
-        // Protocol 0: nothing arrives before the ring is there.
-        // SAFETY: no pointers.
+        // Protocol 0: nothing arrives before the ring is there. SAFETY: no pointers.
         let socket = check(unsafe {
             libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)
         })?;
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES,
@@ -66,7 +67,7 @@ impl PacketSocket {
             tp_frame_size: FRAME_BYTES,
             tp_frame_nr: FRAMES,
         };
-        // SAFETY: each option takes an int, but the last, which takes this request.
+        // SAFETY: each option takes an int, except the last, which takes this request.
         unsafe {
             let fd = socket.as_fd();
             set_option(
@@ -89,12 +90,12 @@ impl PacketSocket {
         Ok(Self { socket, ring, dropped: 0 })
     }
 
-    /// Hands the next frame to `take`; false if none is there.
+    /// Passes the next frame to `take`; returns false if there is none.
     pub(crate) fn receive(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
         self.ring.next(take)
     }
 
-    /// Frames that the kernel dropped so far because the ring was full.
+    /// Returns the frames that the kernel dropped so far because the ring was full.
     ///
     /// # Errors
     /// None that is known.
@@ -131,7 +132,7 @@ fn link_address(interface: u32) -> io::Result<libc::sockaddr_ll> {
     Ok(address)
 }
 
-/// The memory shared with the kernel. A frame whose status says so is ours until we set it back.
+/// The memory shared with the kernel. A frame whose status says so is ours until we reset it.
 #[derive(Debug)]
 struct Ring {
     start: NonNull<u8>,
@@ -169,7 +170,8 @@ impl Ring {
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: the status says that the kernel has written header and frame, and does not touch them until it is set back.
+        // SAFETY: the status says that the kernel has written header and frame, and does not touch them until it is
+        // reset.
         let header = unsafe { frame.cast::<libc::tpacket2_hdr>().read() };
         let offset = u32::from(header.tp_mac).min(FRAME_BYTES);
         let length = header.tp_snaplen.min(FRAME_BYTES - offset);

@@ -1,5 +1,5 @@
-//! TUN devices that hand over what a sender would leave to its network card: packets of up to 64 KiB with a header that says how to split
-//! them (`linux/virtio_net.h`), and checksums that are not computed.
+//! TUN devices that deliver the packets that a sender would leave to its network card: up to 64 KiB with a header that
+//! says how to split them (`linux/virtio_net.h`), and checksums that are not computed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -12,25 +12,25 @@ const NODE: &str = "/dev/net/tun";
 /// Bytes of the header before each packet.
 const HEADER_BYTES: usize = 10;
 const SEGMENTATION: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
-/// Of UDP; since Linux 6.2.
+/// For UDP; since Linux 6.2.
 const UDP_SEGMENTATION: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
 
-/// The program's end of a TUN device. The device is gone when this is dropped.
+/// The program's end of a TUN device. The device is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Tun {
     file: File,
 }
 
-/// A TUN device that cannot be made.
+/// An error in creating a TUN device.
 #[derive(Debug, thiserror::Error)]
 pub enum TunError {
-    /// The node is there, but not for this user.
+    /// The device node exists, but this user may not open it.
     #[error("{NODE} is closed to this user: leave out --fast, or open it to all users: sudo chmod 666 {NODE}")]
     Closed,
-    /// There is no node, or no driver behind it.
+    /// There is no device node, or no driver for it.
     #[error("{NODE} is not there ({0}): leave out --fast, or load the driver: sudo modprobe tun")]
     Absent(io::Error),
-    /// A kernel that does not make such a device.
+    /// The kernel cannot create such a device.
     #[error("cannot make a TUN device with offloads: {0}")]
     Device(#[from] io::Error),
 }
@@ -46,11 +46,11 @@ impl TunError {
 }
 
 impl Tun {
-    /// Makes the device `name` in the network namespace of the calling thread. A kernel that does not hand over UDP in large pieces
-    /// hands it over in small ones.
+    /// Creates the device `name` in the network namespace of the calling thread. If the kernel cannot deliver UDP in
+    /// large pieces, it delivers it in small ones.
     ///
     /// # Errors
-    /// A node that this user may not open, or a kernel without TUN devices.
+    /// A device node that this user may not open, or a kernel without TUN devices.
     pub(crate) fn create(name: &str) -> Result<Self, TunError> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(NODE);
         let file = file.map_err(TunError::opening)?;
@@ -69,7 +69,8 @@ impl Tun {
         Ok(Self { file })
     }
 
-    /// Takes the next packet that the host has sent: its header and the bytes that were written to `packet`; `None` if none waits.
+    /// Reads the next packet that the host has sent: its header and the bytes written to `packet`; `None` if none
+    /// waits.
     ///
     /// # Errors
     /// A device that is gone or down.
@@ -81,10 +82,10 @@ impl Tun {
         }
     }
 
-    /// Hands the host a packet: its header first, in as many parts as it comes in.
+    /// Delivers a packet to the host: its header first, in any number of parts.
     ///
     /// # Errors
-    /// A packet that the kernel does not take, or a device that is down.
+    /// A packet that the kernel does not accept, or a device that is down.
     pub(crate) fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         rustix::io::writev(&self.file, parts)?;
         Ok(())
