@@ -37,7 +37,7 @@ impl Trials {
         Ok(Self { keeper: std::env::current_exe()?, programs: Programs::of_this(downpour)? })
     }
 
-    /// Moves the file, and ends what runs on the hosts when `stop` is set.
+    /// Moves the file, and ends the programs on the hosts when `stop` is set.
     fn transfer(
         &self,
         peer: &Peer,
@@ -75,7 +75,7 @@ impl Measure for Trials {
         peers::all().map(|peer| peer.name().to_owned()).collect()
     }
 
-    /// An ordinary user gets its namespace.
+    /// An ordinary user gets a user namespace.
     fn prepare(&self) -> Result<(), MeasureError> {
         space::acquire().map_err(|error| MeasureError::Machine(error.to_string()))
     }
@@ -104,7 +104,7 @@ impl Measure for Trials {
         }
         match transfer {
             Ok(transfer) => Ok(outcome(peer, case, transfer, &observation)),
-            // What the peer did is a result, as long as the network was what it should be.
+            // The peer's behaviour is a result, as long as the network was as specified.
             Err(PeerError::Failed { .. }) => {
                 let reason = transfer.err().map(|error| error.to_string()).unwrap_or_default();
                 Ok(failed(peer, case, reason, &observation))
@@ -114,9 +114,9 @@ impl Measure for Trials {
     }
 }
 
-/// The network of a case: its link, or a topology in which that takes the place of another.
+/// Returns the network of a case: its link, or a topology in which it replaces another.
 fn layout(case: &LinkCase) -> Result<Layout, LayoutError> {
-    // The plan has been read with this link.
+    // The plan has been parsed with this link.
     let link: Duplex = case.link.parse().map_err(LayoutError::Link)?;
     let Some(place) = &case.topology else { return Layout::pair(&link) };
     let at = |error| LayoutError::Topology { file: place.file.clone(), error: Box::new(error) };
@@ -150,7 +150,7 @@ fn failed(peer: &Peer, case: &LinkCase, reason: String, run: &Observation) -> Ru
     RunOutcome { ending: Ending::Failed { reason }, environment: environment(peer, case, run), ..account(peer, run) }
 }
 
-/// What the network says of a run.
+/// Returns the network's observations of a run.
 fn account(peer: &Peer, run: &Observation) -> RunOutcome {
     let report = &run.report;
     let micros = |time: Duration| time.as_secs_f64() * 1e6;

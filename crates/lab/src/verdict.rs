@@ -1,12 +1,15 @@
-//! Whether a run shows what the model says, or what the machine could not do.
+//! Whether a run shows what the model says, rather than the limits of the machine.
 //!
 //! A run is valid if
-//! - 99 % of its packets were handed over within 0.5 ms of when the model says, or 2 % of the round-trip time where that is longer,
+//! - 99 % of its packets were delivered within 0.5 ms of the model's time, or 2 % of the round-trip time if that is
+//!   longer,
 //! - the latest was within 10 ms, or 20 % of the round-trip time,
-//! - over fast cables, which have no stamps, 99 % of the packets can have waited no longer than that 0.5 ms or 2 % before they were seen,
-//!   and none longer than 2 ms, or 5 %: packets that seem to come at once overflow a queue that was never full,
-//! - no packet was lost but those that the model drops: none for want of room in a ring, none on a cable, none refused by the kernel,
-//! - all had usable stamps, and were for somebody.
+//! - over fast cables, which have no stamps, 99 % of the packets can have waited no longer than that 0.5 ms or 2 %
+//!   before they were seen, and none longer than 2 ms, or 5 %: packets that seem to arrive at once overflow a queue
+//!   that was never full,
+//! - no packet was lost except those that the model drops: none for want of room in a ring, none on a cable, none
+//!   refused by the kernel,
+//! - all had usable stamps, and a destination.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,53 +21,53 @@ const LATE_99: Duration = Duration::from_micros(500);
 const LATEST: Duration = Duration::from_millis(10);
 const LONGEST_UNSEEN: Duration = Duration::from_millis(2);
 
-/// What can be said of a run.
+/// The verdict on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Why it is not valid; empty if it is.
+    /// The reasons why it is not valid; empty if it is.
     pub faults: Vec<Fault>,
 }
 
-/// Something that the model did not ask for.
+/// A deviation from the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// One packet in a hundred was later than the limit.
     Late {
         /// The 99th percentile.
         lateness: Duration,
-        /// What it may be.
+        /// The limit.
         limit: Duration,
     },
     /// A packet was later than the limit.
     Latest {
         /// The largest lateness.
         lateness: Duration,
-        /// What it may be.
+        /// The limit.
         limit: Duration,
     },
     /// One packet in a hundred may have waited longer than the limit before the emulator saw it.
     Unseen {
         /// The 99th percentile.
         unseen: Duration,
-        /// What it may be.
+        /// The limit.
         limit: Duration,
     },
     /// A packet may have waited longer than the limit before the emulator saw it.
     LongestUnseen {
         /// The longest.
         unseen: Duration,
-        /// What it may be.
+        /// The limit.
         limit: Duration,
     },
     /// Packets that the emulator did not fetch in time.
     RingDrops(u64),
-    /// Packets that left a host, or were handed to one, and never got there.
+    /// Packets that left a host, or were sent to one, and never arrived.
     Unexplained(u64),
-    /// Packets that the kernel did not take from the emulator.
+    /// Packets from the emulator that the kernel did not accept.
     SendFailures(u64),
-    /// Packets that were no IPv4, too large, or for nobody.
+    /// Packets that were not IPv4, too large, or without a destination.
     Refused(u64),
-    /// Packets whose time of arrival is not known.
+    /// Packets whose time of arrival is unknown.
     Unstamped(u64),
 }
 
@@ -95,13 +98,14 @@ impl Verdict {
         Self { faults }
     }
 
-    /// Whether the run shows what the model says.
+    /// Returns whether the run shows what the model says.
     pub fn is_valid(&self) -> bool {
         self.faults.is_empty()
     }
 }
 
-/// Packets that went into a cable at one end and did not come out at the other, beyond what has a count of its own.
+/// Returns the packets that entered a cable at one end and did not leave it at the other, beyond those with a count of
+/// their own.
 pub(crate) fn unexplained(run: &Observation) -> u64 {
     let lost = |((near, far), pieces): (&(InterfaceCounts, InterfaceCounts), &u64)| {
         pieces.saturating_sub(far.received)
@@ -155,7 +159,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A time as text, in milliseconds.
+/// Formats a time in milliseconds.
 fn millis(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
@@ -167,7 +171,7 @@ mod tests {
     use super::*;
     use crate::emulator::{Report, Scheduling};
 
-    /// A run in which nothing went wrong, but that packets may have waited that many microseconds.
+    /// Returns a run in which nothing went wrong, except that packets may have waited these numbers of microseconds.
     fn run(unseen_micros: impl Iterator<Item = u64>) -> Observation {
         let mut unseen = Lateness::default();
         unseen_micros.for_each(|micros| unseen.add(Duration::from_micros(micros)));

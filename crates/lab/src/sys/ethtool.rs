@@ -7,8 +7,8 @@ use rustix::net::{AddressFamily, SocketType, socket};
 
 use super::call::{check, interface_request};
 
-/// Numbers of `linux/ethtool.h`: the commands for transmit checksums, segmentation of TCP, generic segmentation, and
-/// receive coalescing.
+/// Numbers of `linux/ethtool.h`: the commands for transmit checksums, TCP segmentation offload, and generic
+/// segmentation and receive offload.
 const SWITCHES: [u32; 4] = [0x17, 0x1f, 0x24, 0x2c];
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
