@@ -23,7 +23,7 @@ pub enum Code {
     NotStartable = 126,
     /// Of `link`: there is no such command.
     NotFound = 127,
-    /// Interrupted; results are kept, and the same command goes on.
+    /// Interrupted; results are kept, and the same command resumes.
     Interrupted = 75,
 }
 

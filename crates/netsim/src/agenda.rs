@@ -2,8 +2,8 @@
 
 use crate::Time;
 
-/// A tournament over deadlines: a change costs one comparison per level, the winner is at the root. Of equal deadlines the lower index wins,
-/// which is what makes runs repeatable.
+/// A tournament over deadlines: a change costs one comparison per level, the winner is at the root. Of equal deadlines
+/// the lower index wins, which makes runs repeatable.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     /// Deadlines by index, `Time::MAX` for none, padded to a power of two.

@@ -73,11 +73,12 @@ pub(crate) enum Step<T> {
     Refused(Refused<T>),
 }
 
-/// Hosts and routers joined by directed links, and what travels between the hosts: packets, or whatever stands for them.
+/// Hosts and routers joined by directed links, and the items in flight between the hosts: packets, or whatever stands
+/// for them.
 ///
-/// It owns no clock and no host: [`Fabric::offer`] puts an item on its path, [`Fabric::pop`] gives out what has arrived, and between the
-/// two every hop happens at its own time, whenever the caller asks. So a caller who comes late changes no arrival as long as he comes
-/// before the next offer. An item is cloned where a link duplicates it, never else.
+/// It owns no clock and no host: [`Fabric::offer`] puts an item on its path, [`Fabric::pop`] returns items that have
+/// arrived, and between the two every hop happens at its own time, whenever the caller asks. So a late caller changes
+/// no arrival as long as it calls before the next offer. An item is cloned only if a link duplicates it.
 ///
 /// ```
 /// use netsim::{Ecn, Fabric, Time};

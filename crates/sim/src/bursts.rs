@@ -3,8 +3,8 @@
 use std::time::Duration;
 use transport::{ConnectionHandle, Time};
 
-/// Objects of random size on one connection, with pauses of random length between them. Both are drawn from a Pareto distribution, as in ns-2's
-/// Application/Traffic/Pareto: few long bursts carry most of the bytes.
+/// Objects of random size on one connection, with pauses of random length between them. Both are drawn from a Pareto
+/// distribution, as in ns-2's Application/Traffic/Pareto: a few long bursts carry most of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnOff {
     /// Mean size of an object, in bytes.

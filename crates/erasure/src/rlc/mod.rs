@@ -1,9 +1,10 @@
-//! RLC, the sliding window code of RFC 8681: a repair symbol is a random linear combination of the last few source symbols.
+//! RLC, the sliding window code of RFC 8681: a repair symbol is a random linear combination of the last few source
+//! symbols.
 //!
-//! There are no blocks. Source symbols are numbered from 0 on (the RFC's ESI) and go out as they are; between them go repair
-//! symbols over a *window* of those that went before. A lost symbol is back as soon as the windows that have come hold as many
-//! repair symbols as symbols are missing in them, without waiting for the end of anything. Where an [`Encoder`] says which
-//! window and which key a repair symbol has, both ends draw the same coefficients from TinyMT32 (RFC 8682).
+//! There are no blocks. Source symbols are numbered from 0 on (the RFC's ESI) and sent as they are; between them,
+//! repair symbols are sent over a *window* of the preceding ones. A lost symbol is recovered as soon as the received
+//! windows have as many repair symbols as missing symbols, without waiting for the end of a block. Given the window and
+//! the key of a repair symbol from the [`Encoder`], both ends draw the same coefficients from TinyMT32 (RFC 8682).
 //!
 //! ```
 //! use erasure::rlc::{Decoder, Density, Encoder, Field};
@@ -23,8 +24,9 @@
 //! assert_eq!(decoder.next_recovered(), Some((2, &b"wind"[..])));
 //! ```
 //!
-//! Departs: ids have 64 bits and never wrap (the RFC's are the low 32). The mapping of data units to symbols and the payload ids
-//! of FECFRAME (sections 3.3 and 5) are not here: who carries the symbols has a wire format of its own.
+//! Departs: ids have 64 bits and never wrap (the RFC's are the low 32). The mapping of data units to symbols and the
+//! payload ids of FECFRAME (sections 3.3 and 5) are not implemented: the protocol that carries the symbols has a wire
+//! format of its own.
 
 mod coefficients;
 mod decoder;
@@ -43,10 +45,10 @@ pub use encoder::Encoder;
 /// Largest window, in symbols: the 12 bits of NSS (RFC 8681, section 4.1.3).
 pub const MAX_WINDOW: u32 = 4_095;
 
-/// What a repair symbol is made of: the fields of the RFC's Repair FEC Payload ID (section 4.1.3).
+/// The parameters of a repair symbol: the fields of the RFC's Repair FEC Payload ID (section 4.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// The seed of its coefficients. In GF(2) with the full density it means nothing.
+    /// The seed of its coefficients. In GF(2) with the full density it has no effect.
     pub key: u16,
     /// DT.
     pub density: Density,

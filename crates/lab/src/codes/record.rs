@@ -27,7 +27,7 @@ pub struct CodeRecord {
     pub nanoseconds: Vec<u64>,
 }
 
-/// What the runs of one record have in common.
+/// The common properties of the runs of one record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CodeCase {
     /// Name of the plan.

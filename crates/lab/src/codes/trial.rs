@@ -41,7 +41,7 @@ pub(super) struct Trial {
     packets: Vec<u8>,
 }
 
-/// What is sent of a block: a number of symbols from an id on.
+/// The part of a block that is sent: a number of symbols from an id on.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     code: BlockCode,

@@ -25,7 +25,7 @@ pub enum PeerError {
     Absent {
         /// The peer.
         peer: &'static str,
-        /// What is missing.
+        /// The missing item.
         missing: String,
         /// The line that installs it.
         install: String,
@@ -67,7 +67,7 @@ pub enum PeerError {
     Strange {
         /// The program.
         program: String,
-        /// What it printed.
+        /// The line.
         line: String,
     },
     /// The system refused something.

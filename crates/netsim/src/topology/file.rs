@@ -72,7 +72,7 @@ pub enum TopologyError {
     Toml {
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
     /// An invalid name.
@@ -103,7 +103,7 @@ pub enum TopologyError {
         from: String,
         /// Its second end.
         to: String,
-        /// What is wrong.
+        /// The error.
         error: TextError,
     },
     /// A link that should be replaced, but does not exist.

@@ -20,7 +20,7 @@ pub enum Stranger {
     Copies {
         /// The host whose packets are copied.
         of: usize,
-        /// One in so many.
+        /// One packet in this many is copied.
         every: u64,
         /// It relays packets sent to it to that host.
         passes_on: bool,

@@ -296,13 +296,13 @@ impl Connection {
         read
     }
 
-    /// The program has nothing left to send or to learn, and only waits for the peer to close. A peer that may have left without its
-    /// close being heard is asked after two round trips, and [`Connection::hint_unreachable`] is believed sooner.
+    /// Notes that the program has nothing left to send or to learn, and only waits for the peer to close. The peer is
+    /// then asked after two round trips of silence, and [`Connection::hint_unreachable`] is believed sooner.
     pub const fn expect_close(&mut self) {
         self.liveness.expect_close();
     }
 
-    /// Ends the connection. The peer is told until it answers.
+    /// Ends the connection. The close is repeated until the peer answers.
     pub fn close(&mut self, now: Time, code: u32, reason: &str) {
         self.close_as(now, code, reason, Closed::ByUs);
     }

@@ -5,7 +5,7 @@ use crate::wire::RefusedCounts;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What keeps a connection from sending faster.
+/// The limit that keeps a connection from sending faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
@@ -95,6 +95,6 @@ pub struct ConnectionStats {
     pub datagram: usize,
     /// Datagrams of this connection that were refused; [`Connection::refused`](super::Connection::refused) has the reasons.
     pub refused: u64,
-    /// What keeps data from being sent faster.
+    /// The limit that keeps data from being sent faster.
     pub limited_by: LimitedBy,
 }

@@ -2,7 +2,7 @@
 
 use crate::wire::{Announcement, FlowId, Frame, StreamAnnouncement, StreamSuccessor, Successor};
 
-/// What a flow carries.
+/// The content of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowKind {
     Object,

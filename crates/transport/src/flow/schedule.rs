@@ -30,7 +30,7 @@ use crate::wire::{BlockId, SymbolId};
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// What a schedule knows of the path.
+/// A schedule's knowledge of the path.
 #[derive(Clone, Copy, Debug)]
 pub struct PathEstimate {
     /// Smoothed round-trip time; `None` before the first sample.

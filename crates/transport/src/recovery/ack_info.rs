@@ -1,8 +1,8 @@
-//! What a feedback frame acknowledges, in the forms that profiles request.
+//! The acknowledgements in a feedback frame, in the forms that profiles request.
 
 use crate::wire::PacketRanges;
 
-/// What a feedback frame acknowledges. Counts are of ack-eliciting packets, since the connection began.
+/// The acknowledgements in a feedback frame. Counts are of ack-eliciting packets, since the connection began.
 #[derive(Clone, Copy, Debug)]
 pub enum AckInfo<'a> {
     /// No packet has arrived yet.

@@ -46,7 +46,7 @@ pub struct RecoveryConfig {
     pub congestion: CongestionConfig,
     /// How losses are detected.
     pub detection: DetectionConfig,
-    /// What happens when no feedback arrives.
+    /// The action when no feedback arrives.
     pub timeout: TimeoutConfig,
     /// How the round-trip time is smoothed.
     pub rtt: RttConfig,

@@ -130,7 +130,7 @@ impl Round {
     }
 }
 
-/// What timers add to the round-trip time.
+/// The allowances that timers add to the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slack {
     /// Timer granularity.

@@ -41,7 +41,7 @@ pub struct SentPacket {
     pub time: Time,
     /// IP bytes: UDP payload plus headers.
     pub bytes: u32,
-    /// What it carried.
+    /// Its content.
     pub content: Content,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Limit on the doublings of the timeout; any cap is reached long before.
 const MAX_BACKOFF: u32 = 20;
 
-/// What a sender does without feedback.
+/// A sender's action without feedback.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimeoutConfig {
     /// Sends one or two probes, whatever the window allows (RFC 9002 section 6.2). No packet is declared lost.

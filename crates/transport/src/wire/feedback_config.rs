@@ -51,7 +51,7 @@ pub struct FeedbackConfig {
     pub timing: FeedbackTiming,
 }
 
-/// What feedback says about packets.
+/// The report on packets in feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketFeedback {
     /// Every packet that has arrived since the last feedback that the sender is known to have received.
@@ -74,7 +74,7 @@ pub struct LastPackets {
     pub packets: u16,
 }
 
-/// What feedback says about blocks.
+/// The report on blocks in feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockFeedback {
     /// Which blocks are done, and how many symbols each of the others still needs at least.
@@ -146,7 +146,7 @@ pub struct Counting {
 }
 
 impl FeedbackTiming {
-    /// What the plain form requests when the timing has no plain form.
+    /// The timing that the plain form requests when the configured one has no plain form.
     const FALLBACK: Self = Self::Spaced(Spacing { per_rtt: 32, at_least: Duration::from_millis(1) });
 
     const fn is_plain(self) -> bool {

@@ -94,7 +94,7 @@ impl FeedbackClock {
     }
 
     /// Handles the end of a decoding attempt. The sender waits to hear whether the block is done or needs more, unless
-    /// it wants to hear every so many packets and no sooner.
+    /// it wants feedback after a number of packets and no sooner.
     pub(super) const fn on_tried(&mut self) {
         self.pending = true;
         self.urgent |= !matches!(self.timing, FeedbackTiming::Every(_));

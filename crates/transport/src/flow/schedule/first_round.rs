@@ -19,9 +19,9 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Returns what to send next: what `supply` finds for a block that wants so many symbols, otherwise part of a first
-    /// round. `repair` gives the number of repair symbols for the block whose source is being sent and for the `ahead`
-    /// blocks behind it.
+    /// Returns what to send next: what `supply` finds for a block that wants symbols, otherwise part of a first round.
+    /// `repair` gives the number of repair symbols for the block whose source is being sent and for the `ahead` blocks
+    /// behind it.
     pub(super) fn next(
         &mut self,
         flow: &SendBlocks,

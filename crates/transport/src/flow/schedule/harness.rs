@@ -27,10 +27,10 @@ pub(super) struct Line {
     held: Vec<EncodeJob>,
 }
 
-/// What a flow did when asked.
+/// A flow's action when asked.
 enum Done {
     Sent(PickedSymbol),
-    /// An order for so many repair symbols of a block.
+    /// An order for a number of repair symbols of a block.
     Ordered(u32, u32),
     GaveUp,
 }

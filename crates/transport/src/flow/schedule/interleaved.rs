@@ -198,7 +198,7 @@ mod tests {
             let before_second_ends = line.send_until((1, 279));
             let repairs = before_second_ends.iter().filter(|(block, esi)| (*block, *esi >= 280) == (0, true)).count();
             assert!((fewest..=most).contains(&repairs), "{repairs} at {loss}");
-            // What arrives on average is enough: of 280 and the repairs.
+            // The average number of arrivals is enough: of 280 and the repairs.
             assert!((280.0 + repairs as f64) * (1.0 - loss) >= 281.0, "{repairs} at {loss}");
         }
     }

@@ -17,8 +17,8 @@ impl Wants {
         self.0.extend(wants.filter(|(_, symbols)| *symbols > 0));
     }
 
-    /// Returns the next symbol available now for a wanting block. `supply` finds one for a block that wants so many; a
-    /// block for which it finds none lets others go first.
+    /// Returns the next symbol available now for a wanting block. `supply` finds one for a block and the number that it
+    /// wants; a block for which it finds none lets others go first.
     pub(super) fn serve(
         &mut self,
         flow: &SendBlocks,

@@ -11,7 +11,7 @@ pub struct RecoveryPeriod {
     start: Option<Time>,
 }
 
-/// What a report says about packets sent after the last reduction.
+/// A report's signals of congestion for packets sent after the last reduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Congestion {
     /// One of them was lost.

@@ -23,7 +23,7 @@ pub struct RenoConfig {
     /// (arq §3.1, RFC 5681 section 3.2). 0 if feedback names packets beyond a gap, which are then not in flight. CE
     /// marks do not inflate the window.
     pub inflation: u32,
-    /// What reduces the window.
+    /// The signal that reduces the window.
     pub signal: Signal,
     /// An upper bound on the window.
     pub limit: WindowLimit,
@@ -47,7 +47,7 @@ impl Settings for RenoConfig {
     ];
 }
 
-/// What reduces the window.
+/// The signal that reduces the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Losses, and CE marks, which count as losses (RFC 3168 section 6.1.2).

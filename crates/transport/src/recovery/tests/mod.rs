@@ -41,7 +41,7 @@ fn ranges(ranges: &[(u64, u64)]) -> PacketRanges {
     PacketRanges { delay_micros: 0, ranges: ranges.to_vec() }
 }
 
-/// What happens to packets on the way.
+/// The impairments of a path.
 #[derive(Clone, Copy)]
 struct Conditions {
     rtt: Duration,
