@@ -1,6 +1,6 @@
 """Sections 2 and 3 of PROTOCOL.md: the handshake, the keys and the sealing, with nothing but Python's own library.
 
-Slow, and not safe against timing attacks: it only opens test vectors.
+Not safe against timing attacks: only for test vectors and tests.
 """
 
 import hashlib
@@ -8,6 +8,8 @@ import hmac
 from typing import List, NamedTuple, Tuple
 
 from layout import require
+
+TAG = 16
 
 # --- HKDF with SHA-256 (RFC 5869) -----------------------------------------------------------------------------------
 
@@ -26,36 +28,57 @@ def expand(key: bytes, label: bytes, length: int) -> bytes:
 
 # --- ChaCha20-Poly1305 (RFC 8439) -----------------------------------------------------------------------------------
 
-MASK32 = 0xFFFFFFFF
-QUARTERS = [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)]
-QUARTERS += [(0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)]
+# Several blocks at once: word i of all blocks is one integer, with 64 bits per block and the word in the lower 32.
+LANE = 8
 
 
-def _chacha20_block(key: bytes, counter: int, nonce: bytes) -> bytes:
-    setup = b"expand 32-byte k" + key + counter.to_bytes(4, "little") + nonce
-    start = [int.from_bytes(setup[at : at + 4], "little") for at in range(0, 64, 4)]
+def spread(value: int, lanes: int) -> int:
+    """`value` in every lane."""
+    return value * (((1 << 64 * lanes) - 1) // ((1 << 64) - 1))
+
+
+def gather(words: List[int], lanes: int) -> bytes:
+    """The words of all lanes in little-endian order: those of the first lane, then those of the second, and so on."""
+    width = 4 * len(words)
+    out = bytearray(width * lanes)
+    for index, word in enumerate(words):
+        column = word.to_bytes(LANE * lanes, "little")
+        for byte in range(4):
+            out[4 * index + byte :: width] = column[byte::LANE]
+    return bytes(out)
+
+
+def _chacha20_blocks(key: bytes, nonce: bytes, lanes: int) -> bytes:
+    """Blocks 0 to `lanes` - 1 of the key stream."""
+    setup = b"expand 32-byte k" + key + bytes(4) + nonce
+    start = [spread(int.from_bytes(setup[at : at + 4], "little"), lanes) for at in range(0, 64, 4)]
+    start[12] = int.from_bytes(b"".join(count.to_bytes(LANE, "little") for count in range(lanes)), "little")
+    low = spread(0xFFFFFFFF, lanes)
     state = list(start)
     for _ in range(10):
-        for a, b, c, d in QUARTERS:
-            for x, y, z, turn in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-                state[x] = (state[x] + state[y]) & MASK32
-                word = state[z] ^ state[x]
-                state[z] = (word << turn | word >> (32 - turn)) & MASK32
-    return b"".join(((x + y) & MASK32).to_bytes(4, "little") for x, y in zip(state, start))
+        for i, j, k, m in ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
+                           (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)):  # fmt: skip
+            a, b, c, d = state[i], state[j], state[k], state[m]
+            for first, second in ((16, 12), (8, 7)):
+                a = a + b & low
+                d = (d ^ a) << first
+                d = (d | d >> 32) & low
+                c = c + d & low
+                b = (b ^ c) << second
+                b = (b | b >> 32) & low
+            state[i], state[j], state[k], state[m] = a, b, c, d
+    return gather([x + y & low for x, y in zip(state, start)], lanes)
 
 
-def _chacha20(key: bytes, nonce: bytes, data: bytes) -> bytes:
-    blocks = range(1, 2 + len(data) // 64)
-    stream = b"".join(_chacha20_block(key, count, nonce) for count in blocks)
-    return bytes(x ^ y for x, y in zip(data, stream))
+def exclusive_or(x: bytes, y: bytes) -> bytes:
+    return (int.from_bytes(x, "little") ^ int.from_bytes(y, "little")).to_bytes(len(x), "little")
 
 
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 16)
 
 
-def _poly1305_tag(key: bytes, nonce: bytes, associated: bytes, ciphertext: bytes) -> bytes:
-    once = _chacha20_block(key, 0, nonce)
+def _poly1305_tag(once: bytes, associated: bytes, ciphertext: bytes) -> bytes:
     r = int.from_bytes(once[:16], "little") & 0x0FFFFFFC0FFFFFFC0FFFFFFC0FFFFFFF
     message = _padded(associated) + _padded(ciphertext)
     message += len(associated).to_bytes(8, "little") + len(ciphertext).to_bytes(8, "little")
@@ -65,9 +88,25 @@ def _poly1305_tag(key: bytes, nonce: bytes, associated: bytes, ciphertext: bytes
     return ((total + int.from_bytes(once[16:32], "little")) % 2**128).to_bytes(16, "little")
 
 
+def _key_stream(key: bytes, nonce: bytes, length: int) -> Tuple[bytes, bytes]:
+    """The one-time key of the tag, and the stream for `length` bytes."""
+    blocks = _chacha20_blocks(key, nonce, 1 + (length + 63) // 64)
+    return blocks[:32], blocks[64 : 64 + length]
+
+
 def chacha20_poly1305_seal(key: bytes, nonce: bytes, associated: bytes, plaintext: bytes) -> bytes:
-    ciphertext = _chacha20(key, nonce, plaintext)
-    return ciphertext + _poly1305_tag(key, nonce, associated, ciphertext)
+    once, stream = _key_stream(key, nonce, len(plaintext))
+    ciphertext = exclusive_or(plaintext, stream)
+    return ciphertext + _poly1305_tag(once, associated, ciphertext)
+
+
+def chacha20_poly1305_open(key: bytes, nonce: bytes, associated: bytes, sealed: bytes) -> bytes:
+    """The plaintext; refused where the tag is not authentic."""
+    require(len(sealed) >= TAG, "a message without a tag")
+    ciphertext, tag = sealed[:-TAG], sealed[-TAG:]
+    once, stream = _key_stream(key, nonce, len(ciphertext))
+    require(hmac.compare_digest(tag, _poly1305_tag(once, associated, ciphertext)), "not authentic")
+    return exclusive_or(ciphertext, stream)
 
 
 # --- AES-256-GCM (FIPS 197, NIST SP 800-38D) ------------------------------------------------------------------------
@@ -137,7 +176,7 @@ def aes_256_gcm_seal(key: bytes, nonce: bytes, associated: bytes, plaintext: byt
     round_keys = _aes256_round_keys(key)
     blocks = range(1, 3 + len(plaintext) // 16)
     stream = [_aes_block(round_keys, nonce + count.to_bytes(4, "big")) for count in blocks]
-    ciphertext = bytes(x ^ y for x, y in zip(plaintext, b"".join(stream[1:])))
+    ciphertext = exclusive_or(plaintext, b"".join(stream[1:])[: len(plaintext)])
     message = _padded(associated) + _padded(ciphertext)
     message += (8 * len(associated)).to_bytes(8, "big") + (8 * len(ciphertext)).to_bytes(8, "big")
     subkey, total = int.from_bytes(_aes_block(round_keys, bytes(16)), "big"), 0
@@ -152,7 +191,6 @@ def aes_256_gcm_seal(key: bytes, nonce: bytes, associated: bytes, plaintext: byt
 CIPHERS = {"aes-256-gcm": (1, aes_256_gcm_seal), "chacha20-poly1305": (2, chacha20_poly1305_seal)}
 EPOCH_BITS = 22
 CLEAR_HEADER = 17
-TAG = 16
 
 
 def key_id(pre_shared: bytes) -> bytes:
@@ -170,14 +208,20 @@ def secret_of(epoch: int, secret: bytes) -> bytes:
     return secret
 
 
+def key_and_iv(code: int, secret: bytes) -> Tuple[bytes, bytes]:
+    """Of the epoch with this secret."""
+    return expand(secret, b"downpour key" + bytes([code]), 32), expand(secret, b"downpour iv" + bytes([code]), 12)
+
+
+def packet_nonce(iv: bytes, packet_number: int) -> bytes:
+    return iv[:4] + (int.from_bytes(iv[4:], "big") ^ packet_number).to_bytes(8, "big")
+
+
 def seal_packet(cipher: str, first_secret: bytes, header: bytes, packet_number: int, plaintext: bytes) -> bytes:
     """A whole packet, header included."""
     code, seal = CIPHERS[cipher]
-    secret = secret_of(packet_number >> EPOCH_BITS, first_secret)
-    key = expand(secret, b"downpour key" + bytes([code]), 32)
-    iv = expand(secret, b"downpour iv" + bytes([code]), 12)
-    nonce = iv[:4] + (int.from_bytes(iv[4:], "big") ^ packet_number).to_bytes(8, "big")
-    return header + seal(key, nonce, header, plaintext)
+    key, iv = key_and_iv(code, secret_of(packet_number >> EPOCH_BITS, first_secret))
+    return header + seal(key, packet_nonce(iv, packet_number), header, plaintext)
 
 
 def open_packet(cipher: str, first_secret: bytes, packet: bytes) -> bytes:
@@ -230,7 +274,7 @@ def _noise_hkdf(chaining: bytes, material: bytes, outputs: int) -> List[bytes]:
     return out[1:]
 
 
-class _Symmetric:
+class Symmetric:
     """Noise's SymmetricState. Every key here seals one message at most, so that its nonce is 0."""
 
     def __init__(self, prologue: bytes, pre_shared: bytes) -> None:
@@ -250,10 +294,20 @@ class _Symmetric:
         self.mix_hash(public)
         self.mix_key(public)
 
-    def payload(self, plaintext: bytes) -> bytes:
-        sealed = chacha20_poly1305_seal(self.key, bytes(12), self.hash, plaintext)
+    def seal(self, payload: bytes) -> bytes:
+        sealed = chacha20_poly1305_seal(self.key, bytes(12), self.hash, payload)
         self.mix_hash(sealed)
         return sealed
+
+    def open(self, sealed: bytes) -> bytes:
+        payload = chacha20_poly1305_open(self.key, bytes(12), self.hash, sealed)
+        self.mix_hash(sealed)
+        return payload
+
+    def split(self) -> Tuple[bytes, bytes]:
+        """The secrets of epoch 0: of the initiator's packets, then of the responder's."""
+        first, second = _noise_hkdf(self.chaining, b"", 2)
+        return first, second
 
 
 class Handshake(NamedTuple):
@@ -269,13 +323,13 @@ def handshake(
     prologue: bytes, pre_shared: bytes, private: Tuple[bytes, bytes], payloads: Tuple[bytes, bytes]
 ) -> Handshake:
     """The whole handshake of an initiator and a responder with these ephemeral private keys."""
-    state = _Symmetric(prologue, noise_psk(pre_shared))
+    state = Symmetric(prologue, noise_psk(pre_shared))
     publics = [x25519(one, BASE_POINT) for one in private]
     state.ephemeral(publics[0])
-    message1 = publics[0] + state.payload(payloads[0])
+    message1 = publics[0] + state.seal(payloads[0])
     state.ephemeral(publics[1])
     state.mix_key(x25519(private[0], publics[1]))
-    message2 = publics[1] + state.payload(payloads[1])
-    first, second = _noise_hkdf(state.chaining, b"", 2)
+    message2 = publics[1] + state.seal(payloads[1])
+    first, second = state.split()
     return Handshake(message1, message2, first, second)
 
