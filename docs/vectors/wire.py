@@ -66,7 +66,7 @@ def _runs(body: bytes) -> List[int]:
     return runs
 
 
-def _ranges(largest: int, form: int, body: bytes) -> List[Tuple[int, int]]:
+def ranges_of(largest: int, form: int, body: bytes) -> List[Tuple[int, int]]:
     """What a packets section names: ranges with both ends, the newest first."""
     if form == 1:
         require(bool(body) and body[0] & 0x80 != 0, "a bitmap without its largest")
@@ -89,7 +89,7 @@ PACKETS: Layout = [
     ("form", one_of(1, 0, 1)),
     (
         "body",
-        checked(counted(2, most=4096), lambda body, so_far: bool(_ranges(so_far["largest"], so_far["form"], body)), ""),
+        checked(counted(2, most=4096), lambda body, so_far: bool(ranges_of(so_far["largest"], so_far["form"], body)), ""),
     ),
 ]
 ECN: Layout = [("ECT(0)", number(8)), ("ECT(1)", number(8)), ("CE", number(8))]
@@ -302,7 +302,7 @@ def write_frames(frames: List[Tuple[int, Record]]) -> bytes:
 def derived(record: Record) -> Iterator[Any]:
     """What follows from a record without being a field: the ends of ranges, the name of a code."""
     if "form" in record:
-        for ends in _ranges(record["largest"], record["form"], record["body"]):
+        for ends in ranges_of(record["largest"], record["form"], record["body"]):
             yield from ends
     if "done" in record:
         mask = "".join(f"{byte:08b}" for byte in record["done"])
