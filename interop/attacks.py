@@ -1,1 +1,314 @@
-ATTACKS = {}
+"""What a hostile holder of a ticket might do. Each attack is a function with a session of its own.
+
+`run` says what came of it: whether the peer ended the connection, and what it said. What the peer did to its files is
+for the caller to look at. An attack by a sender of files is for a `downpour recv --listen`, one by a receiver for a
+`downpour send` that listens.
+"""
+
+import time
+import unicodedata
+from typing import Callable, Dict, List, NamedTuple, Tuple, cast
+
+from layout import Record
+
+from interop import ticket
+from interop.connection import PING, VIOLATION, Closed
+from interop.messages import FILE, FOLDER, HARD_LINK, SYMLINK, blake3, entry, read_ranges
+from interop.receiving import Receiver
+from interop.session import Session, TimedOut
+
+MAY_HOLD_SOME = 1
+PATIENCE = 30.0
+PARKED = 60.0
+WATCHED = 10.0
+PHOTO = b"a photo"
+PLANTED = b"planted\n"
+
+
+class Outcome(NamedTuple):
+    """`refused`: the peer closed with an error. Otherwise it did what it was asked."""
+
+    refused: bool
+    said: str
+
+
+Attack = Callable[[Session], str]
+ATTACKS: Dict[str, Tuple[type, int, Attack]] = {}
+
+
+def run(name: str, text: str) -> Outcome:
+    """Runs an attack against the listener of that ticket."""
+    kind, role, attack = ATTACKS[name]
+    session = kind.connect(text, role)
+    try:
+        said = attack(session)
+        session.close()
+        return Outcome(False, said)
+    except Closed as closed:
+        return Outcome(closed.code != 0, str(closed))
+    except TimedOut as error:
+        session.close()
+        return Outcome(False, f"the peer neither went on nor ended: {error}")
+
+
+def by_sender(attack: Attack) -> Attack:
+    """Adds an attack of a sender of files."""
+    ATTACKS[attack.__name__.replace("_", "-")] = (Session, ticket.SENDS, attack)
+    return attack
+
+
+def by_receiver(attack: Attack) -> Attack:
+    ATTACKS[attack.__name__.replace("_", "-")] = (Receiver, ticket.RECEIVES, attack)
+    return attack
+
+
+# --- How a transfer goes, for attacks that change one thing of it ------------------------------------------------------
+
+
+def file(path: str, content: bytes, mode: int = 0o644) -> Tuple[Record, bytes]:
+    return entry(FILE, path.encode("utf-8", "surrogateescape"), mode, size=len(content)), content
+
+
+def folder(path: str) -> Tuple[Record, bytes]:
+    return entry(FOLDER, path.encode(), 0o755), b""
+
+
+def announce(session: Session, items: List[Tuple[Record, bytes]], batch: int = 0) -> None:
+    session.manifest([record for record, _ in items], batch)
+
+
+def deliver(session: Session, items: List[Tuple[Record, bytes]], batch: int = 0) -> None:
+    """The bytes that the receiver wants of an announced batch."""
+    data = b"".join(content for _, content in items)
+    if session.peers_application[2] & MAY_HOLD_SOME:
+        wants = session.wait_for("wants", PATIENCE)
+        data = b"".join(data[start:end] for start, end in read_ranges(wants["ranges"]))
+    session.object(data, batch)
+
+
+def finish(session: Session, *batches: List[Tuple[Record, bytes]]) -> str:
+    """Everything was said. Returns what the receiver answers."""
+    items = [item for batch in batches for item in batch]
+    session.end(len(batches), len(items), sum(len(content) for _, content in items))
+    complete = session.wait_for("complete", PATIENCE)
+    return "complete: " + ", ".join(f"{name} {value}" for name, value in complete.items())
+
+
+def transfer(session: Session, items: List[Tuple[Record, bytes]]) -> str:
+    """One batch with these items, as an honest sender would send it."""
+    session.begin()
+    session.scanned()
+    announce(session, items)
+    session.wait_for("accepted", PATIENCE)
+    deliver(session, items)
+    return finish(session, items)
+
+
+# --- Names that nobody agreed to ----------------------------------------------------------------------------------------
+
+
+@by_sender
+def unannounced_parent(session: Session) -> str:
+    """A file in a folder that exists at the receiver and was not announced: `recv` promises to replace nothing."""
+    return transfer(session, [file("photo.jpg", PHOTO), file(".ssh/authorized_keys", PLANTED)])
+
+
+@by_sender
+def announced_parent(session: Session) -> str:
+    """The same with the folder: whether it exists is still for the receiver to check."""
+    return transfer(session, [file("photo.jpg", PHOTO), folder(".ssh"), file(".ssh/authorized_keys", PLANTED)])
+
+
+@by_sender
+def after_complete_offer(session: Session) -> str:
+    """Another batch after *scanned* said that everything has been announced, and after the offer was accepted."""
+    first, second = [file("photo.jpg", PHOTO)], [file(".bash_profile", PLANTED)]
+    session.begin()
+    session.scanned()
+    announce(session, first, 0)
+    session.wait_for("accepted", PATIENCE)
+    deliver(session, first, 0)
+    announce(session, second, 1)
+    deliver(session, second, 1)
+    return finish(session, first, second)
+
+
+@by_sender
+def after_open_offer(session: Session) -> str:
+    """Another batch after the offer was accepted, where it was never said that everything has been announced."""
+    first, second = [file("photo.jpg", PHOTO)], [file(".bash_profile", PLANTED)]
+    session.begin()
+    announce(session, first, 0)
+    session.wait_for("accepted", PATIENCE)
+    deliver(session, first, 0)
+    session.scanned()
+    announce(session, second, 1)
+    deliver(session, second, 1)
+    return finish(session, first, second)
+
+
+@by_sender
+def unrequested_name(session: Session) -> str:
+    """Names that the receiver did not ask for. Who received with a ticket has asked for none in particular."""
+    return transfer(session, [file("report.pdf", PHOTO), file(".bashrc", PLANTED)])
+
+
+@by_sender
+def folding_names(session: Session) -> str:
+    """Names that are one name on some file systems: `A` and `a`, and two spellings of one letter with an accent."""
+    composed = "caf\u00e9"
+    names = ["A", "a", composed, unicodedata.normalize("NFD", composed)]
+    return transfer(session, [file(name, name.encode()) for name in names])
+
+
+# --- Paths that lead elsewhere ------------------------------------------------------------------------------------------
+
+
+@by_sender
+def links_out(session: Session) -> str:
+    """A symbolic link to `../elsewhere`, then a file beneath it."""
+    link = entry(SYMLINK, b"x", 0o777, target=b"../elsewhere"), b""
+    return transfer(session, [link, file("x/y", PLANTED)])
+
+
+@by_sender
+def links_out_absolute(session: Session) -> str:
+    """A symbolic link to `/tmp/elsewhere`, then a folder of the same name and a file in it."""
+    link = entry(SYMLINK, b"x", 0o777, target=b"/tmp/elsewhere"), b""
+    return transfer(session, [link, folder("x"), file("x/y", PLANTED)])
+
+
+@by_sender
+def hard_link_out(session: Session) -> str:
+    """A hard link to a path that was not announced, which would make the file appear under another name."""
+    link = entry(HARD_LINK, b"mine", 0o644, target=b".ssh/authorized_keys"), b""
+    return transfer(session, [file("photo.jpg", PHOTO), link])
+
+
+def _path(name: str, path: str, words: str) -> None:
+    def attack(session: Session) -> str:
+        return transfer(session, [file(path, PLANTED)])
+
+    attack.__name__, attack.__doc__ = name, words
+    by_sender(attack)
+
+
+_path("path_parent", "../planted", "A path that climbs out.")
+_path("path_parent_inside", "folder/../../planted", "A path that climbs out after a folder.")
+_path("path_absolute", "/tmp/planted", "An absolute path.")
+_path("path_empty_component", "folder//planted", "A path with an empty component.")
+_path("path_dot", "./planted", "A path with a component that is a dot.")
+_path("path_slash_at_end", "planted/", "A file whose path ends as a folder's may.")
+_path("path_nul", "planted\0.jpg", "A path that C code would cut off.")
+_path("path_empty", "", "A path without a name.")
+_path("path_long_name", "n" * 4096, "A component that is longer than any file system takes.")
+_path("path_deep", "/".join("d" * 2048), "Two thousand folders that were not announced.")
+_path("path_too_long", "p" * 5000, "A path beyond the limit of the layout.")
+_path("path_control", "photo\u001b[2K\r.jpg", "A name that changes what a terminal shows.")
+_path("path_staging", ".downpour-00000000/planted", "A name like that of the receiver's own staging folder.")
+
+
+# --- Content that is not what was said ------------------------------------------------------------------------------------
+
+
+@by_sender
+def wrong_digest(session: Session) -> str:
+    """The digest of other bytes than those that are sent."""
+    items = [file("photo.jpg", PHOTO)]
+    session.begin()
+    session.scanned()
+    announce(session, items)
+    session.wait_for("accepted", PATIENCE)
+    session.connection.send_object(0, PHOTO)
+    session.digest(blake3(b"another photo"))
+    return finish(session, items)
+
+
+@by_sender
+def wrong_root(session: Session) -> str:
+    """An end whose root is of something else."""
+    items = [file("photo.jpg", PHOTO)]
+    session.begin()
+    session.scanned()
+    announce(session, items)
+    session.wait_for("accepted", PATIENCE)
+    deliver(session, items)
+    session.end(1, 1, len(PHOTO), root=bytes(32))
+    return str(session.wait_for("complete", PATIENCE))
+
+
+@by_sender
+def wrong_length(session: Session) -> str:
+    """A batch whose length is not the sum of its files."""
+    items = [file("photo.jpg", PHOTO)]
+    session.begin()
+    session.scanned()
+    session.manifest([record for record, _ in items], length=len(PHOTO) + 1)
+    session.wait_for("accepted", PATIENCE)
+    deliver(session, items)
+    return finish(session, items)
+
+
+@by_sender
+def set_id(session: Session) -> str:
+    """A file with set-user-id and set-group-id bits."""
+    return transfer(session, [file("tool", PLANTED, mode=0o6755)])
+
+
+# --- Peers that never end -------------------------------------------------------------------------------------------------
+
+
+@by_receiver
+def feedback_forever(session: Session) -> str:
+    """Feedback whose numbers begin shortly below 2^32 and wrap: a sender that heeds only higher numbers learns nothing
+    further, and repeats what has arrived for as long as the connection lasts."""
+    connection = session.connection
+    connection.feedback_number = 2**32 - 8
+    receiver = cast(Receiver, session)
+
+    def everything() -> bool:
+        announced = receiver.batches and all(batch.announced for batch in receiver.batches.values())
+        return bool(announced) and all(receiver.content(number) is not None for number in receiver.batches)
+
+    session.wait(everything)
+    needed = sum(one.symbols for one in connection.incoming.objects.values())
+    until = time.monotonic() + WATCHED
+    while time.monotonic() < until:
+        session.poll()
+    said = f"{connection.incoming.packets} symbols arrived, {needed} were needed; feedback {connection.feedback_number} was the last"
+    if connection.incoming.packets > 2 * needed + 100:
+        return said
+    raise Closed(VIOLATION, said, by_peer=False)
+
+
+def park(session: Session) -> str:
+    """Nothing but a handshake and pings."""
+    end = time.monotonic() + PARKED
+    while time.monotonic() < end:
+        session.connection.send_frames([(PING, {})])
+        pause = time.monotonic() + 1
+        while time.monotonic() < pause:
+            session.poll()
+    return f"still connected after {PARKED:.0f} s"
+
+
+@by_sender
+def parked(session: Session) -> str:
+    """A sender that has nothing to say but pings: its ticket is taken, and nobody else can use it."""
+    return park(session)
+
+
+@by_receiver
+def parked_receiver(session: Session) -> str:
+    """The same by a receiver, which never accepts."""
+    session.hear = lambda name, fields, whole: None  # type: ignore[method-assign]
+    return park(session)
+
+
+@by_sender
+def parked_offer(session: Session) -> str:
+    """A sender that goes silent, but for pings, after its offer was accepted."""
+    session.begin()
+    announce(session, [file("photo.jpg", PHOTO)])
+    session.wait_for("accepted", PATIENCE)
+    return park(session)

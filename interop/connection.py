@@ -216,7 +216,7 @@ class Connection:
 
     def _feedback(self) -> Record:
         flows = [one.status() for one in self.incoming.objects.values()][-8:]
-        self.feedback_number += 1
+        self.feedback_number = (self.feedback_number + 1) % 2**32
         packets = self.arrivals.section(self.feedback_number)
         wanted = self.agreed.peer["feedback"]["flags"] & 2 != 0 and flows
         return {

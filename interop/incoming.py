@@ -108,6 +108,7 @@ class Incoming:
         self.early: List[tuple] = []
         # The last flow's end asks for feedback at once (section 7).
         self.completed = False
+        self.packets = 0
 
     def announce(self, frame: Record) -> None:
         known = self.objects.get(frame["flow"])
@@ -124,6 +125,7 @@ class Incoming:
 
     def symbol(self, header: Record, symbols: bytes) -> bool:
         """Whether the packet is acknowledged: accepted, kept for later, or known already."""
+        self.packets += 1
         one = self.objects.get(header["flow"])
         if one is None or header["plan"] >= len(one.plans):
             if len(self.early) < EARLY:

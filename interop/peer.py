@@ -7,7 +7,7 @@
     interop/peer.py recv --listen DIR             prints a ticket for `downpour send --to`
     interop/peer.py attack NAME TICKET            what a hostile peer might do; see attacks.py
 
-TICKET is the ticket or @FILE. Exits with 0 only where everything was verified.
+TICKET is the ticket or @FILE. Exits with 0 only where everything was verified, or an attack was refused.
 """
 
 import argparse
@@ -84,9 +84,9 @@ def _recv(arguments: argparse.Namespace) -> int:
 
 
 def _attack(arguments: argparse.Namespace) -> int:
-    attack = attacks.ATTACKS[arguments.name]
-    print(attack(_ticket(arguments.ticket)))
-    return 0
+    refused, said = attacks.run(arguments.name, _ticket(arguments.ticket))
+    print(f"{arguments.name}: {'refused' if refused else 'not refused'}: {said}")
+    return 0 if refused else 1
 
 
 if __name__ == "__main__":
