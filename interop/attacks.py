@@ -7,13 +7,14 @@ for the caller to look at. An attack by a sender of files is for a `downpour rec
 
 import time
 import unicodedata
-from typing import Callable, Dict, List, NamedTuple, Tuple, cast
+from typing import Callable, Dict, List, NamedTuple, Tuple, Type, cast
 
 from layout import Record
 
 from interop import ticket
 from interop.connection import PING, VIOLATION, Closed
-from interop.messages import FILE, FOLDER, HARD_LINK, SYMLINK, blake3, entry, read_ranges
+from interop.crypto import blake3
+from interop.messages import FILE, FOLDER, HARD_LINK, SYMLINK, entry, read_ranges
 from interop.receiving import Receiver
 from interop.session import Session, TimedOut
 
@@ -33,13 +34,22 @@ class Outcome(NamedTuple):
 
 
 Attack = Callable[[Session], str]
-ATTACKS: Dict[str, Tuple[type, int, Attack]] = {}
+ATTACKS: Dict[str, Tuple[Type[Session], int, Attack]] = {}
 
 
 def run(name: str, text: str) -> Outcome:
     """Runs an attack against the listener of that ticket."""
     kind, role, attack = ATTACKS[name]
-    session = kind.connect(text, role)
+    return _outcome(attack, kind.connect(text, role))
+
+
+def serve(name: str, tell: Callable[[str], None]) -> Outcome:
+    """Runs an attack against the first who connects with a fresh ticket, which is told."""
+    kind, role, attack = ATTACKS[name]
+    return _outcome(attack, kind.listen(role, tell))
+
+
+def _outcome(attack: Attack, session: Session) -> Outcome:
     try:
         said = attack(session)
         session.close()
@@ -149,7 +159,7 @@ def after_open_offer(session: Session) -> str:
 
 @by_sender
 def unrequested_name(session: Session) -> str:
-    """Names that the receiver did not ask for. Who received with a ticket has asked for none in particular."""
+    """Names that the receiver did not ask for. For `cp host:report.pdf .`: serve it with `peer.py remote`."""
     return transfer(session, [file("report.pdf", PHOTO), file(".bashrc", PLANTED)])
 
 

@@ -3,7 +3,6 @@
 It sends at a fixed modest rate, each lost symbol again, and knows neither congestion control nor repair symbols.
 """
 
-import os
 import random
 import select
 import socket
@@ -61,7 +60,8 @@ class Connection:
         # Section 2, packet size: the initiator's first packets show it, and the responder is silent before them.
         self.may_send, self.size = agreed.initiator, agreed.size
         self.pad = agreed.initiator
-        self.next_number, self.skipped = 0, set()  # type: int, Set[int]
+        self.next_number = 0
+        self.skipped: Set[int] = set()
         self.in_flight: Dict[int, Sent] = {}
         # Frames that wait to be sent. An initiator begins: the responder is silent until it has heard a sealed packet.
         self.frames: List[Frame] = [(PING, {})] if agreed.initiator else []

@@ -90,9 +90,9 @@ def connect(udp: socket.socket, addresses: List[Address], key: bytes, applicatio
     raise HandshakeFailed("no answer")
 
 
-def accept(udp: socket.socket, key: bytes, application: bytes, timeout: Optional[float] = None) -> Tuple[Agreed, bytes]:
+def accept(udp: socket.socket, key: bytes, application: bytes, timeout: float) -> Tuple[Agreed, bytes]:
     """The responder's side; also the second message, which answers every further copy."""
-    until = time.monotonic() + timeout if timeout is not None else float("inf")
+    until = time.monotonic() + timeout
     while (received := _next(udp, until)) is not None:
         data, address = received
         try:
@@ -124,7 +124,7 @@ def _next(udp: socket.socket, until: float) -> Optional[Tuple[bytes, Address]]:
     """The next datagram, or None at that time."""
     while True:
         left = until - time.monotonic()
-        if left <= 0 or not select.select([udp], [], [], None if left == float("inf") else left)[0]:
+        if left <= 0 or not select.select([udp], [], [], left)[0]:
             return None
         try:
             return udp.recvfrom(MAX_DATAGRAM)

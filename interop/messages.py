@@ -6,7 +6,6 @@ from layout import (
     Layout,
     Reader,
     Record,
-    checked,
     counted,
     number,
     octets,
@@ -19,7 +18,7 @@ from layout import (
     write_record,
 )
 
-from interop.crypto import blake3, blake3_derived
+from interop.crypto import blake3_derived
 
 ROOT_CONTEXT = b"downpour 2026 transfer root v1"
 MAX_LENGTH = 1 << 20

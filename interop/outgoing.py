@@ -1,13 +1,12 @@
 """Section 6 of PROTOCOL.md, the sender's side: objects that are sent uncoded, each lost symbol again."""
 
 from collections import deque
-from typing import Deque, Dict, List, NamedTuple, Set, Tuple
+from typing import Deque, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from layout import Record
 
 UNCODED = 0
 MOST_SYMBOLS = 1024
-STREAM_OVER = 2**32 - 1
 
 
 class Symbol(NamedTuple):
@@ -59,7 +58,7 @@ class OutgoingObject:
         if name.block not in self.done:
             self.waiting.append(name)
 
-    def next_symbol(self) -> "Symbol | None":
+    def next_symbol(self) -> Optional[Symbol]:
         while self.waiting:
             name = self.waiting.popleft()
             if name.block not in self.done:
@@ -85,7 +84,7 @@ class Outgoing:
         self.objects[opened.flow] = opened
         return opened
 
-    def next_symbol(self) -> "Tuple[OutgoingObject, Symbol] | None":
+    def next_symbol(self) -> Optional[Tuple[OutgoingObject, Symbol]]:
         """The first symbol that may be sent."""
         for one in self.objects.values():
             name = one.next_symbol()

@@ -6,6 +6,7 @@
     interop/peer.py send --listen FILE...         prints a ticket for `downpour recv`
     interop/peer.py recv --listen DIR             prints a ticket for `downpour send --to`
     interop/peer.py attack NAME TICKET            what a hostile peer might do; see attacks.py
+    interop/peer.py remote NAME ...               the same as the far side of `downpour cp --ssh "interop/peer.py remote NAME"`
 
 TICKET is the ticket or @FILE. Exits with 0 only where everything was verified, or an attack was refused.
 """
@@ -13,20 +14,17 @@ TICKET is the ticket or @FILE. Exits with 0 only where everything was verified, 
 import argparse
 import sys
 from pathlib import Path
-from typing import List
+from typing import List, TextIO, Type
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import interop  # noqa: E402, F401
 from interop import attacks, ticket  # noqa: E402
 from interop.connection import Closed  # noqa: E402
 from interop.handshake import HandshakeFailed  # noqa: E402
 from interop.receiving import Receiver, receive_files  # noqa: E402
 from interop.sending import send_files  # noqa: E402
-from interop.session import Session, TimedOut, udp_socket  # noqa: E402
+from interop.session import Kind, Session, TimedOut  # noqa: E402
 from layout import Refused  # noqa: E402
-
-HERE = ("127.0.0.1", 0)
 
 
 def main() -> int:
@@ -50,17 +48,18 @@ def _parser() -> argparse.ArgumentParser:
     attack.add_argument("name", choices=list(attacks.ATTACKS))
     attack.add_argument("ticket")
     attack.set_defaults(run=_attack)
+    remote = commands.add_parser("remote")
+    remote.add_argument("name", choices=list(attacks.ATTACKS))
+    remote.add_argument("ignored", nargs=argparse.REMAINDER, help="the host, the command and what else ssh would be given")
+    remote.set_defaults(run=_remote)
     return parser
 
 
-def _open(kind: type, role: int, listen: bool, rest: List[str]) -> Session:
+def _open(kind: Type[Kind], role: int, listen: bool, rest: List[str]) -> Kind:
     """The session; without --listen the first argument is the ticket, which is taken."""
     if not listen:
         return kind.connect(_ticket(rest.pop(0)), role)
-    udp = udp_socket(HERE)
-    made = ticket.fresh(role, udp.getsockname()[:2])
-    print(ticket.write(made), flush=True)
-    return kind.listen(udp, made.key, role)
+    return kind.listen(role, lambda text: print(text, flush=True))
 
 
 def _ticket(text: str) -> str:
@@ -84,9 +83,21 @@ def _recv(arguments: argparse.Namespace) -> int:
 
 
 def _attack(arguments: argparse.Namespace) -> int:
-    refused, said = attacks.run(arguments.name, _ticket(arguments.ticket))
-    print(f"{arguments.name}: {'refused' if refused else 'not refused'}: {said}")
-    return 0 if refused else 1
+    return _told(arguments.name, attacks.run(arguments.name, _ticket(arguments.ticket)), sys.stdout)
+
+
+def _remote(arguments: argparse.Namespace) -> int:
+    """Section 8.1: reads a request, does not heed it, and answers with a ticket."""
+    length = sys.stdin.buffer.read(4)
+    if len(length) < 4:
+        return 1  # ssh is asked for something else, such as its configuration
+    sys.stdin.buffer.read(int.from_bytes(length, "big"))
+    return _told(arguments.name, attacks.serve(arguments.name, lambda text: print(f"DOWNPOUR1 {text}", flush=True)), sys.stderr)
+
+
+def _told(name: str, outcome: attacks.Outcome, to: TextIO) -> int:
+    print(f"{name}: {'refused' if outcome.refused else 'not refused'}: {outcome.said}", file=to)
+    return 0 if outcome.refused else 1
 
 
 if __name__ == "__main__":

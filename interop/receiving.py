@@ -69,6 +69,7 @@ def receive_files(session: Receiver, folder: str) -> Record:
     """A whole transfer into a folder that exists. Returns the end message."""
     end = session.wait(lambda: session.over)
     total = files = 0
+    folders: List[Record] = []
     for number, batch in session.batches.items():
         data = session.wait(lambda: _boxed(session.content(number)))[0]  # noqa: B023
         require(sum(one["size"] for one in batch.entries if one["kind"] in FILES) == batch.length, "sizes of a batch")
@@ -79,9 +80,13 @@ def receive_files(session: Receiver, folder: str) -> Record:
             if index not in batch.void:
                 place(folder, entry, content)
                 files += entry["kind"] in FILES
+                folders += [entry] if entry["kind"] == FOLDER else []
         total += len(data)
     require(sum(len(batch.entries) for batch in session.batches.values()) == end["entries"], "the number of entries")
     require(total == end["bytes"], "the number of bytes")
+    # Last: what is created in a folder changes its time, and its mode may forbid it.
+    for entry in reversed(folders):
+        set_attributes(os.path.join(os.fsencode(folder), entry["path"]), entry)
     failed = sum(len(batch.void) for batch in session.batches.values())
     session.say("complete", files=files, bytes=total, present=0, failed=failed)
     try:
@@ -114,6 +119,10 @@ def place(folder: str, entry: Record, content: bytes) -> None:
         return
     with open(path, "xb") as file:
         file.write(content)
+    set_attributes(path, entry)
+
+
+def set_attributes(path: bytes, entry: Record) -> None:
     os.chmod(path, entry["mode"] & 0o777)
     time = entry["seconds"] * 10**9 + entry["nanoseconds"]
     os.utime(path, ns=(time, time))

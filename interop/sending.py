@@ -3,7 +3,7 @@
 import os
 import stat
 from pathlib import Path
-from typing import Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from layout import Record
 
@@ -25,7 +25,7 @@ def entries_of(paths: List[str]) -> Iterator[Tuple[Record, bytes]]:
 def _entries_at(path: Path, name: bytes) -> Iterator[Tuple[Record, bytes]]:
     found = path.lstat()
     seconds, nanoseconds = divmod(found.st_mtime_ns, 10**9)
-    common = {"path": name, "mode": stat.S_IMODE(found.st_mode), "seconds": seconds, "nanoseconds": nanoseconds}
+    common: Dict[str, Any] = {"path": name, "mode": stat.S_IMODE(found.st_mode), "seconds": seconds, "nanoseconds": nanoseconds}
     if stat.S_ISLNK(found.st_mode):
         yield messages.entry(SYMLINK, target=os.readlink(os.fsencode(path)), **common), b""
     elif stat.S_ISDIR(found.st_mode):

@@ -3,16 +3,20 @@
 import os
 import socket
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple, Type, TypeVar
 
 from layout import Record
 
 from interop import handshake, messages, ticket
 from interop.connection import Connection
+from interop.crypto import blake3
 from interop.messages import Incoming, Root, write_entries, write_message
 from interop.outgoing import OutgoingObject
 
 RECEIVE_BUFFER = 4 << 20
+LOOPBACK = ("127.0.0.1", 0)
+
+Kind = TypeVar("Kind", bound="Session")
 
 
 class TimedOut(Exception):
@@ -38,7 +42,7 @@ class Session:
         self.arrived: List[Tuple[str, Record]] = []
 
     @classmethod
-    def connect(cls, text: str, role: int) -> "Session":
+    def connect(cls: Type[Kind], text: str, role: int) -> Kind:
         """To the listener of a ticket."""
         given = ticket.read(text)
         host, port = given.addresses[0]
@@ -47,9 +51,12 @@ class Session:
         return cls(Connection(udp, agreed))
 
     @classmethod
-    def listen(cls, udp: socket.socket, key: bytes, role: int) -> "Session":
-        """For the holder of a ticket with this key."""
-        agreed, second = handshake.accept(udp, key, messages.application(role))
+    def listen(cls: Type[Kind], role: int, tell: Callable[[str], None]) -> Kind:
+        """For the holder of a fresh ticket, which is told to the caller once this side listens."""
+        udp = udp_socket(LOOPBACK)
+        made = ticket.fresh(role, udp.getsockname()[:2])
+        tell(ticket.write(made))
+        agreed, second = handshake.accept(udp, made.key, messages.application(role), ticket.HOUR)
         return cls(Connection(udp, agreed, second))
 
     @property
@@ -115,7 +122,7 @@ class Session:
             return None
         opened = self.connection.send_object(batch, data)
         for block in range(opened.blocks):
-            self.digest(messages.blake3(opened.bytes_of(block)), block, batch)
+            self.digest(blake3(opened.bytes_of(block)), block, batch)
         return opened
 
     def digest(self, digest: bytes, block: int = 0, batch: int = 0) -> None:
