@@ -22,15 +22,12 @@ PING, FEEDBACK, FEEDBACK_SEEN, CONTROL, ANNOUNCE, PLAN, CLOSE, PATH_CHALLENGE, P
 PADDING = 0
 # Section 7: packets of these alone ask for no feedback.
 QUIET = {PADDING, FEEDBACK, FEEDBACK_SEEN, CLOSE, PATH_CHALLENGE, PATH_RESPONSE}
-UNUSED = 2**32 - 1
-
 RATE = 4000  # packets per second
 BURST = 32
 IN_FLIGHT = 512
 SKIP_ONE_OF = 512
 ANNOUNCEMENTS = 3
 CONTROL_PIECE = 1000
-SMALL = 1195
 SILENCE, PING_AFTER = 30.0, 15.0
 CLOSING = 3.0
 VIOLATION = 1
@@ -89,8 +86,11 @@ class Connection:
     def read(self) -> bytes:
         """What has arrived on flow 0 without a gap."""
         data = b""
-        while self.control_read in self.control_pieces:
-            piece = self.control_pieces.pop(self.control_read)
+        for offset in sorted(self.control_pieces):
+            if offset > self.control_read:
+                break
+            # What is sent again may be cut in other places.
+            piece = self.control_pieces.pop(offset)[self.control_read - offset :]
             self.control_read += len(piece)
             data += piece
         return data
@@ -326,7 +326,10 @@ class Connection:
     def _acknowledge(self, packets: Record) -> None:
         now = time.monotonic()
         ranges = ranges_of(packets["largest"], packets["form"], packets["body"])
-        named = lambda number: any(low <= number <= high for low, high in ranges)  # noqa: E731
+
+        def named(number: int) -> bool:
+            return any(low <= number <= high for low, high in ranges)
+
         if packets["largest"] >= self.next_number or any(named(number) for number in self.skipped):
             self._violation("a packet that was never sent is acknowledged")
         newest = self.in_flight.get(packets["largest"])
