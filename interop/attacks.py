@@ -20,45 +20,47 @@ from interop.session import Session, TimedOut
 
 MAY_HOLD_SOME = 1
 PATIENCE = 30.0
-PARKED = 60.0
-WATCHED = 10.0
+PARKED = 30.0
 PHOTO = b"a photo"
 PLANTED = b"planted\n"
 
 
 class Outcome(NamedTuple):
-    """`refused`: the peer closed with an error. Otherwise it did what it was asked."""
+    """What the peer did: it closed with an error, completed but for entries that it left out, or did as it was told."""
 
-    refused: bool
+    what: str
     said: str
 
+
+REFUSED, LEFT_OUT, DID = "refused", "left something out", "not refused"
 
 Attack = Callable[[Session], str]
 ATTACKS: Dict[str, Tuple[Type[Session], int, Attack]] = {}
 
 
-def run(name: str, text: str) -> Outcome:
-    """Runs an attack against the listener of that ticket."""
+def run(name: str, text: str, seconds: float = PARKED) -> Outcome:
+    """Runs an attack against the listener of that ticket; those without an end of their own last so many seconds."""
     kind, role, attack = ATTACKS[name]
-    return _outcome(attack, kind.connect(text, role))
+    return _outcome(attack, kind.connect(text, role), seconds)
 
 
-def serve(name: str, tell: Callable[[str], None]) -> Outcome:
-    """Runs an attack against the first who connects with a fresh ticket, which is told."""
+def serve(name: str, tell: Callable[[str], None], seconds: float = PARKED) -> Outcome:
+    """Runs an attack against the first who connects with a fresh ticket, which is told to the caller."""
     kind, role, attack = ATTACKS[name]
-    return _outcome(attack, kind.listen(role, tell))
+    return _outcome(attack, kind.listen(role, tell), seconds)
 
 
-def _outcome(attack: Attack, session: Session) -> Outcome:
+def _outcome(attack: Attack, session: Session, seconds: float) -> Outcome:
+    session.seconds = seconds
     try:
         said = attack(session)
         session.close()
-        return Outcome(False, said)
+        return Outcome(LEFT_OUT if session.failed else DID, said)
     except Closed as closed:
-        return Outcome(closed.code != 0, str(closed))
+        return Outcome(REFUSED if closed.code else DID, str(closed))
     except TimedOut as error:
         session.close()
-        return Outcome(False, f"the peer neither went on nor ended: {error}")
+        return Outcome(DID, f"the peer neither went on nor ended: {error}")
 
 
 def by_sender(attack: Attack) -> Attack:
@@ -72,7 +74,7 @@ def by_receiver(attack: Attack) -> Attack:
     return attack
 
 
-# --- How a transfer goes, for attacks that change one thing of it ------------------------------------------------------
+# --- How a transfer goes, for attacks that change one thing of it --------------------------------------------------
 
 
 def file(path: str, content: bytes, mode: int = 0o644) -> Tuple[Record, bytes]:
@@ -114,7 +116,7 @@ def transfer(session: Session, items: List[Tuple[Record, bytes]]) -> str:
     return finish(session, items)
 
 
-# --- Names that nobody agreed to ----------------------------------------------------------------------------------------
+# --- Names that nobody agreed to -----------------------------------------------------------------------------------
 
 
 @by_sender
@@ -171,7 +173,7 @@ def folding_names(session: Session) -> str:
     return transfer(session, [file(name, name.encode()) for name in names])
 
 
-# --- Paths that lead elsewhere ------------------------------------------------------------------------------------------
+# --- Paths that lead elsewhere -------------------------------------------------------------------------------------
 
 
 @by_sender
@@ -218,7 +220,7 @@ _path("path_control", "photo\u001b[2K\r.jpg", "A name that changes what a termin
 _path("path_staging", ".downpour-00000000/planted", "A name like that of the receiver's own staging folder.")
 
 
-# --- Content that is not what was said ------------------------------------------------------------------------------------
+# --- Content that is not what was said -----------------------------------------------------------------------------
 
 
 @by_sender
@@ -260,12 +262,60 @@ def wrong_length(session: Session) -> str:
 
 
 @by_sender
+def end_early(session: Session) -> str:
+    """An end, with a root that is right, while bytes and digests of the only batch are missing."""
+    items = [file("photo.jpg", PHOTO)]
+    session.begin()
+    session.scanned()
+    announce(session, items)
+    session.wait_for("accepted", PATIENCE)
+    return finish(session, items)
+
+
+@by_sender
+def wrong_totals(session: Session) -> str:
+    """An end that counts fewer entries and bytes than were announced."""
+    items = [file("photo.jpg", PHOTO)]
+    session.begin()
+    session.scanned()
+    announce(session, items)
+    session.wait_for("accepted", PATIENCE)
+    deliver(session, items)
+    session.end(1, 0, 0)
+    return str(session.wait_for("complete", PATIENCE))
+
+
+@by_sender
+def longer_object(session: Session) -> str:
+    """An object with more bytes than its batch."""
+    items = [file("photo.jpg", PHOTO)]
+    session.begin()
+    session.scanned()
+    announce(session, items)
+    session.wait_for("accepted", PATIENCE)
+    session.object(PHOTO + PLANTED)
+    return finish(session, items)
+
+
+@by_sender
+def duplicate_name(session: Session) -> str:
+    """One name twice, with different bytes."""
+    return transfer(session, [file("photo.jpg", PHOTO), file("photo.jpg", PLANTED)])
+
+
+@by_sender
+def through_file(session: Session) -> str:
+    """A file, then another one beneath it as if it were a folder."""
+    return transfer(session, [file("photo.jpg", PHOTO), file("photo.jpg/planted", PLANTED)])
+
+
+@by_sender
 def set_id(session: Session) -> str:
     """A file with set-user-id and set-group-id bits."""
     return transfer(session, [file("tool", PLANTED, mode=0o6755)])
 
 
-# --- Peers that never end -------------------------------------------------------------------------------------------------
+# --- Peers that never end ------------------------------------------------------------------------------------------
 
 
 @by_receiver
@@ -282,24 +332,25 @@ def feedback_forever(session: Session) -> str:
 
     session.wait(everything)
     needed = sum(one.symbols for one in connection.incoming.objects.values())
-    until = time.monotonic() + WATCHED
+    until = time.monotonic() + session.seconds
     while time.monotonic() < until:
         session.poll()
-    said = f"{connection.incoming.packets} symbols arrived, {needed} were needed; feedback {connection.feedback_number} was the last"
-    if connection.incoming.packets > 2 * needed + 100:
+    arrived, last = connection.incoming.packets, connection.feedback_number
+    said = f"{arrived} symbols arrived, {needed} were needed; feedback {last} was the last"
+    if arrived > 2 * needed + 100:
         return said
     raise Closed(VIOLATION, said, by_peer=False)
 
 
 def park(session: Session) -> str:
     """Nothing but a handshake and pings."""
-    end = time.monotonic() + PARKED
+    end = time.monotonic() + session.seconds
     while time.monotonic() < end:
         session.connection.send_frames([(PING, {})])
         pause = time.monotonic() + 1
         while time.monotonic() < pause:
             session.poll()
-    return f"still connected after {PARKED:.0f} s"
+    return f"still connected after {session.seconds:.0f} s"
 
 
 @by_sender

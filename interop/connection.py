@@ -18,8 +18,8 @@ from interop.handshake import CONTROL_CREDIT, MAX_DATAGRAM, PLENTY, Agreed, answ
 from interop.incoming import Incoming, IncomingObject
 from interop.outgoing import Outgoing, OutgoingObject, Symbol
 
-PING, FEEDBACK, FEEDBACK_SEEN, CONTROL, ANNOUNCE, PLAN, CLOSE, PATH_CHALLENGE, PATH_RESPONSE = 1, 2, 3, 4, 5, 6, 9, 10, 11
-PADDING = 0
+PADDING, PING, FEEDBACK, FEEDBACK_SEEN, CONTROL, ANNOUNCE, PLAN = range(7)
+CLOSE, PATH_CHALLENGE, PATH_RESPONSE = 9, 10, 11
 # Section 7: packets of these alone ask for no feedback.
 QUIET = {PADDING, FEEDBACK, FEEDBACK_SEEN, CLOSE, PATH_CHALLENGE, PATH_RESPONSE}
 RATE = 4000  # packets per second
@@ -77,7 +77,7 @@ class Connection:
         self.tokens, self.tokens_at = float(BURST), time.monotonic()
         self.closed: Optional[Closed] = None
 
-    # --- For the program -----------------------------------------------------------------------------------------
+    # --- For the program --------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
         """Sends bytes on flow 0."""
@@ -135,7 +135,7 @@ class Connection:
                 self.send_frames(frame)
                 pause *= 2
 
-    # --- Sending -------------------------------------------------------------------------------------------------
+    # --- Sending ----------------------------------------------------------------------------------------------------
 
     def _objects(self) -> Outgoing:
         if self.outgoing is None:
@@ -231,7 +231,7 @@ class Connection:
             "masks": None,
         }
 
-    # --- Receiving -----------------------------------------------------------------------------------------------
+    # --- Receiving --------------------------------------------------------------------------------------------------
 
     def _receive_all(self) -> None:
         self.udp.setblocking(False)
@@ -357,7 +357,7 @@ class Connection:
         self.closed = Closed(VIOLATION, reason, by_peer=False)
         raise Refused(reason)
 
-    # --- Time ----------------------------------------------------------------------------------------------------
+    # --- Time -------------------------------------------------------------------------------------------------------
 
     def _check_time(self) -> None:
         now = time.monotonic()

@@ -70,11 +70,20 @@ MESSAGES: Dict[int, Message] = {
     6: Message("scanned", []),
     5: Message(
         "end",
-        [("batches", number(4)), ("entries", number(8)), ("bytes", number(8)), ("skipped", number(8)), ("root", octets(32))],
+        [
+            ("batches", number(4)),
+            ("entries", number(8)),
+            ("bytes", number(8)),
+            ("skipped", number(8)),
+            ("root", octets(32)),
+        ],
     ),
     65: Message("accepted", []),
     66: Message("wants", [("batch", number(4)), ("last", one_of(1, 0, 1)), ("ranges", rest())]),
-    67: Message("complete", [("files", number(8)), ("bytes", number(8)), ("present", number(8)), ("failed", number(8))]),
+    67: Message(
+        "complete",
+        [("files", number(8)), ("bytes", number(8)), ("present", number(8)), ("failed", number(8))],
+    ),
     68: Message("notice", [("kind", number(1)), PATH]),
     69: Message("limit", [("rate", number(8))]),
 }

@@ -1,4 +1,7 @@
-"""Sections 1.4, 3.2 to 3.4 of PROTOCOL.md: sealed packets, one object for each direction. The cipher is ChaCha20-Poly1305."""
+"""Sections 1.4 and 3.2 to 3.4 of PROTOCOL.md: sealed packets, one object for each direction.
+
+The only cipher is ChaCha20-Poly1305.
+"""
 
 from typing import Dict, Set, Tuple
 

@@ -6,9 +6,10 @@
     interop/peer.py send --listen FILE...         prints a ticket for `downpour recv`
     interop/peer.py recv --listen DIR             prints a ticket for `downpour send --to`
     interop/peer.py attack NAME TICKET            what a hostile peer might do; see attacks.py
-    interop/peer.py remote NAME ...               the same as the far side of `downpour cp --ssh "interop/peer.py remote NAME"`
+    interop/peer.py remote NAME ...               the same, for `downpour cp --ssh "interop/peer.py remote NAME"`
 
-TICKET is the ticket or @FILE. Exits with 0 only where everything was verified, or an attack was refused.
+TICKET is the ticket or @FILE. Exits with 0 only where everything was verified, or an attack was refused,
+wholly or in part.
 """
 
 import argparse
@@ -47,10 +48,11 @@ def _parser() -> argparse.ArgumentParser:
     attack = commands.add_parser("attack", epilog="; ".join(attacks.ATTACKS))
     attack.add_argument("name", choices=list(attacks.ATTACKS))
     attack.add_argument("ticket")
+    attack.add_argument("--seconds", type=float, default=attacks.PARKED, help="how long an attack without an end lasts")
     attack.set_defaults(run=_attack)
     remote = commands.add_parser("remote")
     remote.add_argument("name", choices=list(attacks.ATTACKS))
-    remote.add_argument("ignored", nargs=argparse.REMAINDER, help="the host, the command and what else ssh would be given")
+    remote.add_argument("ignored", nargs=argparse.REMAINDER, help="what ssh would be given")
     remote.set_defaults(run=_remote)
     return parser
 
@@ -83,7 +85,7 @@ def _recv(arguments: argparse.Namespace) -> int:
 
 
 def _attack(arguments: argparse.Namespace) -> int:
-    return _told(arguments.name, attacks.run(arguments.name, _ticket(arguments.ticket)), sys.stdout)
+    return _told(arguments.name, attacks.run(arguments.name, _ticket(arguments.ticket), arguments.seconds), sys.stdout)
 
 
 def _remote(arguments: argparse.Namespace) -> int:
@@ -92,12 +94,13 @@ def _remote(arguments: argparse.Namespace) -> int:
     if len(length) < 4:
         return 1  # ssh is asked for something else, such as its configuration
     sys.stdin.buffer.read(int.from_bytes(length, "big"))
-    return _told(arguments.name, attacks.serve(arguments.name, lambda text: print(f"DOWNPOUR1 {text}", flush=True)), sys.stderr)
+    outcome = attacks.serve(arguments.name, lambda text: print(f"DOWNPOUR1 {text}", flush=True))
+    return _told(arguments.name, outcome, sys.stderr)
 
 
 def _told(name: str, outcome: attacks.Outcome, to: TextIO) -> int:
-    print(f"{name}: {'refused' if outcome.refused else 'not refused'}: {outcome.said}", file=to)
-    return 0 if outcome.refused else 1
+    print(f"{name}: {outcome.what}: {outcome.said}", file=to)
+    return 1 if outcome.what == attacks.DID else 0
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ def entries_of(paths: List[str]) -> Iterator[Tuple[Record, bytes]]:
 def _entries_at(path: Path, name: bytes) -> Iterator[Tuple[Record, bytes]]:
     found = path.lstat()
     seconds, nanoseconds = divmod(found.st_mtime_ns, 10**9)
-    common: Dict[str, Any] = {"path": name, "mode": stat.S_IMODE(found.st_mode), "seconds": seconds, "nanoseconds": nanoseconds}
+    mode = stat.S_IMODE(found.st_mode)
+    common: Dict[str, Any] = {"path": name, "mode": mode, "seconds": seconds, "nanoseconds": nanoseconds}
     if stat.S_ISLNK(found.st_mode):
         yield messages.entry(SYMLINK, target=os.readlink(os.fsencode(path)), **common), b""
     elif stat.S_ISDIR(found.st_mode):

@@ -40,6 +40,10 @@ class Session:
         self.root = Root()
         # Messages that arrived and were not taken yet: name and fields.
         self.arrived: List[Tuple[str, Record]] = []
+        # Entries that a receiver says it could not put in place.
+        self.failed = 0
+        # How long an attack lasts that has no end of its own.
+        self.seconds = 0.0
 
     @classmethod
     def connect(cls: Type[Kind], text: str, role: int) -> Kind:
@@ -70,6 +74,7 @@ class Session:
 
     def hear(self, name: str, fields: Record, whole: bytes) -> None:
         self.arrived.append((name, fields))
+        self.failed = fields["failed"] if name == "complete" else self.failed
 
     def wait(self, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
         """Polls until the condition is true, and returns it."""
@@ -90,7 +95,7 @@ class Session:
         self.arrived.remove(message)
         return message[1]
 
-    # --- What is said ------------------------------------------------------------------------------------------------
+    # --- What is said -----------------------------------------------------------------------------------------------
 
     def say(self, name: str, **fields: Any) -> None:
         self.raw_message(write_message(name, **fields))
