@@ -6,6 +6,7 @@ mod configuring;
 mod copying;
 mod copying_again;
 mod demonstrating;
+mod interop;
 mod man_pages;
 mod profiles;
 mod program;

@@ -1,0 +1,138 @@
+//! The program and the second implementation of the protocol, `interop/peer.py`, which was written from the document alone.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::tempdir;
+
+use crate::program::{Program, arguments, downpour, receiver, sender};
+use crate::tree;
+
+/// The second implementation with these arguments. Without Python nothing is tested here, and that must be seen.
+fn peer<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
+    let version = Command::new("python3").arg("--version").output();
+    assert!(version.is_ok(), "these tests need python3, 3.9 or later, in the PATH: {version:?}");
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/peer.py")).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Program::start(command)
+}
+
+/// The argument by which the second implementation reads a ticket file.
+fn at(ticket: &Path) -> String {
+    format!("@{}", ticket.display())
+}
+
+/// A folder with files from none to several blocks of bytes, and many.
+fn samples(path: &Path) -> PathBuf {
+    fs::create_dir_all(path.join("many")).expect("folders");
+    for (name, bytes) in [("empty", 0), ("one", 1), ("large", 3_000_000)] {
+        tree::file(&path.join(name), bytes);
+    }
+    for bytes in 100..140 {
+        tree::file(&path.join(format!("many/{bytes}")), bytes);
+    }
+    path.to_owned()
+}
+
+/// What the second implementation says of these.
+const SENT: &str = "files 43, bytes 3004781, present 0, failed 0\n";
+const RECEIVED: &str = "45 entries, 3004781 bytes, verified\n";
+
+/// A receiver that listens, once its ticket is in `file`.
+fn listening_receiver(file: &Path, into: &Path) -> Program {
+    let arguments = arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", file, "--into", into];
+    let mut receiver = downpour(arguments);
+    receiver.wait_for_words("send PATH --to --ticket-file");
+    receiver
+}
+
+/// A second implementation that listens, once its ticket is in `file`.
+fn listening_peer(command: &str, path: &Path, file: &Path) -> Program {
+    let mut peer = peer(arguments![command, "--listen", path]);
+    let ticket = peer.wait_for("a ticket", |line| line.starts_with("downpour1"));
+    fs::write(file, ticket).expect("a ticket file");
+    peer
+}
+
+#[test]
+fn it_sends_to_a_receiver_that_listens() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) =
+        (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
+    let receiver = listening_receiver(&ticket, &into);
+    let sent = peer(arguments!["send", at(&ticket), source]).end().expect(0);
+    receiver.end().expect(0);
+    assert_eq!(sent.stdout, SENT);
+    tree::assert_same(&source, &into.join("from"));
+}
+
+#[test]
+fn it_receives_from_a_sender_that_listens() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
+    let into = tempdir().expect("a folder");
+    let sender = sender(&[&source], &ticket, &[]);
+    let received = peer(arguments!["recv", at(&ticket), into.path()]).end().expect(0);
+    sender.end().expect(0);
+    assert_eq!(received.stdout, RECEIVED);
+    tree::assert_same(&source, &into.path().join("from"));
+}
+
+#[test]
+fn it_listens_and_sends() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) =
+        (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
+    let peer = listening_peer("send", &source, &ticket);
+    receiver(&ticket, &into, &[]).end().expect(0);
+    assert!(peer.end().expect(0).stdout.ends_with(SENT));
+    tree::assert_same(&source, &into.join("from"));
+}
+
+#[test]
+fn it_listens_and_receives() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
+    let into = tempdir().expect("a folder");
+    let peer = listening_peer("recv", into.path(), &ticket);
+    downpour(arguments!["send", source, "--to", "--ticket-file", ticket]).end().expect(0);
+    assert!(peer.end().expect(0).stdout.ends_with(RECEIVED));
+    tree::assert_same(&source, &into.path().join("from"));
+}
+
+#[test]
+fn what_it_refuses_leaves_no_trace_and_the_ticket_good() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket, into) =
+        (tree::file(&here.path().join("file"), 5), here.path().join("ticket"), here.path().join("in/to"));
+    fs::create_dir(here.path().join("in")).expect("a folder");
+    let receiver = listening_receiver(&ticket, &into);
+    for attack in [
+        "path-parent",
+        "path-parent-inside",
+        "path-absolute",
+        "path-empty-component",
+        "path-dot",
+        "path-slash-at-end",
+        "path-nul",
+        "path-empty",
+        "path-long-name",
+        "path-too-long",
+        "wrong-length",
+    ] {
+        let ended = peer(arguments!["attack", attack, at(&ticket)]).end().expect(0);
+        assert!(
+            ended.stdout.starts_with(&format!("{attack}: refused: the peer closed with code 1: ")),
+            "{}",
+            ended.stdout
+        );
+        tree::assert_untouched(&into);
+    }
+    peer(arguments!["send", at(&ticket), source]).end().expect(0);
+    receiver.end().expect(0);
+    assert_eq!(tree::names(&into), [PathBuf::from("file")]);
+    assert_eq!(tree::names(&here.path().join("in")), [PathBuf::from("to")]);
+}
