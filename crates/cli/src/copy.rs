@@ -33,6 +33,8 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
     copy.keeps_names = true;
     copy.receive.delete = args.delete.then(|| (*copy.scan.filter).clone());
+    copy.receive.max_delete = args.max_delete;
+    copy.receive.force_empty = args.force_empty;
     run("sync", copy, &common, &mut Output::new(output), interrupts).await
 }
 
@@ -51,6 +53,8 @@ impl CopyArgs {
         copy.receive.compare = compare(self.at_target.checksum);
         copy.receive.modes = modes;
         copy.receive.dry_run = self.at_target.dry_run;
+        copy.receive.safe_links = self.at_target.safe_links;
+        copy.trusts_sender = self.at_target.trust_sender;
         Ok((copy, common, self.output))
     }
 }
@@ -91,6 +95,7 @@ impl Common {
             receive: ReceiveSpec { existing: files::Existing::Replace, ..ReceiveSpec::to_target(target) },
             scan,
             keeps_names: false,
+            trusts_sender: false,
             checksums: None,
             via: options::via(self.connection.via),
             ssh: options::ssh(&self.ssh),

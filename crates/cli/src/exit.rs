@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use downpour::files::FilesError;
+use downpour::files::{FilesError, NotPermitted};
 use downpour::remote::Served;
 use downpour::{ErrorKind, Summary};
 
@@ -59,7 +59,7 @@ Exit codes:
     3  a source path does not exist, or downpour is not installed on the remote host
     4  authentication: the ticket is damaged, expired or refused
     5  unreachable: no answer, or UDP is blocked on the way
-    6  integrity: the data that arrived differs from what was sent, or is too little to decode
+    6  integrity: what arrived is not what was sent or requested, or is too little to decode
     7  disk: full, over quota, or permission denied; also for stdin and stdout
     8  timeout: no more packets from the other side
    23  partial: some files were not transferred, or changed meanwhile; each is listed
@@ -170,6 +170,11 @@ impl From<downpour::Error> for Failure {
             downpour::Error::Files(FilesError::TargetExists { .. }) => {
                 "; --existing replace or --existing skip goes on"
             }
+            downpour::Error::Files(FilesError::NotPermitted { reason, .. }) => match reason {
+                NotPermitted::Entries | NotPermitted::Bytes => "; nothing more was accepted",
+                NotPermitted::Chosen => "; name the target, or accept it with --trust-sender",
+                _ => "; it was not written (--trust-sender accepts names that were not requested)",
+            },
             _ => "",
         };
         Self { message: escape::text(&format!("{error}{advice}")), code: Code::from(error.kind()) as u8 }

@@ -229,9 +229,19 @@ fn in_words(offer: &Offer) -> String {
     }
     let items = units::count(offer.entries, "item", "items");
     // The sender may still be scanning its folders.
-    let open = if offer.is_all { "" } else { ", maybe more" };
+    let open = if offer.is_all { String::new() } else { more_to_come(offer.limits) };
     let into = std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone());
     format!("Coming: {names} ({items}, {}{open})\nInto:   {}", units::bytes(offer.bytes), into.display())
+}
+
+/// Formats how much may follow an offer that is not complete.
+fn more_to_come((bytes, entries): (Option<u64>, Option<u64>)) -> String {
+    let entries = entries.map(|most| units::count(most, "item", "items"));
+    let limits: Vec<_> = entries.into_iter().chain(bytes.map(units::bytes)).collect();
+    match limits.join(" and ").as_str() {
+        "" => "; more will follow, without a limit".to_owned(),
+        limits => format!("; more will follow, up to {limits} in all"),
+    }
 }
 
 /// Formats the last line of a comparison with this many differences. Names that could not be compared count neither as

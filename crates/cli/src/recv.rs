@@ -1,6 +1,6 @@
 //! `downpour recv`.
 
-use downpour::files::ReceiveSpec;
+use downpour::files::{Permitted, ReceiveSpec};
 use downpour::{CommonOptions, Peer, Profile, ReceiveOptions};
 
 use crate::args::RecvArgs;
@@ -34,6 +34,8 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
     let spec = ReceiveSpec {
         existing: existing(args.existing),
         compare: compare(args.checksum),
+        safe_links: args.safe_links,
+        permitted: Permitted { max_bytes: args.quota, max_entries: args.max_files, ..Permitted::default() },
         ..ReceiveSpec::into_directory(args.into)
     };
     let transfer = downpour::receive(spec, peer, options)?;

@@ -128,6 +128,7 @@ impl Bench<'_> {
             receive: ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(target) },
             scan: ScanOptions::default(),
             keeps_names: false,
+            trusts_sender: false,
             checksums: None,
             via: Via::Udp,
             ssh: SshOptions { command: ssh, remote_program, ..SshOptions::default() },

@@ -38,6 +38,12 @@ pub(crate) struct SyncArgs {
     /// Delete files at the target that are not in the source, unless they are excluded
     #[arg(long, conflicts_with = "files_from", help_heading = "At the target")]
     pub(crate) delete: bool,
+    /// Delete at most N names; keep the rest and exit with 23
+    #[arg(long, value_name = "N", requires = "delete", help_heading = "At the target")]
+    pub(crate) max_delete: Option<u64>,
+    /// Delete even if the source is empty; its disk may not be mounted
+    #[arg(long, requires = "delete", help_heading = "At the target")]
+    pub(crate) force_empty: bool,
     #[command(flatten)]
     pub(crate) shared: CopyArgs,
 }

@@ -78,6 +78,15 @@ pub(crate) struct TargetArgs {
     /// Show what would be done without doing it
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
+    /// Skip symbolic links that point out of the copied tree
+    #[arg(long)]
+    pub(crate) safe_links: bool,
+    /// Accept names from a remote source that were not requested
+    ///
+    /// By default, names that match neither the paths, wildcards and filters of the command line nor the list of
+    /// --files-from end the copy.
+    #[arg(long)]
+    pub(crate) trust_sender: bool,
 }
 
 /// How ssh is called, and which program it starts.

@@ -56,6 +56,15 @@ pub(crate) struct RecvArgs {
     /// How to handle files that already exist
     #[arg(long, value_enum, value_name = "WHAT", default_value = "refuse", help_heading = "At the target")]
     pub(crate) existing: WhenExisting,
+    /// Accept at most this many bytes of files, such as 10GB
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "At the target")]
+    pub(crate) quota: Option<u64>,
+    /// Accept at most N files, folders and links
+    #[arg(long, value_name = "N", help_heading = "At the target")]
+    pub(crate) max_files: Option<u64>,
+    /// Skip symbolic links that point out of the received tree
+    #[arg(long, help_heading = "At the target")]
+    pub(crate) safe_links: bool,
     /// Compare files of the same size by content instead of mtime; needs a sender with --checksums
     #[arg(long, help_heading = "At the target")]
     pub(crate) checksum: bool,

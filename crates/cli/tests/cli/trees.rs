@@ -21,7 +21,7 @@ fn the_folder_at_the_top_is_synchronised_too() {
     let here = tempdir().expect("a folder");
     let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
     let contents = source.join("");
-    fs::set_permissions(&source, fs::Permissions::from_mode(0o2750)).expect("a mode");
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o1750)).expect("a mode");
     downpour(arguments!["sync", contents, copy]).end().expect(0);
     assert_eq!(mode_and_time(&copy), mode_and_time(&source));
     let again = downpour(arguments!["sync", "-n", contents, copy]).end().expect(0);
@@ -53,17 +53,39 @@ fn the_contents_of_several_folders_are_all_that_stays() {
 }
 
 #[test]
-fn of_an_empty_folder_nothing_stays() {
+fn of_an_empty_folder_nothing_stays_if_that_is_forced() {
     let here = tempdir().expect("a folder");
     let (empty, copy) = (here.path().join("empty"), here.path().join("copy"));
     fs::create_dir(&empty).expect("a folder");
     downpour(arguments!["sync", "--delete", empty.join(""), copy]).end().expect(0);
     assert!(copy.is_dir());
     tree::file(&copy.join("old"), 10);
-    let dry = downpour(arguments!["sync", "-n", "--delete", empty.join(""), copy]).end().expect(0);
+    // Its disk may not be mounted.
+    for option in ["--dry-run", "--verbose"] {
+        let ended = downpour(arguments!["sync", "--delete", option, empty.join(""), copy]).end().expect(23);
+        assert!(ended.stderr.contains("the source is empty"), "{}", ended.stderr);
+        assert_eq!(fs::read_dir(&copy).expect("a folder").count(), 1);
+    }
+    let dry = downpour(arguments!["sync", "-n", "--delete", "--force-empty", empty.join(""), copy]).end().expect(0);
     assert!(dry.stdout.starts_with("delete old\n"), "{}", dry.stdout);
-    downpour(arguments!["sync", "--delete", empty.join(""), copy]).end().expect(0);
+    downpour(arguments!["sync", "--delete", "--force-empty", empty.join(""), copy]).end().expect(0);
     assert_eq!(fs::read_dir(&copy).expect("a folder").count(), 0);
+}
+
+#[test]
+fn no_more_is_deleted_than_permitted() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
+    downpour(arguments!["sync", source.join(""), copy]).end().expect(0);
+    for name in ["old-1", "old-2", "old-3"] {
+        tree::file(&copy.join(name), 10);
+    }
+    let old = || tree::names(&copy).into_iter().filter(|name| name.to_string_lossy().starts_with("old")).count();
+    let ended = downpour(arguments!["sync", "--delete", "--max-delete", "2", source.join(""), copy]).end().expect(23);
+    assert!(ended.stderr.contains("--max-delete"), "{}", ended.stderr);
+    assert_eq!(old(), 1);
+    downpour(arguments!["sync", "--delete", "--max-delete", "1", source.join(""), copy]).end().expect(0);
+    assert_eq!(old(), 0);
 }
 
 #[test]

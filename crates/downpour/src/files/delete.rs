@@ -14,6 +14,8 @@ use super::staged_id::path_hash;
 #[derive(Debug, Default)]
 pub(super) struct SentPaths {
     all: HashSet<u64>,
+    /// The items that are, or contain, something other than folders.
+    filled: HashSet<u64>,
 }
 
 impl SentPaths {
@@ -21,13 +23,22 @@ impl SentPaths {
         self.all.insert(path_hash(path));
         if is_folder {
             self.all.insert(path_hash(&as_folder(path)));
+        } else {
+            self.filled.insert(path_hash(item(path)));
         }
+    }
+
+    /// Whether the sender has nothing but folders: at all, or in the item that `path` belongs to. Its disk may not be
+    /// mounted.
+    fn is_empty(&self, path: Option<&[u8]>) -> bool {
+        path.map_or(self.filled.is_empty(), |path| !self.filled.contains(&path_hash(item(path))))
     }
 
     /// Adds a path that the sender could not read: its contents on the sender are unknown.
     pub(super) fn add_unread(&mut self, path: &[u8]) {
         self.all.insert(path_hash(path));
         self.all.insert(path_hash(&as_unread(path)));
+        self.filled.insert(path_hash(item(path)));
     }
 
     fn has(&self, path: &[u8]) -> bool {
@@ -60,6 +71,10 @@ pub(super) struct Deletion<'a> {
     pub(super) is_stopped: &'a dyn Fn() -> bool,
     /// Report only, delete nothing.
     pub(super) dry_run: bool,
+    /// Names that may still be deleted; [`None`] for any number.
+    pub(super) most: Option<u64>,
+    /// Whether a name was kept because no more may be deleted.
+    pub(super) is_limited: bool,
     /// Called with the path of each deleted name beneath the target.
     pub(super) deleted: &'a mut dyn FnMut(&[u8]),
     /// Called for each name that could not be deleted.
@@ -74,8 +89,15 @@ enum Visit {
 
 impl Deletion<'_> {
     /// Deletes names that were not sent in folders that were, and at the top if `top` is set. Keeps names for which
-    /// `spare` returns true.
-    pub(super) fn run(&mut self, sent: &SentPaths, top: bool, spare: impl Fn(&[u8]) -> bool) {
+    /// `spare` returns true. Calls `empty` for each folder in which the sender has nothing, and deletes there only if it
+    /// returns true.
+    pub(super) fn run(
+        &mut self,
+        sent: &SentPaths,
+        top: bool,
+        spare: impl Fn(&[u8]) -> bool,
+        mut empty: impl FnMut(&[u8]) -> bool,
+    ) {
         let mut folders = vec![Vec::new()];
         while !(self.is_stopped)()
             && let Some(folder) = folders.pop()
@@ -88,6 +110,12 @@ impl Deletion<'_> {
                 }
             };
             let at_top = folder.is_empty();
+            // The item itself, or the folder whose contents are sent.
+            let is_item = if top { at_top } else { !at_top && item(&folder) == folder };
+            let has_names = names.iter().any(|(name, _)| !(at_top && spare(name)));
+            if is_item && has_names && sent.is_empty((!top).then_some(&folder)) && !empty(&folder) {
+                continue;
+            }
             for (name, is_folder) in names {
                 let path = join(&folder, &name);
                 if is_folder && sent.has_folder(&path) {
@@ -134,6 +162,7 @@ impl Deletion<'_> {
                     }
                 },
                 Visit::Leave(folder) if needed.remove(&folder) => drop(needed.insert(parent(&folder))),
+                Visit::Leave(folder) if !self.takes_one() => drop(needed.insert(parent(&folder))),
                 Visit::Leave(folder) => {
                     let result = if self.dry_run { Ok(()) } else { self.target.remove_folder(&folder) };
                     // Another process has created a file in it in the meantime.
@@ -148,8 +177,20 @@ impl Deletion<'_> {
 
     /// Deletes a name that is not a folder; returns whether it is gone.
     fn delete_name(&mut self, path: &[u8]) -> bool {
+        if !self.takes_one() {
+            return false;
+        }
         let result = if self.dry_run { Ok(()) } else { self.target.remove(path) };
         self.tell(path, result)
+    }
+
+    /// Whether one more name may be deleted.
+    fn takes_one(&mut self) -> bool {
+        let Some(most) = &mut self.most else { return true };
+        self.is_limited |= *most == 0;
+        let takes = *most > 0;
+        *most = most.saturating_sub(1);
+        takes
     }
 
     fn allows(&self, path: &[u8], is_folder: bool) -> bool {
@@ -165,6 +206,11 @@ impl Deletion<'_> {
         }
         gone
     }
+}
+
+/// Returns the item that `path` belongs to: its first component.
+fn item(path: &[u8]) -> &[u8] {
+    path.split(|b| *b == b'/').next().unwrap_or(path)
 }
 
 /// Returns the folder that contains `path`.

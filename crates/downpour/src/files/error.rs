@@ -110,6 +110,14 @@ pub enum FilesError {
         /// Which rule it breaks.
         reason: NameError,
     },
+    /// The sender announced something that was not requested, or more than is permitted.
+    #[error("the sender offers {}, {reason}", shown(name))]
+    NotPermitted {
+        /// The name; the first 200 bytes of a longer one.
+        name: Vec<u8>,
+        /// Why it is refused.
+        reason: NotPermitted,
+    },
     /// The peer's messages contradict each other.
     #[error("the peer broke the protocol in batch {batch}: {reason}")]
     Protocol {
@@ -145,6 +153,29 @@ pub enum FilesError {
     Over,
 }
 
+/// The part of a request that an announced entry does not comply with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotPermitted {
+    /// No such item was requested.
+    #[error("which was not requested")]
+    Item,
+    /// The host chose the item's name, and the name exists.
+    #[error("a name that it chose itself and that exists already")]
+    Chosen,
+    /// The filter excludes it.
+    #[error("which the filter excludes")]
+    Filtered,
+    /// The list of names does not contain it.
+    #[error("which is not in the list of names")]
+    Unlisted,
+    /// More entries than the limit.
+    #[error("and with it more files than permitted")]
+    Entries,
+    /// More bytes than the limit.
+    #[error("and with it more bytes than permitted")]
+    Bytes,
+}
+
 /// What failures of the files have in common, for exit codes, for the peer, and for who comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -164,6 +195,8 @@ pub(crate) enum Class {
     Protocol,
     /// What arrived is not what was sent.
     Integrity,
+    /// The sender announced something that was not requested.
+    NotPermitted,
     /// Anything else.
     Other,
 }
@@ -180,15 +213,19 @@ impl FilesError {
             Self::Permission { .. } | Self::ReadOnly { .. } => Class::Denied,
             Self::BadName { .. } | Self::Protocol { .. } | Self::Message(_) => Class::Protocol,
             Self::Integrity { .. } | Self::Root => Class::Integrity,
+            Self::NotPermitted { .. } => Class::NotPermitted,
             Self::TargetNotAFolder { .. } | Self::Io { .. } | Self::Incomplete { .. } | Self::Over => Class::Other,
         }
     }
 
     /// A name, which may be of any length, that breaks a rule.
     pub(super) fn bad_name(name: &[u8], reason: NameError) -> Self {
-        /// Enough to recognise a name by; a hostile one may have megabytes.
-        const KEPT: usize = 200;
-        Self::BadName { name: name[..name.len().min(KEPT)].to_vec(), reason }
+        Self::BadName { name: abridged(name), reason }
+    }
+
+    /// A name that the sender may not announce.
+    pub(super) fn not_permitted(name: &[u8], reason: NotPermitted) -> Self {
+        Self::NotPermitted { name: abridged(name), reason }
     }
 
     /// Sorts a system error at `path` into the kinds that the program tells apart.
@@ -209,6 +246,11 @@ impl FilesError {
 fn has_no_inodes(path: &Path) -> bool {
     let here = |path: &Path| statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
     path.ancestors().find_map(here).is_some_and(|found| found.f_files > 0 && found.f_favail == 0)
+}
+
+/// Enough of a name to recognise it by; a hostile one may have megabytes.
+fn abridged(name: &[u8]) -> Vec<u8> {
+    name[..name.len().min(200)].to_vec()
 }
 
 fn join(names: &[PathBuf]) -> String {

@@ -130,7 +130,7 @@ impl ModeRule {
     pub(super) fn apply(self, sent: u32) -> u32 {
         match self.modes {
             Modes::Masked => sent & PERMISSIONS & !SET_ID & !self.mask,
-            Modes::Exact => sent & PERMISSIONS,
+            Modes::Exact => sent & PERMISSIONS & !SET_ID,
         }
     }
 
@@ -207,7 +207,7 @@ mod tests {
         let masked = ModeRule { modes: Modes::Masked, mask: 0o022 };
         assert_eq!(masked.apply(0o6777), 0o755);
         assert_eq!(masked.apply(0o1777), 0o1755);
-        assert_eq!(ModeRule { modes: Modes::Exact, mask: 0o022 }.apply(0o6777), 0o6777);
+        assert_eq!(ModeRule { modes: Modes::Exact, mask: 0o022 }.apply(0o6777), 0o777);
         assert_eq!(masked.as_made(0o1777), 0o755);
     }
 

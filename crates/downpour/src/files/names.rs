@@ -26,6 +26,9 @@ pub enum NameError {
     /// It is one that staging folders may have.
     #[error("names such as .downpour-abcdefgh are those of unfinished transfers")]
     Reserved,
+    /// The directory that contains it was not announced before it.
+    #[error("the directory that contains it was not announced")]
+    Orphan,
     /// The name was received before.
     #[error("it came twice")]
     Duplicate,
@@ -33,7 +36,7 @@ pub enum NameError {
 
 /// Checks the form of a received path; returns it with the component it begins with.
 ///
-/// That its parent is a folder the file system tells when the entry is made: no set of names is kept.
+/// Whether its parent was announced is another question, which the sink answers.
 ///
 /// # Errors
 /// The rule it breaks.
@@ -71,6 +74,30 @@ pub fn check_target(target: &[u8]) -> Result<(), NameError> {
     }
 }
 
+/// Whether a symbolic link at `path` with this target points out of the copied tree: it is absolute, or has more `..`
+/// than directories above it, as rsync's `--safe-links` decides.
+pub(super) fn link_leads_out(path: &[u8], target: &[u8]) -> bool {
+    let mut depth = path.iter().filter(|byte| **byte == b'/').count();
+    target.starts_with(b"/")
+        || target.split(|byte| *byte == b'/').any(|component| match component {
+            b"" | b"." => false,
+            b".." => depth.checked_sub(1).map(|less| depth = less).is_none(),
+            _ => {
+                depth += 1;
+                false
+            }
+        })
+}
+
+/// Removes the redundant parts of a listed name: leading, trailing and repeated slashes, and `.` components.
+pub(super) fn tidy(name: &mut Vec<u8>) {
+    let is_plain = |component: &[u8]| !matches!(component, b"" | b".");
+    if !name.split(|b| *b == b'/').all(is_plain) {
+        let components: Vec<_> = name.split(|b| *b == b'/').filter(|component| is_plain(component)).collect();
+        *name = components.join(&b'/');
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +122,18 @@ mod tests {
         assert_eq!(rule(&[b'a'; 256]), Some(NameError::TooLong));
         assert_eq!(rule(&b"a/".repeat(2048)[..4095]), None);
         assert_eq!(rule(&b"a/".repeat(2049)[..4097]), Some(NameError::TooLong));
+    }
+
+    #[test]
+    fn links_that_lead_out_are_told_from_links_within() {
+        for (path, target) in [("l", "a"), ("l", "./a/../b"), ("t/l", "../t/a"), ("t/u/l", "../../x"), ("t/l", "..")] {
+            assert!(!link_leads_out(path.as_bytes(), target.as_bytes()), "{path} -> {target}");
+        }
+        for (path, target) in
+            [("l", "/etc"), ("l", ".."), ("t/l", "../../x"), ("t/l", "a/../../../x"), ("l", "a/../..")]
+        {
+            assert!(link_leads_out(path.as_bytes(), target.as_bytes()), "{path} -> {target}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::error::FilesError;
 use super::filter::Filter;
 use super::listing::Listing;
 use super::metadata::Status;
+use super::permitted::stands_for_contents;
 use crate::messages::{Attributes, MAX_COMPONENT};
 
 /// How symbolic links are sent.
@@ -58,11 +59,7 @@ impl Root {
     /// folder, any other for the item itself.
     #[must_use]
     pub fn typed(argument: &OsStr) -> Self {
-        let last = argument.as_bytes().rsplit(|b| *b == b'/').next().unwrap_or_default();
-        match last {
-            b"" | b"." | b".." => Self::contents(argument),
-            _ => Self::new(argument),
-        }
+        if stands_for_contents(argument.as_bytes()) { Self::contents(argument) } else { Self::new(argument) }
     }
 
     /// Whether the root stands for the contents of a folder.

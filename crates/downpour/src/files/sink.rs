@@ -13,6 +13,7 @@
 //!
 //! Each part has its own state and lock; [`FileSink`] ties them. What they share, above all the request and the report, is in `shared`.
 
+mod announced;
 mod batch;
 mod before;
 mod entries;
@@ -34,6 +35,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::announced::Announced;
 use self::entries::Admission;
 use self::manifest::Manifest;
 use self::publisher::{Pipeline, Publisher};
@@ -42,6 +44,7 @@ use self::shared::Shared;
 use self::verifier::Verifier;
 use self::writer::Writer;
 use super::error::FilesError;
+use super::names::check_path;
 use super::spec::{Destination, ReceiveSpec};
 use crate::messages::{
     Attributes, Digest, End, Entry, MAX_OPEN_BATCHES, ManifestPart, Notice, Skipped, SourceId, Void, Wanted,
@@ -90,7 +93,7 @@ impl FileSink {
     pub fn with_target(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, FilesError> {
         let shared = Shared::new(spec, target_is_directory)?;
         Ok(Self {
-            manifest: Manifest::new(shared.spec.delete.is_some()),
+            manifest: Manifest::new(&shared.spec),
             writer: Writer::new(shared.modes),
             verifier: Verifier::default(),
             publisher: Publisher::default(),
@@ -168,13 +171,23 @@ impl FileSink {
         self.manifest.intake().top(top)
     }
 
-    /// Final names of items among `entries` that exist already and may not be touched
-    /// ([`Existing::Refuse`](super::Existing::Refuse)); also asked before the user accepts.
+    /// Checks the first parts of the manifest before the user is asked about them, and changes nothing.
     ///
     /// # Errors
-    /// A bad name, or a target that cannot be looked into.
-    pub fn conflicts(&self, entries: &[Entry]) -> Result<Vec<PathBuf>, FilesError> {
-        self.shared.conflicts(entries)
+    /// [`FilesError::TargetExists`] with every item that exists already and must not be replaced
+    /// ([`Existing::Refuse`](super::Existing::Refuse)), [`FilesError::BadName`], [`FilesError::NotPermitted`], or a target that cannot
+    /// be accessed.
+    pub fn check_offer<'a>(&self, parts: impl IntoIterator<Item = &'a ManifestPart>) -> Result<(), FilesError> {
+        let permitted = &self.shared.spec.permitted;
+        let mut announced = Announced::new(permitted);
+        for part in parts {
+            for entry in &part.entries {
+                check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
+                announced.add(entry, permitted)?;
+            }
+            self.shared.check_conflicts(&part.entries)?;
+        }
+        Ok(())
     }
 
     /// What there is to tell the sender since the last call; to be asked for after each other call. At most 65,536 wait; more
@@ -192,8 +205,8 @@ impl FileSink {
     ///
     /// # Errors
     /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::TargetNotAFolder`] for a folder that
-    /// is to get the name of something else, [`FilesError::BadName`], [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate.
-    /// Or a failure of the disk.
+    /// is to get the name of something else, [`FilesError::BadName`], [`FilesError::NotPermitted`], [`FilesError::Protocol`]; nothing of
+    /// the part was made then, except before a duplicate. Or a failure of the disk.
     pub fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
         self.shared.check_going()?;
         let mut intake = self.manifest.intake();
@@ -203,11 +216,12 @@ impl FileSink {
         if !intake.batches.is_building() && self.verifier.open_batches() >= MAX_OPEN_BATCHES {
             return Err(broken("too many batches are open"));
         }
-        self.shared.check_named(&part.entries)?;
-        let names = self.shared.conflicts(&part.entries)?;
-        if !names.is_empty() {
-            return Err(FilesError::TargetExists { names });
+        for entry in &part.entries {
+            intake.announced.add(entry, &self.shared.spec.permitted)?;
         }
+        self.shared.check_named(&part.entries)?;
+        self.shared.check_chosen(&part.entries)?;
+        self.shared.check_conflicts(&part.entries)?;
         intake.hash(|out| part.encode(out))?;
         if !self.shared.spec.dry_run {
             self.shared.make_place(source)?;
@@ -330,6 +344,14 @@ impl FileSink {
         // One after the other, as everywhere: a batch that is complete meanwhile counts twice rather than not at all.
         let building = u64::from(self.manifest.intake().batches.is_building());
         building + self.verifier.open_batches() as u64
+    }
+
+    /// Compares the sender's last message with what it announced before: nothing may be missing.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`], [`FilesError::Root`].
+    pub fn check_end(&self, end: &End) -> Result<(), FilesError> {
+        self.manifest.intake().check_end(end)
     }
 
     /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives the folders their

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
+use super::permitted::Permitted;
 use crate::base64;
 use crate::messages::{Entry, Kind};
 
@@ -32,10 +33,24 @@ pub struct ReceiveSpec {
     /// Delete what the sender does not have from the directories that it sends, except what this filter excludes. Nothing is deleted if
     /// the sender had to skip something it could not read ([`NoticeKind::NotDeleted`](super::NoticeKind::NotDeleted)).
     pub delete: Option<Filter>,
+    /// Most names that are deleted; the rest is kept and reported ([`NoticeKind::DeleteLimit`](super::NoticeKind::DeleteLimit)). With
+    /// a limit, a directory that is not empty is not replaced by a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_delete: Option<u64>,
+    /// Delete also where the sender has nothing but directories, so that its disk may not be mounted
+    /// ([`NoticeKind::EmptySource`](super::NoticeKind::EmptySource)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force_empty: bool,
+    /// Skip symbolic links that point out of the copied tree ([`NoticeKind::UnsafeLink`](super::NoticeKind::UnsafeLink)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub safe_links: bool,
     /// With `dry_run`: two places are compared, and a directory stands for its contents.
     pub compared: bool,
     /// Change nothing; notices report what would be done.
     pub dry_run: bool,
+    /// What the sender may announce.
+    #[serde(default, skip_serializing_if = "Permitted::is_everything")]
+    pub permitted: Permitted,
 }
 
 /// The items that were asked for, as far as the receiver can know before they arrive.
@@ -147,8 +162,12 @@ impl ReceiveSpec {
             compare: Compare::default(),
             modes: Modes::default(),
             delete: None,
+            max_delete: None,
+            force_empty: false,
+            safe_links: false,
             compared: false,
             dry_run: false,
+            permitted: Permitted::default(),
         }
     }
 

@@ -41,6 +41,14 @@ pub enum NoticeKind {
     Reserved = 23,
     /// Concerns the whole target: nothing was deleted, since the sender could not read everything that it should send.
     NotDeleted = 24,
+    /// It exists already and must not be replaced.
+    Exists = 25,
+    /// The symbolic link points out of the copied tree.
+    UnsafeLink = 26,
+    /// Nothing beneath this directory is deleted, because the sender has nothing in it: its disk may not be mounted.
+    EmptySource = 27,
+    /// Of the whole target: more would be deleted than is permitted.
+    DeleteLimit = 28,
 }
 
 impl NoticeKind {
@@ -62,6 +70,10 @@ impl NoticeKind {
             Self::SpecialInTheWay,
             Self::Reserved,
             Self::NotDeleted,
+            Self::Exists,
+            Self::UnsafeLink,
+            Self::EmptySource,
+            Self::DeleteLimit,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -93,6 +105,10 @@ impl std::fmt::Display for NoticeKind {
                 "it has the name of an unfinished transfer's folder: remove it at the source, or leave it out with --exclude"
             }
             Self::NotDeleted => "nothing is deleted, for not all of the source could be read",
+            Self::Exists => "exists already and is not replaced",
+            Self::UnsafeLink => "the link points out of the copied tree",
+            Self::EmptySource => "nothing is deleted here, because the source is empty; if that is intended, use --force-empty",
+            Self::DeleteLimit => "more would be deleted than --max-delete permits; the rest is kept",
         })
     }
 }

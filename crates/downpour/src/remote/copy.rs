@@ -12,7 +12,7 @@ use super::request::{RemoteTask, Request};
 use super::{Copy, Location};
 use crate::base64::Bytes;
 use crate::error::Error;
-use crate::files::{Compare, DirectoryIf, Evidence, Links, ReceiveSpec, Requested, Root, Scanner};
+use crate::files::{Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, Scanner};
 use crate::ticket::fresh_key;
 use crate::transfer::{
     List, PeerLocator, Route, Switch, Task, Transfer, TransferConfig, TransferEvent, start_over, start_via,
@@ -65,36 +65,53 @@ impl Copy {
     fn down(self, host: String) -> Result<Transfer, Error> {
         let paths: Vec<Vec<u8>> =
             self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect();
-        let contents = |path: &Vec<u8>| path.ends_with(b"/") || path.ends_with(b"/.") || path.is_empty();
-        let last = |path: &Vec<u8>| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
-        let wild = |path: &Vec<u8>| path.iter().any(|byte| b"*?[".contains(byte));
-        // The home directory has a different name there.
-        let home = |path: &Vec<u8>| path == b"~";
+        let names: Vec<_> = paths.iter().map(|path| ItemName::of(path)).collect();
         let is_list = self.scan.files_from.is_some();
-        // The type of a source is known only when it arrives. Wildcards that match go into a directory, since they may
-        // match several names; a name that itself contains wildcard characters is treated like any other.
-        let pattern = paths.iter().find(|path| wild(path)).map(|path| vec![last(path)]);
+        // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match several names; a name
+        // that contains wildcard characters itself is like any other.
+        let pattern = names.iter().flatten().find_map(|name| match name {
+            ItemName::Wildcard(pattern) => Some(vec![pattern.clone().into_bytes()]),
+            ItemName::Exact(_) | ItemName::NewDirectory => None,
+        });
         let directory_if = DirectoryIf { is_directory: self.keeps_names, name_is_none_of: pattern };
+        let is_contents = names.iter().any(Option::is_none);
         let requested = Requested {
-            many: paths.len() > 1 || paths.iter().any(contents),
-            // A list of names applies to a directory's contents. In other comparisons the sender says whether the
-            // source is a directory.
-            contents: paths.iter().any(contents) || (self.receive.compared && is_list),
-            items: paths
+            many: paths.len() > 1 || is_contents,
+            // A list of names is of a directory's contents. In other comparisons the sender tells whether it is a directory.
+            contents: is_contents || (self.receive.compared && is_list),
+            items: names
                 .iter()
-                .map(|path| (!contents(path) && !wild(path) && !home(path)).then(|| last(path)))
+                .map(|name| match name {
+                    Some(ItemName::Exact(name)) => Some(name.clone()),
+                    _ => None,
+                })
                 .collect::<Option<_>>()
                 .filter(|_| !is_list),
             directory_if: Some(directory_if).filter(|rule| *rule != DirectoryIf::default()),
         };
+        let permitted = self.permitted(names);
         let request = self.request(RemoteTask::Send {
             sources: paths.into_iter().map(Bytes).collect(),
             scan: (&self.scan).into(),
             compared: self.receive.compared,
             dry_run: self.receive.dry_run,
         });
-        let task = Task::receive(self.local_spec(requested), false);
+        let task = Task::receive(ReceiveSpec { permitted, ..self.local_spec(requested) }, false);
         start_via(self.locator(host, request), self.config(task))
+    }
+
+    /// Returns what the other machine may send: the named items, as far as the filter and the list select it.
+    fn permitted(&self, names: Vec<Option<ItemName>>) -> Permitted {
+        // A comparison changes nothing, and a directory that is compared stands for its contents.
+        if self.trusts_sender || self.receive.compared {
+            return Permitted::default();
+        }
+        Permitted {
+            items: names.into_iter().collect(),
+            filter: (*self.scan.filter).clone(),
+            files_from: self.scan.files_from.clone(),
+            ..Permitted::default()
+        }
     }
 
     /// Copies within this machine: both sides run in this process, joined by a socket pair.

@@ -80,6 +80,8 @@ pub struct Copy {
     pub scan: ScanOptions,
     /// Keep the name of a directory even if the target does not exist yet.
     pub keeps_names: bool,
+    /// Whether a remote sender may announce names that were not requested.
+    pub trusts_sender: bool,
     /// A file for the BLAKE3 hashes of all files, in b3sum's format.
     pub checksums: Option<PathBuf>,
     /// Carrier of the data.

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::files::permitted::{AS_A_SHELL, has_wildcards};
 use crate::files::{FilesError, Root};
 
 /// Expands `~` and `~/`, as a login shell does; an empty path is the current directory.
@@ -23,15 +24,10 @@ pub(super) fn expand(path: &Path) -> PathBuf {
     }
 }
 
-/// Wildcards as in a shell: they match neither a leading dot nor a slash.
-const AS_A_SHELL: glob::MatchOptions =
-    glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
-
 /// Returns the sources that `path` names: the path itself or, if it does not exist, the matches of its wildcards.
 pub(super) fn sources(path: &Path) -> Result<Vec<Root>, Error> {
     let path = expand(path);
-    let has_wildcards = path.as_os_str().as_bytes().iter().any(|byte| b"*?[".contains(byte));
-    if has_wildcards
+    if has_wildcards(path.as_os_str().as_bytes())
         && path.symlink_metadata().is_err()
         && let Some(pattern) = path.to_str()
         && let Ok(found) = glob::glob_with(pattern, AS_A_SHELL)

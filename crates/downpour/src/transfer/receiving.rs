@@ -39,10 +39,36 @@ pub struct Offer {
     pub entries: u64,
     /// Bytes known so far.
     pub bytes: u64,
-    /// Whether that is all.
+    /// Whether that is all. If so, the sender can announce nothing else; if not, more files and items may follow, within the limits.
     pub is_all: bool,
+    /// Most bytes and most entries that may come in all, those known so far included.
+    pub limits: (Option<u64>, Option<u64>),
     /// The folder that they are written to.
     pub into: PathBuf,
+}
+
+/// How far the sender has announced what it sends. Scanned precedes the last part of the last batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Listing {
+    /// More batches may follow.
+    #[default]
+    Open,
+    /// The batch that is being announced, or the next one, is the last.
+    Ending,
+    /// Everything has been announced.
+    Complete,
+}
+
+impl Listing {
+    /// The state after `message`.
+    fn after(self, message: &Message) -> Self {
+        match (self, message) {
+            (Self::Open, Message::Scanned) => Self::Ending,
+            (Self::Ending, Message::Manifest(part)) if part.last => Self::Complete,
+            (_, Message::End(_)) => Self::Complete,
+            _ => self,
+        }
+    }
 }
 
 /// A batch from its first manifest part, or its announcement, to its last byte.
@@ -77,6 +103,7 @@ pub(super) struct Receiving {
     settling: usize,
     /// The batch whose manifest has begun and not ended.
     building: Option<u32>,
+    listing: Listing,
     /// Batches of which every byte is written.
     arrived: u32,
     end: Option<End>,
@@ -105,6 +132,7 @@ impl Receiving {
             settle,
             settling: 0,
             building: None,
+            listing: Listing::default(),
             arrived: 0,
             end: None,
             counts: Counts::default(),
@@ -223,30 +251,24 @@ impl Receiving {
     fn offer(&mut self) -> Result<(), Error> {
         let Consent::Gathering(held) = &mut self.consent else { return Ok(()) };
         let held = std::mem::take(held);
+        let parts =
+            || held.iter().filter_map(|message| if let Message::Manifest(part) = message { Some(part) } else { None });
+        // What is not permitted, or exists already, makes the question pointless.
+        self.target.files().check_offer(parts())?;
+        let permitted = &self.target.files().spec().permitted;
         let mut offer = Offer {
             names: Vec::new(),
             entries: 0,
             bytes: 0,
-            is_all: false,
+            is_all: held.iter().fold(Listing::default(), Listing::after) == Listing::Complete,
+            limits: (permitted.max_bytes, permitted.max_entries),
             into: self.target.files().destination().directory.clone(),
         };
-        for message in &held {
-            match message {
-                Message::Manifest(part) => {
-                    // Conflicts make the question pointless.
-                    let names = self.target.files().conflicts(&part.entries)?;
-                    if !names.is_empty() {
-                        return Err(FilesError::TargetExists { names }.into());
-                    }
-                    offer.entries += part.entries.len() as u64;
-                    offer.bytes =
-                        part.entries.iter().fold(offer.bytes, |bytes, entry| bytes.saturating_add(entry.size()));
-                    let tops = part.entries.iter().filter(|entry| !entry.path.contains(&b'/'));
-                    offer.names.extend(tops.map(|entry| entry.path.clone()).take(MAX_NAMES - offer.names.len()));
-                }
-                Message::Scanned | Message::End(_) => offer.is_all = true,
-                _ => {}
-            }
+        for part in parts() {
+            offer.entries += part.entries.len() as u64;
+            offer.bytes = part.entries.iter().fold(offer.bytes, |bytes, entry| bytes.saturating_add(entry.size()));
+            let tops = part.entries.iter().filter(|entry| !entry.path.contains(&b'/'));
+            offer.names.extend(tops.map(|entry| entry.path.clone()).take(MAX_NAMES - offer.names.len()));
         }
         self.session.events.tell(TransferEvent::Offer(offer));
         self.consent = Consent::Asked(held);
@@ -266,6 +288,11 @@ impl Receiving {
 
     fn message(&mut self, message: Message) -> Result<(), Error> {
         let files = self.target.files();
+        if self.listing == Listing::Complete && matches!(message, Message::Manifest(_)) {
+            // The user may have been shown a complete list, and agreed to that.
+            return Err(Error::Violation("it announces more after the end of its list".to_owned()));
+        }
+        self.listing = self.listing.after(&message);
         match message {
             Message::Manifest(part) => self.manifest(&part)?,
             Message::Digest(digest) => {
@@ -283,7 +310,10 @@ impl Receiving {
             Message::Skipped(skipped) => files.skipped(&skipped)?,
             Message::Top(top) => files.top(top)?,
             Message::Scanned => self.counts.total_is_final = true,
-            Message::End(end) if self.end.is_none() => self.end = Some(end),
+            Message::End(end) if self.end.is_none() => {
+                files.check_end(&end)?;
+                self.end = Some(end);
+            }
             Message::Begin(_)
             | Message::End(_)
             | Message::Accepted

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
     Attributes, Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Modes, Mtime, NoticeKind,
-    ReceiveSpec, Requested,
+    ReceiveSpec, Requested, Root, ScanOptions, Scanner,
 };
 use downpour::messages::Message;
 use tempfile::{TempDir, tempdir};
@@ -530,4 +530,29 @@ fn one_process_at_a_time_receives_a_source() {
     // It has not begun yet, so it may try again.
     second.begin(SOURCE).unwrap();
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Protocol { .. })));
+}
+
+/// Under `refuse` nothing that exists is replaced at any depth: a resumed transfer cannot tell what it created beneath
+/// its item from what somebody else has changed there since.
+#[test]
+fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let tree = from.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for name in ["changed", "same", "new"] {
+        fs::write(tree.join(name), "").unwrap();
+    }
+    let spec = || ReceiveSpec::into_directory(to.path());
+    let first = Scanner::new(vec![Root::new(&tree)], ScanOptions::default()).unwrap().next().unwrap();
+    let sink = FileSink::new(spec()).unwrap();
+    let mut control = Control::begin(&sink).unwrap();
+    control.send_manifest(&first).unwrap();
+    drop(sink);
+    fs::write(to.path().join("tree/changed"), "by the user").unwrap();
+    let sink = FileSink::new(spec()).unwrap();
+    let mut control = Control::begin(&sink).unwrap();
+    control.send_manifest(&first).unwrap();
+    let notices: Vec<_> = sink.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
+    assert_eq!(notices, [(NoticeKind::Exists, b"tree/changed".to_vec())]);
+    assert_eq!(fs::read(to.path().join("tree/changed")).unwrap(), b"by the user");
 }

@@ -2,6 +2,7 @@
 
 use super::super::cursor::shared_length;
 use super::super::error::FilesError;
+use super::super::names::tidy;
 use super::super::root::Item;
 use super::walk::{Candidate, Provenance, join};
 
@@ -94,14 +95,5 @@ impl Listed {
     /// Records that the previous step failed; returns the listed name that cannot be reached.
     pub(super) fn blocked(&mut self) -> Option<Vec<u8>> {
         self.current.take().map(|(path, _)| path)
-    }
-}
-
-/// Removes redundant parts: leading, trailing and repeated slashes, and `.` components.
-fn tidy(name: &mut Vec<u8>) {
-    let is_plain = |component: &[u8]| !matches!(component, b"" | b".");
-    if !name.split(|b| *b == b'/').all(is_plain) {
-        let components: Vec<_> = name.split(|b| *b == b'/').filter(|component| is_plain(component)).collect();
-        *name = components.join(&b'/');
     }
 }

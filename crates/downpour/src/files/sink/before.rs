@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
 use super::place::Place;
 use super::shared::Shared;
-use crate::files::error::FilesError;
+use crate::files::error::{FilesError, NotPermitted};
 use crate::files::metadata::Status;
 use crate::files::names::{NameError, check_path};
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
@@ -35,15 +35,16 @@ impl Shared {
         }
     }
 
-    /// Returns the final names of items among `entries` that exist already and must not be touched
-    /// ([`Existing::Refuse`]); also called before the user accepts.
+    /// Checks that no item among `entries` exists already where it must not be replaced ([`Existing::Refuse`]); also
+    /// called before the user accepts.
     ///
     /// # Errors
-    /// A bad name, or a target that cannot be accessed.
-    pub(super) fn conflicts(&self, entries: &[Entry]) -> Result<Vec<PathBuf>, FilesError> {
+    /// [`FilesError::TargetExists`] with the final names of all such items, a bad name, or a target that cannot be
+    /// accessed.
+    pub(super) fn check_conflicts(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let mut names = Vec::new();
         if self.spec.existing != Existing::Refuse {
-            return Ok(names);
+            return Ok(());
         }
         for entry in entries {
             let top = check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
@@ -67,7 +68,7 @@ impl Shared {
                 names.push(self.destination().directory.join(OsStr::from_bytes(name)));
             }
         }
-        Ok(names)
+        if names.is_empty() { Ok(()) } else { Err(FilesError::TargetExists { names }) }
     }
 
     /// Checks that a folder does not replace an object that the user named as the target: the user meant a folder, or
@@ -80,6 +81,25 @@ impl Shared {
             let path = self.destination().directory.join(OsStr::from_bytes(name));
             if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
                 return Err(FilesError::TargetNotAFolder { path });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a directory whose name the sender chose ([`ItemName::NewDirectory`]) does not exist, unless an
+    /// earlier run of the transfer created it.
+    pub(super) fn check_chosen(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        if !self.spec.permitted.lets_host_choose() || self.destination().rename.is_some() {
+            return Ok(());
+        }
+        let is_item = |entry: &&Entry| !entry.path.contains(&b'/');
+        for Entry { path, .. } in entries.iter().filter(is_item) {
+            let shown = self.destination().directory.join(OsStr::from_bytes(path));
+            if !self.spec.permitted.names(path)
+                && let Ok(found) = statat(CWD, &shown, AtFlags::SYMLINK_NOFOLLOW)
+                && !self.staged().is_some_and(|place| place.is_own(path, &found.into()))
+            {
+                return Err(FilesError::not_permitted(path, NotPermitted::Chosen));
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::io;
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
-use super::super::names::NameError;
+use super::super::names::{NameError, link_leads_out};
 use super::super::ranges::RangeSet;
 use super::super::spec::Existing;
 use super::super::staged_id::{StagedId, path_hash};
@@ -56,6 +56,8 @@ impl Admission<'_> {
             let top = path.split(|b| *b == b'/').next().unwrap_or(&path);
             if is_staging_name(top) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
+            } else if self.shared.spec.safe_links && leads_out(entry) {
+                self.refuse(building, &path, entry, NoticeKind::UnsafeLink);
             } else if self.shared.spec.dry_run {
                 let stands = target.as_deref().is_none_or(|target| intake.standing.contains(&path_hash(target)));
                 if self.foresee(building, &path, entry, target.as_deref(), stands)? {
@@ -337,5 +339,13 @@ impl Admission<'_> {
     fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) {
         self.shared.refused(&entry.path, kind);
         self.leave_out(building, path, entry);
+    }
+}
+
+/// Whether an entry is a symbolic link that points out of the copied tree.
+fn leads_out(entry: &Entry) -> bool {
+    match &entry.kind {
+        Kind::Symlink { target } => link_leads_out(&entry.path, target),
+        _ => false,
     }
 }

@@ -58,11 +58,16 @@ impl Judge<'_> {
         if skips {
             return Ok(Fate::Kept);
         }
+        // An existing item has ended the transfer, unless an earlier run created it. Nothing tells what that run created
+        // beneath it from what somebody else has changed there since.
+        if self.spec.existing == Existing::Refuse && path.contains(&b'/') {
+            return Ok(Fate::Refused(NoticeKind::Exists));
+        }
         // Programs may be communicating through it.
         if found.is_special() {
             return Ok(Fate::Refused(NoticeKind::SpecialInTheWay));
         }
-        let blocked = found.is_directory() && self.spec.delete.is_none();
+        let blocked = found.is_directory() && (self.spec.delete.is_none() || self.spec.max_delete.is_some());
         if blocked && !self.target.list(path)?.is_empty() {
             return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
         }

@@ -72,12 +72,26 @@ impl Shared {
             target,
             filter,
             dry_run,
+            most: self.spec.max_delete,
+            is_limited: false,
             sent_as: &|path| self.sent_as(path),
             is_stopped: &|| self.check_stopped().is_err(),
             deleted: &mut deleted,
             failed: &mut failed,
         };
-        deletion.run(sent, self.is_contents(announced), is_staging_name);
+        let empty = |folder: &[u8]| {
+            // A comparison only reports what the other side lacks.
+            if self.spec.compared || self.spec.force_empty {
+                return true;
+            }
+            self.report.update(|outcome| outcome.delete_left_out = true);
+            self.refused(if folder.is_empty() { TOP } else { folder }, NoticeKind::EmptySource);
+            false
+        };
+        deletion.run(sent, self.is_contents(announced), is_staging_name, empty);
+        if deletion.is_limited {
+            self.refused(TOP, NoticeKind::DeleteLimit);
+        }
         fatal.map_or_else(|| self.check_stopped(), Err)
     }
 

@@ -7,6 +7,8 @@ use std::sync::{Mutex, MutexGuard};
 use super::super::delete::SentPaths;
 use super::super::error::FilesError;
 use super::super::names::{check_path, check_target};
+use super::super::spec::ReceiveSpec;
+use super::announced::Announced;
 use super::batch::{FileState, OpenBatch, ReceivedFile};
 use super::lock;
 use crate::messages::{
@@ -23,6 +25,8 @@ pub(super) struct Manifest {
 /// State that depends on the order of messages on flow 0.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
+    /// The names so far, which decide what may follow.
+    pub(super) announced: Announced,
     pub(super) source: Option<SourceId>,
     /// Mode and mtime of the directory whose contents are sent.
     pub(super) top: Option<Attributes>,
@@ -40,10 +44,10 @@ pub(super) struct Intake {
 }
 
 impl Manifest {
-    /// Creates the state before the first message; `notes_sent` records the announced paths.
-    pub(super) fn new(notes_sent: bool) -> Self {
-        let sent = notes_sent.then(SentPaths::default);
-        Self { intake: Mutex::new(Intake { sent, ..Intake::default() }) }
+    /// Creates the state before the first message.
+    pub(super) fn new(spec: &ReceiveSpec) -> Self {
+        let (announced, sent) = (Announced::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
+        Self { intake: Mutex::new(Intake { announced, sent, ..Intake::default() }) }
     }
 
     /// Locks the announcements so far; held while one is processed.
@@ -262,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_end_has_to_match_what_came() {
-        let manifest = Manifest::new(false);
+        let manifest = Manifest::new(&ReceiveSpec::into_directory("to"));
         let (source, mut root) = (SourceId([1; 16]), RootHasher::new());
         let mut bytes = Vec::new();
         Message::Begin(source).encode(&mut bytes).unwrap();

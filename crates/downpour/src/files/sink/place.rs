@@ -78,6 +78,7 @@ impl Place {
         match errno(&error) {
             // Created by another process in the meantime.
             Errno::EXIST if self.spec.existing == Existing::Skip => Ok(NoticeKind::Kept),
+            Errno::EXIST if self.spec.existing == Existing::Refuse => Ok(NoticeKind::Exists),
             number => refusal(number).ok_or_else(|| FilesError::system(self.shown(path), error)),
         }
     }
@@ -90,7 +91,8 @@ impl Place {
     /// Whether an item created at `path` is recorded in the journal, so that a resumed transfer recognises it as its
     /// own.
     pub(super) fn is_remembered(&self, path: &[u8]) -> bool {
-        (self.spec.existing == Existing::Refuse || self.destination.rename.is_some()) && !path.contains(&b'/')
+        let by_name = self.destination.rename.is_some() || self.spec.permitted.lets_host_choose();
+        (self.spec.existing == Existing::Refuse || by_name) && !path.contains(&b'/')
     }
 
     /// Whether the existing item `name` at the top was created by this transfer.
@@ -101,13 +103,13 @@ impl Place {
     /// Moves `name` from the staging folder to `path`, replacing what exists there. Fails if that is another's item
     /// that must not be replaced, a non-empty folder, or anything when existing names are kept.
     pub(super) fn put(&self, name: &str, path: &[u8]) -> io::Result<()> {
-        let (guarded, keeps) = (self.is_guarded(path), self.spec.existing == Existing::Skip);
+        let replaces = self.spec.existing == Existing::Replace;
         let put = |new| self.target.place(&self.staging.dir, name, path, new);
-        match put(guarded || keeps) {
-            Err(Errno::EXIST) if keeps => return Err(Errno::EXIST.into()),
-            Err(Errno::EXIST) if guarded => {
+        match put(!replaces) {
+            Err(Errno::EXIST) if !replaces => {
                 let found = self.target.look(path)?;
-                if !found.is_some_and(|found| self.is_own(path, &found)) {
+                let is_own = self.is_guarded(path) && found.is_some_and(|found| self.is_own(path, &found));
+                if !is_own {
                     return Err(Errno::EXIST.into());
                 }
             }
@@ -138,7 +140,8 @@ impl Place {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
         }
-        if let Some(filter) = &self.spec.delete {
+        // A folder is only cleared where the number of deletions is not limited: it would be left half deleted.
+        if let Some(filter) = self.spec.delete.as_ref().filter(|_| self.spec.max_delete.is_none()) {
             let mut first = Ok(());
             let mut failed = |_: &[u8], error| drop(std::mem::replace(&mut first, Err(error)));
             let renamed = self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice));
@@ -149,6 +152,8 @@ impl Place {
                 // Not stoppable: a half deleted folder would be reported as one that is in the way.
                 is_stopped: &|| false,
                 dry_run: false,
+                most: None,
+                is_limited: false,
                 deleted: &mut |_| {},
                 failed: &mut failed,
             };

@@ -1,0 +1,139 @@
+//! What a sender may name: the part of the receive request that its manifest is checked against.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::filter::Filter;
+use crate::base64;
+
+/// The names that a sender may announce, and how much of them.
+///
+/// A hostile host answers a request for `report.pdf` with `.ssh/authorized_keys` (CVE-2019-6111, CVE-2022-29154). The
+/// receiver therefore compares every name with what its user requested, and does not rely on the sender to apply
+/// wildcards, filters and lists. A receiver by ticket learns the names from the offer; its default permits all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permitted {
+    /// The requested items; `None` permits any name, as for the contents of a directory.
+    pub items: Option<Vec<ItemName>>,
+    /// The filter that every path passes, and so does each directory that contains it.
+    pub filter: Filter,
+    /// The listed names, relative to the single item or to its contents. The directories that lead to them and what is
+    /// beneath them are permitted too.
+    #[serde(with = "base64::names")]
+    pub files_from: Option<Vec<Vec<u8>>>,
+    /// Most bytes in all regular files together.
+    pub max_bytes: Option<u64>,
+    /// Most entries: files, directories and links.
+    pub max_entries: Option<u64>,
+}
+
+/// The name of a requested item, as far as the receiver knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ItemName {
+    /// This name.
+    Exact(Vec<u8>),
+    /// Any name that matches these shell wildcards, which match no leading dot.
+    Wildcard(String),
+    /// One directory whose name only the other machine knows, as of `host:~`. It must not exist at the target.
+    NewDirectory,
+}
+
+/// Wildcards as in a shell: they match neither a leading dot nor a slash.
+pub(crate) const AS_A_SHELL: glob::MatchOptions =
+    glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// Whether a path contains shell wildcards.
+pub(crate) fn has_wildcards(path: &[u8]) -> bool {
+    path.iter().any(|byte| b"*?[".contains(byte))
+}
+
+/// Whether a path stands for the contents of a directory, as rsync reads it: it ends in `/`, `.` or `..`, or is empty.
+pub(crate) fn stands_for_contents(path: &[u8]) -> bool {
+    matches!(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default(), b"" | b"." | b"..")
+}
+
+impl Permitted {
+    /// Whether the sender chooses the name of an item.
+    pub(super) fn lets_host_choose(&self) -> bool {
+        self.items.as_ref().is_some_and(|items| items.contains(&ItemName::NewDirectory))
+    }
+
+    /// Whether the user named this item, by its name or by wildcards.
+    pub(super) fn names(&self, item: &[u8]) -> bool {
+        self.items.as_ref().is_none_or(|items| items.iter().any(|name| name.matches(item)))
+    }
+
+    /// Whether nothing is refused.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl ItemName {
+    /// The name that the item at `path` on another machine is sent under; `None` if any name may come, because the
+    /// path stands for the contents of a directory.
+    #[must_use]
+    pub fn of(path: &[u8]) -> Option<Self> {
+        if path == b"~" {
+            return Some(Self::NewDirectory);
+        }
+        let last = path.split(|byte| *byte == b'/').rfind(|component| !component.is_empty()).unwrap_or_default();
+        if has_wildcards(path) {
+            // The other machine matches text only.
+            return Some(
+                str::from_utf8(last)
+                    .map_or_else(|_| Self::Exact(last.to_vec()), |last| Self::Wildcard(last.to_owned())),
+            );
+        }
+        (!stands_for_contents(path)).then(|| Self::Exact(last.to_vec()))
+    }
+
+    /// Whether the user named the item `name`.
+    fn matches(&self, name: &[u8]) -> bool {
+        match self {
+            Self::Exact(own) => own == name,
+            // A file may have the pattern itself as its name.
+            Self::Wildcard(pattern) if pattern.as_bytes() == name => true,
+            // The crate takes the dot of `*.csv` for a leading one.
+            Self::Wildcard(pattern) if name.starts_with(b".") && !pattern.starts_with('.') => false,
+            Self::Wildcard(pattern) => glob::Pattern::new(pattern)
+                .is_ok_and(|pattern| pattern.matches_path_with(Path::new(OsStr::from_bytes(name)), AS_A_SHELL)),
+            Self::NewDirectory => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_remote_path_is_its_last_component() {
+        let exact = |name: &str| Some(ItemName::Exact(name.into()));
+        for path in ["", ".", "..", "/", "a/", "a/.", "a/..", "~/", "~/."] {
+            assert_eq!(ItemName::of(path.as_bytes()), None, "{path}");
+        }
+        assert_eq!(ItemName::of(b"a"), exact("a"));
+        assert_eq!(ItemName::of(b"~/x"), exact("x"));
+        assert_eq!(ItemName::of(b"/srv/.data"), exact(".data"));
+        assert_eq!(ItemName::of(b"*/x"), Some(ItemName::Wildcard("x".into())));
+        assert_eq!(ItemName::of(b"dir/a*"), Some(ItemName::Wildcard("a*".into())));
+        assert_eq!(ItemName::of(b"d*/"), Some(ItemName::Wildcard("d*".into())));
+        assert_eq!(ItemName::of(b"~"), Some(ItemName::NewDirectory));
+    }
+
+    #[test]
+    fn wildcards_match_as_a_shell_does() {
+        let wildcard = ItemName::Wildcard("*.csv".into());
+        assert!(wildcard.matches(b"a.csv") && wildcard.matches(b"*.csv"));
+        assert!(!wildcard.matches(b".csv") && !wildcard.matches(b".a.csv"), "a leading dot");
+        assert!(!wildcard.matches(b"a.csv.sh") && !wildcard.matches(b".ssh"));
+        assert!(!ItemName::Wildcard("[".into()).matches(b"a"), "no pattern");
+        assert!(!ItemName::Wildcard("*".into()).matches(b"\xff"), "no text");
+        assert!(ItemName::Exact(b"\xff".to_vec()).matches(b"\xff"));
+    }
+}
