@@ -136,3 +136,50 @@ fn what_it_refuses_leaves_no_trace_and_the_ticket_good() {
     assert_eq!(tree::names(&into), [PathBuf::from("file")]);
     assert_eq!(tree::names(&here.path().join("in")), [PathBuf::from("to")]);
 }
+
+#[test]
+fn nothing_is_written_beside_what_was_shown() {
+    let here = tempdir().expect("a folder");
+    let (ticket, into) = (here.path().join("ticket"), here.path().join("to"));
+    fs::create_dir_all(into.join(".ssh")).expect("a folder");
+    fs::write(into.join(".ssh/authorized_keys"), "mine").expect("a file");
+    let receiver = listening_receiver(&ticket, &into);
+    for attack in ["unannounced-parent", "after-complete-offer", "wrong-totals"] {
+        let ended = peer(arguments!["attack", attack, at(&ticket)]).end().expect(0);
+        assert!(ended.stdout.starts_with(&format!("{attack}: refused")), "{}", ended.stdout);
+        assert_eq!(fs::read(into.join(".ssh/authorized_keys")).expect("the file"), b"mine", "{attack}");
+        assert!(!into.join(".bash_profile").exists(), "{attack}");
+        // It was shown, and may have arrived before the rest was refused.
+        let _ = fs::remove_file(into.join("photo.jpg"));
+    }
+    // What exists ends the receiver, since it would be in the way of the next sender too.
+    let ended = peer(arguments!["attack", "announced-parent", at(&ticket)]).end().expect(0);
+    assert!(ended.stdout.starts_with("announced-parent: refused"), "{}", ended.stdout);
+    receiver.end().expect_line(1, "already there, and not overwritten");
+    assert_eq!(fs::read(into.join(".ssh/authorized_keys")).expect("the file"), b"mine");
+}
+
+/// The class of CVE-2019-6111: the host of a `cp` chooses other names than its user asked for.
+#[test]
+fn a_host_sends_only_what_was_requested() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/peer.py");
+    let ssh = format!("python3 -B {} remote unrequested-name", script.display());
+    let copy = |source: &str, more: &[&str]| {
+        let into = tempdir().expect("a folder");
+        let base = ["cp", "--ssh", &ssh, source].map(std::ffi::OsString::from);
+        let end = [into.path().as_os_str().to_owned()];
+        let ended = downpour(base.into_iter().chain(end).chain(more.iter().map(Into::into))).end();
+        (into, ended)
+    };
+    for (source, more) in
+        [("host:report.pdf", &[][..]), ("host:*.pdf", &[]), ("host:~", &["-r"]), ("host:.", &["-r", "--exclude", ".*"])]
+    {
+        let (into, ended) = copy(source, more);
+        let ended = ended.expect(6);
+        assert!(ended.stderr.contains("the sender offers "), "{source}: {}", ended.stderr);
+        assert!(!into.path().join(".bashrc").exists(), "{source}");
+    }
+    let (into, ended) = copy("host:report.pdf", &["--trust-sender"]);
+    ended.expect(0);
+    assert!(into.path().join(".bashrc").exists(), "its user trusts it");
+}

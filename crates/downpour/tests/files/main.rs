@@ -14,6 +14,8 @@ mod in_the_way;
 #[cfg(test)]
 mod journal;
 #[cfg(test)]
+mod law;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod links;
