@@ -1,10 +1,11 @@
 //! Modes, times and kinds of what stands in the file system.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, futimens};
+use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futimens};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use super::spec::Modes;
 use crate::messages::Mtime;
@@ -168,18 +169,52 @@ fn process_mask() -> u32 {
     })
 }
 
-/// Sets mode and time. File systems without one or the other (FAT, some network ones) refuse; the content stands.
-pub(super) fn set_metadata(file: impl AsFd, mode: u32, mtime: Mtime) -> io::Result<()> {
-    tolerate(fchmod(&file, mode_of(mode)))?;
-    tolerate(futimens(&file, &timestamps(mtime)))
+/// Sets mode and time of an open file or folder, where given. The content stands where the file system has no modes or
+/// times (FAT, some network ones).
+///
+/// # Errors
+/// I/O errors, also if it belongs to another user.
+pub(super) fn set_metadata(file: impl AsFd, mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
+    let file = file.as_fd();
+    mode.map_or(Ok(()), |mode| tolerate(fchmod(file, mode_of(mode)), file, || fstat(file)))?;
+    mtime.map_or(Ok(()), |mtime| tolerate(futimens(file, &timestamps(mtime)), file, || fstat(file)))
 }
 
-/// Takes the answer of a file system that does not have what was asked for as good.
-pub(super) fn tolerate(result: rustix::io::Result<()>) -> io::Result<()> {
+/// Ignores that a file system does not have what was asked for. `look` returns the status of the object, which is on the
+/// file system of `on`: where that has owners, a lack of permission for another user's object is an error.
+pub(super) fn tolerate(
+    result: rustix::io::Result<()>,
+    on: BorrowedFd<'_>,
+    look: impl FnOnce() -> rustix::io::Result<Stat>,
+) -> io::Result<()> {
+    let is_ours = || look().is_ok_and(|found| found.st_uid == geteuid().as_raw());
+    match result {
+        Err(Errno::PERM) if !has_no_owners(on) && !is_ours() => Err(Errno::PERM.into()),
+        result => tolerate_own(result),
+    }
+}
+
+/// As [`tolerate`], for an object that this program has created where nobody else can replace it.
+pub(super) fn tolerate_own(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if !is_unsupported(error) => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Whether the file system of an open file gives all its files the same owner.
+#[cfg(target_os = "linux")]
+fn has_no_owners(on: BorrowedFd<'_>) -> bool {
+    /// FAT, exFAT, NTFS, CIFS and SMB2, from `linux/magic.h` and the file systems' sources.
+    const TYPES: [u32; 5] = [0x4d44, 0x2011_bab0, 0x7366_746e, 0xff53_4d42, 0xfe53_4d42];
+    rustix::fs::fstatfs(on)
+        .is_ok_and(|found| TYPES.iter().any(|number| i128::from(found.f_type) == i128::from(*number)))
+}
+
+/// Not known on this platform.
+#[cfg(not(target_os = "linux"))]
+fn has_no_owners(_: BorrowedFd<'_>) -> bool {
+    false
 }
 
 /// What systems answer when a file system does not have what was asked for.

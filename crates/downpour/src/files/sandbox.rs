@@ -7,16 +7,16 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{
-    Access, AtFlags, Dir, Mode, OFlags, accessat, fchmod, fstat, futimens, mkdirat, openat, readlinkat, renameat,
-    statat, symlinkat, unlinkat, utimensat,
+    Access, AtFlags, Dir, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
+    unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
-use super::metadata::{Status, mode_of, timestamps, tolerate};
+use super::metadata::{Status, mode_of, set_metadata, timestamps, tolerate};
 use crate::messages::Mtime;
 
 /// Number of folders kept open: enough for a few threads at different places of a tree.
@@ -117,7 +117,8 @@ impl DirectorySandbox {
     /// Sets the mtime of a symlink itself.
     pub(super) fn set_link_time(&self, path: &[u8], mtime: Mtime) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
-        tolerate(utimensat(&parent.fd, name, &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
+        let set = utimensat(&parent.fd, name, &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW);
+        tolerate(set, parent.fd.as_fd(), || statat(&parent.fd, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
     /// Returns the target of a symlink.
@@ -136,9 +137,7 @@ impl DirectorySandbox {
     /// Sets the mode and mtime of a file or folder, where given.
     pub(super) fn set_attributes(&self, path: &[u8], mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
         // Through the open file: the path could be a link by now.
-        let file = self.open(path)?;
-        mode.map_or(Ok(()), |mode| tolerate(fchmod(&file, mode_of(mode))))?;
-        mtime.map_or(Ok(()), |mtime| tolerate(futimens(&file, &timestamps(mtime))))
+        set_metadata(self.open(path)?, mode, mtime)
     }
 
     /// Moves `name` of the folder `from` to `path`, replacing a file or link unless `new`.

@@ -28,7 +28,7 @@ use rustix::io::Errno;
 use super::error::FilesError;
 use super::journal::{Held, Journal};
 use super::list::List;
-use super::metadata::{Status, mode_of, timestamps, tolerate};
+use super::metadata::{Status, mode_of, timestamps, tolerate_own};
 use super::sandbox::{FOLDER, errno};
 use super::staged_id::StagedId;
 use crate::messages::{Mtime, SourceId};
@@ -223,12 +223,12 @@ impl Staging {
 
     /// Sets the mode of a staged file. No other user can replace the file with a link.
     pub(super) fn set_mode(&self, id: StagedId, mode: u32) -> io::Result<()> {
-        tolerate(rustix::fs::chmodat(&self.dir, id.place(), mode_of(mode), AtFlags::empty()))
+        tolerate_own(rustix::fs::chmodat(&self.dir, id.place(), mode_of(mode), AtFlags::empty()))
     }
 
     /// Sets the mtime of a staged file, which marks it as fully verified.
     pub(super) fn set_time(&self, id: StagedId, mtime: Mtime) -> io::Result<()> {
-        tolerate(utimensat(&self.dir, id.place(), &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
+        tolerate_own(utimensat(&self.dir, id.place(), &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
     }
 
     /// Makes staged files durable.

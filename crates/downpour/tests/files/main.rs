@@ -35,3 +35,5 @@ mod sources;
 mod survival;
 #[cfg(test)]
 mod tickets;
+#[cfg(test)]
+mod users;

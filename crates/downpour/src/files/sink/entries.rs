@@ -90,6 +90,7 @@ impl Admission<'_> {
         };
         // The result is meaningless if hashing was stopped early.
         self.shared.check_stopped()?;
+        let stands = matches!(fate, Ok(Fate::Same { .. }));
         let staged = match (fate, &entry.kind) {
             (Err(error), _) => Err(error),
             (Ok(Fate::Refused(kind)), _) => {
@@ -118,7 +119,7 @@ impl Admission<'_> {
             Err(error) => {
                 let kind = match (&entry.kind, errno(&error)) {
                     // Linux returns these on a file system without links, such as FAT.
-                    (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP) => NoticeKind::NoLinks,
+                    (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP) if !stands => NoticeKind::NoLinks,
                     _ => place.refusal(path, error)?,
                 };
                 self.refuse(building, path, entry, kind);

@@ -120,7 +120,7 @@ impl Shared {
             self.report.notice(NoticeKind::Attributes, TOP);
             return Ok(());
         }
-        match set_metadata(target, mode, top.mtime) {
+        match set_metadata(target, Some(mode), Some(top.mtime)) {
             Ok(()) => Ok(()),
             Err(error) => match refusal(errno(&error)) {
                 Some(kind) => {
@@ -154,7 +154,7 @@ impl Shared {
                 }
                 let folder = place.target.open(&path)?;
                 if !is_sealed {
-                    set_metadata(&folder, mode, mtime)?;
+                    set_metadata(&folder, Some(mode), Some(mtime))?;
                 }
                 if syncs {
                     fsync(&folder)?;
