@@ -219,6 +219,7 @@ mod tests {
             symlinks: 0,
             bytes: 0,
             bytes_present: 0,
+            unchecked: 0,
             elapsed: std::time::Duration::from_secs(1),
             failed: Vec::new(),
             failed_count,

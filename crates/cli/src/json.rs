@@ -156,7 +156,7 @@ impl From<&downpour::Summary> for Summary {
             bytes_present: summary.bytes_present,
             seconds: summary.elapsed.as_secs_f64(),
             goodput_bytes_per_second: summary.goodput() / 8.0,
-            verified: true,
+            verified: summary.unchecked == 0,
             failed: failed.collect(),
             wire_bytes: summary.wire_bytes,
             repair_share: summary.repair_share,

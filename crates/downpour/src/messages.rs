@@ -195,6 +195,8 @@ pub struct Complete {
     pub present: u64,
     /// Entries that came and are not there: voided, or refused by the receiver's file system.
     pub failed: u64,
+    /// Bytes among `present` that an earlier run has left and that were not checked.
+    pub unchecked: u64,
 }
 
 /// A message that cannot be encoded or decoded.

@@ -87,6 +87,9 @@ pub(crate) struct TargetArgs {
     /// --files-from end the copy.
     #[arg(long)]
     pub(crate) trust_sender: bool,
+    /// Use what an interrupted run has left without reading and comparing it; the summary then does not say "verified"
+    #[arg(long)]
+    pub(crate) trust_staging: bool,
 }
 
 /// How ssh is called, and which program it starts.

@@ -68,6 +68,9 @@ pub(crate) struct RecvArgs {
     /// Compare files of the same size by content instead of mtime; needs a sender with --checksums
     #[arg(long, help_heading = "At the target")]
     pub(crate) checksum: bool,
+    /// Use what an interrupted run has left without reading and comparing it; the summary then does not say "verified"
+    #[arg(long, help_heading = "At the target")]
+    pub(crate) trust_staging: bool,
     /// Listen for a `downpour send --to` and print a ticket for it
     #[arg(long, num_args = 0..=1, value_name = "ADDR:PORT", value_parser = values::listen_address)]
     #[arg(help_heading = "The other side")]

@@ -19,6 +19,7 @@ mod before;
 mod entries;
 mod fate;
 mod finish;
+mod kept;
 mod links;
 mod manifest;
 mod place;
@@ -144,6 +145,14 @@ impl FileSink {
         intake.begin(source)
     }
 
+    /// Bytes that an earlier run has left in the staging folder and that are read and compared before they count. Zero
+    /// before [`FileSink::begin`], and as long as it is not decided where the items go.
+    #[must_use]
+    pub fn bytes_to_check(&self) -> u64 {
+        let staged = self.shared.staged().filter(|_| !self.shared.spec.trust_staging);
+        staged.map_or(0, |place| place.staging.held().bytes())
+    }
+
     /// Decides where the items go, if that depends on the first one; `None` says that there is none, or none soon. What comes later does
     /// not count.
     ///
@@ -199,7 +208,8 @@ impl FileSink {
 
     /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out what of its files
     /// is here. When the batch's manifest is complete [`FileSink::settle`] may have work: empty files need no block. Where
-    /// contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them.
+    /// contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them, and so it does what an earlier run
+    /// has staged of them, whose bytes count only if they are still as they were received.
     ///
     /// In a dry run what is wanted is told, and nothing may be written of it: the caller asks the sender for nothing.
     ///

@@ -44,6 +44,9 @@ pub struct ReceiveSpec {
     /// Skip symbolic links that point out of the copied tree ([`NoticeKind::UnsafeLink`](super::NoticeKind::UnsafeLink)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub safe_links: bool,
+    /// Use what an interrupted run has left without reading and comparing it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trust_staging: bool,
     /// With `dry_run`: two places are compared, and a directory stands for its contents.
     pub compared: bool,
     /// Change nothing; notices report what would be done.
@@ -165,6 +168,7 @@ impl ReceiveSpec {
             max_delete: None,
             force_empty: false,
             safe_links: false,
+            trust_staging: false,
             compared: false,
             dry_run: false,
             permitted: Permitted::default(),

@@ -124,13 +124,9 @@ impl Staging {
         let mut staged = staged_files(&dir)?;
         let clean = |held: &mut Held| {
             held.retain(|id| staged.contains(&id));
-            if !held.same_boot {
-                // A file without a journal record may be correct in nothing but size and time. Remove it before the new
-                // journal, which drops records of the other boot, replaces the old one: after that the next run could
-                // no longer tell.
-                for id in staged.extract_if(.., |id| !held.verified.contains_key(id)) {
-                    remove(&dir, id)?;
-                }
+            // Of a file without a record nothing can be checked.
+            for id in staged.extract_if(.., |id| held.recorded(*id).is_none()) {
+                remove(&dir, id)?;
             }
             Ok(())
         };
@@ -194,6 +190,12 @@ impl Staging {
         Ok(File::from(opened?))
     }
 
+    /// Opens an existing staged file for reading.
+    pub(super) fn open_to_read(&self, id: StagedId) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.dir, id.place(), flags, Mode::empty())?))
+    }
+
     /// Opens an existing staged file for writing.
     pub(super) fn open_made(&self, id: StagedId) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -226,7 +228,7 @@ impl Staging {
         tolerate_own(rustix::fs::chmodat(&self.dir, id.place(), mode_of(mode), AtFlags::empty()))
     }
 
-    /// Sets the mtime of a staged file, which marks it as fully verified.
+    /// Sets the mtime of a staged file.
     pub(super) fn set_time(&self, id: StagedId, mtime: Mtime) -> io::Result<()> {
         tolerate_own(utimensat(&self.dir, id.place(), &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))
     }
@@ -296,7 +298,7 @@ impl Staging {
 
     /// Whether the folder contains nothing that helps a later run.
     pub(super) fn is_useless(&self) -> io::Result<bool> {
-        Ok(self.held().is_empty() && self.journal.records() <= 1 && staged_files(&self.dir)?.is_empty())
+        Ok(self.journal.records() == 0 && staged_files(&self.dir)?.is_empty())
     }
 
     /// Removes the staging folder and everything in it. Returns whether it is gone: NFS keeps a file that is removed

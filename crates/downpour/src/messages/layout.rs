@@ -68,6 +68,10 @@ impl Message {
                 out.extend(complete.bytes.to_be_bytes());
                 out.extend(complete.present.to_be_bytes());
                 out.extend(complete.failed.to_be_bytes());
+                // Earlier releases take no such field, and would report what was not checked as verified.
+                if complete.unchecked > 0 {
+                    out.extend(complete.unchecked.to_be_bytes());
+                }
                 Ok(())
             }),
         }
@@ -114,6 +118,7 @@ impl Message {
                 bytes: body.u64()?,
                 present: body.u64()?,
                 failed: body.u64()?,
+                unchecked: if body.rest.is_empty() { 0 } else { body.u64()? },
             }),
             unknown => return Err(MessageError::UnknownType(unknown)),
         };

@@ -41,7 +41,8 @@ pub struct Progress {
     pub connection: ConnectionStats,
 }
 
-/// A complete transfer: every file that is not in `failed` is verified and under its final name.
+/// A complete transfer: every file that is not in `failed` is under its final name, and verified unless
+/// `unchecked` says otherwise.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Role of this side.
@@ -60,6 +61,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Bytes among them that were present before.
     pub bytes_present: u64,
+    /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
+    pub unchecked: u64,
     /// Time from the first datagram to completion, not counting the time spent waiting for this side's user.
     pub elapsed: Duration,
     /// The first thousand names that were not transferred, each with the reason.
@@ -133,7 +136,9 @@ impl fmt::Display for Summary {
         let decimals = if seconds < 10.0 { 2 } else { 0 };
         write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.files, Bytes(self.bytes))?;
         // If all files failed there was nothing to verify.
-        if self.files > 0 || self.failed_count == 0 {
+        if self.unchecked > 0 {
+            write!(f, ", {} of it not checked", Bytes(self.unchecked))?;
+        } else if self.files > 0 || self.failed_count == 0 {
             f.write_str(", verified")?;
         }
         if let Some(share) = self.path_share {
@@ -207,6 +212,7 @@ mod tests {
             symlinks: 0,
             bytes: 4_200_000_000,
             bytes_present: 0,
+            unchecked: 0,
             failed_count: 0,
             vanished_count: 0,
             elapsed: Duration::from_secs(39),
@@ -265,6 +271,11 @@ mod tests {
         assert_eq!(
             summary.to_string(),
             "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries, 1.0 MB of it there already; 1 name failed"
+        );
+        let trusted = Summary { unchecked: 2_000_000, path_share: None, ..summary.clone() };
+        assert_eq!(
+            trusted.to_string(),
+            "31 files, 4.2 GB, 39 s, 2.0 MB of it not checked, 1.0 MB of it there already; 1 name failed"
         );
         let none = Summary { files: 0, bytes: 0, bytes_present: 0, path_share: None, ..summary.clone() };
         assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");

@@ -456,7 +456,7 @@ fn messages_beyond_the_limits_end_the_transfer() {
 #[test]
 fn a_receiver_that_lies_or_sends_is_refused() {
     let lies = [
-        Message::Complete(Complete { files: 1, bytes: 1, present: 0, failed: 0 }),
+        Message::Complete(Complete { files: 1, bytes: 1, present: 0, failed: 0, unchecked: 0 }),
         Message::Manifest(part(&[("file", 1)])),
         Message::Digest(Digest { batch: 0, block: 0, digest: [0; 32] }),
     ];

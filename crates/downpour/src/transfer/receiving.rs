@@ -9,6 +9,7 @@ use net::{BlockDigest, Event, IncomingObject};
 
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
+use super::figures::Bytes;
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use super::target::{BatchSink, Target, batch_number};
@@ -26,6 +27,9 @@ const BATCHES_TO_ASK: usize = MAX_OPEN_BATCHES / 2;
 /// Maximum number of batches whose bytes have not all arrived: those that may be unverified, and as many without any
 /// file.
 const MAX_BATCHES: usize = 2 * MAX_OPEN_BATCHES;
+
+/// Bytes kept from an earlier run whose check takes long enough to tell the user.
+const LONG_CHECK: u64 = 1_000_000_000;
 
 /// Maximum number of names shown at the top of an offer.
 const MAX_NAMES: usize = 100;
@@ -104,6 +108,8 @@ pub(super) struct Receiving {
     /// The batch whose manifest has begun and not ended.
     building: Option<u32>,
     listing: Listing,
+    /// Whether the user was told of a long check.
+    check_told: bool,
     /// Batches of which every byte is written.
     arrived: u32,
     end: Option<End>,
@@ -133,6 +139,7 @@ impl Receiving {
             settling: 0,
             building: None,
             listing: Listing::default(),
+            check_told: false,
             arrived: 0,
             end: None,
             counts: Counts::default(),
@@ -186,12 +193,17 @@ impl Receiving {
     fn take(&mut self, step: Step) -> Result<(), Error> {
         match step {
             // Needs no consent: it creates nothing.
-            Step::Message(Message::Begin(source)) => self.target.begin(source),
+            Step::Message(Message::Begin(source)) => {
+                self.target.begin(source)?;
+                self.tell_check();
+                Ok(())
+            }
             Step::Message(message) => {
                 if let Message::Manifest(part) = &message
                     && let Some(first) = part.entries.first()
                 {
                     self.target.decide(Some(first))?;
+                    self.tell_check();
                     let name = self.target.files().destination().rename.as_deref();
                     self.checksums.iter_mut().for_each(|list| list.rename(name));
                 }
@@ -247,6 +259,15 @@ impl Receiving {
         }
     }
 
+    /// Tells the user, once, that a check of what an earlier run has left will take a while.
+    fn tell_check(&mut self) {
+        let bytes = self.target.files().bytes_to_check();
+        if bytes > LONG_CHECK && !std::mem::replace(&mut self.check_told, true) {
+            let note = format!("checking {} that an earlier run has left", Bytes(bytes));
+            self.session.events.tell(TransferEvent::Note(note));
+        }
+    }
+
     /// Shows the user what is offered, and asks for consent.
     fn offer(&mut self) -> Result<(), Error> {
         let Consent::Gathering(held) = &mut self.consent else { return Ok(()) };
@@ -280,6 +301,7 @@ impl Receiving {
     fn begin(&mut self) -> Result<(), Error> {
         let Consent::Asked(held) = std::mem::replace(&mut self.consent, Consent::Given) else { return Ok(()) };
         self.target.decide(None)?;
+        self.tell_check();
         self.session.answered();
         self.session.put_back(held);
         self.session.hold(false);
@@ -434,6 +456,7 @@ impl Receiving {
             bytes: outcome.bytes,
             present: outcome.present,
             failed: outcome.failed_count,
+            unchecked: outcome.unchecked,
         }))?;
         if let Some(checksums) = &mut self.checksums {
             checksums.save()?;
@@ -442,7 +465,11 @@ impl Receiving {
         done.into = Some(self.target.files().destination().directory.clone());
         (done.files, done.bytes) = (outcome.files, outcome.bytes);
         (done.directories, done.symlinks) = (outcome.directories, outcome.symlinks);
-        done.present = outcome.present;
+        (done.present, done.unchecked) = (outcome.present, outcome.unchecked);
+        if outcome.altered > 0 {
+            let note = format!("{} kept from an earlier run had changed, and came again", Bytes(outcome.altered));
+            self.session.events.tell(TransferEvent::Note(note));
+        }
         self.session.tell_links(outcome.links_left_out);
         if let Some(staging) = &outcome.staging_left {
             let note = format!("{} is still in use: it is no longer needed, remove it later", staging.display());

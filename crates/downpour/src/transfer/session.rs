@@ -507,6 +507,7 @@ impl Session {
             symlinks: done.symlinks,
             bytes: done.bytes,
             bytes_present: done.present,
+            unchecked: done.unchecked,
             elapsed,
             failed: done.failed,
             failed_count: done.failed_count,

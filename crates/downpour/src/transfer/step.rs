@@ -120,6 +120,8 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     /// Bytes that were present before.
     pub(super) present: u64,
+    /// Bytes among them that an earlier run has left and that were not checked.
+    pub(super) unchecked: u64,
     /// The first [`MAX_FAILED`] names that failed, with the reason.
     pub(super) failed: Vec<Failed>,
     pub(super) failed_count: u64,

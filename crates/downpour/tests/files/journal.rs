@@ -9,7 +9,7 @@ use data_encoding::BASE32_NOPAD;
 use fastrand::Rng;
 
 const HEADER: usize = 64;
-const RECORD: usize = 40;
+const RECORD: usize = 72;
 const VERIFIED: u8 = 1;
 const SYNCED: u8 = 2;
 

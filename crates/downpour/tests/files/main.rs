@@ -26,6 +26,8 @@ mod messages;
 #[cfg(test)]
 mod options;
 #[cfg(test)]
+mod resuming;
+#[cfg(test)]
 mod roundtrip;
 #[cfg(test)]
 mod scanning;

@@ -128,6 +128,25 @@ impl World {
         name
     }
 
+    /// Whether a file of the source stands in the target, for the next run to see.
+    fn is_in_place(&self, path: &[u8]) -> bool {
+        let name = Path::new(std::ffi::OsStr::from_bytes(path));
+        let (there, here) = (self.source.join(name), self.into.join(name));
+        let time = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();
+        time(&here).is_some() && time(&here) == time(&there) && content(&here) == content(&there)
+    }
+
+    /// Changes what is staged, with its size and time as they were, or its size.
+    fn alter(&mut self, staged: &Path) {
+        let metadata = staged.metadata().unwrap();
+        let file = fs::File::options().write(true).open(staged).unwrap();
+        match self.rng.u8(0..4) {
+            0 => file.set_len(self.rng.u64(..=metadata.len() + 10)).unwrap(),
+            _ => file.write_all_at(&self.rng.u32(..).to_be_bytes()[..3], self.rng.u64(..=metadata.len())).unwrap(),
+        }
+        file.set_modified(metadata.modified().unwrap()).unwrap();
+    }
+
     /// Something happens while nothing runs.
     fn interlude(&mut self) {
         let (source, into) = (self.source.clone(), self.into.clone());
@@ -152,6 +171,12 @@ impl World {
                 }
             }
             2 => fs::remove_file(staging.join("lock")).unwrap(),
+            3 | 4 => {
+                if let Some(staged) = self.rng.choice(staged_files(&staging)) {
+                    self.alter(&staged);
+                    self.holding.clear();
+                }
+            }
             _ => {}
         }
     }
@@ -213,7 +238,9 @@ impl World {
                 goes_on = next();
             }
             for (path, size, wanted, sent) in files.into_values() {
-                let held = if sent == wanted || size > SMALL { size - wanted + sent } else { 0 };
+                // A small file counts only in its place.
+                let is_held = if size > SMALL { true } else { sent == wanted && self.is_in_place(&path) };
+                let held = if is_held { size - wanted + sent } else { 0 };
                 self.holding.insert(path, held);
             }
             for path in refused.iter().chain(&edited) {

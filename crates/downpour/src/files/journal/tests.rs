@@ -1,7 +1,9 @@
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use super::super::sandbox::FOLDER;
+use super::super::staged_id::StagedId;
 use super::*;
 
 const SOURCE: SourceId = SourceId([7; 16]);
@@ -14,12 +16,34 @@ fn open(path: &Path) -> (Journal, Held) {
     Journal::open(&dir(path), SOURCE, |_| Ok(())).unwrap()
 }
 
+fn is_empty(held: &Held) -> bool {
+    held.bytes() == 0 && held.items.is_empty()
+}
+
 fn id(number: u8) -> StagedId {
     StagedId([number; 16])
 }
 
 fn ranges(held: &Held, number: u8) -> Vec<(u64, u64)> {
-    held.verified.get(&id(number)).into_iter().flat_map(RangeSet::iter).map(|r| (r.start, r.end)).collect()
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (range, digest) in held.recorded(id(number)).into_iter().flat_map(Recorded::ranges) {
+        assert_eq!(digest, of(&range));
+        match merged.last_mut() {
+            Some((_, end)) if *end == range.start => *end = range.end,
+            _ => merged.push((range.start, range.end)),
+        }
+    }
+    merged
+}
+
+/// A digest that only this range has.
+fn of(range: &Range<u64>) -> RangeDigest {
+    *blake3::hash(format!("{range:?}").as_bytes()).as_bytes()
+}
+
+fn verified(number: u8, range: Range<u64>) -> Record {
+    let digest = of(&range);
+    Record::Verified(id(number), range, digest)
 }
 
 /// As if the journal had been written before the system was started.
@@ -33,11 +57,11 @@ fn reboot(path: &Path) {
 /// Five records: a range of file 1, an item, the word that both are durable, ranges of files 1 and 2.
 fn some(path: &Path) {
     let (journal, held) = open(path);
-    assert!(held.is_empty() && !held.same_boot);
+    assert!(is_empty(&held) && !held.same_boot);
     let start = journal.records();
-    journal.append(&[Record::Verified(id(1), 0..10), Record::Item(Item::new(b"top", 4, 6))]).unwrap();
+    journal.append(&[verified(1, 0..10), Record::Item(Item::new(b"top", 4, 6))]).unwrap();
     journal.append(&[Record::Synced(start + 2)]).unwrap();
-    journal.append(&[Record::Verified(id(1), 10..20), Record::Verified(id(2), 5..6)]).unwrap();
+    journal.append(&[verified(1, 10..20), verified(2, 5..6)]).unwrap();
 }
 
 #[test]
@@ -58,7 +82,7 @@ fn everything_counts_after_a_kill_and_what_is_synced_after_a_reboot() {
     assert!(!held.same_boot);
     assert_eq!(ranges(&held, 1), [(0, 10)]);
     assert_eq!(ranges(&held, 2), []);
-    journal.append(&[Record::Verified(id(1), 10..15)]).unwrap();
+    journal.append(&[verified(1, 10..15)]).unwrap();
     assert_eq!(ranges(&open(temp.path()).1, 1), [(0, 15)]);
     reboot(temp.path());
     assert_eq!(ranges(&open(temp.path()).1, 1), [(0, 10)]);
@@ -68,9 +92,9 @@ fn everything_counts_after_a_kill_and_what_is_synced_after_a_reboot() {
 fn a_record_that_came_while_the_disk_was_synced_does_not_count_as_durable() {
     let temp = tempfile::tempdir().unwrap();
     let (journal, _) = open(temp.path());
-    journal.append(&[Record::Verified(id(1), 0..10)]).unwrap();
+    journal.append(&[verified(1, 0..10)]).unwrap();
     let until = journal.records();
-    journal.append(&[Record::Verified(id(1), 10..20)]).unwrap();
+    journal.append(&[verified(1, 10..20)]).unwrap();
     journal.append(&[Record::Synced(until)]).unwrap();
     reboot(temp.path());
     assert_eq!(ranges(&open(temp.path()).1, 1), [(0, 10)]);
@@ -82,12 +106,42 @@ fn once_the_disk_has_failed_only_what_was_durable_before_counts() {
     some(temp.path());
     let (journal, held) = open(temp.path());
     assert_eq!(ranges(&held, 1), [(0, 20)]);
-    journal.append(&[Record::Verified(id(2), 0..9)]).unwrap();
+    journal.append(&[verified(2, 0..9)]).unwrap();
     journal.distrust().unwrap();
     assert!(journal.append(&[Record::Synced(journal.records())]).is_err());
     let (_, held) = open(temp.path());
     assert!(!held.same_boot);
     assert_eq!((ranges(&held, 1), ranges(&held, 2)), (vec![(0, 10)], vec![]));
+}
+
+#[test]
+fn what_was_recorded_later_replaces_what_it_overlaps() {
+    let temp = tempfile::tempdir().unwrap();
+    let (journal, _) = open(temp.path());
+    for range in [0..10, 10..20, 20..30, 30..40] {
+        journal.append(&[verified(1, range)]).unwrap();
+    }
+    journal.append(&[Record::Synced(4)]).unwrap();
+    journal.append(&[Record::Dropped(id(1), 12..25), verified(1, 12..18), verified(1, 35..50)]).unwrap();
+    for _ in 0..2 {
+        let held = open(temp.path()).1;
+        let found: Vec<_> = held.recorded(id(1)).unwrap().ranges().map(|(range, _)| (range.start, range.end)).collect();
+        assert_eq!(found, [(0, 10), (12, 18), (35, 50)]);
+        assert_eq!(held.bytes(), 31);
+    }
+    reboot(temp.path());
+    assert_eq!(ranges(&open(temp.path()).1, 1), [(0, 10)]);
+}
+
+#[test]
+fn a_journal_of_an_older_format_counts_as_empty() {
+    let temp = tempfile::tempdir().unwrap();
+    some(temp.path());
+    let file = temp.path().join(NAME);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[7] = 1;
+    fs::write(&file, bytes).unwrap();
+    assert!(is_empty(&open(temp.path()).1));
 }
 
 #[test]
@@ -102,7 +156,7 @@ fn what_is_of_no_staged_file_or_another_source_is_dropped() {
     assert_eq!((ranges(&held, 1), ranges(&held, 2)), (vec![], vec![(5, 6)]));
     assert_eq!(ranges(&open(temp.path()).1, 1), []);
     let (_, held) = Journal::open(&dir(temp.path()), SourceId([8; 16]), |_| Ok(())).unwrap();
-    assert!(held.is_empty());
+    assert!(is_empty(&held));
 }
 
 /// Every prefix of the file, and every byte of it changed: what is read is a prefix of what was written.
@@ -112,7 +166,8 @@ fn a_torn_or_spoiled_journal_never_tells_what_was_not_verified() {
     let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     some(temp.path());
     let whole = fs::read(temp.path().join(NAME)).unwrap();
-    let start = whole.len() - 5 * RECORD;
+    let start = HEADER;
+    assert_eq!(whole.len(), start + 5 * RECORD);
     let expect = |bytes: &[u8], intact: usize, case: &str| {
         fs::write(temp.path().join(NAME), bytes).unwrap();
         let (_, held) = open(temp.path());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::super::journal::Record;
+use super::super::journal::{RangeDigest, Record};
 use super::super::ranges::RangeSet;
 use super::super::staged_id::StagedId;
 use super::verifier::VerifyError;
@@ -14,8 +14,8 @@ use crate::messages::{Mtime, Wanted};
 /// and so computes its digest, only when it may send the block.
 const MAX_DIGESTS_AHEAD: usize = 65_536;
 
-/// Size in bytes up to which an incomplete file is received again as a whole after an interruption. Verified ranges of
-/// larger files are recorded in the journal.
+/// Size in bytes up to which a file that is not in place is received again as a whole after an interruption. Verified
+/// ranges of larger files are recorded in the journal.
 pub(super) const SMALL_FILE: u64 = 1 << 20;
 
 /// A regular file of a batch that is to be received.
@@ -79,6 +79,8 @@ struct Progress {
     expected: HashMap<u32, [u8; 32]>,
     /// Blocks waiting for their digest.
     found: HashMap<u32, (Range<u64>, [u8; 32])>,
+    /// Digests of the parts of blocks that lie in more than one file, until the block is verified.
+    parts: HashMap<(usize, Range<u64>), RangeDigest>,
     /// Verified ranges of the object.
     verified: RangeSet,
     /// States of `files`, in the same order.
@@ -95,6 +97,13 @@ pub(super) struct Piece {
     pub(super) inside: u64,
     /// Bytes of the range.
     pub(super) bytes: Range<usize>,
+}
+
+impl Piece {
+    /// Returns its range in the file.
+    fn range(&self) -> Range<u64> {
+        self.inside..self.inside + self.bytes.len() as u64
+    }
 }
 
 /// Results of verifying a block.
@@ -118,6 +127,7 @@ impl OpenBatch {
         let progress = Progress {
             expected: HashMap::new(),
             found: HashMap::new(),
+            parts: HashMap::new(),
             verified: RangeSet::default(),
             states,
             unsettled: files.len(),
@@ -158,6 +168,15 @@ impl OpenBatch {
 
     pub(super) fn change(&self, file: usize, change: impl FnOnce(&mut FileState)) {
         change(&mut self.lock().states[file]);
+    }
+
+    /// Notes the digest of a written piece, if the journal needs one that is not the block's: the piece is only a part of
+    /// the block that `block` is the bytes of.
+    pub(super) fn note_part(&self, piece: &Piece, block: &[u8]) {
+        if piece.bytes.len() < block.len() && self.files[piece.file].size > SMALL_FILE {
+            let digest = *blake3::hash(&block[piece.bytes.clone()]).as_bytes();
+            self.lock().parts.insert((piece.file, piece.range()), digest);
+        }
     }
 
     /// Returns the file of a voided entry; `None` if it is not to be received anyway.
@@ -218,6 +237,7 @@ impl OpenBatch {
             let file = self.pieces(range.start, 1).next().map(|piece| piece.file);
             return Err(VerifyError::Mismatch { block, file });
         }
+        let whole = range.end.saturating_sub(range.start);
         let range = range.start..range.end.min(self.wanted.length(self.full));
         let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
         if !progress.verified.insert(range.clone()) {
@@ -231,8 +251,13 @@ impl OpenBatch {
             if state.left == 0 {
                 verified.files.push(piece.file);
             }
-            if file.size > SMALL_FILE && !state.dropped {
-                verified.records.push(Record::Verified(file.id, piece.inside..piece.inside + bytes));
+            if file.size <= SMALL_FILE {
+                continue;
+            }
+            let part = progress.parts.remove(&(piece.file, piece.range()));
+            let digest = if bytes == whole { Some(found) } else { part };
+            if let Some(digest) = digest.filter(|_| !state.dropped) {
+                verified.records.push(Record::Verified(file.id, piece.range(), digest));
             }
         }
         Ok(verified)

@@ -10,7 +10,7 @@ use super::super::ranges::RangeSet;
 use super::super::spec::Existing;
 use super::super::staged_id::{StagedId, path_hash};
 use super::super::staging::is_staging_name;
-use super::batch::{FileState, ReceivedFile, SMALL_FILE};
+use super::batch::{FileState, ReceivedFile};
 use super::fate::{Fate, Judge};
 use super::lock;
 use super::manifest::{Building, Intake};
@@ -261,37 +261,32 @@ impl Admission<'_> {
         let kept = if let Fate::Replace { mode } = fate { mode } else { None };
         let mode = kept.unwrap_or_else(|| self.shared.modes.apply(entry.mode));
         let new = Staged { id, held: RangeSet::default(), state: fresh, mode };
-        let staged = place.staging.claim(id).and_then(|claimed| match claimed {
-            true if self.shared.may_hold_some => self.resume(place, entry, new),
-            true => place.staging.remove_file(id).map(|()| new),
-            false => Ok(new),
-        });
         // An unusable staging folder affects more than one name.
-        staged.map_err(|error| FilesError::system(place.staging.path(), error))
+        let failed = |error| FilesError::system(place.staging.path(), error);
+        match place.staging.claim(id).map_err(failed)? {
+            true if self.shared.may_hold_some => self.resume(place, entry, new),
+            true => place.staging.remove_file(id).map(|()| new).map_err(failed),
+            false => Ok(new),
+        }
     }
 
-    /// Takes over the valid part of what an earlier run has staged of a file.
-    fn resume(&self, place: &Place, entry: &Entry, new: Staged) -> io::Result<Staged> {
-        let (size, id) = (entry.size(), new.id);
-        let held = place.staging.held().verified.remove(&id).unwrap_or_default();
-        if size <= SMALL_FILE {
-            let found = place.staging.look(id)?;
-            // The mtime was set once everything was verified.
-            if found.size == size && found.has_time(entry.mtime) {
-                let state = FileState { left: 0, made: true, wrong_mode: true, ..new.state };
-                return Ok(Staged { state, ..new });
-            }
-        } else if held.iter().next().is_some() {
-            // It may already have its final mode.
-            place.staging.set_mode(id, WRITABLE)?;
-            // The content of gaps is unknown; holes are known to be zeros.
-            let dense = held.gaps(size).any(|gap| place.staging.punch(id, gap).is_err());
-            let left = held.gaps(size).map(|gap| gap.end - gap.start).sum();
-            let state = FileState { left, made: true, short: true, dense, wrong_mode: true, ..new.state };
-            return Ok(Staged { held, state, ..new });
+    /// Takes over the part of what an earlier run has staged of a file that is still as it was recorded.
+    fn resume(&self, place: &Place, entry: &Entry, new: Staged) -> Result<Staged, FilesError> {
+        let (size, id, staging) = (entry.size(), new.id, &place.staging);
+        let failed = |error| FilesError::system(staging.path(), error);
+        let recorded = staging.held().take(id);
+        // It may already have its final mode.
+        staging.set_mode(id, WRITABLE).map_err(failed)?;
+        let held = self.shared.kept(staging, id, &recorded)?;
+        if held.iter().next().is_none() {
+            staging.remove_file(id).map_err(failed)?;
+            return Ok(new);
         }
-        place.staging.remove_file(id)?;
-        Ok(new)
+        // The content of gaps is unknown; holes are known to be zeros.
+        let dense = held.gaps(size).any(|gap| staging.punch(id, gap).is_err());
+        let left = held.gaps(size).map(|gap| gap.end - gap.start).sum();
+        let state = FileState { left, made: true, short: true, dense, wrong_mode: true, ..new.state };
+        Ok(Staged { held, state, ..new })
     }
 
     /// Adds a file to those that are to be received.

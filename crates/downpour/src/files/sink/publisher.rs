@@ -161,8 +161,8 @@ impl Pipeline<'_> {
         let staging = &self.shared.place()?.staging;
         staging.journal.append(records).map_err(|error| FilesError::system(staging.path(), error))?;
         group.add_recorded(records.iter().filter_map(|record| match record {
-            Record::Verified(id, _) => Some(*id),
-            Record::Synced(_) | Record::Item(_) => None,
+            Record::Verified(id, ..) => Some(*id),
+            Record::Synced(_) | Record::Item(_) | Record::Dropped(..) => None,
         }));
         Ok(())
     }

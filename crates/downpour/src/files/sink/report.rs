@@ -23,6 +23,10 @@ pub struct ReceiveOutcome {
     pub unchanged: u64,
     /// Bytes among `bytes` that were present before, in whole or partial files.
     pub present: u64,
+    /// Bytes kept from an earlier run without a check ([`ReceiveSpec::trust_staging`](crate::files::ReceiveSpec)).
+    pub unchecked: u64,
+    /// Bytes kept from an earlier run that had changed since, and were received again.
+    pub altered: u64,
     /// Folders.
     pub directories: u64,
     /// Symlinks.

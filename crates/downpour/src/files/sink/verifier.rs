@@ -185,7 +185,10 @@ mod tests {
         assert!(!verifier.found(0, 0, 0..SMALL_FILE, [1; 32]).unwrap());
         assert!(verifier.expect(0, 0, [1; 32]).unwrap());
         let (None, records) = verifier.take() else { panic!("not complete") };
-        assert!(matches!(&records[..], [Record::Verified(_, range)] if *range == (0..SMALL_FILE)), "{records:?}");
+        assert!(
+            matches!(&records[..], [Record::Verified(_, range, digest)] if *range == (0..SMALL_FILE) && *digest == [1; 32]),
+            "{records:?}"
+        );
     }
 
     #[test]

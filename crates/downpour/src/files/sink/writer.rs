@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Mutex;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::error::FilesError;
 use super::super::metadata::ModeRule;
@@ -12,7 +11,6 @@ use super::super::open::OpenFiles;
 use super::batch::{OpenBatch, Piece, SMALL_FILE};
 use super::lock;
 use super::place::Place;
-use crate::messages::Mtime;
 
 /// Permissions that a file needs while it is written in several pieces.
 pub(super) const WRITABLE: u32 = 0o600;
@@ -45,14 +43,12 @@ pub(super) struct Writer {
     open: OpenFiles<(u32, usize)>,
     /// Held while a staged file is created or removed.
     making: Mutex<()>,
-    /// Start time of this writer, in seconds since 1970.
-    started: i64,
 }
 
 impl Writer {
     /// Creates a writer without open files.
     pub(super) fn new(modes: ModeRule) -> Self {
-        Self { modes, open: OpenFiles::new(), making: Mutex::default(), started: seconds_now() }
+        Self { modes, open: OpenFiles::new(), making: Mutex::default() }
     }
 
     /// Writes a range of a batch's object. Bytes beyond the end of the object are padding and dropped; windows of zeros
@@ -64,7 +60,7 @@ impl Writer {
                 continue;
             }
             match self.write_piece(place, batch, &piece, &bytes[piece.bytes.clone()]) {
-                Ok(()) => {}
+                Ok(()) => batch.note_part(&piece, bytes),
                 // Voided, and therefore removed, since the check above.
                 Err(_) if batch.state(file).dropped => {}
                 Err(source) => return Err(WriteError { file, source }),
@@ -119,7 +115,7 @@ impl Writer {
 
     fn write_piece(&self, place: &Place, batch: &OpenBatch, piece: &Piece, bytes: &[u8]) -> io::Result<()> {
         let file = &batch.files[piece.file];
-        if bytes.len() as u64 == file.size && file.size <= SMALL_FILE && !self.is_fresh(file.mtime) {
+        if bytes.len() as u64 == file.size && file.size <= SMALL_FILE {
             // The whole file at once, the usual case: opened once, by this thread only.
             let Some(open) = self.make(place, batch, piece.file, true)? else { return Ok(()) };
             if write_sparse(&open, 0, bytes)? {
@@ -154,14 +150,8 @@ impl Writer {
         let file = &batch.files[at];
         let (mode, wrong_mode) = self.made_with(file.mode, whole);
         let made = place.staging.open_file(file.id, mode)?;
-        let spare = !whole && file.size <= SMALL_FILE;
-        if spare {
-            // The file must not look complete before it is, even if its mtime happens to be the final one.
-            made.set_len(file.size + 1)?;
-        }
         batch.change(at, |state| {
             state.made = true;
-            state.short |= spare;
             state.wrong_mode = wrong_mode;
         });
         Ok(Some(made))
@@ -173,18 +163,6 @@ impl Writer {
         let made = if whole { mode } else { mode | WRITABLE } & 0o777;
         (made, self.modes.as_made(made) != mode)
     }
-
-    /// Whether a file may get this mtime by chance while it is written, on a file system with a coarse clock.
-    fn is_fresh(&self, mtime: Mtime) -> bool {
-        /// Resolution of the coarsest clock, FAT's, in seconds.
-        const STEP: i64 = 2;
-        mtime.seconds >= self.started - STEP
-    }
-}
-
-fn seconds_now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether something was left out: the file
@@ -222,7 +200,7 @@ mod tests {
     use super::super::super::staged_id::StagedId;
     use super::super::batch::{FileState, ReceivedFile};
     use super::*;
-    use crate::files::{Entry, Kind, Modes, ReceiveSpec, SourceId, Wanted};
+    use crate::files::{Entry, Kind, Modes, Mtime, ReceiveSpec, SourceId, Wanted};
 
     /// Creates a place in `dir`, and a batch of one file of `size` bytes.
     fn staged(dir: &Path, size: u64) -> (Place, OpenBatch) {

@@ -16,6 +16,7 @@ fn staged_files_lie_in_several_folders_and_all_are_found_synced_and_removed() {
     let staging = open(dir.path());
     for id in &ids {
         staging.open_file(*id, 0o644).unwrap();
+        staging.journal.append(&[super::super::journal::Record::Verified(*id, 0..1, [0; 32])]).unwrap();
     }
     let folders = |staging: &Staging| {
         let names = fs::read_dir(staging.path()).unwrap().map(|item| item.unwrap().file_name().into_encoded_bytes());
@@ -67,4 +68,20 @@ fn a_staging_folder_that_cannot_be_completed_does_not_stay_if_it_is_new() {
     fs::create_dir(staging.join("journal")).unwrap();
     assert!(Staging::open(&target, dir.path(), SOURCE, true).is_err());
     assert!(staging.exists());
+}
+
+/// A record of an item is all that tells the next run that the item is its own.
+#[test]
+fn a_folder_with_one_record_is_not_useless() {
+    let dir = tempfile::tempdir().unwrap();
+    let staging = open(dir.path());
+    assert!(staging.is_useless().unwrap());
+    staging
+        .journal
+        .append(&[super::super::journal::Record::Item(super::super::journal::Item::new(b"top", 4, 6))])
+        .unwrap();
+    assert!(!staging.is_useless().unwrap());
+    drop(staging);
+    let staging = open(dir.path());
+    assert!(!staging.is_useless().unwrap());
 }
