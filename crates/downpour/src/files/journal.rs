@@ -32,14 +32,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat, renameat};
 
-use self::held::read;
 pub(super) use self::held::{Held, Recorded};
-use self::record::{BootId, HEADER, RECORD, header};
+use self::held::{fill, read};
+use self::record::{BootId, HEADER, RECORD, decode_header, header};
 pub(super) use self::record::{Item, RangeDigest, Record};
 use crate::messages::SourceId;
 
-const NAME: &str = "journal";
-const NEW_NAME: &str = "journal.new";
+pub(super) const NAME: &str = "journal";
+pub(super) const NEW_NAME: &str = "journal.new";
 
 /// An open journal, to which records are appended.
 #[derive(Debug)]
@@ -149,6 +149,16 @@ impl Written {
             false => Ok(()),
         }
     }
+}
+
+/// Returns the source of the journal in the folder `dir`; `None` if there is none of this format.
+///
+/// # Errors
+/// An I/O error.
+pub(super) fn source(dir: &OwnedFd) -> io::Result<Option<SourceId>> {
+    let Some(mut file) = existing(dir)? else { return Ok(None) };
+    let mut found = [0; HEADER];
+    Ok(if fill(&mut file, &mut found)? { decode_header(&found).map(|(source, _)| source) } else { None })
 }
 
 fn existing(dir: &OwnedFd) -> io::Result<Option<File>> {

@@ -1,7 +1,7 @@
 //! The staging folder: files are written in it and moved to their final names once they are verified and durable.
 //!
-//! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source), which lies inside the target folder and thus on
-//! the same file system:
+//! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source unless another user has taken that name), which
+//! lies inside the target folder and thus on the same file system:
 //!
 //! - folders `a` to `z` and `2` to `7` with the staged files, each named by its [`StagedId`]: files can be created in
 //!   one folder while others are moved out of another;
@@ -9,6 +9,8 @@
 //! - `journal` ([`super::journal`]);
 //! - `folders` and `links`, lists of work left for the end of the transfer;
 //! - `files`, a list of the files in place.
+
+mod find;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,25 +20,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use data_encoding::BASE32_NOPAD;
 use rustix::fs::{
     AtFlags, Dir, FlockOperation, Mode, OFlags, flock, fstat, fsync, ftruncate, mkdirat, openat, statat, symlinkat,
     unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
+use self::find::{Finder, Found};
+pub(super) use self::find::{is_staging_name, staging_name};
 use super::error::FilesError;
-use super::journal::{Held, Journal};
+use super::journal::{self, Held, Journal};
 use super::list::List;
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
 use super::sandbox::{FOLDER, errno};
 use super::staged_id::StagedId;
 use crate::messages::{Mtime, SourceId};
-
-/// Prefix of the names of all staging folders.
-pub(super) const PREFIX: &str = ".downpour-";
-/// Characters of the source id in the name.
-const ID_CHARACTERS: usize = 8;
 
 const LOCK: &str = "lock";
 const FOLDERS: &str = "folders";
@@ -80,37 +78,33 @@ impl Staging {
         source: SourceId,
         make: bool,
     ) -> Result<Option<Self>, FilesError> {
-        let name = staging_name(source);
-        let path = into.join(&name);
-        let failed = |error: io::Error| FilesError::system(&path, error);
+        let failed = |error: io::Error| FilesError::system(into.join(staging_name(source)), error);
+        let finder = Finder::new(target, true);
         loop {
-            let made = match mkdirat_if(make, target, &name) {
-                Ok(made) => made,
-                Err(error) => return Err(failed(error)),
+            let found = match make {
+                true => Some(finder.find_or_create(source).map_err(failed)?),
+                false => finder.find(source).map_err(failed)?,
             };
-            let dir = match openat(target, &name, FOLDER, Mode::empty()) {
-                Ok(dir) => dir,
-                Err(Errno::NOENT) if !make => return Ok(None),
-                // Its last user has just removed it.
-                Err(Errno::NOENT) => continue,
-                Err(error) => return Err(failed(error.into())),
-            };
+            let Some(Found { name, dir, is_new }) = found else { return Ok(None) };
+            let path = into.join(&name);
+            let failed = |error: io::Error| FilesError::system(&path, error);
             match lock(&dir) {
                 Ok(Some(lock)) => {
                     // The folder is locked until both are dropped.
                     let (held, _locked) = (dir.try_clone().map_err(failed)?, lock.try_clone().map_err(failed)?);
-                    let opened = Self::with(path.clone(), name.clone(), dir, lock, source, made);
-                    if opened.is_err() && made {
+                    let opened = Self::with(path.clone(), name.clone(), dir, lock, source, is_new);
+                    if opened.is_err() && is_new {
                         // On a full disk every attempt would leave another folder behind. Only the first error is
                         // reported.
                         let _ = clear(target, &name, &held);
                     }
                     return opened.map(Some).map_err(failed);
                 }
+                // Its last user has just removed it.
                 Ok(None) => {}
                 Err(Errno::AGAIN) => return Err(FilesError::Busy { path }),
                 Err(error) => {
-                    if made {
+                    if is_new {
                         // Succeeds only if the folder is empty, that is, unused.
                         let _ = unlinkat(target, &name, AtFlags::REMOVEDIR);
                     }
@@ -316,19 +310,26 @@ impl Staging {
     }
 }
 
-/// Removes a staging folder and everything in it.
+/// Removes a staging folder and what this program has put into it.
 fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd) -> io::Result<()> {
     for item in Dir::read_from(dir)? {
         let item = item?;
         match item.file_name().to_bytes() {
             // The lock goes last: until then no other process can use the folder.
-            b"." | b".." | b"lock" => {}
+            b"lock" => {}
             b"moving" => clear_moving(dir)?,
             name if is_folder_name(name) => remove_folder(dir, name)?,
-            name => unlinkat(dir, name, AtFlags::empty())?,
+            name if is_part(name) => unlinkat(dir, name, AtFlags::empty())?,
+            _ => {}
         }
     }
     unlinkat(dir, LOCK, AtFlags::empty())?;
+    let ours = Status::from(fstat(dir)?);
+    let named = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
+    if !named.is_ok_and(|named| named.identity == ours.identity) {
+        // Another user has moved it away.
+        return Err(Errno::NOTEMPTY.into());
+    }
     Ok(unlinkat(target, name, AtFlags::REMOVEDIR)?)
 }
 
@@ -349,33 +350,6 @@ fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
 fn remove(dir: &OwnedFd, id: StagedId) -> io::Result<()> {
     match unlinkat(dir, id.place(), AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Returns the name of the staging folder of a source.
-pub(super) fn staging_name(source: SourceId) -> String {
-    let mut id = BASE32_NOPAD.encode(&source.0);
-    id.make_ascii_lowercase();
-    id.truncate(ID_CHARACTERS);
-    format!("{PREFIX}{id}")
-}
-
-/// Whether a name at the top of a target could be that of a staging folder; some file systems ignore case.
-pub(super) fn is_staging_name(name: &[u8]) -> bool {
-    let Some((start, id)) = name.split_at_checked(PREFIX.len()) else { return false };
-    let is_digit = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'a'..=b'z' | b'2'..=b'7');
-    start.eq_ignore_ascii_case(PREFIX.as_bytes()) && id.len() == ID_CHARACTERS && id.iter().all(is_digit)
-}
-
-/// Creates the folder if `make` is set; returns whether it is new.
-fn mkdirat_if(make: bool, target: &OwnedFd, name: &str) -> io::Result<bool> {
-    if !make {
-        return Ok(false);
-    }
-    match mkdirat(target, name, Mode::RWXU) {
-        Ok(()) => Ok(true),
-        Err(Errno::EXIST) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -401,13 +375,19 @@ fn is_folder_name(name: &[u8]) -> bool {
     matches!(name, [b'a'..=b'z' | b'2'..=b'7'])
 }
 
+/// Whether a name in a staging folder is one that this program gives.
+fn is_part(name: &[u8]) -> bool {
+    let names = [LOCK, FOLDERS, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
+    is_folder_name(name) || names.iter().any(|part| part.as_bytes() == name)
+}
+
 /// Removes a folder of staged files.
 fn remove_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
     let folder = openat(dir, name, FOLDER, Mode::empty())?;
     for item in Dir::read_from(&folder)? {
-        match item?.file_name().to_bytes() {
-            b"." | b".." => {}
-            name => unlinkat(&folder, name, AtFlags::empty())?,
+        let item = item?;
+        if StagedId::from_name(item.file_name().to_bytes()).is_some() {
+            unlinkat(&folder, item.file_name(), AtFlags::empty())?;
         }
     }
     Ok(unlinkat(dir, name, AtFlags::REMOVEDIR)?)

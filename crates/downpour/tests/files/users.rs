@@ -2,16 +2,19 @@
 //! user, in a user namespace with the ids that `/etc/subuid` gives.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
+use data_encoding::BASE32_NOPAD;
 use downpour::files::{Compare, Existing, FileSink, Modes, NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use rustix::process::geteuid;
 use tempfile::tempdir;
 
-use crate::common::Control;
+use crate::common::{Control, SOURCE, noise, snapshot, transfer_as};
 use crate::journal::staging;
 
 const RECEIVER: u32 = 1001;
@@ -56,6 +59,115 @@ fn as_receiver(name: &str, folder: &Path) {
     run_child(command, name, folder);
 }
 
+/// The name of the staging folder, which anybody can foresee who knows the source.
+fn foreseen() -> String {
+    format!(".downpour-{}", &BASE32_NOPAD.encode(&SOURCE.0)[..8].to_lowercase())
+}
+
+/// Takes the foreseen name with files inside, says so, and then replaces every other staging folder as fast as it can.
+const ATTACK: &str = r#"
+mkdir "$1" "$1/a" && echo mine > "$1/journal" && echo mine > "$1/a/aaaaaaaaaaaaaaaaaaaaaaaaaa"
+chmod -R 777 "$1"
+echo ready
+number=0
+while :; do
+    for found in .downpour-*; do
+        [ "$found" = "$1" ] && continue
+        number=$((number + 1))
+        echo evil 2>/dev/null > "$found/journal"
+        for staged in "$found"/*/*; do echo evil 2>/dev/null > "$staged"; done
+        mkdir -p decoy/a && echo theirs > decoy/a/file
+        mv "$found" "stolen-$number" 2>/dev/null && mv -T decoy "$found"
+    done
+done
+"#;
+
+fn attack(folder: &Path) -> Child {
+    let mut attack = Command::new("sh");
+    attack.args(["-c", ATTACK, "sh", &foreseen()]).current_dir(folder).uid(OTHER).gid(OTHER).stdout(Stdio::piped());
+    let mut child = attack.stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    child
+}
+
+#[test]
+fn another_user_can_take_the_staging_folders_name_and_changes_nothing() {
+    let home = tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    as_root("child_shares_a_folder", home.path());
+}
+
+#[test]
+#[ignore = "run by its parent test as root"]
+fn child_shares_a_folder() {
+    for mode in [0o1777, 0o777] {
+        let folder = child_folder().join(format!("{mode:o}"));
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        let mut attack = attack(&folder);
+        let before = snapshot(&folder.join(foreseen()));
+        let result = std::panic::catch_unwind(|| as_receiver("child_receives_there", &folder));
+        attack.kill().unwrap();
+        attack.wait().unwrap();
+        assert!(result.is_ok(), "mode {mode:o}");
+        assert_eq!(snapshot(&folder.join(foreseen())), before, "mode {mode:o}");
+        // What the other user put in place of a staging folder is left alone.
+        for item in fs::read_dir(&folder).unwrap().map(|item| item.unwrap()) {
+            let is_decoy = item.file_name().to_string_lossy().starts_with(".downpour-");
+            if is_decoy && item.metadata().unwrap().uid() == OTHER && item.file_name() != *foreseen() {
+                assert!(item.path().join("a/file").exists(), "mode {mode:o}");
+            }
+        }
+        let stolen = fs::read_dir(&folder)
+            .unwrap()
+            .filter(|item| item.as_ref().unwrap().file_name().to_string_lossy().starts_with("stolen"));
+        // Where the folder is not sticky, the attack has to have happened at all.
+        assert_eq!(stolen.count() > 0, mode == 0o777);
+    }
+}
+
+#[test]
+#[ignore = "run by its parent test as a plain user"]
+fn child_receives_there() {
+    let (from, into) = (tempdir().unwrap(), child_folder());
+    let sources: Vec<_> = (0..3).map(|number| from.path().join(format!("file{number}"))).collect();
+    for (seed, path) in (0..).zip(&sources) {
+        fs::write(path, noise(1_500_000, seed)).unwrap();
+    }
+    let spec = || ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(&into) };
+    let is_sticky = into.metadata().unwrap().mode() & 0o1000 != 0;
+    for round in 0..5 {
+        if is_sticky {
+            // A run that is interrupted after some blocks: the next one finds what it has left.
+            interrupt(&sources, spec());
+        }
+        let done = transfer_as(&sources, spec(), round, &mut |_| {}).unwrap();
+        assert!(!is_sticky || done.wanted < 4_000_000, "{} bytes wanted again", done.wanted);
+        for (seed, path) in (0..).zip(&sources) {
+            let placed = into.join(path.file_name().unwrap());
+            assert!(fs::read(&placed).unwrap() == noise(1_500_000, seed), "round {round}");
+            assert_eq!(placed.metadata().unwrap().uid(), RECEIVER);
+            fs::remove_file(placed).unwrap();
+        }
+    }
+}
+
+/// Receives the first blocks and is killed then.
+fn interrupt(sources: &[PathBuf], spec: ReceiveSpec) {
+    let scanner = Scanner::new(sources.iter().map(Root::new).collect(), ScanOptions::default()).unwrap();
+    let roots = scanner.roots();
+    let receiving = FileSink::new(spec).unwrap();
+    let mut control = Control::begin(&receiving).unwrap();
+    let batch = std::sync::Arc::new({ scanner }.next().unwrap());
+    control.send_manifest(&batch).unwrap();
+    let source = downpour::files::BatchSource::new(std::sync::Arc::clone(&batch), roots, control.wanted.clone());
+    for block in 0..10 {
+        crate::common::send_block(&mut control, &source, batch.number, block, true).unwrap();
+    }
+}
+
 #[test]
 fn what_belongs_to_another_user_is_reported_where_it_cannot_be_changed() {
     let home = tempdir().unwrap();
@@ -86,6 +198,12 @@ fn child_changes_attributes() {
     fs::create_dir(from.path().join("dir")).unwrap();
     std::os::unix::fs::symlink("there", from.path().join("link")).unwrap();
     let sources: Vec<_> = ["file", "dir", "link"].iter().map(|name| from.path().join(name)).collect();
+    // Not the time at which the others were made, which may be this very tick of the clock.
+    let time = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
+    for path in &sources {
+        let times = Timestamps { last_access: time, last_modification: time };
+        utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+    }
     let base = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(&into) };
     let spec = ReceiveSpec { modes: Modes::Exact, compare: Compare::Checksum, ..base };
     let scan = ScanOptions { hash: true, ..ScanOptions::default() };

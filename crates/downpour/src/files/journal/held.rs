@@ -155,7 +155,7 @@ pub(super) fn read(file: File, source: SourceId, boot: BootId) -> io::Result<Hel
 }
 
 /// Fills `out`; returns false at the end of the file.
-fn fill(reader: &mut impl io::Read, out: &mut [u8]) -> io::Result<bool> {
+pub(super) fn fill(reader: &mut impl io::Read, out: &mut [u8]) -> io::Result<bool> {
     match reader.read_exact(out) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),

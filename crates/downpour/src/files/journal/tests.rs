@@ -141,7 +141,9 @@ fn a_journal_of_an_older_format_counts_as_empty() {
     let mut bytes = fs::read(&file).unwrap();
     bytes[7] = 1;
     fs::write(&file, bytes).unwrap();
+    assert_eq!(source(&dir(temp.path())).unwrap(), None);
     assert!(is_empty(&open(temp.path()).1));
+    assert_eq!(source(&dir(temp.path())).unwrap(), Some(SOURCE));
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn staged_files_lie_in_several_folders_and_all_are_found_synced_and_removed() {
     let staging = open(dir.path());
     for id in &ids {
         staging.open_file(*id, 0o644).unwrap();
-        staging.journal.append(&[super::super::journal::Record::Verified(*id, 0..1, [0; 32])]).unwrap();
+        staging.journal.append(&[journal::Record::Verified(*id, 0..1, [0; 32])]).unwrap();
     }
     let folders = |staging: &Staging| {
         let names = fs::read_dir(staging.path()).unwrap().map(|item| item.unwrap().file_name().into_encoded_bytes());
@@ -70,16 +70,97 @@ fn a_staging_folder_that_cannot_be_completed_does_not_stay_if_it_is_new() {
     assert!(staging.exists());
 }
 
+fn folders(into: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(into).unwrap().map(|item| item.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Whatever has taken the name of the source, another is used, found again, and nothing of the first is touched.
+#[test]
+fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let name = staging_name(SOURCE);
+    let open_to_all = |path: &Path| {
+        fs::create_dir(path).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    };
+    let of_another_source = |path: &Path| {
+        fs::create_dir(path).unwrap();
+        let target = openat(rustix::fs::CWD, path, FOLDER, Mode::empty()).unwrap();
+        Journal::open(&target, SourceId([8; 16]), |_| Ok(())).unwrap();
+    };
+    let with_a_file = |path: &Path| {
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("mine"), "mine").unwrap();
+    };
+    let to_elsewhere = |path: &Path| symlink("/tmp", path).unwrap();
+    let a_file = |path: &Path| fs::write(path, "mine").unwrap();
+    let ways: [&dyn Fn(&Path); 5] = [&open_to_all, &of_another_source, &with_a_file, &to_elsewhere, &a_file];
+    for (number, take) in ways.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
+        take(&dir.path().join(&name));
+        let before = fs::symlink_metadata(dir.path().join(&name)).unwrap();
+        assert!(Staging::open(&target, dir.path(), SOURCE, false).unwrap().is_none(), "way {number}");
+        let staging = open(dir.path());
+        let path = staging.path().to_owned();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        staging.open_file(StagedId([1; 16]), 0o644).unwrap();
+        let found = Staging::open(&target, dir.path(), SOURCE, false);
+        assert!(matches!(found, Err(FilesError::Busy { .. })), "way {number}: {found:?}");
+        drop(staging);
+        let staging = Staging::open(&target, dir.path(), SOURCE, false).unwrap().unwrap();
+        assert_eq!((staging.path(), staging.is_new), (&*path, false), "way {number}");
+        assert_ne!(path, dir.path().join(&name));
+        staging.remove(&target).unwrap();
+        assert_eq!(folders(dir.path()), std::slice::from_ref(&name), "way {number}");
+        let after = fs::symlink_metadata(dir.path().join(&name)).unwrap();
+        assert_eq!(
+            (after.permissions(), after.modified().unwrap()),
+            (before.permissions(), before.modified().unwrap())
+        );
+        if number == 2 {
+            assert_eq!(fs::read(dir.path().join(&name).join("mine")).unwrap(), b"mine");
+        }
+    }
+}
+
+/// A folder that others may read is closed to them before it is used.
+#[test]
+fn a_staging_folder_that_others_can_read_is_closed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let path = open(dir.path()).path().to_owned();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(open(dir.path()).path(), path);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_staging_folder_that_was_moved_away_is_emptied_and_what_has_its_name_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
+    let staging = open(dir.path());
+    staging.open_file(StagedId([1; 16]), 0o644).unwrap();
+    fs::rename(staging.path(), dir.path().join("away")).unwrap();
+    assert!(!staging.remove(&target).unwrap(), "its name is gone");
+    let staging = open(dir.path());
+    fs::rename(staging.path(), dir.path().join("again")).unwrap();
+    fs::create_dir(staging.path()).unwrap();
+    assert!(!staging.remove(&target).unwrap(), "another folder has its name");
+    assert_eq!(folders(dir.path()).len(), 3);
+    assert_eq!(folders(&dir.path().join("away")), Vec::<String>::new());
+}
+
 /// A record of an item is all that tells the next run that the item is its own.
 #[test]
 fn a_folder_with_one_record_is_not_useless() {
     let dir = tempfile::tempdir().unwrap();
     let staging = open(dir.path());
     assert!(staging.is_useless().unwrap());
-    staging
-        .journal
-        .append(&[super::super::journal::Record::Item(super::super::journal::Item::new(b"top", 4, 6))])
-        .unwrap();
+    staging.journal.append(&[journal::Record::Item(journal::Item::new(b"top", 4, 6))]).unwrap();
     assert!(!staging.is_useless().unwrap());
     drop(staging);
     let staging = open(dir.path());
