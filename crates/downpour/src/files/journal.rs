@@ -151,6 +151,14 @@ impl Written {
     }
 }
 
+/// Returns what the journal of `source` in the folder `dir` has on record, and changes nothing.
+///
+/// # Errors
+/// An I/O error.
+pub(super) fn peek(dir: &OwnedFd, source: SourceId) -> io::Result<Held> {
+    existing(dir)?.map_or_else(|| Ok(Held::default()), |file| read(file, source, boot_id()))
+}
+
 /// Returns the source of the journal in the folder `dir`; `None` if there is none of this format.
 ///
 /// # Errors

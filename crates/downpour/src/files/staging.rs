@@ -114,6 +114,15 @@ impl Staging {
         }
     }
 
+    /// Returns what the staging folder of `source` in `target` has on record, and changes nothing in it. `may_probe` as
+    /// for [`Finder::new`].
+    pub(super) fn peek(target: &OwnedFd, source: SourceId, may_probe: bool) -> io::Result<Option<Held>> {
+        match Finder::new(target, may_probe).find(source)? {
+            Some(found) => journal::peek(&found.dir, source).map(Some),
+            None => Ok(None),
+        }
+    }
+
     fn with(path: PathBuf, name: String, dir: OwnedFd, lock: File, source: SourceId, is_new: bool) -> io::Result<Self> {
         let mut staged = staged_files(&dir)?;
         let clean = |held: &mut Held| {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use downpour::files::{BatchSource, Existing, FileSink, FilesError, ReceiveSpec, Root, ScanOptions, Scanner};
 use tempfile::TempDir;
 
-use crate::common::{BLOCK, Control, Done, noise, quick_dir, send_block, transfer_as};
+use crate::common::{BLOCK, Control, Done, noise, quick_dir, send_block, snapshot, transfer_as};
 use crate::journal::{staged_files, staging};
 
 const LONG: usize = 1_500_000;
@@ -110,7 +110,7 @@ fn what_was_altered_between_two_runs_is_received_again() {
     let last_of_a = (LONG - BORDER) as u64;
     let last_of_b = ((2 * LONG) % BLOCK) as u64;
     let all_but_one = (LONG - BLOCK) as u64;
-    let alterations: [(&str, Alteration, u64); 11] = [
+    let alterations: [(&str, Alteration<'_>, u64); 11] = [
         ("the first bytes", &|here| change(&here.staged("a"), 100), BLOCK as u64),
         ("3 bytes in a block", &|here| change(&here.staged("a"), 3 * BLOCK + 7), BLOCK as u64),
         ("3 bytes across two blocks", &|here| change(&here.staged("a"), 3 * BLOCK - 1), 2 * BLOCK as u64),
@@ -179,4 +179,37 @@ fn a_check_that_is_stopped_costs_nothing_of_what_is_kept() {
     receiving.abandon(false).unwrap();
     drop(receiving);
     assert_eq!(here.again().wanted, WANTED);
+}
+
+/// A directory that an interrupted run has made as its single item is continued, which a dry run has to find out
+/// without touching what that run has left.
+#[test]
+fn a_dry_run_changes_nothing_in_what_an_interrupted_run_has_left() {
+    let (from, into) = (quick_dir(), quick_dir());
+    fs::create_dir(from.path().join("tree")).unwrap();
+    fs::write(from.path().join("tree/long"), noise(LONG, 1)).unwrap();
+    let target = into.path().join("name");
+    let spec = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(&target) };
+    let manifest = |receiving: &FileSink| {
+        let root = Root::new(from.path().join("tree"));
+        let batch = Scanner::new(vec![root], ScanOptions::default()).unwrap().next().unwrap();
+        let mut control = Control::begin(receiving).unwrap();
+        control.send_manifest(&batch).unwrap();
+        control.wanted.length(batch.length)
+    };
+    let receiving = FileSink::new(spec.clone()).unwrap();
+    manifest(&receiving);
+    drop(receiving);
+    assert!(target.is_dir());
+
+    let before = snapshot(into.path());
+    let dry = FileSink::new(ReceiveSpec { dry_run: true, ..spec.clone() }).unwrap();
+    assert_eq!(manifest(&dry), LONG as u64);
+    assert_eq!(dry.destination().rename.as_deref(), Some(&b"name"[..]), "the directory is its own");
+    dry.abandon(false).unwrap();
+    drop(dry);
+    assert_eq!(snapshot(into.path()), before);
+    let receiving = FileSink::new(spec).unwrap();
+    manifest(&receiving);
+    assert_eq!(receiving.destination().rename.as_deref(), Some(&b"name"[..]));
 }

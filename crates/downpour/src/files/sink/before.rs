@@ -8,31 +8,32 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
-use super::place::Place;
+use super::place::open_target;
 use super::shared::Shared;
 use crate::files::error::{FilesError, NotPermitted};
-use crate::files::metadata::Status;
+use crate::files::journal::Item;
+use crate::files::metadata::{Status, birth};
 use crate::files::names::{NameError, check_path};
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
-use crate::files::staging::is_staging_name;
+use crate::files::staging::{Staging, is_staging_name};
 use crate::messages::{Entry, Kind, SourceId};
 
 impl Shared {
     /// Whether an earlier, interrupted transfer from `source` created the target as its single item. A copy to a name
     /// that was free then finds a directory there now, and must not go into it.
-    pub(super) fn is_own_target(&self, source: SourceId) -> Result<bool, FilesError> {
+    pub(super) fn is_own_target(&self, source: SourceId) -> bool {
         // Do not continue a target that has appeared since the handshake: the sender, told that nothing is held here,
         // does not wait for wants.
-        let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return Ok(false) };
-        let Some(name) = &named.rename else { return Ok(false) };
-        match Place::open(&self.spec, &named, &self.renamed, source, false) {
-            Ok(Some(place)) => {
-                Ok(place.target.look(name).is_ok_and(|found| found.is_some_and(|found| place.is_own(name, &found))))
-            }
-            Err(busy @ FilesError::Busy { .. }) => Err(busy),
-            // Nothing to continue there.
-            Ok(None) | Err(_) => Ok(false),
-        }
+        let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return false };
+        let Some(name) = &named.rename else { return false };
+        // Nothing to continue there if it cannot be read.
+        let own = || -> Option<bool> {
+            let target = open_target(&named.directory).ok()??;
+            let held = Staging::peek(&target, source, !self.spec.dry_run).ok()??;
+            let found = statat(&target, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some(held.items.contains(&Item::new(name, found.st_ino, birth(&target, name.as_slice()))))
+        };
+        own().unwrap_or(false)
     }
 
     /// Checks that no item among `entries` exists already where it must not be replaced ([`Existing::Refuse`]); also

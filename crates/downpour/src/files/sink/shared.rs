@@ -99,7 +99,7 @@ impl Shared {
     /// directory. Opens the staging folder that such a run has left, if the destination is decided.
     pub(super) fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         if self.target_is_directory && !self.is_decided() {
-            let is_own = Some(self.is_own_target(source)?);
+            let is_own = Some(self.is_own_target(source));
             let evidence = Evidence { is_own, ..Evidence::before(true) };
             if let Some(decided) = self.spec.destination(&evidence) {
                 self.destination.get_or_init(|| decided);
