@@ -19,7 +19,7 @@ pub(crate) struct CpArgs {
     pub(crate) recursive: bool,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Preserve modes exactly, regardless of the umask; times are always preserved
+    /// Preserve modes except set-user-ID and set-group-ID, regardless of the umask; times are always preserved
     #[arg(short, long, help_heading = "At the target")]
     pub(crate) preserve: bool,
     #[command(flatten)]

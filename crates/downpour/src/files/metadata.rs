@@ -10,6 +10,8 @@ use rustix::process::geteuid;
 use super::spec::Modes;
 use crate::messages::Mtime;
 
+/// Set-user-id and set-group-id. They give away the rights of the owner and group, which are not transferred: no
+/// transfer sets them.
 const SET_ID: u32 = 0o6000;
 const PERMISSIONS: u32 = 0o7777;
 
@@ -135,11 +137,13 @@ impl ModeRule {
         }
     }
 
-    /// The mode for a file or folder that came with `sent` and stands with `found`: as for `cp`, it keeps its own unless modes are exact.
-    pub(super) fn apply_over(self, sent: u32, found: u32) -> u32 {
+    /// The mode for a file or folder that came with `sent` and stands as `found`: as for `cp`, it keeps its own unless modes are exact.
+    /// Even then a folder keeps its set-id bits, and a file those that it has at the sender too.
+    pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
         match self.modes {
-            Modes::Masked => found,
-            Modes::Exact => self.apply(sent),
+            Modes::Masked => found.mode,
+            Modes::Exact if found.is_directory() => with_set_id(self.apply(sent), found.mode),
+            Modes::Exact => with_set_id(self.apply(sent), found.mode & sent),
         }
     }
 
@@ -155,6 +159,11 @@ impl ModeRule {
     pub(super) fn as_made(self, mode: u32) -> u32 {
         mode & 0o777 & !self.mask
     }
+}
+
+/// `mode` with the set-id bits of `found`. A folder may have got the latter from its parent.
+pub(super) fn with_set_id(mode: u32, found: u32) -> u32 {
+    mode & !SET_ID | found & SET_ID
 }
 
 /// The mask for new files.
@@ -238,12 +247,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn set_id_bits_are_taken_over_only_when_modes_are_exact() {
+    fn set_id_bits_are_never_taken_over() {
         let masked = ModeRule { modes: Modes::Masked, mask: 0o022 };
         assert_eq!(masked.apply(0o6777), 0o755);
         assert_eq!(masked.apply(0o1777), 0o1755);
-        assert_eq!(ModeRule { modes: Modes::Exact, mask: 0o022 }.apply(0o6777), 0o777);
         assert_eq!(masked.as_made(0o1777), 0o755);
+        let exact = ModeRule { modes: Modes::Exact, mask: 0o022 };
+        assert_eq!(exact.apply(0o7777), 0o1777);
+        assert_eq!((masked.replace(0o4755, 0o6700), exact.replace(0o4755, 0o6700)), (0o700, 0o755));
+    }
+
+    #[test]
+    fn what_stands_keeps_set_id_bits_that_it_should_have() {
+        let (masked, exact) =
+            (ModeRule { modes: Modes::Masked, mask: 0o022 }, ModeRule { modes: Modes::Exact, mask: 0o022 });
+        let stands = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
+        let file = |mode| stands(FileType::RegularFile, mode);
+        let folder = |mode| stands(FileType::Directory, mode);
+        assert_eq!(masked.apply_over(0o755, &file(0o4700)), 0o4700);
+        assert_eq!(exact.apply_over(0o755, &file(0o4700)), 0o755);
+        assert_eq!(exact.apply_over(0o6755, &file(0o4700)), 0o4755);
+        assert_eq!(exact.apply_over(0o755, &folder(0o2700)), 0o2755);
+        assert_eq!(exact.apply_over(0o2755, &folder(0o700)), 0o755);
     }
 
     #[test]

@@ -108,10 +108,11 @@ pub enum Compare {
 /// Which permission bits are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Modes {
-    /// Those that the user's umask allows, and never set-user-id or set-group-id. Existing names keep their modes, replaced files too.
+    /// Those that the user's umask allows, but not set-user-id and set-group-id. Existing names keep their modes, replaced files too, which
+    /// lose these two bits.
     #[default]
     Masked,
-    /// All.
+    /// All but set-user-id and set-group-id, since owner and group are not transferred. Existing directories keep these bits.
     Exact,
 }
 

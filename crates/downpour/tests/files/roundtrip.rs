@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    BatchSource, Entry, FileSink, Kind, Mtime, ReceiveSpec, Root, ScanOptions, Scanner, VoidReason, Wanted,
+    BatchSource, Entry, Existing, FileSink, Kind, Modes, Mtime, ReceiveSpec, Root, ScanOptions, Scanner, VoidReason,
+    Wanted,
 };
 use downpour::messages::{Digest, ManifestPart, Message, Void};
 use tempfile::tempdir;
@@ -97,16 +98,43 @@ fn any_order_of_blocks_gives_the_same_tree() {
 
 #[test]
 fn bits_that_give_rights_away_are_dropped() {
-    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     fs::create_dir(&dir).unwrap();
     fs::write(dir.join("suid"), b"x").unwrap();
     chmod(&dir.join("suid"), 0o6755);
     chmod(&dir, 0o2755);
-    transfer_as(&[dir], ReceiveSpec::into_directory(to.path()), 1, &mut |_| {}).unwrap();
-    let mode = |name: &str| to.path().join(name).metadata().unwrap().mode() & 0o7777;
-    assert_eq!(mode("dir/suid"), 0o755);
-    assert_eq!(mode("dir"), 0o755);
+    for modes in [Modes::Masked, Modes::Exact] {
+        let to = tempdir().unwrap();
+        let spec = ReceiveSpec { modes, existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
+        let mode = |name: &str| to.path().join(name).metadata().unwrap().mode() & 0o7777;
+        transfer_as(std::slice::from_ref(&dir), spec.clone(), 1, &mut |_| {}).unwrap();
+        assert_eq!((mode("dir/suid"), mode("dir")), (0o755, 0o755), "{modes:?}");
+        // What stands here keeps its own, until its content changes.
+        chmod(&to.path().join("dir/suid"), 0o4755);
+        chmod(&to.path().join("dir"), 0o2755);
+        transfer_as(std::slice::from_ref(&dir), spec.clone(), 1, &mut |_| {}).unwrap();
+        assert_eq!((mode("dir/suid"), mode("dir")), (0o4755, 0o2755), "{modes:?}");
+        fs::write(to.path().join("dir/suid"), b"yy").unwrap();
+        chmod(&to.path().join("dir/suid"), 0o4755);
+        transfer_as(std::slice::from_ref(&dir), spec, 1, &mut |_| {}).unwrap();
+        assert_eq!((mode("dir/suid"), mode("dir")), (0o755, 0o2755), "{modes:?}");
+    }
+}
+
+/// A folder gets set-group-id from its parent, which is how shared folders keep their group.
+#[test]
+fn new_folders_keep_the_group_bit_of_their_parent() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    fs::create_dir_all(from.path().join("dir/inner")).unwrap();
+    chmod(to.path(), 0o2755);
+    for modes in [Modes::Masked, Modes::Exact] {
+        let spec = ReceiveSpec { modes, existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
+        transfer_as(&[from.path().join("dir")], spec, 1, &mut |_| {}).unwrap();
+        for name in ["dir", "dir/inner"] {
+            assert_eq!(to.path().join(name).metadata().unwrap().mode() & 0o7777, 0o2755, "{modes:?}");
+        }
+    }
 }
 
 #[test]

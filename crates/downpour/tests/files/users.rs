@@ -221,3 +221,36 @@ fn child_changes_attributes() {
     assert_eq!(outcome.failed_count, 3);
     assert!(staging(&into).is_none());
 }
+
+#[test]
+fn root_gives_nobody_its_rights_and_neither_does_a_plain_user() {
+    let home = tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    as_root("child_copies_programs_as_both", home.path());
+}
+
+#[test]
+#[ignore = "run by its parent test as root"]
+fn child_copies_programs_as_both() {
+    let program = child_folder().join("program");
+    fs::write(&program, "content").unwrap();
+    std::os::unix::fs::chown(&program, Some(OTHER), Some(OTHER)).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).unwrap();
+    copy_program(&child_folder(), 0);
+    as_receiver("child_copies_a_program", &child_folder());
+}
+
+#[test]
+#[ignore = "run by its parent test as a plain user"]
+fn child_copies_a_program() {
+    copy_program(&child_folder(), RECEIVER);
+}
+
+/// Copies a set-user-id program of another user with exact modes, as `sync` does, and as the user with this id.
+fn copy_program(folder: &Path, user: u32) {
+    let into = tempdir().unwrap();
+    let spec = ReceiveSpec { modes: Modes::Exact, ..ReceiveSpec::into_directory(into.path()) };
+    transfer_as(&[folder.join("program")], spec, 1, &mut |_| {}).unwrap();
+    let copied = into.path().join("program").metadata().unwrap();
+    assert_eq!((copied.uid(), copied.mode() & 0o7777), (user, 0o755));
+}

@@ -5,6 +5,7 @@ use std::io;
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
+use super::super::metadata::with_set_id;
 use super::super::names::{NameError, link_leads_out};
 use super::super::ranges::RangeSet;
 use super::super::spec::Existing;
@@ -194,8 +195,9 @@ impl Admission<'_> {
             if let Some(found) = place.target.look(path)? {
                 // A folder with the mode with which an interrupted run creates folders is that run's, and has not got
                 // its final mode yet.
-                if place.staging.is_new || found.mode != self.shared.modes.as_made(made) {
-                    mode = self.shared.modes.apply_over(entry.mode, found.mode);
+                let is_made = found.mode == with_set_id(self.shared.modes.as_made(made), found.mode);
+                if place.staging.is_new || !is_made {
+                    mode = self.shared.modes.apply_over(entry.mode, &found);
                 }
                 if found.mode & FILLABLE != FILLABLE && !skips {
                     place.target.set_attributes(path, Some(mode | FILLABLE), None)?;
@@ -243,7 +245,8 @@ impl Admission<'_> {
 
     fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, attributes: bool) -> io::Result<()> {
         if attributes {
-            let mode = self.shared.modes.is_exact().then(|| self.shared.modes.apply(entry.mode));
+            let found = place.target.look(path)?.filter(|_| self.shared.modes.is_exact());
+            let mode = found.map(|found| self.shared.modes.apply_over(entry.mode, &found));
             place.target.set_attributes(path, mode, Some(entry.mtime))?;
         }
         place.note_file(path)?;

@@ -49,7 +49,7 @@ impl Judge<'_> {
         let skips = self.spec.existing == Existing::Skip;
         if self.is_same(path, entry, target, &found)? {
             let mode = match entry.kind {
-                Kind::File { .. } | Kind::Directory => found.mode != self.modes.apply_over(entry.mode, found.mode),
+                Kind::File { .. } | Kind::Directory => found.mode != self.modes.apply_over(entry.mode, &found),
                 Kind::Symlink { .. } | Kind::HardLink { .. } => false,
             };
             let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);

@@ -8,7 +8,7 @@ use rustix::fs::{fstat, fsync};
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
 use super::super::list::decode_attributes;
-use super::super::metadata::{Status, set_metadata};
+use super::super::metadata::{Status, set_metadata, with_set_id};
 use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
 use super::entries::FILLABLE;
@@ -109,10 +109,10 @@ impl Shared {
         let applies =
             self.is_contents(announced) && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
         let Some(top) = announced.top.filter(|_| applies) else { return Ok(()) };
-        // The next run needs access.
-        let mode = self.modes.apply(top.mode) | FILLABLE;
         let failed = |error: io::Error| FilesError::system(directory, error);
         let found = Status::from(fstat(target).map_err(|error| failed(error.into()))?);
+        // The next run needs access.
+        let mode = with_set_id(self.modes.apply(top.mode) | FILLABLE, found.mode);
         if found.mode == mode && found.has_time(top.mtime) {
             return Ok(());
         }
@@ -146,6 +146,7 @@ impl Shared {
                 decode_attributes(&attributes).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
             let seal = || -> io::Result<()> {
                 let Some(found) = place.target.look(&path)? else { return Ok(()) };
+                let mode = with_set_id(mode, found.mode);
                 let is_sealed = found.is_directory() && found.mode == mode && found.has_time(mtime);
                 // A folder sealed by an earlier run may not be durable.
                 let syncs = changed && !at_once;
