@@ -194,7 +194,10 @@ fn many_files_are_not_sent_again() {
     assert_holds_only(&hosts.sshd.home(), &["tree"]);
     let bytes = (0..2000_u64).map(|number| 10_000 + number).sum::<u64>();
     let sent = summary(&again)["wire_bytes"].as_u64().expect("a number");
-    assert!(sent < (bytes - across) * 11 / 10 + 4_000_000, "{sent} bytes after {across} of {bytes}");
+    // Small files that were staged and not yet in place have no digest on record and are sent again: at most two groups
+    // (docs/design/journal.md).
+    let staged = across.min(12_000_000);
+    assert!(sent < (bytes - across + staged) * 11 / 10 + 4_000_000, "{sent} bytes after {across} of {bytes}");
 }
 
 #[test]
