@@ -6,6 +6,7 @@ use std::io;
 use rustix::io::Errno;
 
 use super::filter::Filter;
+use super::folding::Folding;
 use super::sandbox::{DirectorySandbox, errno};
 use super::staged_id::path_hash;
 
@@ -16,10 +17,17 @@ pub(super) struct SentPaths {
     all: HashSet<u64>,
     /// The items that are, or contain, something other than folders.
     filled: HashSet<u64>,
+    folding: Folding,
 }
 
 impl SentPaths {
+    /// Sets which paths are the same in the target; before any path is added that the target has.
+    pub(super) fn fold(&mut self, folding: Folding) {
+        self.folding = folding;
+    }
+
     pub(super) fn add(&mut self, path: &[u8], is_folder: bool) {
+        let path = &*self.folding.key(path);
         self.all.insert(path_hash(path));
         if is_folder {
             self.all.insert(path_hash(&as_folder(path)));
@@ -31,21 +39,23 @@ impl SentPaths {
     /// Whether the sender has nothing but folders: at all, or in the item that `path` belongs to. Its disk may not be
     /// mounted.
     fn is_empty(&self, path: Option<&[u8]>) -> bool {
-        path.map_or(self.filled.is_empty(), |path| !self.filled.contains(&path_hash(item(path))))
+        path.map_or(self.filled.is_empty(), |path| !self.filled.contains(&path_hash(item(&self.folding.key(path)))))
     }
 
     /// Adds a path that the sender could not read: its contents on the sender are unknown.
     pub(super) fn add_unread(&mut self, path: &[u8]) {
+        let path = &*self.folding.key(path);
         self.all.insert(path_hash(path));
         self.all.insert(path_hash(&as_unread(path)));
         self.filled.insert(path_hash(item(path)));
     }
 
     fn has(&self, path: &[u8]) -> bool {
-        self.all.contains(&path_hash(path))
+        self.all.contains(&path_hash(&self.folding.key(path)))
     }
 
     fn has_folder(&self, path: &[u8]) -> bool {
+        let path = &*self.folding.key(path);
         self.all.contains(&path_hash(&as_folder(path))) && !self.all.contains(&path_hash(&as_unread(path)))
     }
 }
@@ -220,4 +230,23 @@ fn parent(path: &[u8]) -> Vec<u8> {
 
 fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::folding::Case;
+
+    #[test]
+    fn a_name_that_was_sent_in_another_spelling_is_spared_where_names_fold() {
+        for (case, spared) in [(Case::Kept, false), (Case::Unicode, true)] {
+            let mut sent = SentPaths::default();
+            sent.fold(Folding { case, ..Folding::default() });
+            sent.add(b"Dir", true);
+            sent.add(b"Dir/Readme", false);
+            assert_eq!((sent.has(b"DIR/README"), sent.has_folder(b"DIR")), (spared, spared));
+            assert_eq!(sent.is_empty(Some(b"DIR")), !spared);
+            assert!(sent.has(b"Dir/Readme") && sent.has_folder(b"Dir") && !sent.has(b"Dir/other"));
+        }
+    }
 }

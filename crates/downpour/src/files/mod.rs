@@ -11,6 +11,7 @@ mod cursor;
 mod delete;
 mod error;
 mod filter;
+mod folding;
 mod journal;
 mod list;
 mod listing;

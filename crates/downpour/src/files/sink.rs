@@ -26,6 +26,7 @@ mod place;
 mod publisher;
 mod report;
 mod shared;
+mod spellings;
 mod verifier;
 mod writer;
 

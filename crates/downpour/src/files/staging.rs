@@ -8,7 +8,8 @@
 //! - `lock`, locked while a process uses the folder;
 //! - `journal` ([`super::journal`]);
 //! - `folders` and `links`, lists of work left for the end of the transfer;
-//! - `files`, a list of the files in place.
+//! - `files`, a list of the files in place;
+//! - for a moment, `moving` and the files of a probe ([`super::folding`]).
 
 mod find;
 
@@ -29,6 +30,7 @@ use rustix::io::Errno;
 use self::find::{Finder, Found};
 pub(super) use self::find::{is_staging_name, staging_name};
 use super::error::FilesError;
+use super::folding::{Folding, PROBES};
 use super::journal::{self, Held, Journal};
 use super::list::List;
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
@@ -64,6 +66,8 @@ pub(super) struct Staging {
     pub(super) files: Mutex<List>,
     /// Whether this process created the folder.
     pub(super) is_new: bool,
+    /// Which names the file system takes for the same.
+    pub(super) folding: Folding,
 }
 
 impl Staging {
@@ -140,7 +144,8 @@ impl Staging {
         };
         let (folders, links, files) = (list(FOLDERS)?, list(LINKS)?, list(FILES)?);
         let (held, staged) = (Mutex::new(held), Mutex::new(staged));
-        Ok(Self { path, name, dir, _lock: lock, journal, held, staged, folders, links, files, is_new })
+        let folding = Folding::probe(&dir)?;
+        Ok(Self { path, name, dir, _lock: lock, journal, held, staged, folders, links, files, is_new, folding })
     }
 
     /// Returns the path of the staging folder.
@@ -387,7 +392,7 @@ fn is_folder_name(name: &[u8]) -> bool {
 /// Whether a name in a staging folder is one that this program gives.
 fn is_part(name: &[u8]) -> bool {
     let names = [LOCK, FOLDERS, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
-    is_folder_name(name) || names.iter().any(|part| part.as_bytes() == name)
+    is_folder_name(name) || names.iter().chain(&PROBES).any(|part| part.as_bytes() == name)
 }
 
 /// Removes a folder of staged files.

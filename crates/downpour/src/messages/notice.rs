@@ -49,6 +49,8 @@ pub enum NoticeKind {
     EmptySource = 27,
     /// Of the whole target: more would be deleted than is permitted.
     DeleteLimit = 28,
+    /// Another name of the transfer is the same to the receiver's file system.
+    Folded = 29,
 }
 
 impl NoticeKind {
@@ -74,6 +76,7 @@ impl NoticeKind {
             Self::UnsafeLink,
             Self::EmptySource,
             Self::DeleteLimit,
+            Self::Folded,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -109,6 +112,7 @@ impl std::fmt::Display for NoticeKind {
             Self::UnsafeLink => "the link points out of the copied tree",
             Self::EmptySource => "nothing is deleted here, because the source is empty; if that is intended, use --force-empty",
             Self::DeleteLimit => "more would be deleted than --max-delete permits; the rest is kept",
+            Self::Folded => "the receiver's file system takes it for another name of this transfer: rename one of them",
         })
     }
 }

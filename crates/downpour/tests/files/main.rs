@@ -8,6 +8,8 @@ mod existing;
 #[cfg(test)]
 mod filters;
 #[cfg(test)]
+mod folding;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod in_the_way;

@@ -5,6 +5,7 @@ use std::io;
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
+use super::super::folding::Folding;
 use super::super::metadata::with_set_id;
 use super::super::names::{NameError, link_leads_out};
 use super::super::ranges::RangeSet;
@@ -50,13 +51,18 @@ impl Admission<'_> {
                 Kind::HardLink { target } => Some(self.shared.goes_to(target, part.batch)?),
                 _ => None,
             };
+            let folding = self.shared.staged().map_or_else(Folding::default, |place| place.staging.folding);
             if let Some(sent) = &mut intake.sent {
+                sent.fold(folding);
                 sent.add(&path, matches!(entry.kind, Kind::Directory));
             }
+            let is_other = intake.spellings.admit(&path, folding);
             let building = intake.batches.building(part);
             let top = path.split(|b| *b == b'/').next().unwrap_or(&path);
             if is_staging_name(top) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
+            } else if !is_other {
+                self.refuse(building, &path, entry, NoticeKind::Folded);
             } else if self.shared.spec.safe_links && leads_out(entry) {
                 self.refuse(building, &path, entry, NoticeKind::UnsafeLink);
             } else if self.shared.spec.dry_run {

@@ -11,6 +11,7 @@ use super::super::spec::ReceiveSpec;
 use super::announced::Announced;
 use super::batch::{FileState, OpenBatch, ReceivedFile};
 use super::lock;
+use super::spellings::Spellings;
 use crate::messages::{
     Attributes, End, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher, Skipped,
     SourceId, Wanted,
@@ -37,6 +38,8 @@ pub(super) struct Intake {
     pub(super) incomplete: bool,
     /// The paths announced, if names that are not sent are to be deleted.
     pub(super) sent: Option<SentPaths>,
+    /// The spellings of all names, where some are the same here.
+    pub(super) spellings: Spellings,
     /// In a dry run: hashes of the paths of the files that would be in place.
     pub(super) standing: HashSet<u64>,
     /// Reused to encode messages for the root.

@@ -1,0 +1,165 @@
+//! Names that a file system takes for the same although their bytes differ: `A` and `a`, or an accented letter as one
+//! character and as two.
+
+use std::borrow::Cow;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, Mode, OFlags, openat, statat, unlinkat};
+use rustix::io::Errno;
+use unicode_normalization::UnicodeNormalization as _;
+
+/// Which names a file system takes for the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Folding {
+    pub(super) case: Case,
+    /// Whether a composed character is the same as the sequence that it is composed of. Such file systems also compare
+    /// case by Unicode's full folding (`ß` and `ss`).
+    pub(super) normalization: bool,
+    /// Whether dots at the end of a name do not count.
+    pub(super) dots: bool,
+}
+
+/// Whether upper and lower case are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Case {
+    /// They differ.
+    #[default]
+    Kept,
+    /// They are the same from a to z.
+    Ascii,
+    /// They are the same for all letters.
+    Unicode,
+}
+
+/// The names of all files that a probe creates.
+pub(super) const PROBES: [&str; 2] = [PROBE, ACCENTED];
+const PROBE: &str = "probe";
+const ACCENTED: &str = "prob\u{e9}";
+
+impl Folding {
+    /// Finds out what the file system of `dir` does, by creating a file in it for a moment.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub(super) fn probe(dir: &OwnedFd) -> rustix::io::Result<Self> {
+        let is_also = |name: &str| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let created = |name: &str| {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat(dir, name, flags, Mode::RUSR | Mode::WUSR).map(drop)
+        };
+        created(PROBE)?;
+        let mut folding = Self { dots: is_also("probe."), ..Self::default() };
+        if is_also("PROBE") {
+            folding.case = Case::Ascii;
+        }
+        unlinkat(dir, PROBE, AtFlags::empty())?;
+        match created(ACCENTED) {
+            Ok(()) => {}
+            // It accepts no such names.
+            Err(Errno::INVAL | Errno::ILSEQ) => return Ok(folding),
+            Err(error) => return Err(error),
+        }
+        folding.normalization = is_also("probe\u{301}");
+        if is_also("PROB\u{c9}") {
+            folding.case = Case::Unicode;
+        }
+        unlinkat(dir, ACCENTED, AtFlags::empty())?;
+        Ok(folding)
+    }
+
+    /// Whether names with different bytes can be the same.
+    pub(super) fn folds(self) -> bool {
+        self != Self::default()
+    }
+
+    /// Returns a key that is equal for paths that are the same to the file system.
+    pub(super) fn key(self, path: &[u8]) -> Cow<'_, [u8]> {
+        if !self.folds() {
+            return Cow::Borrowed(path);
+        }
+        let names = path.split(|byte| *byte == b'/').map(|name| self.name(name));
+        Cow::Owned(names.collect::<Vec<_>>().join(&b'/'))
+    }
+
+    fn name(self, mut name: &[u8]) -> Vec<u8> {
+        if self.dots {
+            while let Some(rest) = name.strip_suffix(b".").filter(|rest| !rest.is_empty()) {
+                name = rest;
+            }
+        }
+        let mut key = Vec::with_capacity(name.len());
+        for chunk in name.utf8_chunks() {
+            key.extend(self.text(chunk.valid()).bytes());
+            key.extend(chunk.invalid());
+        }
+        key
+    }
+
+    fn text(self, text: &str) -> String {
+        let text = if self.normalization { text.nfd().collect() } else { text.to_owned() };
+        let text = match self.case {
+            Case::Kept => text,
+            Case::Ascii => text.to_ascii_lowercase(),
+            Case::Unicode => text.chars().flat_map(|letter| self.letter(letter)).collect(),
+        };
+        if self.normalization { text.nfd().collect() } else { text }
+    }
+
+    /// Folds a letter: by way of upper case, since some small letters have the same large one.
+    fn letter(self, letter: char) -> Vec<char> {
+        let folded: Vec<char> = letter.to_uppercase().flat_map(char::to_lowercase).collect();
+        if folded.len() == 1 || self.normalization { folded } else { vec![letter] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEPT: Folding = Folding { case: Case::Kept, normalization: false, dots: false };
+    const FAT: Folding = Folding { case: Case::Unicode, normalization: false, dots: true };
+    const APPLE: Folding = Folding { case: Case::Unicode, normalization: true, dots: false };
+
+    fn same(folding: Folding, one: &str, other: &str) -> bool {
+        folding.key(one.as_bytes()) == folding.key(other.as_bytes())
+    }
+
+    #[test]
+    fn names_are_the_same_as_the_file_system_says() {
+        // The columns: no folding, ASCII case only, FAT, APFS and folders of ext4 with casefold.
+        let ascii = Folding { case: Case::Ascii, ..KEPT };
+        for (one, other, expected) in [
+            ("a/b", "a/b", [true, true, true, true]),
+            ("Dir/a", "dir/A", [false, true, true, true]),
+            ("\u{e9}", "\u{c9}", [false, false, true, true]),
+            ("\u{e9}", "e\u{301}", [false, false, false, true]),
+            ("E\u{301}", "\u{e9}", [false, false, false, true]),
+            ("\u{df}", "SS", [false, false, false, true]),
+            ("\u{3c3}", "\u{3c2}", [false, false, true, true]),
+            ("a.", "a", [false, false, true, false]),
+            ("dir./a", "DIR/a..", [false, false, true, false]),
+            ("..", ".", [false, false, true, false]),
+            ("a/b", "ab", [false, false, false, false]),
+            ("a", "b", [false, false, false, false]),
+        ] {
+            let found = [KEPT, ascii, FAT, APPLE].map(|folding| same(folding, one, other));
+            assert_eq!(found, expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_kept_and_those_around_them_fold() {
+        assert_eq!(APPLE.key(b"A\xffB/\xc3\x89\xfe"), APPLE.key(b"a\xffb/e\xcc\x81\xfe"));
+        assert_ne!(APPLE.key(b"a\xff"), APPLE.key(b"a\xfe"));
+    }
+
+    #[test]
+    fn a_probe_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let fd = openat(rustix::fs::CWD, dir.path(), super::super::sandbox::FOLDER, Mode::empty()).unwrap();
+        let folding = Folding::probe(&fd).unwrap();
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+        std::fs::write(dir.path().join("x"), "").unwrap();
+        assert_eq!(folding.case != Case::Kept, dir.path().join("X").exists());
+    }
+}
