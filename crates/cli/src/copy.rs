@@ -136,7 +136,7 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool) -> Result<ScanOptions,
         },
         hard_links: args.hard_links,
         hash: false,
-        filter: Arc::new(Filter::new(args.rules.0.clone())),
+        filter: Arc::new(Filter::new(args.rules.list.clone())),
         files_from,
     })
 }

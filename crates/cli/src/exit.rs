@@ -88,6 +88,8 @@ The first of these that sets an option applies:
   2. the environment: DOWNPOUR_RETRY_FOR=1h for --retry-for, DOWNPOUR_QUIET=true or =false for -q
   3. the sections that match the host, in order
   4. the top level of the file
+Patterns of --include and --exclude add up in this order, except those behind an empty one
+(--exclude '', exclude = []). --no-config ignores the file.
 Switches are true or false, times are numbers or strings, everything else is a string.
 The whole file is checked, whatever the host. Commands ignore keys of options that
 they do not have. Only allowed on the command line:

@@ -26,6 +26,7 @@ pub(crate) use groups::{
 pub(crate) use offering::{RecvArgs, SendArgs};
 pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand};
 pub(crate) use paths::PathArgs;
+pub(crate) use rules::{Rules, is_rule};
 pub(crate) use values::ProfileChoice;
 
 /// Transfer files fast over networks that lose packets: encrypted, verified end to end, over UDP with erasure codes.
@@ -39,6 +40,9 @@ pub(crate) struct Cli {
     /// Configuration file, or `none` [default: ~/.config/downpour/config.toml]
     #[arg(long, value_name = "FILE", global = true, help_heading = "What is shown", display_order = 1000)]
     pub(crate) config: Option<PathBuf>,
+    /// Ignore the configuration file
+    #[arg(long, global = true, conflicts_with = "config", help_heading = "What is shown", display_order = 1001)]
+    pub(crate) no_config: bool,
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -167,6 +171,24 @@ impl Command {
             Self::Pipe(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
             Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote => OutputArgs::default(),
+        }
+    }
+
+    /// The rules that the configuration adds to, where it has some.
+    pub(crate) fn rules_mut(&mut self) -> Option<&mut Rules> {
+        match self {
+            Self::Cp(args) => Some(&mut args.selection.rules),
+            Self::Sync(args) => Some(&mut args.selection.rules),
+            Self::Send(args) => Some(&mut args.selection.rules),
+            Self::Verify(args) => Some(&mut args.selection.rules),
+            Self::Recv(_)
+            | Self::Doctor(_)
+            | Self::Pipe(_)
+            | Self::Demo(_)
+            | Self::Profile(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Remote => None,
         }
     }
 

@@ -1,21 +1,55 @@
-//! `--include` and `--exclude`: one list, in the order typed.
+//! `--include` and `--exclude`: one list, in the order typed, to which the configuration adds.
 
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
-use downpour::files::{Pattern, Rule};
+use downpour::files::{Pattern, PatternError, Rule};
 
 /// A list of include and exclude rules; the first one that matches a name decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rules(pub(crate) Vec<Rule>);
+pub(crate) struct Rules {
+    /// In the order in which they are asked.
+    pub(crate) list: Vec<Rule>,
+    /// The options that an empty pattern was given to: what is said farther away is not added.
+    closed: Vec<&'static str>,
+}
 
 /// Creates a rule from a pattern.
 type MakeRule = fn(Pattern) -> Rule;
 
-/// The two options.
+/// The two options. Where one place has both without an order of their own, exceptions precede what they are from.
 const OPTIONS: [(&str, MakeRule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
+
+/// Whether an option of this name is a list of rules.
+pub(crate) fn is_rule(option: &str) -> bool {
+    OPTIONS.iter().any(|(name, _)| *name == option)
+}
+
+/// A pattern; `None` for the empty one.
+fn pattern(text: &OsStr) -> Result<Option<Pattern>, PatternError> {
+    if text.is_empty() { Ok(None) } else { Pattern::new(text.as_bytes()).map(Some) }
+}
+
+impl Rules {
+    /// Adds what the next place says, farther away than those before: the patterns that `said` gives for an option. An empty list or
+    /// pattern keeps out what is said farther away.
+    ///
+    /// # Errors
+    /// The first pattern that is none.
+    pub(crate) fn add<'a>(&mut self, said: impl Fn(&str) -> Option<&'a [OsString]>) -> Result<(), PatternError> {
+        for (name, rule) in OPTIONS {
+            let Some(values) = said(name).filter(|_| !self.closed.contains(&name)) else { continue };
+            let patterns: Vec<Option<Pattern>> = values.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;
+            if patterns.is_empty() || patterns.contains(&None) {
+                self.closed.push(name);
+            }
+            self.list.extend(patterns.into_iter().flatten().map(rule));
+        }
+        Ok(())
+    }
+}
 
 impl Args for Rules {
     fn augment_args(command: Command) -> Command {
@@ -24,13 +58,15 @@ impl Args for Rules {
                 .long(name)
                 .value_name("PATTERN")
                 .action(ArgAction::Append)
-                .value_parser(OsStringValueParser::new().try_map(|text| Pattern::new(text.as_bytes())))
+                .value_parser(OsStringValueParser::new().try_map(|text| pattern(&text)))
                 // A pattern may begin with anything.
                 .allow_hyphen_values(true)
         };
         command
             .arg(option("include").help("Include matching files even if a later --exclude matches them"))
-            .arg(option("exclude").help("Skip matching files; see `downpour --help` for patterns"))
+            .arg(option("exclude").help(
+            "Skip matching files; see `downpour --help` for patterns. An empty one ignores those of the configuration",
+        ))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -40,17 +76,18 @@ impl Args for Rules {
 
 impl FromArgMatches for Rules {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut placed = Vec::new();
+        let (mut placed, mut closed) = (Vec::new(), Vec::new());
         for (name, rule) in OPTIONS {
-            // Configured rules have no order of their own: they follow the typed ones, and includes precede the
-            // excludes to which they are exceptions.
-            let is_typed = matches.value_source(name) == Some(ValueSource::CommandLine);
-            let patterns = matches.get_many::<Pattern>(name).into_iter().flatten().cloned().map(rule);
             let places = matches.indices_of(name).into_iter().flatten();
-            placed.extend(places.map(|place| if is_typed { place } else { usize::MAX }).zip(patterns));
+            for (place, pattern) in places.zip(matches.get_many::<Option<Pattern>>(name).into_iter().flatten()) {
+                match pattern {
+                    Some(pattern) => placed.push((place, rule(pattern.clone()))),
+                    None => closed.push(name),
+                }
+            }
         }
         placed.sort_by_key(|(place, _)| *place);
-        Ok(Self(placed.into_iter().map(|(_, rule)| rule).collect()))
+        Ok(Self { list: placed.into_iter().map(|(_, rule)| rule).collect(), closed })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

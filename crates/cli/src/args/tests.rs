@@ -94,8 +94,8 @@ fn rules_stay_in_the_order_typed() {
         Rule::Include(pattern("-")),
         Rule::Exclude(pattern("-x")),
     ];
-    assert_eq!(args.selection.rules.0, rules);
-    assert_eq!(send("send --exclude '*.o' a").selection.rules.0, [Rule::Exclude(pattern("*.o"))]);
+    assert_eq!(args.selection.rules.list, rules);
+    assert_eq!(send("send --exclude '*.o' a").selection.rules.list, [Rule::Exclude(pattern("*.o"))]);
 }
 
 #[test]

@@ -26,17 +26,21 @@ pub(super) struct Setting {
 
 impl Setting {
     /// Returns the setting of a variable. An empty one sets nothing; one for an option that can be repeated has a value
-    /// per line.
+    /// per line, and empty lines are ignored.
     pub(super) fn of_variable(option: &Arg, variable: &str, text: &OsStr) -> Option<Self> {
         if text.is_empty() {
             return None;
         }
-        let values = if matches!(option.get_action(), ArgAction::Append) {
+        let values: Vec<OsString> = if matches!(option.get_action(), ArgAction::Append) {
             use std::os::unix::ffi::{OsStrExt, OsStringExt};
-            text.as_bytes().split(|byte| *byte == b'\n').map(|line| OsString::from_vec(line.to_vec())).collect()
+            let lines = text.as_bytes().split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            lines.map(|line| OsString::from_vec(line.to_vec())).collect()
         } else {
             vec![switch_word(option, text).unwrap_or_else(|| text.to_owned())]
         };
+        if values.is_empty() {
+            return None;
+        }
         Some(Self { name: option.get_long()?.to_owned(), values, origin: variable.to_owned() })
     }
 

@@ -1,7 +1,8 @@
 //! The user's defaults: the environment and the configuration file.
 //!
 //! The command line has precedence, followed by the environment, the sections of the host, and the top of the file.
-//! Their values become the defaults of the options, so that everything else, including validation, is left to clap.
+//! Their values become the defaults of the options, so that everything else, including validation, is left to clap. Rules
+//! (`--exclude`) do not replace each other: they are concatenated in this order.
 
 mod file;
 mod known;
@@ -15,15 +16,27 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use crate::args::Cli;
+use crate::args::{Cli, is_rule};
 use crate::exit::{Code, Failure};
 use crate::print::warn;
 use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 11] =
-    ["checksums", "config", "delete", "dry-run", "files-from", "from0", "help", "keep", "ticket-file", "to", "version"];
+const ONLY_TYPED: [&str; 12] = [
+    "checksums",
+    "config",
+    "delete",
+    "dry-run",
+    "files-from",
+    "from0",
+    "help",
+    "keep",
+    "no-config",
+    "ticket-file",
+    "to",
+    "version",
+];
 
 /// Prefix of the variables.
 const PREFIX: &str = "DOWNPOUR_";
@@ -59,12 +72,17 @@ impl Surroundings {
             return Ok(Ok(cli));
         }
         self.unknown(&definition).iter().for_each(warn);
-        let file = self.file(cli.config.as_deref(), &definition)?;
+        let file = if cli.no_config { None } else { self.file(cli.config.as_deref(), &definition)? };
         let layers = self.layers(command, file.as_ref(), cli.command.host());
         let settings = choose(command, typed, &layers)?;
         // A definition that has been used cannot be changed.
         let definition = Cli::command().mut_subcommand(name, |command| with_defaults(command, settings));
-        Ok(definition.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches)))
+        let read = definition.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+        let Ok(mut cli) = read else { return Ok(read) };
+        for layer in &layers {
+            add_rules(&mut cli.command, command, layer)?;
+        }
+        Ok(Ok(cli))
     }
 
     /// Returns errors in the names of variables: a misspelled one has no effect.
@@ -151,6 +169,9 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             let Some(option) = options(command).find(|option| option.get_long() == Some(&*setting.name)) else {
                 continue;
             };
+            if is_rule(&setting.name) {
+                continue;
+            }
             // A switch that is off neither excludes anything nor is excluded.
             let excluded_by = |other: &Arg| !setting.is_off(option) && exclude(command, other, option);
             let is_decided = decided.iter().any(|other| other.get_id() == option.get_id());
@@ -170,6 +191,18 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
         chosen.extend(here.iter().map(|(_, setting)| *setting));
     }
     Ok(chosen)
+}
+
+/// Adds the rules of a layer to those that are nearer.
+fn add_rules(cli: &mut crate::args::Command, definition: &Command, layer: &Layer) -> Result<(), Failure> {
+    let Some(rules) = cli.rules_mut() else { return Ok(()) };
+    for setting in layer.iter().filter(|setting| is_rule(&setting.name)) {
+        let option = options(definition).find(|option| option.get_long() == Some(&*setting.name));
+        let checked = option.map_or(Ok(()), |option| setting.check(option));
+        checked.map_err(|message| Failure::new(Code::Usage, format!("{}: {message}", setting.origin)))?;
+    }
+    let said = |name: &str| layer.iter().find(|setting| setting.name == name).map(|setting| &setting.values[..]);
+    rules.add(said).map_err(|error| Failure::new(Code::Usage, error))
 }
 
 /// Whether the two options conflict according to clap.

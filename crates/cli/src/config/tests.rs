@@ -117,12 +117,37 @@ fn a_switch_that_is_off_excludes_nothing() {
 #[test]
 fn lists() {
     let patterns = |args: CpArgs| -> Vec<String> {
-        args.selection.rules.0.iter().map(|rule| rule.pattern().to_string()).collect()
+        args.selection.rules.list.iter().map(|rule| rule.pattern().to_string()).collect()
     };
     let file = "exclude = ['*.o', '.git/']\ninclude = 'keep.o'";
     assert_eq!(patterns(cp(file, &[], "cp a b")), ["keep.o", "*.o", ".git/"]);
-    assert_eq!(patterns(cp(file, &[], "cp --exclude x a b")), ["x", "keep.o"]);
+    assert_eq!(patterns(cp(file, &[], "cp --exclude x a b")), ["x", "keep.o", "*.o", ".git/"]);
     assert_eq!(patterns(cp("", &[("DOWNPOUR_EXCLUDE", "a\nb c")], "cp a b")), ["a", "b c"]);
+}
+
+#[test]
+fn lists_add_up_until_one_is_empty() {
+    let rules = |file: &str, variables: &[(&str, &str)], line: &str| -> Vec<String> {
+        cp(file, variables, line).selection.rules.list.iter().map(ToString::to_string).collect()
+    };
+    let file = "exclude = 'top'\ninclude = 'not top'\n[host.far]\nexclude = ['host', 'too']\n[host.'f*']\ninclude = 'not host'";
+    let configured = ["- host", "- too", "+ not host", "+ not top", "- top"];
+    assert_eq!(rules(file, &[], "cp a far:b"), configured);
+    let typed = rules(file, &[("DOWNPOUR_EXCLUDE", "set")], "cp --exclude x --include y a far:b");
+    assert_eq!(typed, [&["- x", "+ y", "- set"][..], &configured].concat());
+    let empty = |file: &str, line: &str| rules(file, &[], line);
+    assert_eq!(empty(file, "cp --exclude x --exclude= a far:b"), ["- x", "+ not host", "+ not top"]);
+    assert_eq!(empty(file, "cp --exclude= --include= a far:b"), [""; 0]);
+    for nothing in ["[]", "''", "['']"] {
+        let file = format!("exclude = 'top'\n[host.far]\nexclude = {nothing}");
+        assert_eq!(empty(&file, "cp --exclude x a far:b"), ["- x"], "{nothing}");
+        assert_eq!(empty(&file, "cp a near:b"), ["- top"], "{nothing}");
+    }
+    assert_eq!(empty(file, "cp --no-config --exclude x a far:b"), ["- x"]);
+    for nothing in ["", "\n"] {
+        let set = [("DOWNPOUR_EXCLUDE", nothing)];
+        assert_eq!(rules(file, &set, "cp a b"), ["+ not top", "- top"], "an empty variable says nothing");
+    }
 }
 
 #[test]
@@ -157,6 +182,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[host.elsewhere]\nrate = '12MB'", &[], "FILE:2: invalid value '12MB' for '--rate"),
         ("[host.elsewhere]\nquiet = 1", &[], "FILE:2: quiet is true or false"),
         ("listen = 'x'", &[], "FILE:1: invalid value 'x' for '--listen"),
+        ("", &[("DOWNPOUR_EXCLUDE", "[b")], "DOWNPOUR_EXCLUDE: invalid value '[b' for '--exclude"),
         ("", &[("DOWNPOUR_QUIET", "very")], "DOWNPOUR_QUIET: quiet is true or false"),
         ("quiet = true\nverbose = true", &[], "exclude each other"),
         ("", &[("DOWNPOUR_TIMEOUT", "soon")], "DOWNPOUR_TIMEOUT: invalid value 'soon'"),
