@@ -20,7 +20,7 @@ use crate::watch::{Conduct, watch};
 
 /// Copies; returns the exit code.
 pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let scan = scan(&args.selection, args.recursive)?;
+    let scan = scan(&args.selection, args.recursive, NamedLinks::Follow)?;
     let modes = if args.preserve { Modes::Exact } else { Modes::Masked };
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, modes)?;
     copy.receive.existing = existing(args.existing.existing);
@@ -29,7 +29,7 @@ pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, 
 
 /// Makes the target identical to the source; returns the exit code.
 pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let scan = scan(&args.selection, true)?;
+    let scan = scan(&args.selection, true, NamedLinks::Copy)?;
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
     copy.keeps_names = true;
     copy.receive.delete = args.delete.then(|| (*copy.scan.filter).clone());
@@ -124,16 +124,26 @@ pub(crate) const fn compare(by_checksum: bool) -> Compare {
     if by_checksum { Compare::Checksum } else { Compare::SizeAndTime }
 }
 
-/// Selects what is sent of the sources.
-pub(crate) fn scan(args: &SelectionArgs, recursive: bool) -> Result<ScanOptions, Failure> {
+/// What a link named as a source is without `--links`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NamedLinks {
+    /// What it points to, as for scp.
+    Follow,
+    /// A link, as for rsync.
+    Copy,
+}
+
+/// What of the sources takes part.
+pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> Result<ScanOptions, Failure> {
     let files_from = args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?;
     Ok(ScanOptions {
         recursive,
         links: match args.links {
-            Links::Copy => files::Links::Copy,
-            Links::Follow => files::Links::Follow,
-            Links::Skip => files::Links::Skip,
+            None | Some(Links::Copy) => files::Links::Copy,
+            Some(Links::Follow) => files::Links::Follow,
+            Some(Links::Skip) => files::Links::Skip,
         },
+        follow_items: args.links.is_none() && named == NamedLinks::Follow,
         hard_links: args.hard_links,
         hash: false,
         filter: Arc::new(Filter::new(args.rules.list.clone())),

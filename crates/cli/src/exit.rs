@@ -222,6 +222,7 @@ mod tests {
             bytes: 0,
             bytes_present: 0,
             unchecked: 0,
+            links_followed: 0,
             elapsed: std::time::Duration::from_secs(1),
             failed: Vec::new(),
             failed_count,

@@ -119,6 +119,8 @@ pub(crate) struct Summary {
     bytes: u64,
     /// Bytes among them that were present before.
     bytes_present: u64,
+    /// Links named as sources that were followed.
+    links_followed: u64,
     seconds: f64,
     goodput_bytes_per_second: f64,
     /// Whether everything that did not fail was compared with the digests of its source.
@@ -154,6 +156,7 @@ impl From<&downpour::Summary> for Summary {
             symlinks: summary.symlinks,
             bytes: summary.bytes,
             bytes_present: summary.bytes_present,
+            links_followed: summary.links_followed,
             seconds: summary.elapsed.as_secs_f64(),
             goodput_bytes_per_second: summary.goodput() / 8.0,
             verified: summary.unchecked == 0,

@@ -4,7 +4,7 @@ use downpour::files::ScanOptions;
 use downpour::{CommonOptions, Peer, SendOptions};
 
 use crate::args::SendArgs;
-use crate::copy::scan;
+use crate::copy::{NamedLinks, scan};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::options;
@@ -23,7 +23,10 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
     };
     let options = SendOptions {
         profile,
-        scan: ScanOptions { hash: args.selection.checksums.is_some(), ..scan(&args.selection, true)? },
+        scan: ScanOptions {
+            hash: args.selection.checksums.is_some(),
+            ..scan(&args.selection, true, NamedLinks::Follow)?
+        },
         common: CommonOptions {
             handshake_timeout: args.ticket.connect_timeout,
             dead_after: args.ticket.timeout,

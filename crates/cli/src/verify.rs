@@ -4,7 +4,7 @@ use downpour::files::{Compare, Modes};
 use downpour::remote::{self, Location};
 
 use crate::args::VerifyArgs;
-use crate::copy::{Common, scan};
+use crate::copy::{Common, NamedLinks, scan};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::output::{Notices, Output};
@@ -20,7 +20,7 @@ pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result
         let message = format!("{} does not exist: there is nothing to compare with", path.display());
         return Err(Failure::new(Code::SourceAbsent, message));
     }
-    let scan = scan(&args.selection, true)?;
+    let scan = scan(&args.selection, true, NamedLinks::Follow)?;
     let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
     let mut copy = common.copy(vec![args.a], args.b, scan)?;
     copy.checksums = args.selection.checksums;

@@ -16,9 +16,9 @@ use crate::rates;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What is copied")]
 pub(crate) struct SelectionArgs {
-    /// How to handle symbolic links
-    #[arg(long, value_enum, value_name = "HOW", default_value = "copy")]
-    pub(crate) links: Links,
+    /// How to handle symbolic links [default: copy; but cp, send and verify follow links named as sources]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) links: Option<Links>,
     /// Preserve hard links
     #[arg(short = 'H', long)]
     pub(crate) hard_links: bool,

@@ -55,6 +55,9 @@ pub(crate) enum Command {
     ///
     /// Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. An
     /// interrupted copy resumes when the same command runs again. Without a host it copies locally.
+    ///
+    /// A source that is a symbolic link is followed: what it points to arrives under the name of the link. Links within
+    /// folders are copied as links. --links sets the same for both.
     #[command(after_help = CP_EXAMPLES, override_usage = "downpour cp [OPTIONS] SRC... DST")]
     Cp(Box<CpArgs>),
     /// Make a folder identical to another: cp -r -p, and with --delete nothing else remains

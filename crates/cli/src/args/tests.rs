@@ -6,8 +6,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use downpour::Rate;
 
+use super::groups::Via;
 use super::groups::WhenExisting;
-use super::groups::{Links, Via};
 use super::*;
 use downpour::files::{Pattern, Rule};
 use downpour::remote::Location;
@@ -66,7 +66,7 @@ fn cp_has_the_habits_of_scp() {
 fn cp_replaces_and_recv_refuses() {
     let args = cp("cp a b");
     assert_eq!(args.existing.existing, WhenExisting::Replace);
-    assert_eq!((args.shared.connection.via, args.selection.links), (Via::Auto, Links::Copy));
+    assert_eq!((args.shared.connection.via, args.selection.links), (Via::Auto, None));
     assert_eq!(recv("recv").existing, WhenExisting::Refuse);
     assert_eq!(recv("recv --existing skip --checksum").existing, WhenExisting::Skip);
 }

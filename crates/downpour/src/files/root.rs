@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::error::FilesError;
@@ -15,7 +16,8 @@ use super::filter::Filter;
 use super::listing::Listing;
 use super::metadata::Status;
 use super::permitted::stands_for_contents;
-use crate::messages::{Attributes, MAX_COMPONENT};
+use super::scan::ScanOptions;
+use crate::messages::{Attributes, MAX_COMPONENT, SkipReason};
 
 /// How symbolic links are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -68,7 +70,27 @@ impl Root {
         self.name.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Checks the item; returns the name under which it is sent (empty for contents) and its status.
+    /// If this is a link: what it points to, under the link's name.
+    ///
+    /// # Errors
+    /// [`FilesError::SourceUnusable`] for a link that leads nowhere.
+    fn follow(&self) -> Result<Option<Self>, FilesError> {
+        if self.is_contents() || !self.path.is_symlink() {
+            return Ok(None);
+        }
+        let name = self.name.clone().map_or_else(|| own_name(&self.path), Ok)?;
+        let path = self.path.canonicalize().map_err(|error| {
+            let dead_end = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::NOENT | Errno::NOTDIR) => SkipReason::Dangling,
+                Some(Errno::LOOP) => SkipReason::Loop,
+                _ => return FilesError::system(&self.path, error),
+            };
+            FilesError::SourceUnusable { path: self.path.clone(), reason: format!("it {dead_end}") }
+        })?;
+        Ok(Some(Self { path, name: Some(name) }))
+    }
+
+    /// Looks at the item; gives the name it is sent under (empty for contents) and what stands there.
     fn check(&self, links: Links) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
@@ -145,6 +167,8 @@ pub struct Roots {
     listed: Vec<usize>,
     pub(super) links: Links,
     top: Option<Attributes>,
+    /// Items that are links and stand for what they point to.
+    followed: u64,
 }
 
 /// A root that was checked.
@@ -162,18 +186,24 @@ impl Roots {
     /// Checks every item.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless `folders` may
-    /// be sent, [`FilesError::SameName`].
-    pub(super) fn new(roots: Vec<Root>, links: Links, folders: bool, filter: &Filter) -> Result<Self, FilesError> {
+    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless folders may be sent,
+    /// [`FilesError::SameName`].
+    pub(super) fn new(roots: Vec<Root>, options: &ScanOptions) -> Result<Self, FilesError> {
+        let ScanOptions { links, follow_items, ref filter, .. } = *options;
+        let folders = options.recursive || options.files_from.is_some();
         let mut made = Self {
             items: Vec::with_capacity(roots.len()),
             named: HashMap::new(),
             listed: Vec::new(),
             links,
             top: None,
+            followed: 0,
         };
         let is_alone = roots.len() == 1;
         for root in roots {
+            let target = if follow_items { root.follow()? } else { None };
+            made.followed += u64::from(target.is_some());
+            let root = target.unwrap_or(root);
             let (name, seen) = root.check(links)?;
             if is_alone && name.is_empty() {
                 made.top = Some(Attributes { mode: seen.mode, mtime: seen.mtime });
@@ -268,7 +298,13 @@ impl Roots {
         self.top
     }
 
-    /// Returns the items in the order in which they were named.
+    /// Items that are links and were followed, as [`ScanOptions::follow_items`] asks for.
+    #[must_use]
+    pub fn followed(&self) -> u64 {
+        self.followed
+    }
+
+    /// The items in the order they were named.
     pub(super) fn items(&self) -> &[Item] {
         &self.items
     }

@@ -42,8 +42,10 @@ pub struct ScanOptions {
     pub recursive: bool,
     /// Treatment of symbolic links.
     pub links: Links,
-    /// Send further names of a file as hard links to the first one. Costs memory for each file whose other names have
-    /// not been met yet; beyond 96 MiB such names are sent as separate files.
+    /// Whether an item that is a link stands for what it points to, under the link's name, whatever `links` says of those in folders.
+    pub follow_items: bool,
+    /// Whether a file met again under another name is sent as a link to the first one. Costs memory for each file that has further names
+    /// to come; above 96 MiB such names are sent as files of their own.
     pub hard_links: bool,
     /// Read and hash every file during the scan.
     pub hash: bool,
@@ -61,6 +63,7 @@ impl Default for ScanOptions {
         Self {
             recursive: true,
             links: Links::default(),
+            follow_items: false,
             hard_links: false,
             hash: false,
             filter: Arc::default(),
@@ -93,9 +96,9 @@ impl Scanner {
     /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`].
     pub fn new(roots: Vec<Root>, options: ScanOptions) -> Result<Self, FilesError> {
         let looker = Looker::new(&options);
+        let roots = Arc::new(Roots::new(roots, &options)?);
         let ScanOptions { recursive, links, filter, files_from, .. } = options;
-        let roots = Arc::new(Roots::new(roots, links, recursive || files_from.is_some(), &filter)?);
-        // With a list of names the folder is only their location.
+        // Where names are listed the folder is only the place that they are in.
         let top = roots.top().filter(|_| files_from.is_none());
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
         let id = source_id::source_id(&roots, &filter, listed.as_ref().map(Listed::names));

@@ -160,7 +160,7 @@ impl Copy {
             let name = root.path.file_name().filter(|_| !root.is_contents());
             name.map(|name| name.as_bytes().to_vec())
         };
-        let follows = self.scan.links == Links::Follow;
+        let follows = self.scan.follow_items || self.scan.links == Links::Follow;
         let is_folder = |root: &Root| root.path.is_dir() && (follows || !root.path.is_symlink());
         Requested {
             // A synchronised directory always keeps its name, so that the next run finds what this one has created.
@@ -188,6 +188,7 @@ impl Copy {
             request,
             remote: None,
             udp_closed: false,
+            links_followed: 0,
         })
     }
 

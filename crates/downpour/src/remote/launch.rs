@@ -19,7 +19,7 @@ use super::request::Request;
 use super::ssh::{KINDS, Remote, remote_command};
 use super::{ANSWER, SshOptions};
 use crate::error::{Error, ErrorKind};
-use crate::ticket::Ticket;
+use crate::ticket::{Ticket, TicketError};
 use crate::transfer::Switch;
 
 /// Maximum number of bytes of noise, such as a greeting printed by a shell's start-up file, to read before the answer;
@@ -27,7 +27,10 @@ use crate::transfer::Switch;
 const MAX_NOISE: usize = 1 << 20;
 const MAX_LINE: usize = 16 << 10;
 
-/// Exit codes of a shell that does not find the program, and of ssh when it fails itself.
+/// The word of an answer that counts the links followed.
+const FOLLOWED: &str = "followed=";
+
+/// What a shell answers when it finds no program, and what ssh answers when it fails itself.
 const NOT_FOUND: i32 = 127;
 const SSH_FAILED: i32 = 255;
 
@@ -148,13 +151,13 @@ impl Starting {
         let failed = |error| Error::Ssh(format!("{host}: {error}"));
         match answer {
             Ok(Some(line)) => {
-                let mut ticket = parse_answer(&line)?;
+                let mut answer = parse_answer(&line)?;
                 let is_across = || Ok(request.is_finished().then_some(()));
                 wait_for("take what it is asked", &stop, patience.end, is_across).map_err(failed)?;
                 let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
                 let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {host} has ended: {error}")))?;
-                add_addresses(&mut ticket, &addresses.recv_timeout(LOOKUP).unwrap_or_default());
-                Ok(Remote::new(process, stdin, stdout, ticket))
+                add_addresses(&mut answer.ticket, &addresses.recv_timeout(LOOKUP).unwrap_or_default());
+                Ok(Remote::new(process, stdin, stdout, answer))
             }
             Ok(None) => {
                 // ssh may be waiting for the end of its input.
@@ -291,7 +294,31 @@ pub(super) fn read_answer(output: &mut impl Read) -> io::Result<Option<String>> 
     Err(io::Error::other("it prints what downpour does not understand, and does not stop"))
 }
 
-pub(super) fn parse_answer(line: &str) -> Result<Ticket, Error> {
+/// What the other side answers when it can do what it is asked.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// What reaches it.
+    pub(super) ticket: Ticket,
+    /// Sources there that are links and were followed.
+    pub(super) links_followed: u64,
+}
+
+impl Answer {
+    /// The line, without [`ANSWER`]: the ticket, then words `KEY=NUMBER`, each only where it was asked for.
+    pub(super) fn to_text(&self) -> Result<String, TicketError> {
+        let mut text = self.ticket.to_text()?;
+        if self.links_followed > 0 {
+            text += &format!(" {FOLLOWED}{}", self.links_followed);
+        }
+        Ok(text)
+    }
+}
+
+/// Reads what [`Answer::to_text`] has written; words that are not known are ignored.
+///
+/// # Errors
+/// What the other side says is wrong, or a damaged ticket.
+pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
     match line.strip_prefix("ERROR ") {
         Some(rest) => {
             let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
@@ -299,7 +326,12 @@ pub(super) fn parse_answer(line: &str) -> Result<Ticket, Error> {
             let message = crate::error::reason_of_peer(message.to_owned());
             Err(Error::Remote { kind: known.map_or(ErrorKind::Other, |(_, kind)| kind), message })
         }
-        None => Ok(Ticket::parse(line)?),
+        None => {
+            let mut words = line.split_whitespace();
+            let ticket = Ticket::parse(words.next().unwrap_or_default())?;
+            let links_followed = words.find_map(|word| word.strip_prefix(FOLLOWED)?.parse().ok()).unwrap_or_default();
+            Ok(Answer { ticket, links_followed })
+        }
     }
 }
 
@@ -472,6 +504,25 @@ mod tests {
             assert_eq!(kind(forged), ErrorKind::Other, "{forged}");
         }
         assert_eq!(parse_answer("ERROR whatever").unwrap_err().kind(), ErrorKind::Other);
+    }
+
+    #[test]
+    fn an_answer_may_have_words_behind_its_ticket() {
+        let ticket = Ticket {
+            key: [7; 32],
+            expires: std::time::SystemTime::UNIX_EPOCH,
+            addresses: Vec::new(),
+            listener: crate::ticket::Role::Sends,
+        };
+        let text = |links_followed| Answer { ticket: ticket.clone(), links_followed }.to_text().unwrap();
+        assert_eq!(text(0), ticket.to_text().unwrap(), "what older programs read");
+        for (line, followed) in
+            [(text(0), 0), (text(3), 3), (text(0) + " new=1 followed=2", 2), (text(0) + " followed=x", 0)]
+        {
+            let answer = parse_answer(&line).unwrap();
+            assert_eq!((answer.ticket, answer.links_followed), (ticket.clone(), followed), "{line}");
+        }
+        assert!(parse_answer("followed=1").is_err());
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct SshLocator {
     pub(super) remote: Option<Remote>,
     /// Whether UDP was closed in an earlier attempt.
     pub(super) udp_closed: bool,
+    /// Sources there that are links and were followed.
+    pub(super) links_followed: u64,
 }
 
 impl SshLocator {
@@ -39,7 +41,8 @@ impl SshLocator {
 
 impl PeerLocator for SshLocator {
     fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
-        self.remote = Some(log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?);
+        let remote = self.remote.insert(log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?);
+        self.links_followed = remote.links_followed;
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
         match &self.remote {
             Some(remote) if !only_ssh => {
@@ -71,6 +74,10 @@ impl PeerLocator for SshLocator {
             }
             other => from_there(other),
         }
+    }
+
+    fn links_followed(&self) -> u64 {
+        self.links_followed
     }
 
     fn release(&mut self, succeeded: bool) {

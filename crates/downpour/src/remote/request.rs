@@ -64,6 +64,8 @@ pub(super) enum RemoteTask {
 pub(super) struct Scan {
     recursive: bool,
     links: Links,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    follow_items: bool,
     hard_links: bool,
     hash: bool,
     filter: Filter,
@@ -75,6 +77,7 @@ impl From<&ScanOptions> for Scan {
         Self {
             recursive: options.recursive,
             links: options.links,
+            follow_items: options.follow_items,
             hard_links: options.hard_links,
             hash: options.hash,
             filter: (*options.filter).clone(),
@@ -88,6 +91,7 @@ impl From<Scan> for ScanOptions {
         Self {
             recursive: scan.recursive,
             links: scan.links,
+            follow_items: scan.follow_items,
             hard_links: scan.hard_links,
             hash: scan.hash,
             filter: scan.filter.into(),

@@ -11,6 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use transport::profile::Names;
 
+use super::launch::Answer;
 use super::place::{expand, sources};
 use super::request::{RemoteTask, Request};
 use super::ssh::answer_error;
@@ -131,7 +132,7 @@ fn examine(request: Request) -> Result<Result<Served, Error>, Error> {
 
 fn prepare(request: Request) -> Result<Serving, Error> {
     let (via, bind) = (request.via, request.bind());
-    let config = config(request)?;
+    let (config, links_followed) = config(request)?;
     let (transfer, ticket) = if via == Via::Ssh {
         (None, ticket(None, config.task.role())?)
     } else {
@@ -141,7 +142,7 @@ fn prepare(request: Request) -> Result<Serving, Error> {
         add_ssh_address(&mut ticket);
         (Some(transfer), ticket)
     };
-    answer(&ticket.to_text()?);
+    answer(&Answer { ticket: ticket.clone(), links_followed }.to_text()?);
     Ok(Serving { config, ticket, transfer })
 }
 
@@ -164,7 +165,9 @@ fn add_ssh_address(ticket: &mut Ticket) {
     ticket.addresses.truncate(crate::ticket::MAX_ADDRESSES);
 }
 
-fn config(request: Request) -> Result<TransferConfig, Error> {
+/// What is to be done, and how many of the sources are links that are followed.
+fn config(request: Request) -> Result<(TransferConfig, u64), Error> {
+    let mut links_followed = 0;
     let task = match request.task {
         RemoteTask::Send { sources: paths, scan, compared, dry_run } => {
             let mut roots = Vec::new();
@@ -175,14 +178,14 @@ fn config(request: Request) -> Result<TransferConfig, Error> {
                 *root = Root::contents(root.path.clone());
             }
             let scan = crate::files::ScanOptions::from(scan);
-            // Checks every path, so that a wrong one is reported at once.
-            Scanner::new(roots.clone(), scan.clone())?;
+            // Looks at every path, so that a wrong one is told at once.
+            links_followed = Scanner::new(roots.clone(), scan.clone())?.roots().followed();
             Task::Send { roots, scan, dry_run }
         }
         RemoteTask::Receive(spec) => Task::receive(ReceiveSpec { target: expand(&spec.target), ..spec }, false),
         RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } => return Err(Error::Internal("not a transfer")),
     };
-    Ok(TransferConfig {
+    let config = TransferConfig {
         task,
         profile: request.profile,
         handshake_timeout: HANDSHAKE_TIMEOUT,
@@ -191,7 +194,8 @@ fn config(request: Request) -> Result<TransferConfig, Error> {
         checksums: None,
         retry_for: None,
         by_ticket: false,
-    })
+    };
+    Ok((config, links_followed))
 }
 
 impl Serving {
@@ -308,6 +312,6 @@ mod tests {
             Request::new(task, Via::Ssh, net::Family::Any, None, transport::Profile::auto(), Duration::from_secs(1))
         };
         let task = RemoteTask::Receive(ReceiveSpec::to_target("/tmp"));
-        assert_eq!(config(request(task)).unwrap().task.role(), Role::Receives);
+        assert_eq!(config(request(task)).unwrap().0.task.role(), Role::Receives);
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use net::Family;
 
 use super::SshOptions;
+use super::launch::Answer;
 use super::process::Process;
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::protocol::ssh::GO_ON;
@@ -98,6 +99,8 @@ pub(super) struct Remote {
     stdout: Option<ChildStdout>,
     /// Ticket to reach it, including the addresses to which the host's name resolves here.
     pub(super) ticket: Ticket,
+    /// Sources there that are links and were followed.
+    pub(super) links_followed: u64,
 }
 
 impl fmt::Debug for Remote {
@@ -107,9 +110,10 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// Wraps ssh and its pipes, once the other side has answered.
-    pub(super) const fn new(process: Process, stdin: ChildStdin, stdout: ChildStdout, ticket: Ticket) -> Self {
-        Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket }
+    /// ssh and its pipes, once the other side has answered.
+    pub(super) fn new(process: Process, stdin: ChildStdin, stdout: ChildStdout, answer: Answer) -> Self {
+        let Answer { ticket, links_followed } = answer;
+        Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket, links_followed }
     }
 
     /// Tells the other side to continue over ssh, and returns the pipes to it: the one to read, the one to write.

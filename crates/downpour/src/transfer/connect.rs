@@ -67,7 +67,12 @@ pub(crate) trait PeerLocator: Send {
         error
     }
 
-    /// Ends the attempt. If it `succeeded`, nothing that the peer may still send matters.
+    /// Links among the peer's sources that it has followed.
+    fn links_followed(&self) -> u64 {
+        0
+    }
+
+    /// The attempt is over. After one that `succeeded`, nothing that the peer could still say matters.
     fn release(&mut self, succeeded: bool);
 }
 
@@ -144,8 +149,9 @@ impl Connecting {
                     pause = (2 * pause).min(LONGEST_PAUSE);
                     prior.add(&ended.attempt);
                 }
-                Ok(summary) => {
+                Ok(mut summary) => {
                     let began = ended.attempt.since.unwrap_or_else(Instant::now);
+                    summary.links_followed += self.locator.links_followed();
                     break Ok(summary.after(&prior, began));
                 }
                 Err(error) => break Err(error),

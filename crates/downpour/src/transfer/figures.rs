@@ -61,6 +61,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Bytes among them that were present before.
     pub bytes_present: u64,
+    /// Links among the sources that were followed: see [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
+    pub links_followed: u64,
     /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
     pub unchecked: u64,
     /// Time from the first datagram to completion, not counting the time spent waiting for this side's user.
@@ -149,6 +151,11 @@ impl fmt::Display for Summary {
             all if all >= self.bytes => f.write_str(", all there already")?,
             some => write!(f, ", {} of it there already", Bytes(some))?,
         }
+        match self.links_followed {
+            0 => {}
+            1 => f.write_str(", 1 link followed")?,
+            count => write!(f, ", {count} links followed")?,
+        }
         match self.failed_count {
             0 => Ok(()),
             1 => f.write_str("; 1 name failed"),
@@ -213,6 +220,7 @@ mod tests {
             bytes: 4_200_000_000,
             bytes_present: 0,
             unchecked: 0,
+            links_followed: 0,
             failed_count: 0,
             vanished_count: 0,
             elapsed: Duration::from_secs(39),

@@ -140,6 +140,7 @@ impl Sending {
                 self.done.files = complete.files;
                 self.done.bytes = complete.bytes;
                 (self.done.present, self.done.unchecked) = (complete.present, complete.unchecked);
+                self.done.links_followed = self.scan.roots.followed();
                 self.session.tell_links(self.links_left_out);
                 // The receiver may have counted more than it reported.
                 self.done.failed_count = self.done.failed_count.max(complete.failed);

@@ -508,6 +508,7 @@ impl Session {
             bytes: done.bytes,
             bytes_present: done.present,
             unchecked: done.unchecked,
+            links_followed: done.links_followed,
             elapsed,
             failed: done.failed,
             failed_count: done.failed_count,

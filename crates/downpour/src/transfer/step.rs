@@ -122,6 +122,8 @@ pub(super) struct Totals {
     pub(super) present: u64,
     /// Bytes among them that an earlier run has left and that were not checked.
     pub(super) unchecked: u64,
+    /// Links among the sources that were followed, at the sender.
+    pub(super) links_followed: u64,
     /// The first [`MAX_FAILED`] names that failed, with the reason.
     pub(super) failed: Vec<Failed>,
     pub(super) failed_count: u64,

@@ -161,6 +161,30 @@ fn links_are_left_out_and_one_that_is_named_is_refused() {
 }
 
 #[test]
+fn an_item_that_is_a_link_is_followed_where_that_is_asked_for() {
+    let from = linked();
+    let options = ScanOptions { follow_items: true, ..ScanOptions::default() };
+    let at = |name: &str| Root::new(from.path().join(name));
+    let roots = vec![at("d/to-file"), at("d/to-folder")];
+    assert_eq!(Scanner::new(roots.clone(), options.clone()).unwrap().roots().followed(), 2);
+    let batches = scan(roots.clone(), &options);
+    assert_eq!(paths(&batches), ["to-file", "to-folder", "to-folder/back", "to-folder/h"]);
+    assert!(matches!(batches[0].entries[2].kind, Kind::Symlink { .. }), "links in folders stay links");
+    assert_eq!(object(roots.clone(), &options), "d/fother/h");
+    assert_eq!(Scanner::new(roots, ScanOptions::default()).unwrap().roots().followed(), 0);
+    let named = Root { name: Some(b"other name".to_vec()), ..at("d/to-file") };
+    assert_eq!(paths(&scan(vec![named], &options)), ["other name"]);
+    assert_eq!(Scanner::new(vec![at("d")], options.clone()).unwrap().roots().followed(), 0);
+    for (link, reason) in
+        [("d/to-nothing", "nowhere"), ("d/through-a-file", "nowhere"), ("d/to-itself", "back to where it is")]
+    {
+        let error = refused(vec![at(link)], &options);
+        assert!(matches!(&error, FilesError::SourceUnusable { path, .. } if path.ends_with(link)), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}
+
+#[test]
 fn a_file_met_again_is_a_hard_link_where_those_are_asked_for() {
     let from = tree(&["d/a", "d/other", "out"]);
     let at = |name: &str| from.path().join(name);

@@ -313,7 +313,7 @@ fn examined(firewall: Firewall) -> Scene {
     let (read, write) = halves(theirs);
     let attending = thread::spawn(move || attend(request, read, write));
     let (mut read, write) = halves(ours);
-    let mut ticket: Ticket = parse_answer(&read_answer(&mut read).unwrap().unwrap()).unwrap();
+    let mut ticket: Ticket = parse_answer(&read_answer(&mut read).unwrap().unwrap()).unwrap().ticket;
     let behind = SocketAddr::from((Ipv4Addr::LOCALHOST, ticket.addresses[0].port()));
     let before = (firewall != Firewall::Open).then(|| stand_before(behind, firewall == Firewall::OneWay));
     let address = before.as_ref().map_or(behind, |(address, _)| *address);

@@ -1,0 +1,67 @@
+//! Another machine without an sshd: a script in the place of ssh, whose commands run on this one in a home of their own.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::program::{Ended, Program, command};
+
+/// What ssh does with its last argument; nothing is known of the host's addresses.
+const SSH: &str = r#"#!/bin/sh
+case " $* " in *' -G '*) exit;; esac
+for command; do :; done
+cd "$FAR_HOME" || exit
+export HOME="$FAR_HOME"
+"#;
+
+/// The machine `far`.
+pub(crate) struct Far {
+    folder: TempDir,
+}
+
+impl Far {
+    /// One that runs what it is asked to.
+    pub(crate) fn new() -> Self {
+        Self::with_login(r#"exec sh -c "$command""#)
+    }
+
+    /// One where a login runs this line of shell, to which `$command` is what was asked for.
+    pub(crate) fn with_login(line: &str) -> Self {
+        let far = Self { folder: tempfile::tempdir().expect("a folder") };
+        fs::create_dir(far.home()).expect("a home");
+        fs::write(far.ssh(), format!("{SSH}{line}\n")).expect("a script");
+        fs::set_permissions(far.ssh(), Permissions::from_mode(0o700)).expect("a mode");
+        far
+    }
+
+    fn ssh(&self) -> PathBuf {
+        self.folder.path().join("ssh")
+    }
+
+    /// Where commands start.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// A path over there.
+    pub(crate) fn there(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.home().join(name)
+    }
+
+    /// `downpour COMMAND ARGUMENTS`, which finds `far`, not started yet.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, name: &str, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = command([OsStr::new(name), OsStr::new("--ssh"), self.ssh().as_os_str()]);
+        let program = env!("CARGO_BIN_EXE_downpour");
+        command.args(["--remote-bin", program]).args(arguments).env("FAR_HOME", self.home());
+        command
+    }
+
+    /// The same, run to its end.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, name: &str, arguments: impl IntoIterator<Item = S>) -> Ended {
+        Program::start(self.command(name, arguments)).end()
+    }
+}

@@ -1,0 +1,109 @@
+//! Symbolic links that are named as sources.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use tempfile::tempdir;
+
+use crate::far::Far;
+use crate::program::{arguments, downpour, json, receiver, sender};
+use crate::tree;
+
+/// A file and a folder elsewhere, and links to them: `latest` and `photos`.
+fn linked(here: &Path) -> (PathBuf, PathBuf) {
+    fs::create_dir_all(here.join("elsewhere")).expect("a folder");
+    tree::file(&here.join("elsewhere/run 7"), 1000);
+    tree::folder(&here.join("elsewhere/all photos"));
+    symlink("elsewhere/run 7", here.join("latest")).expect("a link");
+    symlink(here.join("elsewhere/all photos"), here.join("photos")).expect("a link");
+    (here.join("latest"), here.join("photos"))
+}
+
+#[track_caller]
+fn assert_followed(here: &Path, into: &Path) {
+    tree::assert_same(&here.join("elsewhere/run 7"), &into.join("latest"));
+    assert_eq!(tree::names(&into.join("photos")), tree::names(&here.join("elsewhere/all photos")));
+    let inner = fs::symlink_metadata(into.join("photos/link")).expect("the link in the folder");
+    assert!(inner.is_symlink(), "links in a folder stay links");
+}
+
+#[test]
+fn cp_follows_them_within_this_machine_and_says_so() {
+    let here = tempdir().expect("a folder");
+    let (file, folder) = linked(here.path());
+    let into = here.path().join("into");
+    let ended = downpour(arguments!["cp", "-r", file, folder, into]).end().expect(0);
+    assert_followed(here.path(), &into);
+    assert!(ended.stderr.contains(", 2 links followed"), "{}", ended.stderr);
+    let ended = downpour(arguments!["cp", "--json", file, here.path().join("name")]).end().expect(0);
+    tree::assert_same(&here.path().join("elsewhere/run 7"), &here.path().join("name"));
+    let summary = json(&ended.stdout).pop().expect("a summary");
+    assert_eq!((&summary["files"], &summary["links_followed"]), (&1.into(), &1.into()));
+    downpour(arguments!["verify", file, into.join("latest")]).end().expect(0);
+    downpour(arguments!["cp", folder, into]).end().expect_line(2, "is a folder");
+}
+
+#[test]
+fn cp_follows_them_in_both_directions() {
+    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let (file, folder) = linked(here.path());
+    let up = far.run("cp", arguments!["-r", "--via=ssh", file, folder, "far:up"]).expect(0);
+    assert_followed(here.path(), &far.there("up"));
+    assert!(up.stderr.contains(", 2 links followed"), "{}", up.stderr);
+    linked(&far.home());
+    let down = here.path().join("down");
+    let said = far.run("cp", arguments!["-r", "--via=ssh", "far:latest", "far:photos", down]).expect(0);
+    assert_followed(&far.home(), &down);
+    assert!(said.stderr.contains(", 2 links followed"), "{}", said.stderr);
+    let wild = here.path().join("wild");
+    far.run("cp", arguments!["--via=ssh", "far:lat*", wild]).expect(0);
+    tree::assert_same(&far.there("elsewhere/run 7"), &wild.join("latest"));
+}
+
+#[test]
+fn send_follows_them() {
+    let here = tempdir().expect("a folder");
+    let (file, folder) = linked(here.path());
+    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+    let sender = sender(&[&file, &folder], &ticket, &[]);
+    receiver(&ticket, &into, &[]).end().expect(0);
+    assert!(sender.end().expect(0).stderr.contains(", 2 links followed"));
+    assert_followed(here.path(), &into);
+}
+
+#[test]
+fn sync_copies_them_and_an_option_decides_for_all() {
+    let here = tempdir().expect("a folder");
+    let (file, folder) = linked(here.path());
+    for arguments in
+        [arguments!["sync", file, folder].to_vec(), arguments!["cp", "-r", "--links=copy", file, folder].to_vec()]
+    {
+        let into = tempdir().expect("a folder");
+        let ended = downpour(arguments.into_iter().chain([into.path().as_os_str()])).end().expect(0);
+        assert_eq!(fs::read_link(into.path().join("latest")).expect("a link"), Path::new("elsewhere/run 7"));
+        assert_eq!(
+            fs::read_link(into.path().join("photos")).expect("a link"),
+            here.path().join("elsewhere/all photos")
+        );
+        assert!(!ended.stderr.contains("followed"), "{}", ended.stderr);
+    }
+    let into = here.path().join("into");
+    downpour(arguments!["sync", folder.join(""), into]).end().expect(0);
+    tree::assert_same(&here.path().join("elsewhere/all photos"), &into);
+    downpour(arguments!["cp", "--links=skip", file, into]).end().expect_line(3, "links are left out");
+}
+
+#[test]
+fn one_that_leads_nowhere_is_refused() {
+    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    for (target, reason) in [("nothing", "leads nowhere"), ("link", "leads back to where it is")] {
+        for folder in [here.path(), &far.home()] {
+            let _ = fs::remove_file(folder.join("link"));
+            symlink(target, folder.join("link")).expect("a link");
+        }
+        downpour(arguments!["cp", here.path().join("link"), here.path().join("copy")]).end().expect_line(3, reason);
+        far.run("cp", arguments!["--via=ssh", "far:link", here.path().join("copy")]).expect_line(3, reason);
+        assert!(here.path().join("copy").symlink_metadata().is_err());
+    }
+}
