@@ -36,6 +36,19 @@ pub(crate) fn lines(text: &str) -> String {
     out
 }
 
+/// JSON with the same characters escaped, as JSON does it: they can only be within its strings.
+pub(crate) fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || is_invisible_mark(c) {
+            write!(out, "\\u{:04x}", u32::from(c)).expect("writing to a String cannot fail");
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 fn push(out: &mut String, c: char) {
     match c {
         '\n' => out.push_str("\\n"),
@@ -64,6 +77,14 @@ mod tests {
         assert_eq!(name(b"a\x1b[2Jb\nc\\"), "a\\u{1b}[2Jb\\nc\\\\");
         assert_eq!(name(b"\xff\xfeok"), "\\xff\\xfeok");
         assert_eq!(name("exe.\u{202e}gpj".as_bytes()), "exe.\\u{202e}gpj");
+    }
+
+    #[test]
+    fn json_means_the_same_and_cannot_disturb_a_terminal() {
+        let value = "gr\u{fc}n \u{1b}[2J \u{7f} \u{9b}31m exe.\u{202e}gpj \u{feff}";
+        let text = json(&serde_json::to_string(value).expect("JSON"));
+        assert_eq!(text, r#""gr\u{fc}n \u001b[2J \u007f \u009b31m exe.\u202egpj \ufeff""#.replace("\\u{fc}", "\u{fc}"));
+        assert_eq!(serde_json::from_str::<String>(&text).expect("JSON"), value);
     }
 
     #[test]

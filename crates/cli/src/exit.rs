@@ -53,7 +53,7 @@ impl From<StopSignal> for Code {
 /// The list in `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
-    0  success: everything arrived and was verified
+    0  success: everything is there, verified or unchanged (same size and time)
     1  other failures; of verify, a difference
     2  usage: invalid arguments
     3  a source path does not exist, or downpour is not installed on the remote host
@@ -222,6 +222,8 @@ mod tests {
             bytes: 0,
             bytes_present: 0,
             unchecked: 0,
+            unchanged: 0,
+            kept: 0,
             links_followed: 0,
             elapsed: std::time::Duration::from_secs(1),
             failed: Vec::new(),

@@ -1,8 +1,12 @@
 //! The output of `--json`: one object per line, each with the version of the format and a type.
 
+use std::borrow::Cow;
+
+use data_encoding::BASE64;
 use serde::Serialize;
 
 use crate::escape;
+use crate::output::Notices;
 use crate::progress::Figures;
 
 /// The version in every object. New fields and types may be added without changing it.
@@ -24,16 +28,21 @@ pub(crate) enum Line<'a> {
     /// A file is done.
     File {
         /// Its path below the target.
-        path: &'a str,
+        #[serde(flatten)]
+        path: Name<'a>,
         /// Its size.
         bytes: u64,
     },
     /// What happens to a name at the receiver or, in a dry run and in a comparison, what would happen.
     Notice {
-        /// `create`, `replace`, `attributes`, `delete` or `kept`.
+        /// `create`, `replace`, `attributes`, `delete`, `kept` or `left_out`.
         what: &'a str,
-        /// Its path below the target.
-        path: &'a str,
+        /// Its path below the target; of a name that was left out, as the sender has it.
+        #[serde(flatten)]
+        path: Name<'a>,
+        /// Why it was left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// An attempt has failed, and the listener waits for the next.
     Attempt {
@@ -42,9 +51,9 @@ pub(crate) enum Line<'a> {
         /// The exit code of the process if there were no other attempt.
         exit_code: u8,
     },
-    /// The last object, if the transfer succeeded at least partly.
-    Summary(Summary),
-    /// A finding of a doctor.
+    /// The last, when all went well or nearly.
+    Summary(Summary<'a>),
+    /// What a doctor has found out.
     Finding(&'a downpour::remote::doctor::Finding),
     /// The last object of `downpour doctor`.
     Checkup(&'a downpour::remote::doctor::Checkup),
@@ -55,6 +64,23 @@ pub(crate) enum Line<'a> {
         /// The exit code of the process.
         exit_code: u8,
     },
+}
+
+/// A path, which is bytes: as text, and where that is not the whole truth as base64 too.
+#[derive(Debug, Serialize)]
+pub(crate) struct Name<'a> {
+    /// What is not UTF-8 is replaced by U+FFFD.
+    path: Cow<'a, str>,
+    /// All bytes in base64 (RFC 4648 section 4), unless they are UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_bytes: Option<String>,
+}
+
+impl<'a> From<&'a [u8]> for Name<'a> {
+    fn from(name: &'a [u8]) -> Self {
+        let path_bytes = str::from_utf8(name).is_err().then(|| BASE64.encode(name));
+        Self { path: String::from_utf8_lossy(name), path_bytes }
+    }
 }
 
 /// What is about to happen.
@@ -111,7 +137,7 @@ impl From<&downpour::Progress> for Progress {
 
 /// Result of a transfer.
 #[derive(Debug, Serialize)]
-pub(crate) struct Summary {
+pub(crate) struct Summary<'a> {
     files: u64,
     folders: u64,
     symlinks: u64,
@@ -119,15 +145,21 @@ pub(crate) struct Summary {
     bytes: u64,
     /// Bytes among them that were present before.
     bytes_present: u64,
+    /// Files among `files` whose size and modification time were those of the source, and whose content was not compared.
+    unchanged: u64,
+    /// Files beside `files` that existed and were kept.
+    kept: u64,
     /// Links named as sources that were followed.
     links_followed: u64,
     seconds: f64,
     goodput_bytes_per_second: f64,
     /// Whether everything that did not fail was compared with the digests of its source.
     verified: bool,
-    /// Names that were not transferred: exit code 23.
-    failed: Vec<Failed>,
-    /// IP bytes sent by the sender of the files, or received by their receiver.
+    /// Nothing was to be changed.
+    dry_run: bool,
+    /// Names that did not come across: exit code 23.
+    failed: Vec<Failed<'a>>,
+    /// IP bytes that the sender of the files sent, or that reached their receiver.
     wire_bytes: u64,
     repair_share: Option<f64>,
     loss: Option<f64>,
@@ -139,27 +171,37 @@ pub(crate) struct Summary {
 }
 
 #[derive(Debug, Serialize)]
-struct Failed {
-    path: String,
+struct Failed<'a> {
+    #[serde(flatten)]
+    path: Name<'a>,
     reason: String,
 }
 
-impl From<&downpour::Summary> for Summary {
-    fn from(summary: &downpour::Summary) -> Self {
+impl<'a> Summary<'a> {
+    /// The summary of a command whose receiver has told of so many names, which mean what `notices` says.
+    pub(crate) fn new(summary: &'a downpour::Summary, notices: Notices, noticed: u64) -> Self {
         let failed = summary
             .failed
             .iter()
-            .map(|failed| Failed { path: escape::name(&failed.path), reason: failed.reason.to_string() });
+            .map(|failed| Failed { path: failed.path.as_slice().into(), reason: failed.reason.to_string() });
+        let verified = match notices {
+            Notices::Done => summary.is_verified(),
+            Notices::Planned => false,
+            Notices::Differences => noticed == 0 && summary.is_verified(),
+        };
         Self {
             files: summary.files,
             folders: summary.directories,
             symlinks: summary.symlinks,
             bytes: summary.bytes,
             bytes_present: summary.bytes_present,
+            unchanged: summary.unchanged,
+            kept: summary.kept,
             links_followed: summary.links_followed,
             seconds: summary.elapsed.as_secs_f64(),
             goodput_bytes_per_second: summary.goodput() / 8.0,
-            verified: summary.unchecked == 0,
+            verified: verified && summary.unchecked == 0,
+            dry_run: notices == Notices::Planned,
             failed: failed.collect(),
             wire_bytes: summary.wire_bytes,
             repair_share: summary.repair_share,
@@ -180,9 +222,11 @@ struct Versioned<'a, T> {
 
 /// Prints an object: a [`Line`], or an object with a type of its own.
 pub(crate) fn print(line: &impl Serialize) {
-    let mut text = serde_json::to_vec(&Versioned { v: VERSION, line }).expect("no map but with text as its keys");
-    text.push(b'\n');
-    crate::print::write_out(&text);
+    let text = serde_json::to_string(&Versioned { v: VERSION, line }).expect("no map but with text as its keys");
+    // A terminal may be looking.
+    let mut text = escape::json(&text);
+    text.push('\n');
+    crate::print::write_out(text.as_bytes());
 }
 
 #[cfg(test)]
@@ -191,9 +235,15 @@ mod tests {
 
     #[test]
     fn every_object_says_its_version_and_type() {
-        let line = Line::File { path: "a\"b\n", bytes: 7 };
+        let line = Line::File { path: b"a\"b\n".as_slice().into(), bytes: 7 };
         let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
         assert_eq!(text, r#"{"v":1,"type":"file","path":"a\"b\n","bytes":7}"#);
+        let line = Line::File { path: b"a\xff\xfeb".as_slice().into(), bytes: 7 };
+        let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
+        assert_eq!(
+            text,
+            "{\"v\":1,\"type\":\"file\",\"path\":\"a\u{fffd}\u{fffd}b\",\"path_bytes\":\"Yf/+Yg==\",\"bytes\":7}"
+        );
         let line = Line::Start(Start { command: "send", version: "1", ticket: None, rate_bits_per_second: None });
         let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
         assert_eq!(text, r#"{"v":1,"type":"start","command":"send","version":"1"}"#);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use downpour::files::NoticeKind;
+use downpour::files::{Failed, NoticeKind};
 use downpour::{Offer, Progress, Rate, Summary};
 
 use crate::args::{HowShown, OutputArgs};
@@ -105,12 +105,21 @@ impl Output {
         self.last = Some(progress);
     }
 
-    /// Reports a file that has arrived.
-    pub(crate) fn file(&self, path: &str, bytes: u64) {
+    /// A file has arrived.
+    pub(crate) fn file(&self, path: &[u8], bytes: u64) {
         if self.shown.json {
-            json::print(&Line::File { path, bytes });
+            json::print(&Line::File { path: path.into(), bytes });
         }
-        self.detail(format_args!("{path} ({})", units::bytes(bytes)));
+        self.detail(format_args!("{} ({})", escape::name(path), units::bytes(bytes)));
+    }
+
+    /// The sender has left a name out, such as a socket.
+    pub(crate) fn left_out(&self, left: &Failed) {
+        if self.shown.json {
+            let reason = Some(left.reason.to_string());
+            json::print(&Line::Notice { what: "left_out", path: left.path.as_slice().into(), reason });
+        }
+        self.say(format_args!("left out: {} {}", escape::name(&left.path), left.reason));
     }
 
     /// Shows the current number of receivers, instead of their figures, which would be mixed up.
@@ -118,10 +127,10 @@ impl Output {
         self.showing.words(&units::count(receivers, "receiver", "receivers"));
     }
 
-    /// Reports what happens to a name at the receiver. Plans and differences are the result of a command: they go to
-    /// stdout.
-    pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, path: &str) {
+    /// What becomes of a name at the receiver. Plans and differences are the result of a command: they go to stdout.
+    pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, name: &[u8]) {
         let Some((what, difference)) = words(kind) else { return };
+        let path = escape::name(name);
         match notices {
             Notices::Done if kind == NoticeKind::Delete => self.detail(format_args!("deleted {path}")),
             Notices::Done => self.detail(format_args!("{path}: {kind}")),
@@ -139,7 +148,7 @@ impl Output {
         self.noticed += u64::from(notices == Notices::Differences || kind != NoticeKind::Kept);
         self.only_in_a += u64::from(kind == NoticeKind::Create);
         if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
-            json::print(&Line::Notice { what, path });
+            json::print(&Line::Notice { what, path: name.into(), reason: None });
         }
     }
 
@@ -192,7 +201,7 @@ impl Output {
             if let Some(progress) = &self.last {
                 json::print(&Line::Progress(json::Progress::from(progress)));
             }
-            json::print(&Line::Summary(json::Summary::from(summary)));
+            json::print(&Line::Summary(json::Summary::new(summary, notices, self.noticed)));
         }
         self.detail(counts(summary));
         match (notices, self.noticed) {

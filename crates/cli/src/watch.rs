@@ -140,15 +140,9 @@ impl Watch<'_> {
             // The figures of several receivers cannot be told apart.
             TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => self.output.crowd(self.peers),
             TransferEvent::Progress(progress) => self.output.progress(progress),
-            TransferEvent::Files(files) => {
-                files.iter().for_each(|(path, bytes)| self.output.file(&escape::name(path), *bytes))
-            }
-            TransferEvent::Notice { kind, path } => {
-                self.output.notice(self.conduct.notices, kind, &escape::name(&path))
-            }
-            TransferEvent::LeftOut(left) => {
-                self.output.say(format_args!("left out: {} {}", escape::name(&left.path), left.reason));
-            }
+            TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
+            TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
+            TransferEvent::LeftOut(left) => self.output.left_out(&left),
             TransferEvent::Note(note) => self.output.say(escape::text(&note)),
             TransferEvent::Attempt { message, kind } => {
                 self.output.attempt_failed(&escape::text(&message), Code::from(kind))

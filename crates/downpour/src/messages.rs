@@ -36,6 +36,7 @@
 //! | 67 | complete | files 8, bytes 8, present 8, failed 8 |
 //! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted), path length 2, path |
 //! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
+//! | 70 | untouched | unchanged 8, kept 8 |
 //!
 //! # What is wanted
 //! A receiver that may hold some of the bytes says so in the handshake. It then answers each batch's last manifest part with its wants:
@@ -59,6 +60,7 @@
 //! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and limits stand anywhere
 //!   between. It refuses by closing the
 //!   connection, with a code and a reason for the sender's user.
+//! - Untouched precedes complete, if the sender has said in the handshake that it understands it.
 
 mod entry;
 mod fuzz;
@@ -119,6 +121,8 @@ pub enum Message {
     Notice(Notice),
     /// The receiver asks for no more than this rate.
     Limit(Option<Rate>),
+    /// What the receiver has left as it was.
+    Untouched(Untouched),
     /// Everything is verified and under its final name.
     Complete(Complete),
 }
@@ -197,6 +201,15 @@ pub struct Complete {
     pub failed: u64,
     /// Bytes among `present` that an earlier run has left and that were not checked.
     pub unchecked: u64,
+}
+
+/// Files that were there before and whose content was neither transferred nor compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Untouched {
+    /// Their size and time are those of the source.
+    pub unchanged: u64,
+    /// They may be anything, and were to be left alone.
+    pub kept: u64,
 }
 
 /// A message that cannot be encoded or decoded.

@@ -16,6 +16,7 @@ mod refusing;
 mod signals;
 mod stdout;
 mod surface;
+mod telling;
 mod terminal;
 mod transferring;
 mod tree;

@@ -4,7 +4,7 @@ use transport::Rate;
 
 use super::{
     Attributes, Complete, Digest, End, Entry, Kind, MAX_MESSAGE, MAX_PATH, ManifestPart, Message, MessageError, Mtime,
-    Notice, NoticeKind, Root, SkipReason, Skipped, SourceId, Void, VoidReason, Wants,
+    Notice, NoticeKind, Root, SkipReason, Skipped, SourceId, Untouched, Void, VoidReason, Wants,
 };
 
 const MANIFEST: u8 = 1;
@@ -20,6 +20,7 @@ const WANTS: u8 = 66;
 const COMPLETE: u8 = 67;
 const NOTICE: u8 = 68;
 const LIMIT: u8 = 69;
+const UNTOUCHED: u8 = 70;
 
 const KIND_FILE: u8 = 1;
 const KIND_DIRECTORY: u8 = 2;
@@ -63,6 +64,11 @@ impl Message {
             }),
             Self::Scanned => framed(SCANNED, out, |_| Ok(())),
             Self::Accepted => framed(ACCEPTED, out, |_| Ok(())),
+            Self::Untouched(untouched) => framed(UNTOUCHED, out, |out| {
+                out.extend(untouched.unchanged.to_be_bytes());
+                out.extend(untouched.kept.to_be_bytes());
+                Ok(())
+            }),
             Self::Complete(complete) => framed(COMPLETE, out, |out| {
                 out.extend(complete.files.to_be_bytes());
                 out.extend(complete.bytes.to_be_bytes());
@@ -113,6 +119,7 @@ impl Message {
             }),
             SCANNED => Self::Scanned,
             ACCEPTED => Self::Accepted,
+            UNTOUCHED => Self::Untouched(Untouched { unchanged: body.u64()?, kept: body.u64()? }),
             COMPLETE => Self::Complete(Complete {
                 files: body.u64()?,
                 bytes: body.u64()?,

@@ -61,6 +61,11 @@ pub struct Summary {
     pub bytes: u64,
     /// Bytes among them that were present before.
     pub bytes_present: u64,
+    /// Files among `files` that have the size and modification time of the source already: their content was not looked at.
+    pub unchanged: u64,
+    /// Files beside `files` that existed and were left alone, whatever they hold
+    /// ([`Existing::Skip`](crate::files::Existing::Skip)).
+    pub kept: u64,
     /// Links among the sources that were followed: see [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
     pub links_followed: u64,
     /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
@@ -124,7 +129,13 @@ impl Summary {
         self
     }
 
-    /// Returns the goodput over the whole transfer in bits per second.
+    /// Whether every file of the sources is at the target, and the content of each was transferred or compared in this run.
+    #[must_use]
+    pub const fn is_verified(&self) -> bool {
+        self.unchanged == 0 && self.kept == 0 && self.failed_count == 0
+    }
+
+    /// Bits of files per second over the whole transfer.
     #[must_use]
     pub fn goodput(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
@@ -137,17 +148,22 @@ impl fmt::Display for Summary {
         let seconds = self.elapsed.as_secs_f64();
         let decimals = if seconds < 10.0 { 2 } else { 0 };
         write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.files, Bytes(self.bytes))?;
-        // If all files failed there was nothing to verify.
-        if self.unchecked > 0 {
-            write!(f, ", {} of it not checked", Bytes(self.unchecked))?;
-        } else if self.files > 0 || self.failed_count == 0 {
-            f.write_str(", verified")?;
+        match (self.files.saturating_sub(self.unchanged), self.unchanged) {
+            (0, 0) => {}
+            (0, _) => f.write_str(", unchanged by size and time")?,
+            (_, _) if self.unchecked > 0 => write!(f, ", {} of it not checked", Bytes(self.unchecked))?,
+            (_, 0) => f.write_str(", verified")?,
+            (verified, unchanged) => write!(f, ", {verified} verified, {unchanged} unchanged by size and time")?,
+        }
+        if self.kept > 0 {
+            write!(f, ", {} at the target kept", self.kept)?;
         }
         if let Some(share) = self.path_share {
             write!(f, ", {:.0} % of what this path carries", share * 100.0)?;
         }
         match self.bytes_present {
             0 => {}
+            _ if self.unchanged >= self.files => {}
             all if all >= self.bytes => f.write_str(", all there already")?,
             some => write!(f, ", {} of it there already", Bytes(some))?,
         }
@@ -220,6 +236,8 @@ mod tests {
             bytes: 4_200_000_000,
             bytes_present: 0,
             unchecked: 0,
+            unchanged: 0,
+            kept: 0,
             links_followed: 0,
             failed_count: 0,
             vanished_count: 0,
@@ -287,5 +305,22 @@ mod tests {
         );
         let none = Summary { files: 0, bytes: 0, bytes_present: 0, path_share: None, ..summary.clone() };
         assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");
+    }
+
+    #[test]
+    fn what_was_not_compared_is_not_called_verified() {
+        let whole = summary();
+        assert!(whole.is_verified());
+        let some = Summary { unchanged: 19, bytes_present: 1_000_000, ..whole.clone() };
+        assert!(!some.is_verified());
+        let text = "31 files, 4.2 GB, 39 s, 12 verified, 19 unchanged by size and time, 1.0 MB of it there already";
+        assert_eq!(some.to_string(), text);
+        let all = Summary { unchanged: 31, bytes_present: whole.bytes, ..whole.clone() };
+        assert!(!all.is_verified());
+        assert_eq!(all.to_string(), "31 files, 4.2 GB, 39 s, unchanged by size and time");
+        let kept = Summary { files: 0, bytes: 0, kept: 2, ..whole.clone() };
+        assert!(!kept.is_verified());
+        assert_eq!(kept.to_string(), "0 files, 0 B, 39 s, 2 at the target kept");
+        assert!(!Summary { failed_count: 1, ..whole }.is_verified());
     }
 }

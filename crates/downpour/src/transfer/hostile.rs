@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
 use net::{Bind, Connection, Endpoint, Event, NetError, Sink, Source};
@@ -18,7 +19,10 @@ use crate::error::{CloseCode, Error, ErrorKind};
 use crate::files::{
     DirectoryIf, Entry, FilesError, Kind, Mtime, NameError, ReceiveSpec, Requested, SkipReason, Skipped, SourceId,
 };
-use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, manifest_parts};
+use crate::messages::{
+    Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader, RootHasher, Untouched, Wants,
+    manifest_parts,
+};
 use crate::ticket::{Role, Ticket};
 
 /// The byte that all objects consist of.
@@ -51,12 +55,16 @@ struct Puppet {
 
 impl Puppet {
     fn connect(ticket: &Ticket, role: Role) -> Self {
+        Self::connect_with(ticket, role, false)
+    }
+
+    fn connect_with(ticket: &Ticket, role: Role, may_hold_some: bool) -> Self {
         let endpoint = Endpoint::bind(&Bind::default(), Duration::from_secs(30), ()).unwrap();
         let (sender, events) = channel();
         let handler = Box::new(move |event| sender.send(event).unwrap_or_default());
         let options = ConnectOptions {
             profile: Profile::auto(),
-            application: application(role, false),
+            application: application(role, may_hold_some),
             remotes: ticket.addresses.clone(),
             handshake_timeout: Duration::from_secs(10),
             qlog: false,
@@ -77,6 +85,18 @@ impl Puppet {
                 return found;
             }
         }
+    }
+
+    /// Waits for a message, which is the last of its chunk.
+    fn hear(&self, reader: &mut MessageReader, is_wanted: impl Fn(&Message) -> bool) {
+        self.wait(|event| {
+            let Event::Control(bytes) = event else { return None };
+            let (mut rest, mut is_heard) = (&bytes[..], false);
+            while let Some(message) = reader.next(&mut rest).unwrap() {
+                is_heard |= is_wanted(&message);
+            }
+            is_heard.then_some(())
+        });
     }
 
     fn say(&mut self, message: &Message) {
@@ -152,16 +172,24 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<Vec<u8>>, Error) {
     })
 }
 
-/// Returns the summary of a transfer that succeeds.
-fn summary_of(mut transfer: Transfer) -> Summary {
+/// Returns the summary of a transfer that succeeds, and the number of names that it reported as left out on purpose.
+fn summary_and_left_out_of(mut transfer: Transfer) -> (Summary, u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut left_out = 0;
     runtime.block_on(async {
         loop {
-            if let TransferEvent::Done(result) = transfer.next().await.unwrap() {
-                return result.unwrap();
+            match transfer.next().await.unwrap() {
+                TransferEvent::Done(result) => return (result.unwrap(), left_out),
+                TransferEvent::LeftOut(_) => left_out += 1,
+                _ => {}
             }
         }
     })
+}
+
+/// Returns the summary of a transfer that succeeds.
+fn summary_of(transfer: Transfer) -> Summary {
+    summary_and_left_out_of(transfer).0
 }
 
 /// Returns the error of a transfer in which no file was verified.
@@ -412,13 +440,38 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
         let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
         (0..MANY).for_each(|number| puppet.skip(&format!("pipe-{number}"), SkipReason::SpecialFile));
         (0..MANY).for_each(|number| puppet.skip(&format!("file-{number}"), reason));
-        puppet.end((0, 0, 2 * MANY));
-        let summary = summary_of(receiver);
+        // It waits for a program that does not take its events.
+        let (summary, left_out) = thread::scope(|scope| {
+            let reader = scope.spawn(|| summary_and_left_out_of(receiver));
+            puppet.end((0, 0, 2 * MANY));
+            reader.join().unwrap()
+        });
+        assert_eq!(left_out, MANY);
         assert_eq!((summary.failed_count, summary.failed.len(), summary.vanished_count), (MANY, 1000, vanished));
     }
 }
 
-/// Not hostile: all entries of the first batch may be unreadable.
+/// Not hostile: a release that does not tell what it has left as it was has compared nothing, as far as its sender knows.
+#[test]
+fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
+    for (told, unchanged) in [(None, 1), (Some(Untouched { unchanged: 0, kept: 0 }), 0)] {
+        let from = tempdir().unwrap();
+        fs::write(from.path().join("file"), "x").unwrap();
+        let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
+        let mut puppet = Puppet::connect_with(sender.ticket().unwrap(), Role::Receives, true);
+        let mut reader = MessageReader::new();
+        puppet.hear(&mut reader, |message| matches!(message, Message::Manifest(_)));
+        puppet.say(&Message::Accepted);
+        puppet.say(&Message::Wants(Wants { batch: 0, last: true, ranges: Vec::new() }));
+        puppet.hear(&mut reader, |message| matches!(message, Message::End(_)));
+        told.into_iter().for_each(|told| puppet.say(&Message::Untouched(told)));
+        puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
+        let summary = summary_of(sender);
+        assert_eq!((summary.files, summary.unchanged, summary.is_verified()), (1, unchanged, unchanged == 0));
+    }
+}
+
+/// Not hostile: all that the first batch should hold may be unreadable.
 #[test]
 fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     let to = tempdir().unwrap();

@@ -14,8 +14,8 @@ use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use super::target::{BatchSink, Target, batch_number};
 use crate::error::Error;
-use crate::files::{Entry, FailReason, Failed, FilesError, Kind, ManifestState};
-use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, wants};
+use crate::files::{Compare, Entry, FailReason, Failed, FilesError, Kind, ManifestState};
+use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, Untouched, wants};
 
 /// Bytes of messages after which the user is asked even if the first batch's manifest is not complete: well below the
 /// amount that the driver buffers before it stops reading.
@@ -329,7 +329,10 @@ impl Receiving {
                     checksums.forget(&path);
                 }
             }
-            Message::Skipped(skipped) => files.skipped(&skipped)?,
+            Message::Skipped(skipped) => {
+                files.skipped(&skipped)?;
+                self.session.left_out(&skipped);
+            }
             Message::Top(top) => files.top(top)?,
             Message::Scanned => self.counts.total_is_final = true,
             Message::End(end) if self.end.is_none() => {
@@ -342,6 +345,7 @@ impl Receiving {
             | Message::Wants(_)
             | Message::Notice(_)
             | Message::Limit(_)
+            | Message::Untouched(_)
             | Message::Complete(_) => {
                 return Err(Error::Violation("it sends a receiver's message, or begins or ends twice".to_owned()));
             }
@@ -451,6 +455,12 @@ impl Receiving {
         // Deletions, or what would be deleted, are known only now.
         self.tell_notices()?;
         self.session.complete();
+        // What is compared by content and the same was looked at.
+        let by_time = self.target.files().spec().compare == Compare::SizeAndTime;
+        let untouched = Untouched { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
+        if self.session.peer_hears_untouched() {
+            self.say(&Message::Untouched(untouched))?;
+        }
         self.say(&Message::Complete(Complete {
             files: outcome.files,
             bytes: outcome.bytes,
@@ -470,15 +480,13 @@ impl Receiving {
             let note = format!("{} kept from an earlier run had changed, and came again", Bytes(outcome.altered));
             self.session.events.tell(TransferEvent::Note(note));
         }
+        (done.unchanged, done.kept) = (untouched.unchanged, untouched.kept);
         self.session.tell_links(outcome.links_left_out);
         if let Some(staging) = &outcome.staging_left {
             let note = format!("{} is still in use: it is no longer needed, remove it later", staging.display());
             self.session.events.tell(TransferEvent::Note(note));
         }
-        for Failed { path, reason } in &outcome.special {
-            self.session.events.tell(TransferEvent::LeftOut(Failed { path: path.clone(), reason: *reason }));
-        }
-        // Refused names were reported when they were refused.
+        // What was refused was told when it was.
         for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
             done.fail(path, *reason);
         }

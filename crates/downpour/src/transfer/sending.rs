@@ -12,8 +12,10 @@ use super::scanning::{Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
-use crate::files::{Batch, BatchSource, FailReason, Failed, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
-use crate::messages::{Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Void, Wants, manifest_parts};
+use crate::files::{Batch, BatchSource, FailReason, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
+use crate::messages::{
+    Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Untouched, Void, Wants, manifest_parts,
+};
 
 /// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
 const MAX_OPEN: usize = 2;
@@ -91,7 +93,11 @@ pub(super) struct Sending {
     files_sent: u64,
     /// Bytes that need not be sent.
     present: u64,
-    /// Links skipped because the user wanted it so.
+    /// Files of which nothing was wanted.
+    unwanted: u64,
+    /// What the receiver has left as it was, once it has said so.
+    untouched: Option<Untouched>,
+    /// Links that were left out, as the user wanted.
     links_left_out: u64,
     done: Totals,
 }
@@ -114,6 +120,8 @@ impl Sending {
             begin_said: false,
             files_sent: 0,
             present: 0,
+            unwanted: 0,
+            untouched: None,
             links_left_out: 0,
             done: Totals::default(),
         }
@@ -140,6 +148,10 @@ impl Sending {
                 self.done.files = complete.files;
                 self.done.bytes = complete.bytes;
                 (self.done.present, self.done.unchecked) = (complete.present, complete.unchecked);
+                // An older receiver does not say: at worst it has compared nothing.
+                let at_worst = Untouched { unchanged: self.unwanted, kept: 0 };
+                let Untouched { unchanged, kept } = self.untouched.unwrap_or(at_worst);
+                (self.done.unchanged, self.done.kept) = (unchanged, kept);
                 self.done.links_followed = self.scan.roots.followed();
                 self.session.tell_links(self.links_left_out);
                 // The receiver may have counted more than it reported.
@@ -183,6 +195,10 @@ impl Sending {
             }
             Message::Limit(limit) => {
                 self.session.limit_by_peer(limit);
+                Ok(None)
+            }
+            Message::Untouched(untouched) => {
+                self.untouched = Some(untouched);
                 Ok(None)
             }
             Message::Complete(complete) if self.ended => Ok(Some(complete)),
@@ -287,6 +303,8 @@ impl Sending {
             while wanted.next_if(|range| range.end <= start).is_some() {}
             if wanted.peek().is_some_and(|range| range.start < end) {
                 files.push((entry.path.clone(), size));
+            } else if self.session.peer_may_hold_some() {
+                self.unwanted += 1;
             }
             start = end;
         }
@@ -370,8 +388,7 @@ impl Sending {
         } else if skipped.reason.is_failure() {
             self.done.fail(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
-            let reason = FailReason::Skipped(skipped.reason);
-            self.session.events.tell(TransferEvent::LeftOut(Failed { path: skipped.path.clone(), reason }));
+            self.session.left_out(skipped);
         }
         self.totals.skipped += 1;
         self.say(&Message::Skipped(skipped.clone()))

@@ -16,7 +16,7 @@ use super::figures::{Meter, PriorAttempts, Progress, Summary};
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, Other};
-use crate::files::{FailReason, Notice};
+use crate::files::{FailReason, Failed, Notice, SkipReason, Skipped};
 use crate::messages::{Message, MessageReader};
 use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
@@ -45,9 +45,17 @@ const MAX_REASON: usize = 256;
 /// A receiver's flag: it may already hold some of the bytes, and lists what it wants of each batch.
 const MAY_HOLD_SOME: u8 = 1;
 
-/// Encodes a side's application data for the handshake.
+/// A sender's flag: it understands [`Message::Untouched`].
+const HEARS_UNTOUCHED: u8 = 2;
+
+/// What a side says of itself in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
-    vec![TRANSFER, role as u8, if may_hold_some { MAY_HOLD_SOME } else { 0 }]
+    let flags = match role {
+        Role::Sends => HEARS_UNTOUCHED,
+        Role::Receives if may_hold_some => MAY_HOLD_SOME,
+        Role::Receives => 0,
+    };
+    vec![TRANSFER, role as u8, flags]
 }
 
 /// Another peer that wants the place of this one.
@@ -72,9 +80,9 @@ pub(super) struct Session {
     next_tick: Instant,
     meter: Meter,
     peer: Option<SocketAddr>,
-    /// Whether the receiver will list what it wants.
-    peer_may_hold_some: bool,
-    /// Caps set by this side's user, and by the peer's.
+    /// What it has said of itself.
+    peer_flags: u8,
+    /// What the user allows, and what the peer's user does.
     limits: [Option<Rate>; 2],
     /// When something was last received from the peer.
     heard: Option<Instant>,
@@ -120,7 +128,7 @@ impl Session {
             next_tick: started + TICK,
             meter: Meter::new(started),
             peer: None,
-            peer_may_hold_some: false,
+            peer_flags: 0,
             limits: [config.limit, None],
             heard: None,
             bytes_heard: 0,
@@ -146,7 +154,12 @@ impl Session {
 
     /// Whether the receiver lists what it wants of each batch.
     pub(super) const fn peer_may_hold_some(&self) -> bool {
-        self.peer_may_hold_some
+        self.peer_flags & MAY_HOLD_SOME != 0
+    }
+
+    /// Whether the sender understands [`Message::Untouched`].
+    pub(super) const fn peer_hears_untouched(&self) -> bool {
+        self.peer_flags & HEARS_UNTOUCHED != 0
     }
 
     /// Whether the peer was found by a ticket.
@@ -184,7 +197,15 @@ impl Session {
         }
     }
 
-    /// Tells the user how many links were skipped on request, without listing them.
+    /// Tells the user of a name that was left out on purpose. Links are counted instead: see [`Self::tell_links`].
+    pub(super) fn left_out(&self, skipped: &Skipped) {
+        if !skipped.reason.is_failure() && skipped.reason != SkipReason::Link {
+            let left_out = Failed { path: skipped.path.clone(), reason: FailReason::Skipped(skipped.reason) };
+            self.events.tell(TransferEvent::LeftOut(left_out));
+        }
+    }
+
+    /// Tells the user how many links were left out, as was asked for: not each of them.
     pub(super) fn tell_links(&self, count: u64) {
         if count > 0 {
             let links = if count == 1 { "link" } else { "links" };
@@ -301,7 +322,7 @@ impl Session {
     fn network(&mut self, event: Event) -> Result<Option<Step>, Error> {
         match event {
             Event::Connected { remote, ref application } => {
-                self.peer_may_hold_some = self.check(application)?;
+                self.peer_flags = self.check(application)?;
                 self.peer = Some(remote);
                 self.heard = Some(Instant::now());
                 self.events.tell(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
@@ -358,11 +379,11 @@ impl Session {
         Ok(())
     }
 
-    /// Checks the application data of the peer's handshake; returns whether it may already hold some of the bytes.
-    fn check(&self, application: &[u8]) -> Result<bool, Error> {
+    /// Looks at what the peer's program said in the handshake; gives its flags.
+    fn check(&self, application: &[u8]) -> Result<u8, Error> {
         match *application {
             [TRANSFER, role, _] if role == self.config.role as u8 => Err(Error::WrongRole { both: self.config.role }),
-            [TRANSFER, role, flags] if role == self.config.role.other() as u8 => Ok(flags & MAY_HOLD_SOME != 0),
+            [TRANSFER, role, flags] if role == self.config.role.other() as u8 => Ok(flags),
             _ => Err(Error::Version),
         }
     }
@@ -508,6 +529,8 @@ impl Session {
             bytes: done.bytes,
             bytes_present: done.present,
             unchecked: done.unchecked,
+            unchanged: done.unchanged,
+            kept: done.kept,
             links_followed: done.links_followed,
             elapsed,
             failed: done.failed,

@@ -122,6 +122,10 @@ pub(super) struct Totals {
     pub(super) present: u64,
     /// Bytes among them that an earlier run has left and that were not checked.
     pub(super) unchecked: u64,
+    /// Files that count as unchanged by their size and time.
+    pub(super) unchanged: u64,
+    /// Files of the target that were left alone.
+    pub(super) kept: u64,
     /// Links among the sources that were followed, at the sender.
     pub(super) links_followed: u64,
     /// The first [`MAX_FAILED`] names that failed, with the reason.

@@ -5,8 +5,8 @@ use downpour::files::{
     Attributes, Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason, Wanted,
 };
 use downpour::messages::{
-    Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher, Void,
-    Wants, fuzz_messages, manifest_parts, wants,
+    Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher,
+    Untouched, Void, Wants, fuzz_messages, manifest_parts, wants,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -78,6 +78,7 @@ fn examples() -> Vec<(Message, String)> {
                 + "0000000000000003"
                 + "0000000000000001",
         ),
+        (Message::Untouched(Untouched { unchanged: 4, kept: 5 }), "000000114600000000000000040000000000000005".into()),
     ]
 }
 
@@ -166,7 +167,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
     }
     assert_eq!(read(&[0, 0, 0, 1, 6]), Ok(Some(Message::Scanned)));
-    for unknown in [0, 9, 64, 70, 99, 255] {
+    for unknown in [0, 9, 64, 71, 99, 255] {
         assert_eq!(read(&[0, 0, 0, 1, unknown]), Err(MessageError::UnknownType(unknown)));
     }
     let mut reader = MessageReader::new();

@@ -1,0 +1,169 @@
+//! What `--json` and the last line say of the result, which scripts and people rely on when they delete the source.
+
+use std::ffi::OsStr;
+use std::fs::{self, FileTimes};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use data_encoding::BASE64;
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::far::Far;
+use crate::program::{Ended, arguments, downpour, json, receiver};
+use crate::tree;
+
+#[track_caller]
+fn summary(ended: &Ended) -> Value {
+    let last = json(&ended.stdout).pop().expect("a line");
+    assert_eq!(last["type"], "summary", "{last}");
+    last
+}
+
+/// Files, those of them that are unchanged, whether all is verified, and whether it was a dry run.
+#[track_caller]
+fn result(ended: &Ended) -> (u64, u64, bool, bool) {
+    let said = summary(ended);
+    let number = |key: &str| said[key].as_u64().unwrap_or_else(|| panic!("{key} of {said}"));
+    let truth = |key: &str| said[key].as_bool().unwrap_or_else(|| panic!("{key} of {said}"));
+    (number("files"), number("unchanged"), truth("verified"), truth("dry_run"))
+}
+
+/// The same size and time, and other bytes.
+fn alter(file: &Path) {
+    let time = fs::metadata(file).and_then(|metadata| metadata.modified()).expect("a time");
+    let mut bytes = fs::read(file).expect("a file");
+    bytes[0] ^= 1;
+    fs::write(file, bytes).expect("a file");
+    set_time(file, time);
+}
+
+fn set_time(file: &Path, time: SystemTime) {
+    let file = fs::File::options().write(true).open(file).expect("a file");
+    file.set_times(FileTimes::new().set_modified(time)).expect("a time");
+}
+
+#[test]
+fn only_content_that_was_transferred_or_compared_is_verified() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
+    let contents = source.join("");
+    let sync = |options: &[&str]| {
+        let options = options.iter().map(OsStr::new);
+        downpour(options.chain(arguments![contents, copy]).collect::<Vec<_>>()).end()
+    };
+    assert_eq!(result(&sync(&["sync", "-n", "--json"]).expect(0)), (4, 0, false, true));
+    assert_eq!(result(&sync(&["sync", "--json"]).expect(0)), (4, 0, true, false));
+    alter(&copy.join("one"));
+    assert_eq!(result(&sync(&["sync", "--json"]).expect(0)), (4, 4, false, false));
+    let words = sync(&["sync"]).expect(0).stderr;
+    assert!(words.contains("unchanged by size and time") && !words.contains("verified"), "{words}");
+    set_time(&source.join("in/some"), SystemTime::now() - Duration::from_secs(1000));
+    let words = sync(&["sync"]).expect(0).stderr;
+    assert!(words.contains(", 1 verified, 3 unchanged by size and time"), "{words}");
+    assert_eq!(result(&sync(&["verify", "--json"]).expect(1)), (4, 0, false, false));
+    assert_eq!(result(&sync(&["sync", "--checksum", "--json"]).expect(0)), (4, 0, true, false));
+    tree::assert_same(&source, &copy);
+    assert_eq!(result(&sync(&["verify", "--json"]).expect(0)), (4, 0, true, false));
+}
+
+#[test]
+fn what_is_kept_or_failed_is_not_verified() {
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 1000);
+    let target = here.path().join("target");
+    fs::write(&target, "mine").expect("a file");
+    let kept = downpour(arguments!["cp", "--json", "--existing", "skip", source, target]).end().expect(0);
+    assert_eq!((result(&kept), &summary(&kept)["kept"]), ((0, 0, false, false), &1.into()));
+    let kept = downpour(arguments!["cp", "--existing", "skip", source, target]).end().expect(0).stderr;
+    assert!(kept.contains("1 at the target kept") && !kept.contains("verified"), "{kept}");
+    fs::write(here.path().join("list"), "one\nabsent\n").expect("a list");
+    let (list, folder) = (here.path().join("list"), tree::folder(&here.path().join("folder")));
+    let into = here.path().join("into");
+    let failed = downpour(arguments!["cp", "--json", "--files-from", list, folder, into]).end().expect(23);
+    assert_eq!(result(&failed), (1, 0, false, false));
+}
+
+#[test]
+fn both_ends_say_the_same() {
+    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let source = tree::folder(&here.path().join("photos"));
+    let json_cp = |from: &OsStr, to: &OsStr| far.run("cp", arguments!["-r", "--json", "--via=ssh", from, to]).expect(0);
+    for unchanged in [0, 4] {
+        let up = json_cp(source.join("").as_os_str(), OsStr::new("far:up"));
+        assert_eq!(result(&up), (4, unchanged, unchanged == 0, false));
+        let down = json_cp(OsStr::new("far:up/"), here.path().join("down").as_os_str());
+        assert_eq!(result(&down), (4, unchanged, unchanged == 0, false));
+    }
+    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+    for (option, unchanged) in [
+        (&["--existing", "replace"][..], 0),
+        (&["--existing", "replace"], 4),
+        (&["--existing", "replace", "--checksum"], 0),
+    ] {
+        let listen = ["send", "--json", "--listen", "127.0.0.1:0", "--ticket-file"].map(OsStr::new);
+        let sums = here.path().join("sums");
+        let mut sender = downpour(listen.into_iter().chain(arguments![ticket, "--checksums", sums, source]));
+        sender.wait_for("that it listens", |line| line.contains("start"));
+        let received = receiver(&ticket, &into, &[option, &["--json"]].concat()).end().expect(0);
+        let sent = sender.end().expect(0);
+        for ended in [&received, &sent] {
+            assert_eq!(result(ended), (4, unchanged, unchanged == 0, false), "{option:?}");
+        }
+    }
+}
+
+#[test]
+fn every_special_file_that_is_left_out_has_a_notice() {
+    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let source = here.path().join("run");
+    fs::create_dir(&source).expect("a folder");
+    tree::file(&source.join("file"), 10);
+    for name in ["a pipe", "b pipe"] {
+        rustix::fs::mknodat(rustix::fs::CWD, source.join(name), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a pipe");
+    }
+    let _socket = std::os::unix::net::UnixListener::bind(source.join("socket")).expect("a socket");
+    let left_out = |ended: &Ended| -> Vec<String> {
+        let notices = json(&ended.stdout).into_iter().filter(|line| line["type"] == "notice");
+        notices.map(|line| format!("{} {} {}", line["what"], line["path"], line["reason"])).collect()
+    };
+    let wanted =
+        ["a pipe", "b pipe", "socket"].map(|name| format!(r#""left_out" "run/{name}" "is a socket, pipe or device""#));
+    let local = downpour(arguments!["cp", "-r", "--json", source, here.path().join("copy")]).end().expect(0);
+    assert_eq!(left_out(&local), wanted);
+    let up = far.run("cp", arguments!["-r", "--json", "--via=ssh", source, "far:"]).expect(0);
+    assert_eq!(left_out(&up), wanted);
+    let absolute = format!("far:{}", source.display());
+    let down = far.run("cp", arguments!["-r", "--json", "--via=ssh", absolute, here.path().join("down")]).expect(0);
+    assert_eq!(left_out(&down), wanted);
+    let words = downpour(arguments!["cp", "-r", source, here.path().join("words")]).end().expect(0).stderr;
+    for name in ["a pipe", "b pipe", "socket"] {
+        let line = format!("left out: run/{name} is a socket, pipe or device");
+        assert!(words.lines().any(|said| said == line), "no {line:?} in {words}");
+    }
+}
+
+#[test]
+fn paths_in_json_are_all_bytes() {
+    let here = tempdir().expect("a folder");
+    let source = here.path().join("source");
+    fs::create_dir(&source).expect("a folder");
+    let names: [&[u8]; 3] = [b"\xff odd \xfe", b"back\\slash\x1b", "Gr\u{fc}\u{df}e".as_bytes()];
+    for name in names {
+        tree::file(&source.join(OsStr::from_bytes(name)), name.len());
+    }
+    let ended = downpour(arguments!["cp", "-rn", "--json", source.join(""), here.path().join("copy")]).end().expect(0);
+    let notices = json(&ended.stdout).into_iter().filter(|line| line["type"] == "notice");
+    let bytes_of = |line: Value| match line["path_bytes"].as_str() {
+        Some(bytes) => BASE64.decode(bytes.as_bytes()).expect("base64"),
+        None => line["path"].as_str().expect("text").as_bytes().to_vec(),
+    };
+    let mut told: Vec<Vec<u8>> = notices.map(bytes_of).collect();
+    told.sort();
+    let mut wanted = names.map(<[u8]>::to_vec).to_vec();
+    wanted.sort();
+    assert_eq!(told, wanted);
+    assert!(ended.stdout.contains("\u{fffd} odd \u{fffd}") && !ended.stdout.contains('\x1b'), "{}", ended.stdout);
+}
