@@ -66,7 +66,7 @@ Exit codes:
    24  partial: some files vanished from the source meanwhile
    75  stopped by SIGTERM; the same command resumes
   130  stopped by Ctrl-C; the same command resumes
-`downpour pipe` exits with the exit code of its command.
+`downpour pipe` exits with the exit code of its command, or 141 if nobody reads its output.
 
 Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s; not with --set),
 sizes in bytes (10MB, 1.5G, 64KiB).

@@ -92,7 +92,8 @@ pub(crate) enum Command {
     /// Run a remote command and pipe stdin to it
     ///
     /// Exits with the exit code of the command. If the connection breaks, the command is killed, so that it never
-    /// mistakes a part of its input for the whole.
+    /// mistakes a part of its input for the whole. If nothing reads its output any more,
+    /// its next write fails, as in a shell pipeline.
     #[command(after_help = PIPE_EXAMPLES)]
     Pipe(Box<PipeArgs>),
     /// Send a file over an emulated lossy link on this machine

@@ -5,6 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -58,6 +59,17 @@ impl Far {
         let program = env!("CARGO_BIN_EXE_downpour");
         command.args(["--remote-bin", program]).args(arguments).env("FAR_HOME", self.home());
         command
+    }
+
+    /// Panics unless a process over there, by its number, ends soon.
+    #[track_caller]
+    pub(crate) fn assert_gone(&self, pid: &str) {
+        let process = Path::new("/proc").join(pid.trim());
+        let deadline = Instant::now() + Duration::from_secs(3);
+        while process.exists() {
+            assert!(Instant::now() < deadline, "{pid} is left");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// The same, run to its end.

@@ -10,6 +10,7 @@ mod far;
 mod interop;
 mod linking;
 mod man_pages;
+mod piping;
 mod profiles;
 mod program;
 mod refusing;

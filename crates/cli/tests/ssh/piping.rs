@@ -106,6 +106,29 @@ fn a_command_that_ends_early_ends_the_pipe() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
+fn a_closed_output_ends_the_command() {
+    let hosts = Hosts::start();
+    for via in ["udp", "ssh"] {
+        for command in ["yes", "yes; exec sleep 1000"] {
+            let (mut child, stdin) = begin(pipe(&hosts, &["--via", via], command));
+            let mut output = child.stdout.take().expect("a pipe");
+            output.read_exact(&mut [0; 100_000]).expect("output");
+            drop(output);
+            let begun = Instant::now();
+            let mut words = child.stderr.take().expect("a pipe");
+            let status = child.wait().expect("downpour");
+            let mut said = String::new();
+            words.read_to_string(&mut said).expect("words");
+            assert_eq!((status.code(), &*said), (Some(141), ""), "{via}: {command}");
+            assert!(begun.elapsed() < NOTICED, "{via}: {:?}", begun.elapsed());
+            hosts.assert_nothing_runs_there();
+            drop(stdin);
+        }
+    }
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
 fn a_command_that_reads_slowly_slows_the_pipe_down() {
     for via in ["udp", "ssh"] {
         slows_down(via);

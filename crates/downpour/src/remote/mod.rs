@@ -8,6 +8,7 @@ mod locator;
 mod pipe;
 mod pipe_end;
 mod pipe_frames;
+mod pipe_output;
 mod place;
 mod process;
 mod request;

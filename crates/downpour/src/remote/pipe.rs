@@ -1,10 +1,11 @@
 //! `pipe`: sends standard input to the standard input of a command on another machine, as an ordered stream over UDP or
 //! in frames over ssh. The command's output comes back through ssh.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::ops::RangeInclusive;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::process::{ChildStdin, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +13,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use net::{Bind, Connection, Endpoint, Event, Family, NetError, SendStream};
-use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc;
 use transport::{ConnectOptions, Profile};
 
@@ -20,9 +20,10 @@ use super::launch::log_in;
 use super::locator::{UDP_TIMEOUT, from_there};
 use super::pipe_end::STREAM;
 use super::pipe_frames::Unsent;
+use super::pipe_output::Shown;
 use super::request::{RemoteTask, Request};
 use super::ssh::Remote;
-use super::{SshOptions, Via, pipe_frames};
+use super::{SshOptions, Via, pipe_frames, pipe_output};
 use crate::error::{CloseCode, Error, Other};
 use crate::protocol::handshake::PIPE;
 use crate::protocol::ssh::GO_ON;
@@ -47,7 +48,13 @@ const SSH_FAILED: i32 = 255;
 /// Interval of checks whether ssh, which has closed its output, has exited.
 const STEP: Duration = Duration::from_millis(5);
 
-/// Description of a pipe.
+/// How long a command may go on whose output nobody takes: its next write ends it, as in a shell's pipeline.
+const NEXT_WRITE: Duration = Duration::from_millis(500);
+
+/// The exit code of a command that is ended because its output is closed: that of one that died of SIGPIPE.
+const BROKEN_PIPE: u8 = 128 + 13;
+
+/// What is piped where.
 #[derive(Clone, Debug)]
 pub struct Pipe {
     /// Argument for ssh: `[user@]host`.
@@ -133,8 +140,8 @@ enum Input {
     Network(Event),
     /// Reading standard input failed.
     Unreadable(io::Error),
-    /// ssh has closed its output: it has ended, or is about to.
-    SshEnds,
+    /// Something about the output of ssh.
+    Output(Shown),
     Stop(Stop),
 }
 
@@ -151,46 +158,40 @@ impl Pipe {
         let remote = log_in((&self.ssh, &self.host, self.family), &request, switch, told);
         let mut remote = remote.map_err(|error| switch.stopped().map_or(error, Error::from))?;
         let (sender, inputs) = channel();
-        if let Some(life) = remote.life() {
-            let sender = sender.clone();
-            thread::spawn(move || await_end(&life, &sender));
-        }
         let watch = switch.watch(Box::new({
             let sender = sender.clone();
             // It may have ended.
             move |why| drop(sender.send(Input::Stop(why)))
         }));
-        let output = remote.take_output();
-        // The command's output is read while connecting, too; before the command starts there is none.
-        let printed = thread::spawn(move || output.map_or(Ok(()), print));
-        let mut piped = Piped { pipe: self, remote, inputs, sender, switch: Arc::clone(switch), ssh: None };
+        let (life, output) = (remote.life(), remote.take_output());
+        let (output, life) = output.zip(life).ok_or(Error::Internal("ssh without an output"))?;
+        let tell = {
+            let sender = sender.clone();
+            // Whoever has ended hears nothing.
+            move |shown| drop(sender.send(Input::Output(shown)))
+        };
+        // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
+        let printed = pipe_output::print(output, life, tell).map_err(Error::System)?;
+        let switch = Arc::clone(switch);
+        let mut piped = Piped { pipe: self, remote, inputs, sender, switch, ssh: None, cut_off: Cell::default() };
         let status = piped.run(told);
-        switch.unwatch(watch);
-        let status = status.inspect_err(|_| piped.remote.terminate())?;
+        piped.switch.unwatch(watch);
+        let status = status.inspect_err(|_| piped.remote.terminate());
+        let code = match status {
+            Ok(status) => code(status),
+            // Printing is over.
+            Err(Error::Output(_)) => BROKEN_PIPE,
+            Err(error) => return Err(error),
+        };
         match printed.join() {
             // A closed standard output means that its reader has read enough.
             Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
-            _ => Ok(code(status)),
+            _ => Ok(code),
         }
     }
 }
 
-/// Waits for the end of ssh, regardless of UDP.
-fn await_end(life: &OwnedFd, pipe: &Sender<Input>) {
-    // Even without requested events, `poll` reports that the other end has closed.
-    while !poll(&mut [PollFd::new(life, PollFlags::empty())], None).is_ok_and(|count| count > 0) {}
-    // Fails if the pipe has ended.
-    let _ = pipe.send(Input::SshEnds);
-}
-
-/// Prints the command's output.
-fn print(mut output: impl Read) -> io::Result<()> {
-    let mut stdout = io::stdout();
-    io::copy(&mut output, &mut stdout)?;
-    stdout.flush()
-}
-
-/// This process's standard input. If the process is being stopped, the end of its input is not taken as such.
+/// This process's standard input. Where it is ended together with this process, that is not its end.
 struct Stdin(Arc<Switch>);
 
 impl Read for Stdin {
@@ -215,6 +216,8 @@ struct Piped<'a> {
     switch: Arc<Switch>,
     /// Kept open until the command has ended, since the end of ssh's input is not the end of the command's input.
     ssh: Option<ChildStdin>,
+    /// Standard output takes no more: when the command is ended that has not ended by then.
+    cut_off: Cell<Option<Instant>>,
 }
 
 impl Piped<'_> {
@@ -291,7 +294,7 @@ impl Piped<'_> {
                     return self.status();
                 }
                 Input::Unreadable(error) => return Err(Error::Input(error)),
-                Input::SshEnds => return self.last_words(),
+                Input::Output(Shown::End) => return self.last_words(),
                 _ => {}
             }
         }
@@ -300,11 +303,33 @@ impl Piped<'_> {
     /// Returns the next input.
     ///
     /// # Errors
-    /// The user's reason for stopping.
+    /// The reason for stopping; [`Error::Output`] if the command continues although nothing reads its output.
     fn next(&self) -> Result<Input, Error> {
-        match self.inputs.recv().map_err(|_| Error::Internal("the network thread has ended"))? {
-            Input::Stop(why) => Err(why.into()),
-            input => Ok(input),
+        loop {
+            let input = match self.cut_off.get() {
+                None => self.inputs.recv().map_err(|_| Error::Internal("the network thread has ended"))?,
+                Some(deadline) => self.next_until(deadline)?,
+            };
+            match input {
+                Input::Stop(why) => return Err(why.into()),
+                Input::Output(Shown::Unwritten) => self.cut_off.set(Some(Instant::now() + NEXT_WRITE)),
+                input => return Ok(input),
+            }
+        }
+    }
+
+    /// The next input where the end of ssh does not show by itself.
+    fn next_until(&self, deadline: Instant) -> Result<Input, Error> {
+        loop {
+            if self.remote.ended().map_err(Error::System)?.is_some() {
+                return Ok(Input::Output(Shown::End));
+            }
+            if let Ok(input) = self.inputs.recv_timeout(STEP) {
+                return Ok(input);
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::Output(io::ErrorKind::BrokenPipe.into()));
+            }
         }
     }
 
@@ -323,7 +348,7 @@ impl Piped<'_> {
         loop {
             match self.next()? {
                 Input::Unreadable(error) if self.ssh.is_some() => return Err(Error::Input(error)),
-                Input::SshEnds => return self.ssh_status(),
+                Input::Output(Shown::End) => return self.ssh_status(),
                 _ => {}
             }
         }

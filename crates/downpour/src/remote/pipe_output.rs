@@ -1,0 +1,64 @@
+//! What the command of a pipe prints: from ssh to this process's standard output. The end of ssh shows there too.
+
+use std::io::{self, PipeReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::ChildStdout;
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+/// What shows at the output of ssh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// ssh has ended, or is about to: it has closed its output.
+    End,
+    /// Standard output takes no more. From now on ssh cannot write either, so that the command's next write fails; the end of ssh no
+    /// longer shows here.
+    Unwritten,
+}
+
+/// Prints what comes from `ssh` until its end, and tells what shows meanwhile. `life` is another handle of the same pipe: the end of ssh
+/// is told however slowly standard output is read.
+///
+/// # Errors
+/// The system has no pipe. The thread's own result is the error that standard output gives.
+pub(super) fn print(
+    ssh: ChildStdout,
+    life: OwnedFd,
+    tell: impl Fn(Shown) + Clone + Send + 'static,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    let (over, printing) = io::pipe()?;
+    let told = tell.clone();
+    thread::spawn(move || {
+        if has_ended(life, &over) {
+            told(Shown::End);
+        }
+    });
+    Ok(thread::spawn(move || {
+        let result = copy(ssh);
+        drop(printing);
+        if result.is_err() {
+            tell(Shown::Unwritten);
+        }
+        result
+    }))
+}
+
+/// Copies all, and lets go of `ssh`.
+fn copy(mut ssh: ChildStdout) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    io::copy(&mut ssh, &mut stdout)?;
+    stdout.flush()
+}
+
+/// Waits for the end of ssh; false if printing is `over` first. Lets go of `life`.
+fn has_ended(life: OwnedFd, over: &PipeReader) -> bool {
+    loop {
+        // Asked for nothing, the system still tells of the other end's closing.
+        let mut waiting = [PollFd::new(&life, PollFlags::empty()), PollFd::new(over, PollFlags::empty())];
+        // Interrupted by a signal: as if nothing had been told.
+        if poll(&mut waiting, None).is_ok_and(|count| count > 0) {
+            return !waiting[0].revents().is_empty();
+        }
+    }
+}
