@@ -25,6 +25,7 @@ mod progress;
 mod prompt;
 mod rates;
 mod recv;
+mod remote;
 mod send;
 mod ticket;
 mod verify;
@@ -90,7 +91,7 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 async fn run(command: Command) -> Result<u8, Failure> {
     match command {
         // It handles signals itself while it has something to save.
-        Command::Remote => Ok(exit::of_remote(downpour::remote::serve(names()).await)),
+        Command::Remote(args) => Ok(exit::of_remote(remote::run(args).await)),
         Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
         Command::Completions(args) => Ok(man_pages::completions(&args)),
         Command::Man(args) => man_pages::man(&args),

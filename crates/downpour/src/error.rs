@@ -107,6 +107,9 @@ pub enum Error {
         /// What was looked for.
         program: String,
     },
+    /// The login is limited ([`Limit`](crate::remote::Limit)), and what was asked for goes beyond that.
+    #[error("this login is limited to one folder: {0}")]
+    Limited(String),
     /// The downpour on the other machine did not begin.
     #[error("on the other machine: {message}")]
     Remote {
@@ -214,7 +217,9 @@ impl Error {
             Self::NotInstalled { .. } => ErrorKind::NotFound,
             Self::Remote { kind, .. } => *kind,
             Self::Copy(_) | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => ErrorKind::Usage,
-            Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) => ErrorKind::Storage,
+            Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) | Self::Limited(_) => {
+                ErrorKind::Storage
+            }
             Self::Kept { error, .. } => error.kind(),
             Self::NoSsh { .. }
             | Self::Net(_)

@@ -24,7 +24,7 @@ pub(crate) use groups::{
     TraceArgs, Via, WhenExisting,
 };
 pub(crate) use offering::{RecvArgs, SendArgs};
-pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand};
+pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, RemoteArgs};
 pub(crate) use paths::PathArgs;
 pub(crate) use rules::{Rules, is_rule};
 pub(crate) use values::ProfileChoice;
@@ -114,8 +114,11 @@ pub(crate) enum Command {
     /// Print the manual page, or write the pages of all commands to a folder
     Man(ManArgs),
     /// The remote side of cp, sync, verify, doctor and pipe, started through ssh
-    #[command(hide = true)]
-    Remote,
+    ///
+    /// Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to one folder, whatever the other side asks
+    /// for.
+    #[command(hide = true, after_help = REMOTE_EXAMPLES)]
+    Remote(RemoteArgs),
 }
 
 const CP_EXAMPLES: &str = "\
@@ -156,6 +159,11 @@ Examples:
   downpour profile diff auto ./mine.toml
   downpour cp --set congestion.beta=0.5 huge.tar far:";
 
+const REMOTE_EXAMPLES: &str = "\
+Examples, each one line of ~/.ssh/authorized_keys:
+  command=\"downpour remote --only /srv/in --write-only\",restrict ssh-ed25519 AAAA... uploads
+  command=\"downpour remote --only /srv/out --read-only\",restrict ssh-ed25519 AAAA... downloads";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   downpour completions bash > ~/.local/share/bash-completion/completions/downpour
@@ -174,7 +182,7 @@ impl Command {
             Self::Doctor(args) => args.output,
             Self::Pipe(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
-            Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote => OutputArgs::default(),
+            Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote(_) => OutputArgs::default(),
         }
     }
 
@@ -192,7 +200,7 @@ impl Command {
             | Self::Profile(_)
             | Self::Completions(_)
             | Self::Man(_)
-            | Self::Remote => None,
+            | Self::Remote(_) => None,
         }
     }
 
@@ -210,7 +218,7 @@ impl Command {
             | Self::Profile(_)
             | Self::Completions(_)
             | Self::Man(_)
-            | Self::Remote => {
+            | Self::Remote(_) => {
                 return None;
             }
         };

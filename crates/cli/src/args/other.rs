@@ -1,4 +1,4 @@
-//! `doctor`, `pipe`, `profile`, `completions` and `man`.
+//! `doctor`, `pipe`, `profile`, `completions`, `man` and `remote`.
 
 use std::path::PathBuf;
 
@@ -105,4 +105,21 @@ pub(crate) struct ManArgs {
     /// Write downpour.1, downpour-cp.1 and so on into this folder
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+}
+
+/// `downpour remote`.
+#[derive(Args, Debug)]
+pub(crate) struct RemoteArgs {
+    /// Limit this login to DIR: nothing outside is read or written, and `pipe` is refused
+    ///
+    /// DIR is the home of this login: relative paths and ~ start there. Absolute paths must begin with DIR. Symbolic links that lead out of DIR are not
+    /// followed.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) only: Option<PathBuf>,
+    /// Send from DIR, and change nothing
+    #[arg(long, requires = "only", conflicts_with = "write_only")]
+    pub(crate) read_only: bool,
+    /// Receive into DIR, and send nothing; what exists can be replaced and compared
+    #[arg(long, requires = "only")]
+    pub(crate) write_only: bool,
 }

@@ -23,7 +23,7 @@ use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 12] = [
+const ONLY_TYPED: [&str; 15] = [
     "checksums",
     "config",
     "delete",
@@ -33,9 +33,12 @@ const ONLY_TYPED: [&str; 12] = [
     "help",
     "keep",
     "no-config",
+    "only",
+    "read-only",
     "ticket-file",
     "to",
     "version",
+    "write-only",
 ];
 
 /// Prefix of the variables.

@@ -8,6 +8,7 @@ mod copying_again;
 mod demonstrating;
 mod far;
 mod interop;
+mod limiting;
 mod linking;
 mod man_pages;
 mod piping;

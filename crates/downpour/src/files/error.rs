@@ -56,6 +56,12 @@ pub enum FilesError {
         /// The staging folder.
         path: PathBuf,
     },
+    /// The target is no longer where it was looked for: a link leads out of [`ReceiveSpec::within`](super::ReceiveSpec::within).
+    #[error("{} leads out of the folder that this login is limited to", path.display())]
+    TargetOutside {
+        /// The target.
+        path: PathBuf,
+    },
     /// The target is not a folder and cannot become one.
     #[error("{} is not a folder", path.display())]
     TargetNotAFolder {
@@ -210,7 +216,7 @@ impl FilesError {
             Self::TargetExists { .. } => Class::Exists,
             Self::Busy { .. } => Class::Busy,
             Self::DiskFull { .. } | Self::OutOfInodes { .. } | Self::Quota { .. } => Class::Full,
-            Self::Permission { .. } | Self::ReadOnly { .. } => Class::Denied,
+            Self::Permission { .. } | Self::ReadOnly { .. } | Self::TargetOutside { .. } => Class::Denied,
             Self::BadName { .. } | Self::Protocol { .. } | Self::Message(_) => Class::Protocol,
             Self::Integrity { .. } | Self::Root => Class::Integrity,
             Self::NotPermitted { .. } => Class::NotPermitted,
@@ -229,7 +235,7 @@ impl FilesError {
     }
 
     /// Sorts a system error at `path` into the kinds that the program tells apart.
-    pub(super) fn system(path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
+    pub(crate) fn system(path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
         match source.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOSPC) if has_no_inodes(&path) => Self::OutOfInodes { path },

@@ -54,6 +54,10 @@ pub struct ReceiveSpec {
     /// What the sender may announce.
     #[serde(default, skip_serializing_if = "Permitted::is_everything")]
     pub permitted: Permitted,
+    /// The directory, without links, that the target must be in once links are followed; `None` for anywhere. Set by the
+    /// receiver alone, never by a request.
+    #[serde(skip)]
+    pub within: Option<PathBuf>,
 }
 
 /// The items that were asked for, as far as the receiver can know before they arrive.
@@ -173,6 +177,7 @@ impl ReceiveSpec {
             compared: false,
             dry_run: false,
             permitted: Permitted::default(),
+            within: None,
         }
     }
 

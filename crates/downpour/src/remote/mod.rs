@@ -5,6 +5,7 @@ pub mod doctor;
 mod launch;
 mod location;
 mod locator;
+mod only;
 mod pipe;
 mod pipe_end;
 mod pipe_frames;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use copy::copy;
 pub use doctor::doctor;
 pub use location::{Location, LocationError};
+pub use only::{Access, Limit};
 pub use pipe::{Pipe, PipeEvent, Piping, pipe};
 pub use serve::{Served, serve};
 

@@ -5,9 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::files::Root;
 use crate::files::permitted::{AS_A_SHELL, has_wildcards};
-use crate::files::{FilesError, Root};
 
 /// Expands `~` and `~/`, as a login shell does; an empty path is the current directory.
 pub(super) fn expand(path: &Path) -> PathBuf {
@@ -24,19 +23,20 @@ pub(super) fn expand(path: &Path) -> PathBuf {
     }
 }
 
+/// Returns the matches of the wildcards of `pattern`, in alphabetical order.
+pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
+    let found = pattern.to_str().and_then(|pattern| glob::glob_with(pattern, AS_A_SHELL).ok());
+    found.into_iter().flatten().flatten().collect()
+}
+
 /// Returns the sources that `path` names: the path itself or, if it does not exist, the matches of its wildcards.
-pub(super) fn sources(path: &Path) -> Result<Vec<Root>, Error> {
+pub(super) fn sources(path: &Path) -> Vec<Root> {
     let path = expand(path);
-    if has_wildcards(path.as_os_str().as_bytes())
-        && path.symlink_metadata().is_err()
-        && let Some(pattern) = path.to_str()
-        && let Ok(found) = glob::glob_with(pattern, AS_A_SHELL)
-    {
-        let found: Vec<Root> = found.flatten().map(Root::new).collect();
+    if has_wildcards(path.as_os_str().as_bytes()) && path.symlink_metadata().is_err() {
+        let found = matches(&path);
         if !found.is_empty() {
-            return Ok(found);
+            return found.into_iter().map(Root::new).collect();
         }
-        return Err(FilesError::SourceAbsent { path }.into());
     }
-    Ok(vec![Root::typed(path.as_os_str())])
+    vec![Root::typed(path.as_os_str())]
 }

@@ -72,6 +72,13 @@ pub(super) struct Scan {
     files_from: Option<Vec<Bytes>>,
 }
 
+impl Scan {
+    /// Whether links in folders are followed.
+    pub(super) fn follows_links(&self) -> bool {
+        self.links == Links::Follow
+    }
+}
+
 impl From<&ScanOptions> for Scan {
     fn from(options: &ScanOptions) -> Self {
         Self {

@@ -3,6 +3,7 @@
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -12,12 +13,14 @@ use tokio::sync::mpsc;
 use transport::profile::Names;
 
 use super::launch::Answer;
+use super::only::{Limit, Only, Reading, Source, as_typed};
 use super::place::{expand, sources};
 use super::request::{RemoteTask, Request};
 use super::ssh::answer_error;
 use super::{ANSWER, Via, doctor, pipe_end};
+use crate::base64::Bytes;
 use crate::error::Error;
-use crate::files::{ReceiveSpec, Root, Scanner};
+use crate::files::{ReceiveSpec, Root, ScanOptions, Scanner};
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::{Role, Ticket, fresh_key};
 use crate::transfer::{
@@ -48,23 +51,36 @@ pub enum Served {
 /// Does what the downpour at the other end of standard input requests, until that is done or ssh ends.
 ///
 /// The profile may choose the controllers and schedules in `names`. Standard output carries one line, a ticket or an
-/// error; standard input and output become the carrier if UDP is blocked.
+/// error; standard input and output become the carrier if UDP is blocked. With a limit the other side reaches nothing
+/// outside its folder, and this process may change its current folder.
 ///
 /// # Errors
 /// Any error that ended it early. The other side has been informed as far as possible.
-pub async fn serve(names: &Names) -> Result<Served, Error> {
-    let request = Request::read(&mut Unbuffered, names).inspect_err(refuse)?;
+pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error> {
+    let only = limit.map(Only::open).transpose().inspect_err(refuse)?;
+    let mut request = Request::read(&mut Unbuffered, names).inspect_err(refuse)?;
+    let mut held = None;
+    if let Some(only) = &only {
+        only.permits(&request.task).inspect_err(refuse)?;
+        if let RemoteTask::Examine { folder } = &mut request.task {
+            let path = folder.as_ref().map_or_else(PathBuf::new, Bytes::to_path);
+            let (measured, open) = only.measured(&path).inspect_err(refuse)?;
+            (*folder, held) = (Some(measured.as_path().into()), Some(open));
+        }
+    }
     match &request.task {
-        RemoteTask::Examine { .. } => apart(move || examine(request)).await,
+        RemoteTask::Examine { .. } => apart(move || examine(request, held)).await,
         RemoteTask::Pipe { command } => {
             let (bind, command) = ((request.via != Via::Ssh).then(|| request.bind()), command.clone());
             let run = move || pipe_end::run(&command, bind.as_ref(), request.dead_after, request.profile);
             // From the answer on, standard output belongs to the command.
             apart(move || run().map(|ended| ended.map(Served::Command))).await
         }
-        RemoteTask::Send { .. } | RemoteTask::Receive(_) => {
-            prepare(request).inspect_err(refuse)?.run().await.map(|summary| Served::Transfer(Box::new(summary)))
-        }
+        RemoteTask::Send { .. } | RemoteTask::Receive(_) => prepare(request, only.as_ref())
+            .inspect_err(refuse)?
+            .run()
+            .await
+            .map(|summary| Served::Transfer(Box::new(summary))),
     }
 }
 
@@ -119,20 +135,24 @@ struct Serving {
     ticket: Ticket,
     /// The transfer over UDP.
     transfer: Option<Transfer>,
+    /// What the sources of a limited login are found by.
+    _sources: Vec<Source>,
 }
 
-/// Answers a doctor over standard input and output.
-fn examine(request: Request) -> Result<Result<Served, Error>, Error> {
+/// Answers a doctor over standard input and output. The folder it measures may have to be held open.
+fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<Served, Error>, Error> {
     let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
     let read = own(io::stdin().as_fd().try_clone_to_owned())?;
     let write = own(io::stdout().as_fd().try_clone_to_owned())?;
     // Errors are part of the answers.
-    Ok(doctor::attend(request, read.into(), write.into()).map(|()| Served::Examination))
+    let attended = doctor::attend(request, read.into(), write.into());
+    drop(held);
+    Ok(attended.map(|()| Served::Examination))
 }
 
-fn prepare(request: Request) -> Result<Serving, Error> {
+fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
     let (via, bind) = (request.via, request.bind());
-    let (config, links_followed) = config(request)?;
+    let (config, links_followed, sources) = config(request, only)?;
     let (transfer, ticket) = if via == Via::Ssh {
         (None, ticket(None, config.task.role())?)
     } else {
@@ -143,7 +163,7 @@ fn prepare(request: Request) -> Result<Serving, Error> {
         (Some(transfer), ticket)
     };
     answer(&Answer { ticket: ticket.clone(), links_followed }.to_text()?);
-    Ok(Serving { config, ticket, transfer })
+    Ok(Serving { config, ticket, transfer, _sources: sources })
 }
 
 /// Creates a ticket for a listener with `role`: at `endpoint`'s address, or over ssh only.
@@ -165,24 +185,35 @@ fn add_ssh_address(ticket: &mut Ticket) {
     ticket.addresses.truncate(crate::ticket::MAX_ADDRESSES);
 }
 
-/// What is to be done, and how many of the sources are links that are followed.
-fn config(request: Request) -> Result<(TransferConfig, u64), Error> {
-    let mut links_followed = 0;
+/// What is to be done, how many of the sources are links that are followed, and what a limited login has to hold open.
+fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
+    let (mut links_followed, mut limited) = (0, Vec::new());
     let task = match request.task {
         RemoteTask::Send { sources: paths, scan, compared, dry_run } => {
-            let mut roots = Vec::new();
-            for path in paths {
-                roots.extend(sources(&path.to_path())?);
-            }
-            for root in roots.iter_mut().filter(|root| compared && root.path.is_dir()) {
-                *root = Root::contents(root.path.clone());
-            }
-            let scan = crate::files::ScanOptions::from(scan);
+            let paths = paths.iter().map(Bytes::to_path);
+            let mut scan = ScanOptions::from(scan);
+            let roots = match only {
+                Some(only) => {
+                    limited = limited_sources(only, paths, &scan, compared)?;
+                    // What is to be followed has been.
+                    scan.follow_items = false;
+                    limited.iter().map(|source| source.root.clone()).collect()
+                }
+                None => all_sources(paths, compared),
+            };
             // Looks at every path, so that a wrong one is told at once.
-            links_followed = Scanner::new(roots.clone(), scan.clone())?.roots().followed();
+            let scanner = Scanner::new(roots.clone(), scan.clone()).map_err(|error| as_typed(error, &limited))?;
+            links_followed =
+                scanner.roots().followed() + limited.iter().filter(|source| source.is_followed).count() as u64;
             Task::Send { roots, scan, dry_run }
         }
-        RemoteTask::Receive(spec) => Task::receive(ReceiveSpec { target: expand(&spec.target), ..spec }, false),
+        RemoteTask::Receive(spec) => {
+            let spec = match only {
+                Some(only) => ReceiveSpec { target: only.enter(&spec.target)?, within: Some(only.path()?), ..spec },
+                None => ReceiveSpec { target: expand(&spec.target), ..spec },
+            };
+            Task::receive(spec, false)
+        }
         RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } => return Err(Error::Internal("not a transfer")),
     };
     let config = TransferConfig {
@@ -195,7 +226,35 @@ fn config(request: Request) -> Result<(TransferConfig, u64), Error> {
         retry_for: None,
         by_ticket: false,
     };
-    Ok((config, links_followed))
+    Ok((config, links_followed, limited))
+}
+
+/// The items to send, wherever they are.
+fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Vec<Root> {
+    let mut roots: Vec<Root> = paths.flat_map(|path| sources(&path)).collect();
+    for root in roots.iter_mut().filter(|root| compared && root.path.is_dir()) {
+        *root = Root::contents(root.path.clone());
+    }
+    roots
+}
+
+/// The items to send of a folder that the login is limited to.
+fn limited_sources(
+    only: &Only,
+    paths: impl Iterator<Item = PathBuf>,
+    scan: &ScanOptions,
+    compared: bool,
+) -> Result<Vec<Source>, Error> {
+    let reading = match scan.follow_items {
+        _ if compared => Reading::Compared,
+        true => Reading::Followed,
+        false => Reading::AsIs,
+    };
+    let mut sources = Vec::new();
+    for path in paths {
+        sources.extend(only.sources(&path, reading)?);
+    }
+    Ok(sources)
 }
 
 impl Serving {
@@ -312,6 +371,6 @@ mod tests {
             Request::new(task, Via::Ssh, net::Family::Any, None, transport::Profile::auto(), Duration::from_secs(1))
         };
         let task = RemoteTask::Receive(ReceiveSpec::to_target("/tmp"));
-        assert_eq!(config(request(task)).unwrap().0.task.role(), Role::Receives);
+        assert_eq!(config(request(task), None).unwrap().0.task.role(), Role::Receives);
     }
 }

@@ -28,7 +28,7 @@ impl Shared {
         let Some(name) = &named.rename else { return false };
         // Nothing to continue there if it cannot be read.
         let own = || -> Option<bool> {
-            let target = open_target(&named.directory).ok()??;
+            let target = open_target(&named.directory, &self.spec).ok()??;
             let held = Staging::peek(&target, source, !self.spec.dry_run).ok()??;
             let found = statat(&target, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
             Some(held.items.contains(&Item::new(name, found.st_ino, birth(&target, name.as_slice()))))

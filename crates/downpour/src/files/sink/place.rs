@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{CWD, Mode, OFlags, fsync, openat};
+use rustix::fs::{CWD, Mode, OFlags, fsync, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::super::delete::Deletion;
@@ -49,7 +50,7 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(FilesError::system(into, error)),
         };
-        let Some(target) = open_target(into)? else { return Ok(None) };
+        let Some(target) = open_target(into, spec)? else { return Ok(None) };
         if target_is_new {
             sync_parent(into, &target).map_err(|error| FilesError::system(into, error))?;
         }
@@ -200,9 +201,9 @@ pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
 }
 
 /// Makes the name of a new target durable: without it everything in the target would be lost.
-fn sync_parent(into: &Path, target: &std::os::fd::OwnedFd) -> io::Result<()> {
+fn sync_parent(into: &Path, target: &OwnedFd) -> io::Result<()> {
     let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match open_target(parent) {
+    match open_folder(parent) {
         Ok(Some(parent)) => Ok(fsync(parent)?),
         // It may be unreadable.
         Ok(None) | Err(_) => sync_file_system(target),
@@ -210,13 +211,30 @@ fn sync_parent(into: &Path, target: &std::os::fd::OwnedFd) -> io::Result<()> {
 }
 
 /// Opens the folder that the user named, possibly through a link; `None` if it does not exist.
-pub(super) fn open_target(into: &Path) -> Result<Option<std::os::fd::OwnedFd>, FilesError> {
+fn open_folder(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match openat(CWD, into, flags, Mode::empty()) {
-        Ok(target) => Ok(Some(target)),
+        Ok(folder) => Ok(Some(folder)),
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(FilesError::system(into, error)),
     }
+}
+
+/// Opens the target, possibly through a link; `None` if it does not exist.
+///
+/// # Errors
+/// [`FilesError::TargetOutside`] for one that is not beneath [`ReceiveSpec::within`].
+pub(super) fn open_target(into: &Path, spec: &ReceiveSpec) -> Result<Option<OwnedFd>, FilesError> {
+    let Some(target) = open_folder(into)? else { return Ok(None) };
+    if let Some(within) = &spec.within {
+        // An open folder stays the same whatever happens to its path afterwards.
+        let link = format!("/proc/self/fd/{}", target.as_raw_fd());
+        let path = readlinkat(CWD, link, Vec::new()).map_err(|error| FilesError::system(into, error))?;
+        if !Path::new(OsStr::from_bytes(path.as_bytes())).starts_with(within) {
+            return Err(FilesError::TargetOutside { path: into.to_owned() });
+        }
+    }
+    Ok(Some(target))
 }
 
 /// Maps a system error for a single name to a notice; `None` if it concerns more than that name.

@@ -165,7 +165,7 @@ impl Shared {
     /// Returns the target as a dry run sees it; `None` if it does not exist.
     pub(super) fn seen(&self) -> Result<Option<&DirectorySandbox>, FilesError> {
         if self.seen.get().is_none() {
-            let target = open_target(&self.destination().directory)?.map(DirectorySandbox::new);
+            let target = open_target(&self.destination().directory, &self.spec)?.map(DirectorySandbox::new);
             self.seen.get_or_init(|| target);
         }
         Ok(self.seen.get().and_then(Option::as_ref))

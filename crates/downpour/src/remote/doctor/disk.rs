@@ -55,7 +55,8 @@ pub(super) fn measure(folder: &Path, stopped: &dyn Fn() -> bool) -> Disk {
     let name = |folder: &Path| folder.display().to_string();
     let absent = (!folder.is_dir()).then(|| name(folder));
     let folder = existing(folder);
-    let mut disk = Disk { folder: name(&folder), absent, ..Disk::default() };
+    let shown = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let mut disk = Disk { folder: name(&shown), absent, ..Disk::default() };
     let result = statvfs(&folder).map_err(io::Error::from).and_then(|found| {
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         disk.free = Some(free);
@@ -73,8 +74,7 @@ pub(super) fn measure(folder: &Path, stopped: &dyn Fn() -> bool) -> Disk {
 /// Returns `folder`, or its nearest existing parent.
 fn existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|path| path.is_dir());
-    let found = found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    found.canonicalize().unwrap_or_else(|_| found.to_owned())
+    found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
 fn per_second(count: usize, since: Instant) -> u64 {

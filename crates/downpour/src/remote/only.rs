@@ -1,0 +1,579 @@
+//! `downpour remote --only DIR`: a login that reaches one folder and nothing else.
+//!
+//! The folder is opened once. Paths of requests are resolved beneath it by the kernel (`openat2`), which follows symbolic links only as
+//! long as they stay beneath. What a transfer is given afterwards is a folder that is open and a name in it that is not followed, so that
+//! nobody who can write to the folder can lead it elsewhere meanwhile.
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
+use rustix::io::Errno;
+use rustix::process::fchdir;
+
+use super::place::matches;
+use super::request::RemoteTask;
+use crate::error::Error;
+use crate::files::permitted::has_wildcards;
+use crate::files::{FilesError, Root};
+
+/// How often a path is resolved again that is renamed meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// What a limited login may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Send and receive.
+    Full,
+    /// Nothing is changed: it sends, and compares.
+    ReadOnly,
+    /// It receives. What exists is not sent, but can be replaced and compared.
+    WriteOnly,
+}
+
+/// What a login is limited to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The folder, which has to exist.
+    pub folder: PathBuf,
+    /// What may be done there.
+    pub access: Access,
+}
+
+/// The open folder that a login is limited to.
+#[derive(Debug)]
+pub(super) struct Only {
+    folder: OwnedFd,
+    access: Access,
+}
+
+/// What is sent of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// A link is sent as a link.
+    AsIs,
+    /// A link stands for what it points to.
+    Followed,
+    /// The same, and a folder for what is in it.
+    Compared,
+}
+
+/// An item to send.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// Where it is, in a folder that is open.
+    pub(super) root: Root,
+    /// What was asked for.
+    typed: PathBuf,
+    /// Has to stay open.
+    _held: OwnedFd,
+    /// It is a link, and stands for what that points to.
+    pub(super) is_followed: bool,
+}
+
+/// Where an item stands that exists: a folder beneath the limit, and a name in it that is no link.
+struct Found {
+    parent: OwnedFd,
+    /// Empty for the folder of the limit itself.
+    name: Vec<u8>,
+    is_folder: bool,
+}
+
+impl Only {
+    /// Opens the folder.
+    ///
+    /// # Errors
+    /// There is no such folder, or it may not be opened.
+    pub(super) fn open(limit: &Limit) -> Result<Self, Error> {
+        let opened = openat(CWD, &limit.folder, FOLDER, Mode::empty());
+        let folder = opened.map_err(|error| FilesError::system(&limit.folder, error))?;
+        Ok(Self { folder, access: limit.access })
+    }
+
+    /// Whether the login may have this done at all.
+    ///
+    /// # Errors
+    /// [`Error::Limited`] if not.
+    pub(super) fn permits(&self, task: &RemoteTask) -> Result<(), Error> {
+        let refused = |what: &str| Err(Error::Limited(what.to_owned()));
+        match (task, self.access) {
+            (RemoteTask::Pipe { .. }, _) => refused("it runs no commands"),
+            (RemoteTask::Send { .. }, Access::WriteOnly) => refused("it only receives"),
+            (RemoteTask::Send { scan, .. }, _) if scan.follows_links() => {
+                refused("it does not follow the links in folders: leave out --links follow")
+            }
+            (RemoteTask::Receive(spec), Access::ReadOnly) if !spec.dry_run => refused("it only sends"),
+            (RemoteTask::Examine { .. }, Access::ReadOnly) => refused("it writes nothing, and a doctor tries the disk"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The folder's path now. What a receiver has opened must be beneath it.
+    ///
+    /// # Errors
+    /// There is no `/proc`.
+    pub(super) fn path(&self) -> Result<PathBuf, Error> {
+        real_path(&self.folder)
+    }
+
+    /// The items that `path` names: itself or, if nothing has that name, what the wildcards in its last component match.
+    ///
+    /// # Errors
+    /// [`FilesError::SourceAbsent`], [`Error::Limited`] for what is outside.
+    pub(super) fn sources(&self, path: &Path, reading: Reading) -> Result<Vec<Source>, Error> {
+        let inside = self.inside(path)?;
+        let last = last_name(&inside);
+        if !has_wildcards(last) {
+            return Ok(vec![self.source(path, &inside, reading)?]);
+        }
+        let parent = self.open_folder(path, parent_of(&inside))?;
+        if statat(&parent, last, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Ok(vec![self.source(path, &inside, reading)?]);
+        }
+        let mut found = Vec::new();
+        for matching in matches(&anchor(&parent, last)) {
+            let name = last_name(matching.as_os_str().as_bytes());
+            let typed = path.with_file_name(OsStr::from_bytes(name));
+            found.push(self.source(&typed, &[parent_of(&inside), b"/", name].concat(), reading)?);
+        }
+        if found.is_empty() { Err(FilesError::SourceAbsent { path: path.to_owned() }.into()) } else { Ok(found) }
+    }
+
+    /// The item at `inside`, which was asked for as `path`.
+    fn source(&self, path: &Path, inside: &[u8], reading: Reading) -> Result<Source, Error> {
+        let source = |root, held, is_followed| Source { root, typed: path.to_owned(), _held: held, is_followed };
+        let folder = |is_followed| {
+            let folder = self.open_folder(path, inside)?;
+            Ok(source(Root::contents(anchor(&folder, b".")), folder, is_followed))
+        };
+        let last = last_name(path.as_os_str().as_bytes());
+        if matches!(last, b"" | b"." | b".." | b"~") {
+            return folder(false);
+        }
+        let parent = self.open_folder(path, parent_of(inside))?;
+        let seen =
+            statat(&parent, last_name(inside), AtFlags::SYMLINK_NOFOLLOW).map_err(|error| absent(path, error))?;
+        let is_link = FileType::from_raw_mode(seen.st_mode) == FileType::Symlink;
+        if is_link && reading == Reading::AsIs {
+            return Ok(source(Root::new(anchor(&parent, last)), parent, false));
+        }
+        let Found { parent, name, is_folder } = self.find(path, inside)?;
+        if is_folder && reading == Reading::Compared {
+            return folder(is_link);
+        }
+        let name = if name.is_empty() { b"." } else { &name[..] };
+        let root = Root { path: anchor(&parent, name), name: Some(last.to_vec()) };
+        Ok(source(root, parent, is_link))
+    }
+
+    /// Makes the folder that `target` is in the current one of this process, and gives the target's path from there.
+    ///
+    /// # Errors
+    /// [`Error::Limited`] for what is outside, [`Error::Files`] if the folder it is to be in does not exist.
+    pub(super) fn enter(&self, target: &Path) -> Result<PathBuf, Error> {
+        let inside = self.inside(target)?;
+        let (parent, mut name) = match self.find(target, &inside) {
+            Ok(Found { parent, name, .. }) => (parent, name),
+            // It is to be made.
+            Err(Error::Files(FilesError::SourceAbsent { .. })) => {
+                let slashes = inside.iter().rev().take_while(|byte| **byte == b'/').count();
+                let inside = &inside[..inside.len() - slashes];
+                let parent = self.open_folder(target, parent_of(inside))?;
+                (parent, last_name(inside).to_vec())
+            }
+            Err(error) => return Err(error),
+        };
+        fchdir(&parent).map_err(|error| FilesError::system(target, error))?;
+        if name.is_empty() {
+            name.push(b'.');
+        } else if inside.ends_with(b"/") || inside.ends_with(b"/.") {
+            name.push(b'/');
+        }
+        Ok(OsStr::from_bytes(&name).into())
+    }
+
+    /// A folder that exists, for its disk to be measured.
+    ///
+    /// # Errors
+    /// [`Error::Limited`] for what is outside, [`FilesError::SourceAbsent`].
+    pub(super) fn measured(&self, folder: &Path) -> Result<(PathBuf, OwnedFd), Error> {
+        let folder = self.open_folder(folder, &self.inside(folder)?)?;
+        Ok((anchor(&folder, b"."), folder))
+    }
+
+    /// What a path of a request is beneath the folder, which is the home of the login: `~` stands for it. An absolute path has to begin
+    /// with the folder's own. Never empty, and never absolute; it may still lead out.
+    fn inside(&self, path: &Path) -> Result<Vec<u8>, Error> {
+        let bytes = path.as_os_str().as_bytes();
+        let inside = match bytes {
+            b"" | b"~" => b".".to_vec(),
+            [b'~', b'/', rest @ ..] => rest.to_vec(),
+            [b'/', ..] => {
+                let own = self.path()?.into_os_string().into_vec();
+                let rest = bytes.strip_prefix(&own[..]).filter(|rest| rest.is_empty() || rest.starts_with(b"/"));
+                rest.ok_or_else(|| outside(path))?.to_vec()
+            }
+            _ => bytes.to_vec(),
+        };
+        let slashes = inside.iter().take_while(|byte| **byte == b'/').count();
+        let inside = inside[slashes..].to_vec();
+        Ok(if inside.is_empty() { b".".to_vec() } else { inside })
+    }
+
+    /// Finds what exists at `inside`, through links that stay beneath.
+    fn find(&self, path: &Path, inside: &[u8]) -> Result<Found, Error> {
+        let item = self.open_with(path, inside, Opened::Anything)?;
+        let seen = fstat(&item).map_err(|error| absent(path, error))?;
+        let is_folder = FileType::from_raw_mode(seen.st_mode) == FileType::Directory;
+        let real = real_path(&item)?;
+        let real = real.strip_prefix(self.path()?).map_err(|_| outside(path))?.as_os_str().as_bytes();
+        // It has no links now; what has become one since is refused.
+        let parent = self.open_with(path, parent_of(real), Opened::FolderWithoutLinks)?;
+        Ok(Found { parent, name: last_name(real).to_vec(), is_folder })
+    }
+
+    /// Opens the folder at `inside`, which was asked for as `path`, and nothing outside.
+    fn open_folder(&self, path: &Path, inside: &[u8]) -> Result<OwnedFd, Error> {
+        self.open_with(path, inside, Opened::Folder)
+    }
+
+    fn open_with(&self, path: &Path, inside: &[u8], what: Opened) -> Result<OwnedFd, Error> {
+        let mut attempts = 0..ATTEMPTS;
+        loop {
+            match open_beneath(&self.folder, inside, what) {
+                Ok(opened) => return Ok(opened),
+                // Something was renamed while the kernel went upwards.
+                Err(Errno::AGAIN | Errno::INTR) if attempts.next().is_some() => {}
+                Err(Errno::XDEV | Errno::LOOP) => return Err(outside(path)),
+                Err(Errno::NOSYS) => {
+                    return Err(Error::Limited("the system there lacks openat2 (Linux 5.6)".to_owned()));
+                }
+                Err(error) => return Err(absent(path, error)),
+            }
+        }
+    }
+}
+
+/// What is to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opened {
+    /// A folder.
+    Folder,
+    /// A folder to which no link leads.
+    FolderWithoutLinks,
+    /// Anything, to see what it is.
+    Anything,
+}
+
+/// Opens what is at `path` beneath a folder. Links are followed as long as they stay beneath; absolute ones lead out.
+#[cfg(target_os = "linux")]
+fn open_beneath(folder: &OwnedFd, path: &[u8], what: Opened) -> rustix::io::Result<OwnedFd> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let (flags, resolve) = match what {
+        Opened::Folder => (FOLDER, beneath),
+        Opened::FolderWithoutLinks => (FOLDER, beneath | ResolveFlags::NO_SYMLINKS),
+        Opened::Anything => (OFlags::PATH | OFlags::CLOEXEC, beneath),
+    };
+    openat2(folder, path, flags, Mode::empty(), resolve)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_beneath(_: &OwnedFd, _: &[u8], _: Opened) -> rustix::io::Result<OwnedFd> {
+    Err(Errno::NOSYS)
+}
+
+/// An error about one of these items, with the path that was asked for.
+pub(super) fn as_typed(error: FilesError, sources: &[Source]) -> FilesError {
+    let typed = |path: PathBuf| {
+        let source = sources.iter().find(|source| source.root.path == path);
+        source.map_or(path, |source| source.typed.clone())
+    };
+    match error {
+        FilesError::SourceAbsent { path } => FilesError::SourceAbsent { path: typed(path) },
+        FilesError::SourceUnusable { path, reason } => FilesError::SourceUnusable { path: typed(path), reason },
+        FilesError::NotRecursive { path } => FilesError::NotRecursive { path: typed(path) },
+        FilesError::SameName { name, first, second } => {
+            FilesError::SameName { name, first: typed(first), second: typed(second) }
+        }
+        FilesError::Permission { path, source } => FilesError::Permission { path: typed(path), source },
+        FilesError::Io { path, source } => FilesError::Io { path: typed(path), source },
+        other => other,
+    }
+}
+
+/// What a folder is opened with.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn outside(path: &Path) -> Error {
+    Error::Limited(format!("{} is outside, or a link on its way leads out", path.display()))
+}
+
+fn absent(path: &Path, error: Errno) -> Error {
+    match error {
+        Errno::NOENT | Errno::NOTDIR => FilesError::SourceAbsent { path: path.to_owned() }.into(),
+        error => FilesError::system(path, error).into(),
+    }
+}
+
+/// The name `name` in an open folder, as a path that no renaming leads elsewhere as long as the folder is open.
+fn anchor(folder: &OwnedFd, name: &[u8]) -> PathBuf {
+    Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(OsStr::from_bytes(name))
+}
+
+/// Where an open file stands now.
+fn real_path(file: &OwnedFd) -> Result<PathBuf, Error> {
+    let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let unknown =
+        |error: &dyn Display| Error::Limited(format!("the system there does not tell where a file is: {error}"));
+    let path = readlinkat(CWD, link, Vec::new()).map_err(|error| unknown(&error))?;
+    Ok(OsStr::from_bytes(path.as_bytes()).into())
+}
+
+/// What is behind the last slash.
+fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// What is before the last name: `.` if there is nothing.
+fn parent_of(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => &path[..slash],
+        None => b".",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read as _;
+    use std::os::unix::fs::symlink;
+
+    use tempfile::{TempDir, tempdir};
+
+    use super::*;
+    use crate::files::{ReceiveSpec, ScanOptions, Scanner};
+
+    /// `limit`, with a tree and links in it, beside `secret`.
+    fn limited() -> (TempDir, Only) {
+        let here = tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        fs::create_dir_all(at("limit/folder/in")).unwrap();
+        fs::create_dir(at("secret")).unwrap();
+        for file in ["limit/file", "limit/folder/inner", "secret/key", "limit-beside"] {
+            fs::write(at(file), file).unwrap();
+        }
+        for (target, link) in [
+            ("../secret", "limit/out"),
+            ("../secret/key", "limit/out-file"),
+            ("folder", "limit/inside"),
+            ("file", "limit/inside-file"),
+            ("/proc/self/root", "limit/magic"),
+            ("nothing", "limit/dangling"),
+        ] {
+            symlink(target, at(link)).unwrap();
+        }
+        symlink(at("secret"), at("limit/absolute")).unwrap();
+        let only = Only::open(&Limit { folder: at("limit"), access: Access::Full }).unwrap();
+        (here, only)
+    }
+
+    /// The names that are sent for a path.
+    fn sent(only: &Only, path: &str, reading: Reading) -> Result<Vec<String>, Error> {
+        let sources = only.sources(Path::new(path), reading)?;
+        let roots = sources.iter().map(|source| source.root.clone()).collect();
+        let batches = Scanner::new(roots, ScanOptions::default())?;
+        let entries = batches.flat_map(|batch| batch.entries);
+        Ok(entries.map(|entry| String::from_utf8(entry.path).unwrap()).collect())
+    }
+
+    /// Paths that lead out, whatever they are for.
+    fn ways_out(here: &Path) -> Vec<String> {
+        let mut ways: Vec<String> = [
+            "..",
+            "../",
+            "../secret",
+            "folder/../..",
+            "folder/../../secret/key",
+            "~/..",
+            "~/../secret",
+            "/",
+            "/etc/passwd",
+            "/etc",
+            "//etc",
+            "/proc/self/root",
+            "out/",
+            "out/key",
+            "out/.",
+            "inside/../../secret",
+            "absolute/",
+            "absolute/key",
+            "magic/",
+            "magic/etc/passwd",
+            "folder/../out/key",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        for outside in ["secret", "secret/key", "limit-beside", "limit/../secret"] {
+            ways.push(here.join(outside).display().to_string());
+        }
+        ways
+    }
+
+    #[test]
+    fn sources_outside_are_refused() {
+        let (here, only) = limited();
+        for reading in [Reading::AsIs, Reading::Followed, Reading::Compared] {
+            for way in ways_out(here.path()) {
+                let refused = only.sources(Path::new(&way), reading).map(drop);
+                assert!(matches!(refused, Err(Error::Limited(_))), "{way:?} {reading:?}: {refused:?}");
+            }
+            for pattern in ["out/*", "../*", "/etc/*", "~/../*", "absolute/k*", "magic/*"] {
+                let refused = only.sources(Path::new(pattern), reading).map(drop);
+                assert!(matches!(refused, Err(Error::Limited(_))), "{pattern:?} {reading:?}: {refused:?}");
+            }
+        }
+        for link in ["out", "out-file", "absolute", "magic"] {
+            for reading in [Reading::Followed, Reading::Compared] {
+                let refused = only.sources(Path::new(link), reading).map(drop);
+                assert!(matches!(refused, Err(Error::Limited(_))), "{link:?} {reading:?}: {refused:?}");
+            }
+            assert_eq!(sent(&only, link, Reading::AsIs).unwrap(), [link], "the link itself is inside");
+        }
+        let absent = only.sources(Path::new("*/*"), Reading::AsIs).map(drop);
+        assert!(matches!(absent, Err(Error::Files(FilesError::SourceAbsent { .. }))), "{absent:?}");
+    }
+
+    #[test]
+    fn sources_inside_are_found_by_every_way_to_write_them() {
+        let (here, only) = limited();
+        let absolute = here.path().canonicalize().unwrap().join("limit");
+        let absolute = |name: &str| absolute.join(name).display().to_string();
+        let tree = ["folder", "folder/in", "folder/inner"];
+        for (path, reading, names) in [
+            ("file", Reading::Followed, &["file"][..]),
+            ("~/file", Reading::Followed, &["file"]),
+            ("./folder/../file", Reading::Followed, &["file"]),
+            (&absolute("file"), Reading::Followed, &["file"]),
+            ("folder", Reading::Followed, &tree),
+            ("folder", Reading::AsIs, &tree),
+            ("folder", Reading::Compared, &["in", "inner"]),
+            ("folder/", Reading::AsIs, &["in", "inner"]),
+            (&absolute("folder/."), Reading::AsIs, &["in", "inner"]),
+            ("inside", Reading::Followed, &["inside", "inside/in", "inside/inner"]),
+            ("inside", Reading::AsIs, &["inside"]),
+            ("inside", Reading::Compared, &["in", "inner"]),
+            ("inside/inner", Reading::AsIs, &["inner"]),
+            ("inside-file", Reading::Followed, &["inside-file"]),
+            ("fi*", Reading::Followed, &["file"]),
+            ("inside/in*", Reading::Followed, &["in", "inner"]),
+        ] {
+            assert_eq!(sent(&only, path, reading).unwrap(), names, "{path} {reading:?}");
+        }
+        let whole = sent(&only, "", Reading::AsIs).unwrap();
+        assert!(whole.len() == 11 && sent(&only, "~", Reading::AsIs).unwrap() == whole, "{whole:?}");
+        let named = sent(&only, absolute("").trim_end_matches('/'), Reading::AsIs).unwrap();
+        assert_eq!((named.len(), &*named[0]), (12, "limit"));
+        for absent in ["nothing", "folder/nothing", "file/x", "nothing/x", "no*"] {
+            let error = sent(&only, absent, Reading::Followed).unwrap_err();
+            assert!(
+                matches!(&error, Error::Files(FilesError::SourceAbsent { path }) if path == Path::new(absent)),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_names_what_was_asked_for() {
+        let (_here, only) = limited();
+        let sources = only.sources(Path::new("~/folder"), Reading::Followed).unwrap();
+        let roots = sources.iter().map(|source| source.root.clone()).collect();
+        let options = ScanOptions { recursive: false, ..ScanOptions::default() };
+        let error = as_typed(Scanner::new(roots, options).unwrap_err(), &sources);
+        assert_eq!(error.to_string(), "~/folder is a folder; use -r");
+    }
+
+    #[test]
+    fn what_replaces_a_source_meanwhile_leads_nowhere() {
+        let (here, only) = limited();
+        let limit = here.path().join("limit");
+        let found = |path| only.sources(Path::new(path), Reading::Followed).unwrap().remove(0);
+        let (file, inner) = (found("file"), found("folder/inner"));
+        // The last name becomes a link, and so does a folder on the way.
+        fs::remove_file(limit.join("file")).unwrap();
+        symlink("../secret/key", limit.join("file")).unwrap();
+        fs::rename(limit.join("folder"), limit.join("moved")).unwrap();
+        fs::create_dir(here.path().join("secret/folder")).unwrap();
+        fs::write(here.path().join("secret/inner"), "secret").unwrap();
+        symlink("../secret", limit.join("folder")).unwrap();
+        let scanned = |source: &Source| {
+            let mut batches = Scanner::new(vec![source.root.clone()], ScanOptions::default()).unwrap();
+            batches.next().unwrap().entries.remove(0).kind
+        };
+        assert!(matches!(scanned(&file), crate::files::Kind::Symlink { .. }), "{:?}", scanned(&file));
+        let mut content = String::new();
+        fs::File::open(&inner.root.path).unwrap().read_to_string(&mut content).unwrap();
+        assert_eq!(content, "limit/folder/inner");
+    }
+
+    #[test]
+    fn a_folder_that_is_replaced_changes_nothing() {
+        let (here, only) = limited();
+        fs::rename(here.path().join("limit"), here.path().join("moved")).unwrap();
+        symlink("secret", here.path().join("limit")).unwrap();
+        assert_eq!(sent(&only, "file", Reading::Followed).unwrap(), ["file"]);
+        assert!(matches!(sent(&only, "key", Reading::Followed), Err(Error::Files(FilesError::SourceAbsent { .. }))));
+        assert_eq!(only.path().unwrap(), here.path().canonicalize().unwrap().join("moved"));
+    }
+
+    #[test]
+    fn a_target_that_becomes_a_link_is_not_written_through() {
+        let (here, only) = limited();
+        let within = Some(only.path().unwrap());
+        let into = |name: &str| here.path().join("limit").join(name);
+        for (target, outside) in [(into("folder"), false), (into("inside"), false), (into("out"), true)] {
+            let spec = ReceiveSpec { within: within.clone(), ..ReceiveSpec::into_directory(&target) };
+            let sink = crate::files::FileSink::new(spec).unwrap();
+            let begun = sink.begin(crate::files::SourceId([1; 16])).and_then(|()| sink.decide(None));
+            let batch = crate::messages::ManifestPart { batch: 0, last: true, length: 0, entries: Vec::new() };
+            let taken = begun.and_then(|()| sink.add_manifest_part(&batch).map(drop));
+            assert_eq!(matches!(taken, Err(FilesError::TargetOutside { .. })), outside, "{target:?}: {taken:?}");
+        }
+        assert_eq!(fs::read_dir(here.path().join("secret")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn tasks_beyond_the_access_are_refused() {
+        let (_here, only) = limited();
+        let spec = |dry_run| RemoteTask::Receive(ReceiveSpec { dry_run, ..ReceiveSpec::to_target("x") });
+        let send = |links| RemoteTask::Send {
+            sources: Vec::new(),
+            scan: (&ScanOptions { links, ..ScanOptions::default() }).into(),
+            compared: false,
+            dry_run: false,
+        };
+        let plain = || send(crate::files::Links::Copy);
+        let tasks = || {
+            let pipe = RemoteTask::Pipe { command: "true".into() };
+            [
+                spec(false),
+                spec(true),
+                plain(),
+                send(crate::files::Links::Follow),
+                RemoteTask::Examine { folder: None },
+                pipe,
+            ]
+        };
+        for (access, wanted) in [
+            (Access::Full, [true, true, true, false, true, false]),
+            (Access::ReadOnly, [false, true, true, false, false, false]),
+            (Access::WriteOnly, [true, true, false, false, true, false]),
+        ] {
+            let only = Only { folder: only.folder.try_clone().unwrap(), access };
+            assert_eq!(tasks().map(|task| only.permits(&task).is_ok()), wanted, "{access:?}");
+        }
+    }
+}
