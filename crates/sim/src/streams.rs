@@ -156,10 +156,15 @@ impl Streams {
                 self.work(now, connection);
             }
             Event::Closed(_) => {
-                // Received bytes can still be read.
+                // Received bytes can still be read, but no event tells that they were the last.
                 let flows: Vec<FlowId> = self.reading.keys().copied().collect();
                 self.reads = ReadScript::default();
-                flows.into_iter().for_each(|flow| self.read(now, connection, flow));
+                for flow in flows {
+                    self.read(now, connection, flow);
+                    if self.reading[&flow].end == StreamEnd::Open && connection.is_stream_read(flow) {
+                        self.end_reading(flow, StreamEnd::Whole);
+                    }
+                }
                 self.writing.values_mut().for_each(|stream| stream.next = None);
                 self.reading.values_mut().for_each(|stream| stream.next = None);
             }
