@@ -446,6 +446,7 @@ PARAMETERS: Dict[int, Parameter] = {
     ),
     10: Parameter("feedback in detail", [("detail", group(FEEDBACK_DETAIL))], must=False),
     11: Parameter("symbols per packet", [("symbols per packet", number(1, least=1))], must=False),
+    12: Parameter("feedback counts on", [], must=False),
 }
 
 CLEAR: Layout = [("type", number(2)), ("value", counted(2, most=65_535))]

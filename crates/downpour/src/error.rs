@@ -77,6 +77,9 @@ pub enum Error {
         "a block cannot be decoded and its profile sends nothing more of it: its bytes are lost (another try may do, or --set feedback.blocks=done, or schedule.mend=on)"
     )]
     Undecodable,
+    /// A number of the connection is used up.
+    #[error("the connection can go on no longer: {0}; start the transfer again, which goes on from there")]
+    Exhausted(&'static str),
     /// The user said no to what was offered.
     #[error("declined")]
     Declined,
@@ -225,6 +228,7 @@ impl Error {
             | Self::Net(_)
             | Self::Version
             | Self::Violation(_)
+            | Self::Exhausted(_)
             | Self::Declined
             | Self::System(_)
             | Self::Internal(_) => ErrorKind::Other,
@@ -240,6 +244,7 @@ impl Error {
             Self::WrongRole { .. } => CloseCode::WrongRole,
             Self::Violation(_) => CloseCode::Protocol,
             Self::Undecodable => CloseCode::Undecodable,
+            Self::Exhausted(_) => CloseCode::Exhausted,
             Self::Kept { error, .. } => error.close_code(),
             Self::Files(error) => match error.class() {
                 Class::Exists => CloseCode::TargetExists,
@@ -301,6 +306,8 @@ impl From<NetError> for Error {
             NetError::ProtocolViolation { reason } => Self::Violation(reason.to_owned()),
             NetError::VersionMismatch { .. } => Self::Version,
             NetError::Undecodable => Self::Undecodable,
+            NetError::Exhausted { what } => Self::Exhausted(what),
+            NetError::Flow(FlowError::Exhausted) => Self::Exhausted("no flow numbers are left"),
             NetError::System(error) => Self::System(owned(error)),
             NetError::Panicked(_) => Self::Internal("a thread of the network panicked"),
             NetError::ClosedLocally => Self::Internal("the connection was closed by nobody"),
@@ -333,6 +340,8 @@ pub enum CloseCode {
     Protocol = 1,
     /// A block cannot be decoded, and nothing more of it is sent.
     Undecodable = 2,
+    /// A number of the connection is used up, or its keys may not be used any longer.
+    Exhausted = 3,
     /// The receiver's user said no.
     Declined = 0x100,
     /// A name exists at the receiver already.
@@ -366,6 +375,7 @@ impl CloseCode {
             Self::Permission,
             Self::Protocol,
             Self::Undecodable,
+            Self::Exhausted,
             Self::Integrity,
             Self::Interrupted,
             Self::WrongRole,

@@ -76,6 +76,12 @@ pub enum NetError {
     /// A block cannot be decoded, and the sender's profile sends no more symbols of it: its bytes are lost.
     #[error("a block cannot be decoded, and its sender sends no more of it")]
     Undecodable,
+    /// A number on the wire is used up, or the keys may not be used any longer. A new connection can continue.
+    #[error("the connection can go on no longer: {what}")]
+    Exhausted {
+        /// What is used up.
+        what: &'static str,
+    },
     /// The peer reset the stream before its end.
     #[error("the other side reset the stream (code {code})")]
     StreamReset {
@@ -110,6 +116,7 @@ impl NetError {
             Closed::Dead => Self::PeerLost,
             Closed::Violation(reason) => Self::ProtocolViolation { reason },
             Closed::Undecodable => Self::Undecodable,
+            Closed::Exhausted(what) => Self::Exhausted { what },
         }
     }
 

@@ -71,6 +71,7 @@ impl Case {
         let mut victim = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, [1; 32]);
         victim.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
         let offer = Parameters {
+            counts_on: true,
             connection: ConnectionId([2; 8]),
             ciphers: vec![Cipher::ChaCha20Poly1305.wire()],
             credit: Credit { symbols: 5_000, control: 5_000 },

@@ -237,7 +237,8 @@ fn judge_side(
         Some(Closed::Dead) => dies || other_closed,
         // Some seventy copies of a first message in half a minute do not pass the worst paths that are drawn.
         Some(Closed::HandshakeTimeout) => dies || scenario.carries_both_ways() < 0.3,
-        Some(Closed::VersionMismatch { .. } | Closed::Violation(_) | Closed::Undecodable) | None => false,
+        Some(Closed::VersionMismatch { .. } | Closed::Violation(_) | Closed::Undecodable | Closed::Exhausted(_))
+        | None => false,
     };
     let (lengths, expected) = (tally.received.values().map(|received| received.length), &scenario.objects[1 - side]);
     // A side that learns that all blocks have arrived may close before the other side has written the last of them.

@@ -71,6 +71,7 @@ fn frame_bytes(frame: &Frame<'_>) -> Vec<u8> {
 
 fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) -> Parameters {
     Parameters {
+        counts_on: false,
         connection,
         ciphers,
         credit: Credit { symbols: 65_536, control: 1 << 20 },
@@ -168,6 +169,7 @@ fn parameter_sets() {
     };
     let masked = Parameters { feedback, ..chosen.clone() };
     let several = Parameters { max_per_packet: 64, ..chosen.clone() };
+    let counting = Parameters { counts_on: true, ..chosen.clone() };
     compare_json(
         "parameters",
         &json!([
@@ -193,6 +195,10 @@ fn parameter_sets() {
             {
                 "says": "cipher 2; the same credit and limits; 64 symbols per packet; packets only, for every packet; no application bytes; grease 0",
                 "bytes": hex(&several.encode(0).unwrap()),
+            },
+            {
+                "says": "cipher 2; the same credit and limits; packets only, for every packet; feedback counts on; no application bytes; grease 0",
+                "bytes": hex(&counting.encode(0).unwrap()),
             },
         ]),
     );

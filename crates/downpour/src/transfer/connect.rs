@@ -275,10 +275,13 @@ fn may_pass(error: &Error) -> bool {
     match error {
         // Another program on the peer's host may still hold what this one needs.
         Error::Vanished
+        | Error::Exhausted(_)
         | Error::Unreachable { .. }
         | Error::Ssh(_)
         | Error::Remote { kind: ErrorKind::Other | ErrorKind::Terminated, .. } => true,
-        Error::Peer { code, .. } => matches!(code, CloseCode::Interrupted | CloseCode::Terminated | CloseCode::Busy),
+        Error::Peer { code, .. } => {
+            matches!(code, CloseCode::Interrupted | CloseCode::Terminated | CloseCode::Busy | CloseCode::Exhausted)
+        }
         Error::Kept { error, .. } => may_pass(error),
         _ => false,
     }

@@ -1,6 +1,7 @@
 //! Packet protection: the packet numbers, keys and replay window of one connection.
 
 use crate::secure::{Cipher, Opener, PacketKeys, ReplayWindow, Sealer, Secrets, epoch_of};
+use crate::wire::limits::MAX_PACKET_NUMBER;
 use crate::wire::{ConnectionId, PacketHeader, PacketKind, Parameters};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -9,6 +10,9 @@ use std::sync::Arc;
 /// On average one packet number in this many is skipped, so that a peer which acknowledges packets it has not received is soon
 /// caught (RFC 9000 section 21.4).
 const SKIP_EVERY: u32 = 512;
+
+/// Packet numbers reserved for closing the connection: more than are sent until it is given up.
+const KEPT_FOR_CLOSING: u64 = 1 << 32;
 
 /// Protects and numbers packets.
 #[derive(Debug)]
@@ -76,6 +80,11 @@ impl Crypto {
         (PacketHeader { kind, connection: self.remote_id, number }, skipped)
     }
 
+    /// Returns whether only the numbers kept for closing are left.
+    pub(super) const fn is_exhausted(&self) -> bool {
+        self.next_number > MAX_PACKET_NUMBER - KEPT_FOR_CLOSING
+    }
+
     /// Returns the sealer of this connection's packets; `None` before the handshake is done.
     pub(super) fn sealer(&self) -> Option<Sealer> {
         self.keys.as_ref().map(|keys| keys.sealer.clone())
@@ -85,6 +94,17 @@ impl Crypto {
     /// on any thread.
     pub(super) fn opener(&self) -> Option<Opener> {
         self.keys.as_ref().map(|keys| keys.opener.clone())
+    }
+
+    /// Continues with packet number `number` in both directions.
+    #[cfg(test)]
+    pub(super) fn begin_at(&mut self, number: u64) {
+        self.next_number = number;
+        self.skip_at = number + u64::from(SKIP_EVERY);
+        self.keys = self.keys.take().map(|Keys { sealer, opener }| Keys {
+            sealer: Sealer::new(Arc::new(sealer.keys().relabelled(epoch_of(number)))),
+            opener: Opener::new(Arc::new(opener.keys().relabelled(epoch_of(number)))),
+        });
     }
 
     /// Returns whether an authentic packet is new, and not a replay.

@@ -98,6 +98,9 @@ pub enum Closed {
     Violation(&'static str),
     /// A block cannot be decoded, and its sender's profile sends nothing more of it: its bytes are lost.
     Undecodable,
+    /// A number on the wire is used up, or the keys may not be used any longer; says which. A new connection can
+    /// continue.
+    Exhausted(&'static str),
 }
 
 /// Close codes of the engine; programs use 0 and codes from 0x100 on.
@@ -110,4 +113,6 @@ pub enum CloseCode {
     Violation = 1,
     /// A block cannot be decoded, and nothing more of it is sent.
     Undecodable = 2,
+    /// A number on the wire is used up, or the keys may not be used any longer.
+    Exhausted = 3,
 }

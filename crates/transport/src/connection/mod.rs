@@ -27,6 +27,8 @@ mod seen_feedback;
 mod send_flows;
 mod stats;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod timeouts;
 mod timer;
 mod transmit;
@@ -138,7 +140,7 @@ impl Connection {
             recovery,
             send_flows: SendFlows::new(),
             recv_flows: RecvFlows::new(&limits, profile.feedback.blocks),
-            feedback: Feedback::new(profile.feedback),
+            feedback: Feedback::new(profile.feedback, true),
             control: Control::new(limits.credit.control),
             seen: SeenFeedback::default(),
             pause: Pause::default(),
@@ -169,7 +171,7 @@ impl Connection {
         self.control.grant(peer.credit.control);
         self.send_flows.allow_streams(peer.streams);
         self.recv_flows.set_told(peer.feedback.blocks);
-        self.feedback = Feedback::new(peer.feedback);
+        self.feedback = Feedback::new(peer.feedback, peer.counts_on);
         self.peer = Some(peer);
     }
 

@@ -136,7 +136,7 @@ impl Connection {
             Frame::Ping => self.feedback.hurry(),
             Frame::Feedback(feedback) => self.handle_feedback(now, &feedback)?,
             Frame::FeedbackSeen { number, rtt_micros } => {
-                self.feedback.on_seen(number, Duration::from_micros(rtt_micros.into()));
+                let number = self.feedback.on_seen(number, Duration::from_micros(rtt_micros.into()));
                 self.recv_flows.on_seen(number);
             }
             Frame::Control { offset, data } => {
@@ -176,6 +176,7 @@ impl Connection {
     }
 
     fn handle_feedback(&mut self, now: Time, feedback: &Feedback) -> Result<(), Violation> {
+        let number = self.seen.number_of(feedback.number);
         let told = told(self.profile.feedback.packets, feedback);
         self.recovery
             .on_feedback(now, told, feedback.ecn)
@@ -184,10 +185,10 @@ impl Connection {
         self.spread_report();
         self.send_flows.grant(feedback.credit.symbols);
         self.control.grant(feedback.credit.control);
-        self.send_flows.on_statuses(feedback.number, &feedback.statuses());
+        self.send_flows.on_statuses(number, &feedback.statuses());
         // Last: flows that continue under other numbers would not recognise what the feedback says of them.
         self.update_path_mtu(now);
-        self.seen.on_feedback(feedback.number);
+        self.seen.on_feedback(number);
         Ok(())
     }
 
@@ -208,8 +209,11 @@ impl Connection {
         match self.mtu.on_report(&self.recovery.report(), pto) {
             None => return,
             Some(Shrunk::Symbols { symbol_size: size, payload }) => {
-                if !self.send_flows.can_shrink(size, self.next_flow) {
+                if !self.send_flows.can_shrink(size) {
                     return self.mtu.watch_anew();
+                }
+                if !self.send_flows.can_be_numbered(self.next_flow) {
+                    return self.close_exhausted(now, "no flow numbers are left for smaller packets");
                 }
                 self.mtu.set_payload(payload);
                 self.next_flow = self.send_flows.shrink(size, self.next_flow, &mut self.control);
@@ -239,6 +243,12 @@ impl Connection {
 
     pub(super) fn violation(&mut self, now: Time, what: &'static str) {
         self.close_as(now, CloseCode::Violation as u32, what, Closed::Violation(what));
+    }
+
+    /// Closes the connection because a number has no successor, or a key may not be used any longer. A new connection
+    /// can continue (docs/design/counters.md).
+    pub(super) fn close_exhausted(&mut self, now: Time, what: &'static str) {
+        self.close_as(now, CloseCode::Exhausted as u32, what, Closed::Exhausted(what));
     }
 
     /// Handles the second message of the handshake, in a datagram of `size` bytes.

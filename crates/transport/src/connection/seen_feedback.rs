@@ -1,6 +1,7 @@
 //! What this side tells the peer about its feedback: which has been seen, so that the peer need not repeat its content.
 
 use crate::time::Time;
+use crate::wire::expand;
 use std::time::Duration;
 
 /// Times per round trip that the newest feedback seen is named (docs/design/feedback.md).
@@ -9,27 +10,38 @@ const PER_RTT: u32 = 4;
 /// The newest feedback seen, until the peer is told.
 #[derive(Debug, Default)]
 pub(super) struct SeenFeedback {
-    newest: Option<u32>,
+    /// The highest number that was processed.
+    highest: u64,
+    untold: bool,
     last_told: Option<Time>,
 }
 
 impl SeenFeedback {
+    /// Returns the number in full of feedback with this number on the wire. It is unambiguous: each packet has at most
+    /// one feedback, and packets arrive at most a replay window apart.
+    pub(super) fn number_of(&self, truncated: u32) -> u64 {
+        expand(truncated, self.highest)
+    }
+
     /// Notes that feedback of this number was processed.
-    pub(super) fn on_feedback(&mut self, number: u32) {
-        self.newest = self.newest.max(Some(number));
+    pub(super) const fn on_feedback(&mut self, number: u64) {
+        if number > self.highest {
+            self.highest = number;
+            self.untold = true;
+        }
     }
 
     /// Returns when to tell the peer.
     pub(super) fn deadline(&self, rtt: Duration) -> Option<Time> {
-        self.newest?;
-        Some(self.last_told.map_or(Time::ZERO, |told| told + rtt / PER_RTT))
+        self.untold.then(|| self.last_told.map_or(Time::ZERO, |told| told + rtt / PER_RTT))
     }
 
     /// Takes the number to tell now, with whatever else is sent.
     pub(super) fn take(&mut self, now: Time) -> Option<u32> {
-        let number = self.newest.take()?;
-        self.last_told = Some(now);
-        Some(number)
+        std::mem::take(&mut self.untold).then(|| {
+            self.last_told = Some(now);
+            self.highest as u32
+        })
     }
 }
 
@@ -49,5 +61,16 @@ mod tests {
         assert_eq!((seen.deadline(rtt), seen.take(at(5))), (None, None), "nothing new");
         seen.on_feedback(8);
         assert_eq!(seen.deadline(rtt), Some(at(15)));
+    }
+
+    #[test]
+    fn numbers_go_on_beyond_what_the_wire_carries() {
+        let mut seen = SeenFeedback::default();
+        for number in (1 << 32) - 3..(1 << 32) + 3 {
+            assert_eq!(seen.number_of(number as u32), number);
+            seen.on_feedback(number);
+            assert_eq!(seen.number_of((number - 2) as u32), number - 2, "overtaken");
+            assert_eq!(seen.take(Time::ZERO), Some(number as u32));
+        }
     }
 }

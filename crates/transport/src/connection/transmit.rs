@@ -30,6 +30,10 @@ impl Connection {
     }
 
     fn transmit_open(&mut self, now: Time, batch: &mut Batch) -> bool {
+        if let Some(what) = self.exhausted() {
+            self.close_exhausted(now, what);
+            return self.transmit_close(now, batch);
+        }
         if self.send_flows.has_failed() {
             self.close_undecodable(now, "too much of a block was lost, and lost symbols are not sent again");
             return self.transmit_close(now, batch);
@@ -38,6 +42,19 @@ impl Connection {
             || self.transmit_mtu_probe(now, batch)
             || self.transmit_probe(now, batch)
             || self.transmit_paced(now, batch)
+    }
+
+    /// Returns which number is used up, if any.
+    const fn exhausted(&self) -> Option<&'static str> {
+        if self.crypto.is_exhausted() {
+            Some("no packet numbers are left")
+        } else if self.feedback.is_exhausted() {
+            Some("the other side's version counts no further feedback")
+        } else if self.send_flows.is_exhausted() {
+            Some("no block numbers are left in a stream")
+        } else {
+            None
+        }
     }
 
     /// Returns when feedback is due.
@@ -64,8 +81,8 @@ impl Connection {
         }
         if feedback_due {
             self.recv_flows.follow(now, self.feedback.peer_rtt());
-            let mut feedback = self.feedback.frame(now, |flow| self.recv_flows.gap(flow));
-            (feedback.flows, feedback.masks) = self.recv_flows.statuses(feedback.number);
+            let (number, mut feedback) = self.feedback.frame(now, |flow| self.recv_flows.gap(flow));
+            (feedback.flows, feedback.masks) = self.recv_flows.statuses(number);
             feedback.credit = Credit { symbols: self.recv_flows.granted(), control: self.control.granted() };
             feedback.encode_within(self.mtu.safe_frame_room() - frames.len(), &mut frames);
         }

@@ -425,6 +425,7 @@ impl Endpoint {
             max_symbol_size: limits.flows.largest_symbol,
             max_per_packet: limits.flows.most_per_packet,
             feedback: profile.feedback,
+            counts_on: true,
             streams: limits.streams,
             application,
         }

@@ -127,6 +127,14 @@ impl PacketKeys {
         })
     }
 
+    /// The same keys under the number of another epoch: those of high epochs take as many steps to make.
+    #[cfg(test)]
+    pub(crate) fn relabelled(&self, epoch: u64) -> Self {
+        let Self { cipher, previous, current, next, after_next, .. } = self;
+        let (previous, current, next) = (previous.clone(), current.clone(), next.clone());
+        Self { cipher: *cipher, epoch, previous, current, next, after_next: after_next.clone() }
+    }
+
     /// Returns the key of an epoch, if it is the current one or next to it.
     pub(super) fn key_of(&self, epoch: u64) -> Option<&EpochKey> {
         if epoch == self.epoch {

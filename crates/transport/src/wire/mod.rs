@@ -18,6 +18,7 @@ mod ranges;
 mod refused;
 #[cfg(test)]
 mod tests;
+mod truncated;
 
 pub use codec::{CONTROL_FRAME_HEADER, Frames};
 pub use datagram::{Datagram, Message1, Message2, VERSION, VersionAnswer, grease_version};
@@ -36,3 +37,4 @@ pub use limits::{MAX_STREAM_WINDOW, SHORT_K, STREAM_HEADER, WINDOW_REPAIR};
 pub use packet::{HEADER, PacketHeader, PacketKind, SYMBOL_HEADER, SYMBOL_OVERHEAD, SymbolHeader, TAG};
 pub use parameters::{Parameters, StreamsAllowed};
 pub use refused::{Refused, RefusedCounts};
+pub use truncated::expand;

@@ -20,6 +20,7 @@ mod kind {
     pub(super) const STREAMS: u16 = 9;
     pub(super) const FEEDBACK_DETAIL: u16 = 10;
     pub(super) const MAX_PER_PACKET: u16 = 11;
+    pub(super) const COUNTS_ON: u16 = 12;
 }
 
 /// One side's parameters, carried as its Noise payload and so authentic.
@@ -40,6 +41,8 @@ pub struct Parameters {
     pub max_per_packet: u8,
     /// The feedback that this side wants for the data it sends.
     pub feedback: FeedbackConfig,
+    /// Whether this side understands feedback numbers beyond 32 bits, of which the wire carries the lower 32.
+    pub counts_on: bool,
     /// The streams that this side accepts.
     pub streams: StreamsAllowed,
     /// The program's bytes, at most [`MAX_APPLICATION`].
@@ -87,6 +90,9 @@ impl Parameters {
         }
         if self.max_per_packet != 1 {
             put_entry(kind::MAX_PER_PACKET, &[self.max_per_packet], &mut out);
+        }
+        if self.counts_on {
+            put_entry(kind::COUNTS_ON, &[], &mut out);
         }
         if self.streams != StreamsAllowed::default() {
             put_entry(kind::STREAMS, &self.streams.encode(), &mut out);
@@ -137,6 +143,7 @@ struct Found<'a> {
     feedback: Option<FeedbackConfig>,
     feedback_detail: Option<[u8; FeedbackConfig::DETAIL]>,
     max_per_packet: Option<u8>,
+    counts_on: bool,
     streams: StreamsAllowed,
     application: &'a [u8],
 }
@@ -161,6 +168,10 @@ impl<'a> Found<'a> {
                 let [count] = fixed(value, "symbols per packet")?;
                 let count = Some(count).filter(|count| *count > 0);
                 self.max_per_packet = Some(count.ok_or(WireError::Malformed("symbols per packet"))?);
+            }
+            kind::COUNTS_ON => {
+                let [] = fixed(value, "counts on")?;
+                self.counts_on = true;
             }
             kind::STREAMS => self.streams = StreamsAllowed::decode(fixed(value, "streams")?),
             kind::APPLICATION if value.len() > MAX_APPLICATION => {
@@ -187,6 +198,7 @@ impl<'a> Found<'a> {
             max_symbol_size: self.max_symbol_size.ok_or(missing("largest symbol size"))?,
             max_per_packet: self.max_per_packet.unwrap_or(1),
             feedback,
+            counts_on: self.counts_on,
             streams: self.streams,
             application: self.application.to_vec(),
         })

@@ -21,7 +21,7 @@ pub(super) struct Arrivals {
     /// Packets below were reported in a feedback that the sender has seen.
     floor: u64,
     /// Feedbacks sent: their number, and the floor once the feedback is known to be seen.
-    told: VecDeque<(u32, u64)>,
+    told: VecDeque<(u64, u64)>,
     /// One above the largest packet number when the last feedback was made.
     before: u64,
     /// Packets that ask for feedback: their count, the highest number, and its arrival time.
@@ -111,7 +111,7 @@ impl Arrivals {
 
     /// Returns the packets that feedback `number` names: those since the last feedback that the sender is known to have
     /// seen, or among the last packets.
-    pub(super) fn tell(&mut self, number: u32, now: Time) -> Option<PacketRanges> {
+    pub(super) fn tell(&mut self, number: u64, now: Time) -> Option<PacketRanges> {
         let (_, largest) = *self.ranges.front()?;
         let delay_micros = micros(now.since(self.largest_at));
         let ranges = match self.packets {
@@ -154,7 +154,7 @@ impl Arrivals {
     }
 
     /// Handles the sender's confirmation that it has seen feedback `number`.
-    pub(super) fn on_seen(&mut self, number: u32) {
+    pub(super) fn on_seen(&mut self, number: u64) {
         while let Some((told, floor)) = self.told.front().copied().filter(|(told, _)| *told <= number) {
             self.told.pop_front();
             if told == number {

@@ -26,7 +26,6 @@ const SKIPPED_EVERY: u16 = 512;
 pub(super) struct FeedbackClock {
     timing: FeedbackTiming,
     rtt: Duration,
-    number: u32,
     last: Option<Time>,
     pending: bool,
     urgent: bool,
@@ -50,7 +49,6 @@ impl FeedbackClock {
         Self {
             timing,
             rtt: Duration::ZERO,
-            number: 0,
             last: None,
             pending: false,
             urgent: false,
@@ -148,12 +146,6 @@ impl FeedbackClock {
 
     fn pause(&self) -> Duration {
         (self.rtt / 4).max(LEAST_PAUSE)
-    }
-
-    /// Returns the number of the feedback being sent.
-    pub(super) const fn next_number(&mut self) -> u32 {
-        self.number = self.number.wrapping_add(1);
-        self.number
     }
 
     pub(super) const fn on_sent(&mut self, ip_bytes: u32, now: Time) {

@@ -8,7 +8,7 @@ pub use arrivals::ReceivedEcn;
 
 use super::recv_flows::Progress;
 use crate::time::Time;
-use crate::wire::{self, FeedbackConfig, FlowId, PacketFeedback, SymbolId};
+use crate::wire::{self, FeedbackConfig, FlowId, PacketFeedback, SymbolId, expand};
 use arrivals::Arrivals;
 use clock::FeedbackClock;
 use std::time::Duration;
@@ -35,15 +35,22 @@ pub(super) struct Feedback {
     /// Packets that are not named yet, if the sender wants them in order.
     withheld: Option<Withheld>,
     clock: FeedbackClock,
+    /// Number of the last feedback. The wire carries its lower 32 bits.
+    last: u64,
+    /// The highest number that the peer understands.
+    highest: u64,
 }
 
 impl Feedback {
-    pub(super) fn new(choice: FeedbackConfig) -> Self {
+    /// `counts_on`: the peer, as the sender of data, understands feedback numbers beyond 32 bits.
+    pub(super) fn new(choice: FeedbackConfig, counts_on: bool) -> Self {
         Self {
             choice,
             arrivals: Arrivals::new(&choice),
             withheld: (choice.packets == PacketFeedback::InOrder).then(Withheld::default),
             clock: FeedbackClock::new(choice.timing),
+            last: 0,
+            highest: if counts_on { u64::MAX } else { u32::MAX.into() },
         }
     }
 
@@ -93,25 +100,44 @@ impl Feedback {
         self.clock.hurry();
     }
 
+    /// Continues with the feedback after number `last`.
+    #[cfg(test)]
+    pub(super) const fn begin_after(&mut self, last: u64) {
+        self.last = last;
+    }
+
+    /// Returns the number of the last feedback.
+    #[cfg(test)]
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Returns when feedback is due. `awaited`: something of which data has arrived is incomplete.
     pub(super) fn deadline(&self, awaited: impl FnOnce() -> bool) -> Option<Time> {
         self.clock.due(awaited)
     }
 
-    /// Returns the feedback to send now, without its sections on flows and credit. `gap` returns a flow's first missing
-    /// source symbol, by block and esi.
-    pub(super) fn frame(&mut self, now: Time, gap: impl FnMut(FlowId) -> Option<(u32, u32)>) -> wire::Feedback {
-        let number = self.clock.next_number();
+    /// Returns whether the peer would mistake the next feedback for an old one.
+    pub(super) const fn is_exhausted(&self) -> bool {
+        self.last >= self.highest
+    }
+
+    /// Returns the feedback to send now, without its sections on flows and credit, and its number in full. `gap`
+    /// returns a flow's first missing source symbol, by block and esi.
+    pub(super) fn frame(&mut self, now: Time, gap: impl FnMut(FlowId) -> Option<(u32, u32)>) -> (u64, wire::Feedback) {
+        self.last += 1;
+        let number = self.last;
         if let Some(withheld) = &mut self.withheld {
             withheld.release(gap, |number, at| self.arrivals.name(number, at));
         }
-        wire::Feedback {
-            number,
+        let feedback = wire::Feedback {
+            number: number as u32,
             packets: self.arrivals.tell(number, now),
             ecn: self.choice.ecn.then(|| self.arrivals.marks()),
             count: self.arrivals.tell_count(now),
             ..wire::Feedback::default()
-        }
+        };
+        (number, feedback)
     }
 
     /// Notes that feedback was sent, in a packet of `ip_bytes` IP bytes.
@@ -119,10 +145,13 @@ impl Feedback {
         self.clock.on_sent(ip_bytes, now);
     }
 
-    /// Handles the peer's confirmation that it has seen feedback `number`, with its smoothed round-trip time.
-    pub(super) fn on_seen(&mut self, number: u32, rtt: Duration) {
+    /// Handles the peer's confirmation that it has seen the feedback with this number on the wire, with its smoothed
+    /// round-trip time. Returns the number in full.
+    pub(super) fn on_seen(&mut self, number: u32, rtt: Duration) -> u64 {
+        let number = expand(number, self.last);
         self.clock.set_rtt(rtt);
         self.arrivals.on_seen(number);
+        number
     }
 
     /// Returns the round-trip time reported by the peer; zero before its first report.
@@ -154,12 +183,12 @@ mod tests {
     #[test]
     fn a_packet_behind_a_gap_waits_for_it() {
         let choice = FeedbackConfig { packets: PacketFeedback::InOrder, ..everything() };
-        let mut feedback = Feedback::new(choice);
+        let mut feedback = Feedback::new(choice, true);
         assert!(feedback.is_in_order());
         let id = SymbolId { flow: FlowId(1), block: 0, esi: 2 };
         feedback.on_packet(at(1), packet(1));
         feedback.on_packet(at(2), Arrived { behind_gap: Some(id), ..packet(3) });
-        let ranges = |frame: wire::Feedback| frame.packets.map(|packets| packets.ranges);
+        let ranges = |(_, frame): (u64, wire::Feedback)| frame.packets.map(|packets| packets.ranges);
         assert_eq!(ranges(feedback.frame(at(3), |_| Some((0, 1)))), Some(vec![(1, 1)]));
         assert_eq!(ranges(feedback.frame(at(4), |_| Some((0, 3)))), Some(vec![(3, 3), (1, 1)]));
     }
@@ -169,7 +198,7 @@ mod tests {
         let spaced = FeedbackTiming::Spaced(Spacing { per_rtt: 4, at_least: Duration::from_millis(1) });
         let choice = FeedbackConfig { timing: spaced, ..everything() };
         let due = |progress| {
-            let mut feedback = Feedback::new(choice);
+            let mut feedback = Feedback::new(choice, true);
             feedback.on_seen(0, RTT);
             feedback.on_sent(at(1), 100);
             feedback.on_progress(progress);
@@ -188,10 +217,10 @@ mod tests {
     fn marks_are_counted_where_they_are_wanted() {
         for ecn in [false, true] {
             let packets = PacketFeedback::Last(LastPackets { packets: 64 });
-            let mut feedback = Feedback::new(FeedbackConfig { ecn, packets, ..everything() });
+            let mut feedback = Feedback::new(FeedbackConfig { ecn, packets, ..everything() }, true);
             feedback.on_packet(at(1), packet(1));
             feedback.on_packet(at(1), Arrived { ecn: ReceivedEcn::Ce, ..packet(2) });
-            let counts = feedback.frame(at(2), |_| None).ecn.map(|ecn| (ecn.ect0, ecn.ce));
+            let counts = feedback.frame(at(2), |_| None).1.ecn.map(|ecn| (ecn.ect0, ecn.ce));
             assert_eq!(counts, ecn.then_some((1, 1)));
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct ClosedFlows {
     unheard: BTreeSet<FlowId>,
     /// The flows that each of the last feedbacks reported as over. Only the feedback that the sender names as seen
     /// counts: those before it may be lost, and not every feedback has room for all flows.
-    told: VecDeque<(u32, Vec<FlowId>)>,
+    told: VecDeque<(u64, Vec<FlowId>)>,
 }
 
 impl ClosedFlows {
@@ -46,7 +46,7 @@ impl ClosedFlows {
 
     /// Returns those of `over`, at most `most`, that feedback `number` reports as over. If there is no room for all,
     /// those not reported lately go first.
-    pub(super) fn tell(&mut self, number: u32, mut over: Vec<FlowId>, most: usize) -> Vec<FlowId> {
+    pub(super) fn tell(&mut self, number: u64, mut over: Vec<FlowId>, most: usize) -> Vec<FlowId> {
         if over.len() > MAX_COMPLETE_TOLD {
             let told: BTreeSet<FlowId> = self.told.iter().flat_map(|(_, told)| told).copied().collect();
             over.sort_by_key(|id| told.contains(id));
@@ -63,7 +63,7 @@ impl ClosedFlows {
 
     /// Handles the sender's confirmation that it has seen feedback `number`; returns the flows that it reported as
     /// over.
-    pub(super) fn on_seen(&mut self, number: u32) -> Vec<FlowId> {
+    pub(super) fn on_seen(&mut self, number: u64) -> Vec<FlowId> {
         let mut seen = Vec::new();
         while let Some((told, flows)) = self.told.pop_front_if(|(told, _)| *told <= number) {
             if told == number {

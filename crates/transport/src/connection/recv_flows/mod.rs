@@ -433,7 +433,7 @@ impl RecvFlows {
 
     /// Returns the block sections of feedback `number`. Flows that are over go first: they fit, and are removed once
     /// the sender has seen this. The order of the others rotates, so that none is always left out for want of room.
-    pub(super) fn statuses(&mut self, number: u32) -> (Vec<FlowStatus>, Vec<BlockMask>) {
+    pub(super) fn statuses(&mut self, number: u64) -> (Vec<FlowStatus>, Vec<BlockMask>) {
         if self.told.is_none() {
             return Default::default();
         }
@@ -458,7 +458,7 @@ impl RecvFlows {
 
     /// Handles the sender's confirmation that it has seen feedback `number`: flows reported as over need not be
     /// reported again.
-    pub(super) fn on_seen(&mut self, number: u32) {
+    pub(super) fn on_seen(&mut self, number: u64) {
         for id in self.closed.on_seen(number) {
             if let Some(flow) = self.flows.get(id).filter(|flow| flow.is_finished()) {
                 self.forget(flow.first(), true);
@@ -490,7 +490,7 @@ fn run_of(first: SymbolId, bytes: usize, size: usize, most: u8) -> Option<Symbol
 }
 
 /// Rotates the list so that each call begins with another element.
-fn rotate<T>(list: &mut [T], number: u32) {
+fn rotate<T>(list: &mut [T], number: u64) {
     let first = number as usize % list.len().max(1);
     list.rotate_left(first);
 }

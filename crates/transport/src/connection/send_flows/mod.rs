@@ -54,8 +54,10 @@ pub(super) struct SendFlows {
     pool: Pool,
     /// A schedule has given up on a block.
     failed: bool,
+    /// A stream has no number for its next block.
+    exhausted: bool,
     /// Highest feedback number acted upon.
-    last_feedback: u32,
+    last_feedback: u64,
     bytes_acknowledged: u64,
     counts: SymbolCounts,
     /// When the first unanswered symbol was sent: none has been acknowledged, and no block done, since.
@@ -73,6 +75,7 @@ impl SendFlows {
             credit: SendCredit::default(),
             pool: Pool::default(),
             failed: false,
+            exhausted: false,
             last_feedback: 0,
             bytes_acknowledged: 0,
             counts: SymbolCounts::default(),
@@ -185,11 +188,15 @@ impl SendFlows {
         true
     }
 
-    /// Returns whether every flow can continue in symbols of this size, in flows numbered from `next` on.
-    pub(super) fn can_shrink(&self, symbol_size: u16, next: u16) -> bool {
-        let sending = || self.flows.values().filter(|flow| flow.may_send());
-        let numbered = usize::from(next) + sending().count() <= usize::from(u16::MAX);
-        numbered && sending().all(|flow| flow.can_shrink(symbol_size))
+    /// Returns whether every flow can continue in symbols of this size.
+    pub(super) fn can_shrink(&self, symbol_size: u16) -> bool {
+        self.flows.values().filter(|flow| flow.may_send()).all(|flow| flow.can_shrink(symbol_size))
+    }
+
+    /// Returns whether there are numbers from `next` on for every flow that would continue in another one.
+    pub(super) fn can_be_numbered(&self, next: u16) -> bool {
+        let sending = self.flows.values().filter(|flow| flow.may_send()).count();
+        usize::from(next) + sending <= usize::from(u16::MAX)
     }
 
     /// Continues every flow that may still send in smaller symbols, as flows numbered from `next` on. Returns the
@@ -289,7 +296,7 @@ impl SendFlows {
     }
 
     /// Handles the block sections of feedback `number`. Feedback overtaken by newer feedback has nothing new.
-    pub(super) fn on_statuses(&mut self, number: u32, statuses: &[FlowStatus]) {
+    pub(super) fn on_statuses(&mut self, number: u64, statuses: &[FlowStatus]) {
         if number <= self.last_feedback {
             return;
         }
@@ -385,6 +392,11 @@ impl SendFlows {
     /// Returns whether a schedule has given up on a block: the transfer cannot be completed.
     pub(super) const fn has_failed(&self) -> bool {
         self.failed
+    }
+
+    /// A stream has no number for its next block.
+    pub(super) const fn is_exhausted(&self) -> bool {
+        self.exhausted
     }
 }
 

@@ -63,7 +63,7 @@ impl SendFlows {
 
     /// Opens blocks of streams, which use their own credit and share the rest.
     fn open_stream_blocks(&mut self, now: Time, path: &PathEstimate, most: u64) {
-        let Self { flows, streams, pool, .. } = self;
+        let Self { flows, streams, pool, exhausted, .. } = self;
         let all = || streams.served.iter().filter_map(|first| flows.named(*first));
         let mut open: u64 = all().map(|stream| stream.blocks().open_symbols()).sum();
         let mut borrowed: u64 = all().map(SendFlow::shared_credit).sum();
@@ -78,6 +78,7 @@ impl SendFlows {
                 let before = stream.shared_credit();
                 let shared = store.saturating_sub(borrowed - before) / 2;
                 if !stream.open_stream_block(now, path, room, shared, pool) {
+                    *exhausted |= stream.is_exhausted();
                     break;
                 }
                 open += stream.blocks().open_symbols() - own;

@@ -134,7 +134,8 @@ fn all_flows_are_succeeded_at_once() {
     flows.reset(FlowId(3), 5, &mut control);
     frames(&flows, &mut control);
     assert_eq!(send(&mut flows, &mut control, 2), [(2, 0, 0), (2, 0, 1)]);
-    assert!(flows.can_shrink(80, 5) && !flows.can_shrink(100, 5) && !flows.can_shrink(80, u16::MAX - 2));
+    assert!(flows.can_shrink(80) && !flows.can_shrink(100));
+    assert!(flows.can_be_numbered(5) && !flows.can_be_numbered(u16::MAX - 2));
     assert_eq!(flows.shrink(80, 5, &mut control), 8);
     assert_eq!(frames(&flows, &mut control), [("successor", 5), ("successor", 6)]);
     assert!(flows.is_object(FlowId(2)) && flows.is_object(FlowId(5)) && !flows.is_object(FlowId(6)));

@@ -281,7 +281,7 @@ impl BlockReceiver {
 
     /// Returns whether the block is close enough to the first that is not done.
     pub(in crate::flow) const fn is_near(&self, number: u32) -> bool {
-        number.saturating_sub(self.done_below) <= MOST_AHEAD
+        number < u32::MAX && number.saturating_sub(self.done_below) <= MOST_AHEAD
     }
 
     fn is_done(&self, number: u32) -> bool {
@@ -348,5 +348,27 @@ impl Filling {
             return 0;
         }
         self.wanted.saturating_sub(self.block.present() + self.repairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use erasure::BlockCode;
+
+    /// Each accepted number has a successor, and the number that stands for "all blocks" is not accepted.
+    #[test]
+    fn the_largest_block_number_is_no_block() {
+        let mut blocks = BlockReceiver::new(FlowId(1), 8, BlockFeedback::Needs);
+        blocks.done_below = u32::MAX - 2;
+        let mut take = |number| {
+            let shape = BlockShape { number, plan: 0, k: 1, code: BlockCode::Uncoded, offset: 0, length: 8, cost: 1 };
+            let id = SymbolId { flow: FlowId(1), block: number, esi: 0 };
+            blocks.on_symbol(id, 0, &[7; 8], &mut Pool::default(), || Ok(shape))
+        };
+        assert!(matches!(take(u32::MAX), Placed::Symbol(SymbolOutcome::Refused)));
+        assert!(matches!(take(u32::MAX - 1), Placed::Complete(..)));
+        assert!(matches!(take(u32::MAX - 2), Placed::Complete(..)));
+        assert_eq!((blocks.done_below(), blocks.begun_below()), (u32::MAX, u32::MAX));
     }
 }

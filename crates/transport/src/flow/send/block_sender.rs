@@ -135,6 +135,12 @@ impl BlockSender {
         self.open_symbols
     }
 
+    /// Numbers blocks from `number` on.
+    #[cfg(test)]
+    pub(crate) const fn begin_at(&mut self, number: u32) {
+        (self.blocks.base, self.blocks.cursor) = (number, number);
+    }
+
     /// Returns the number of the next block to open.
     pub(in crate::flow) fn next_number(&self) -> u32 {
         self.blocks.base + self.blocks.queue.len() as u32

@@ -201,6 +201,11 @@ impl SendFlow {
         }
     }
 
+    /// Returns whether a stream needs another block and has no number for it.
+    pub(crate) const fn is_exhausted(&self) -> bool {
+        matches!(&self.source, Source::Stream(stream) if stream.is_exhausted())
+    }
+
     /// Handles the bytes of a block of an object. Returns the request for its digest, if digests are wanted.
     pub(crate) fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
         match &mut self.source {

@@ -25,6 +25,9 @@ const READ_AHEAD: u64 = 64;
 /// accepts.
 const MOST_BLOCKS: usize = 1_024;
 
+/// Block numbers of a stream are below this: the largest number is reserved for a stream that is over.
+const BLOCK_NUMBERS: u32 = u32::MAX - 1;
+
 /// Small writes in close succession share a block: short blocks open this often per round trip, as often as feedback
 /// reports them. Larger blocks need less repair.
 const SHORT_BLOCKS_PER_RTT: u32 = 32;
@@ -66,6 +69,8 @@ pub(super) struct StreamSource {
     held_back: bool,
     /// When a block that is not full may be opened.
     short_block_at: Option<Time>,
+    /// Another block is needed, and all block numbers are used.
+    exhausted: bool,
 }
 
 impl StreamSource {
@@ -82,6 +87,7 @@ impl StreamSource {
             opened_at: None,
             held_back: false,
             short_block_at: None,
+            exhausted: false,
         }
     }
 
@@ -156,6 +162,11 @@ impl StreamSource {
         self.held_back
     }
 
+    /// Returns whether another block is needed and all block numbers are used.
+    pub(super) const fn is_exhausted(&self) -> bool {
+        self.exhausted
+    }
+
     /// Returns when to open a block that is not full.
     pub(super) const fn short_block_at(&self) -> Option<Time> {
         self.short_block_at
@@ -227,9 +238,12 @@ impl StreamSource {
         }
         let most = u32::try_from(room.min(self.credit.left(shared))).unwrap_or(u32::MAX).min(full);
         let number = blocks.next_number();
-        // The highest number is reserved for a stream that is over.
+        if number >= BLOCK_NUMBERS {
+            self.exhausted = true;
+            return false;
+        }
         let most_blocks = if self.layout.window().is_some() { MOST_AHEAD as usize } else { MOST_BLOCKS };
-        if most == 0 || blocks.span() >= most_blocks || number >= u32::MAX - 1 {
+        if most == 0 || blocks.span() >= most_blocks {
             self.held_back = true;
             return false;
         }

@@ -28,7 +28,7 @@ fn ranges_name_what_came() {
         };
         let mut arrivals = Arrivals::new(&FeedbackConfig::everything(FeedbackTiming::EveryPacket));
         let (mut came, mut top, mut known) = (BTreeSet::new(), 0, BTreeSet::new());
-        for feedback in 1..60u32 {
+        for feedback in 1..60 {
             for _ in 0..draw(20) {
                 top += 1 + draw(3);
                 let number = if draw(5) == 0 { top.saturating_sub(draw(12)) } else { top };
@@ -89,7 +89,7 @@ fn the_last_packets_are_named_whatever_was_seen() {
 fn late_packets_are_told_again_however_many_feedbacks_went_before() {
     let mut arrivals = arrivals(PacketFeedback::Ranges, FeedbackTiming::EveryPacket);
     for feedback in 1..=10 {
-        arrivals.name(u64::from(feedback) * 10, at(1));
+        arrivals.name(feedback * 10, at(1));
         arrivals.tell(feedback, at(1));
     }
     arrivals.name(25, at(2));
@@ -174,7 +174,7 @@ fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u6
         arrivals.name(number, now);
         clock.on_packet(now, 1_500, true, &arrivals);
         if clock.due(|| true).is_some_and(|due| due <= now) {
-            arrivals.tell(nth as u32, now);
+            arrivals.tell(nth as u64, now);
             clock.on_sent(100, now);
             told.push(nth as u64 + 1);
         }

@@ -83,3 +83,14 @@ fn other_sizes_hold_from_the_next_block_on() {
     let sizes: Vec<u32> = (0..8).map(|number| stream.blocks().block(number).expect("open").k()).collect();
     assert_eq!(sizes, [8, 8, 3, 3, 5, 4, 8, 8]);
 }
+
+/// Block numbers are never reused, and the largest is reserved: a stream that has used all others reports that.
+#[test]
+fn a_stream_without_block_numbers_says_so() {
+    let mut stream = stream();
+    stream.blocks_mut().begin_at(u32::MAX - 3);
+    stream.write(&[7; 795 * 3]);
+    assert_eq!(open(&mut stream, u32::MAX - 3), [(795, false), (795, false)]);
+    assert!(stream.is_exhausted(), "bytes wait for a third block");
+    assert!(!stream.is_held_back(), "no credit will help");
+}

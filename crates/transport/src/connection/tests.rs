@@ -1,0 +1,267 @@
+//! Numbers on the wire at their borders: each test starts just below one (docs/design/counters.md).
+
+use super::*;
+use crate::secure::{Cipher, Initiator, Prologue, Psk, Secret, respond};
+use crate::wire::limits::MAX_PACKET_NUMBER;
+use crate::wire::{ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, Message2, StreamsAllowed};
+
+/// The time that datagrams travel, and the time between turns.
+const TRAVEL: Duration = Duration::from_millis(5);
+
+/// Bytes of the object that is sent.
+const LENGTH: u64 = 3_000_000;
+
+fn address(side: usize) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, side as u8 + 1], 4_000))
+}
+
+/// Returns byte `at` of every object.
+const fn byte(at: u64) -> u8 {
+    (at % 251) as u8
+}
+
+/// Two connections to each other, in virtual time.
+struct Pair {
+    ends: [Connection; 2],
+    now: Time,
+    events: [Vec<Event>; 2],
+    /// The object as written by the second connection.
+    written: Vec<u8>,
+    /// Symbol packets sent; every `lose_every`th is lost.
+    symbols: u64,
+    lose_every: u64,
+    /// Larger datagrams do not pass.
+    largest: usize,
+}
+
+impl Pair {
+    /// Creates two open connections. `change` adapts the parameters that both receive.
+    fn new(change: impl Fn(&mut Parameters)) -> Self {
+        let secrets = [Secret::new([1; 32]), Secret::new([2; 32])];
+        let ends = [0, 1].map(|side: usize| {
+            let peer = 1 - side;
+            let mut parameters = parameters();
+            change(&mut parameters);
+            let path = AddressPair { remote: address(peer), local: None };
+            let (profile, limits) = (Profile::auto(), Limits::default());
+            let parts = Parts { now: Time::ZERO, profile, limits, path, seed: [side as u8; 32], qlog: false };
+            let secrets = Secrets { send: secrets[side].clone(), receive: secrets[peer].clone() };
+            let mut connection = Connection::respond(parts, &secrets, parameters, Time::ZERO + TRAVEL);
+            connection.paths.on_handshake(address(peer));
+            connection.phase = Phase::Open;
+            connection.on_first_payload(1_451);
+            connection.recovery.set_rtt_from_handshake(Time::ZERO, TRAVEL * 2);
+            connection
+        });
+        let (events, written) = (Default::default(), vec![0; LENGTH as usize]);
+        Self { ends, now: Time::ZERO, events, written, symbols: 0, lose_every: u64::MAX, largest: usize::MAX }
+    }
+
+    fn send_object(&mut self) -> Result<FlowId, FlowError> {
+        self.ends[0].send_object(self.now, ObjectOptions { length: LENGTH, tag: 0, digest: false })
+    }
+
+    /// Answers a request of one side.
+    fn answer(&mut self, side: usize, request: Request) {
+        let reply = match request {
+            Request::Read { flow, block, offset, length, mut buffer } => {
+                buffer.clear();
+                buffer.extend((offset..offset + length as u64).map(byte));
+                Reply::Read { flow, block, buffer }
+            }
+            Request::Write { flow, block, offset, length, data } => {
+                self.written[offset as usize..][..length].copy_from_slice(&data.bytes()[..length]);
+                Reply::Written { flow, block }
+            }
+            request => request.run_pure().expect("no digests are wanted"),
+        };
+        self.ends[side].handle_reply(self.now, reply);
+    }
+
+    /// Runs a turn of one side and delivers what it sends.
+    fn turn(&mut self, side: usize) {
+        self.now += TRAVEL;
+        let now = self.now;
+        if self.ends[side].poll_timeout().is_some_and(|at| at <= now) {
+            self.ends[side].handle_timeout(now);
+        }
+        let mut batch = Batch::new();
+        loop {
+            while let Some(request) = self.ends[side].poll_request() {
+                self.answer(side, request);
+            }
+            if !self.ends[side].poll_transmit(now, &mut batch) {
+                break;
+            }
+            batch.seal();
+            let size = batch.segment_size();
+            for packet in batch.bytes().to_vec().chunks_mut(size) {
+                self.symbols += u64::from(packet[0] == 0x10);
+                let lost = packet[0] == 0x10 && self.symbols.is_multiple_of(self.lose_every);
+                if !lost && packet.len() <= self.largest {
+                    self.deliver(1 - side, packet);
+                }
+            }
+        }
+        while let Some(event) = self.ends[side].poll_event() {
+            if let Event::Announced { flow, .. } = event {
+                self.ends[side].accept_flow(now, flow, false);
+            }
+            self.events[side].push(event);
+        }
+    }
+
+    fn deliver(&mut self, side: usize, packet: &mut [u8]) {
+        let opener = self.ends[side].opener().expect("it has keys");
+        let mut opened = [opener.open(packet).expect("sealed by its peer")];
+        self.ends[side].handle_packets(self.now, address(1 - side), None, ReceivedEcn::NotEct, &mut opened);
+    }
+
+    /// Runs turns until `done`; fails after `most`.
+    #[track_caller]
+    fn run(&mut self, most: usize, done: impl Fn(&Self) -> bool) {
+        for turn in 0..most {
+            self.turn(turn % 2);
+            if done(self) {
+                return;
+            }
+        }
+        panic!("not done after {most} turns: {:?}", self.ends.each_ref().map(Connection::stats));
+    }
+
+    /// Runs turns until the object has arrived and both sides know.
+    #[track_caller]
+    fn run_object(&mut self, flow: FlowId) {
+        self.run(2_000, |pair| {
+            pair.events[0].contains(&Event::Sent { flow }) && pair.events[1].contains(&Event::Received { flow })
+        });
+        assert!(self.written.iter().enumerate().all(|(at, written)| *written == byte(at as u64)));
+    }
+
+    /// Runs turns until `side` has closed because of `what` and the other side has been told.
+    #[track_caller]
+    fn run_to_exhaustion(&mut self, side: usize, what: &'static str) {
+        let told = |events: &Vec<Event>| matches!(events.last(), Some(Event::Closed(_)));
+        self.run(2_000, |pair| pair.events.iter().all(told));
+        assert_eq!(self.events[side].last(), Some(&Event::Closed(Closed::Exhausted(what))));
+        let heard = Closed::ByPeer { code: CloseCode::Exhausted as u32, reason: what.to_owned() };
+        assert_eq!(self.events[1 - side].last(), Some(&Event::Closed(heard)));
+        self.run(2_000, |pair| pair.ends.iter().all(Connection::is_drained));
+    }
+}
+
+fn parameters() -> Parameters {
+    Parameters {
+        connection: ConnectionId([7; 8]),
+        ciphers: vec![Cipher::ChaCha20Poly1305.wire()],
+        credit: Credit { symbols: 24_000, control: 1 << 20 },
+        max_k: 8_192,
+        max_symbol_size: 1_408,
+        max_per_packet: 1,
+        feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
+        counts_on: true,
+        streams: StreamsAllowed { count: 4, window: 256, shared: 1_000 },
+        application: Vec::new(),
+    }
+}
+
+/// On a path that loses packets, blocks become done through feedback, before and after its number exceeds 32 bits.
+#[test]
+fn a_transfer_goes_on_across_two_to_the_32_feedbacks() {
+    let mut pair = Pair::new(|_| ());
+    pair.lose_every = 20;
+    pair.ends[1].feedback.begin_after((1 << 32) - 100);
+    let flow = pair.send_object().expect("open");
+    pair.run_object(flow);
+    let last = pair.ends[1].feedback.last();
+    assert!(last > (1 << 32) + 100, "the border was crossed: {last}");
+    let (sent, needed) = (pair.symbols, LENGTH.div_ceil(1_408));
+    assert!(sent < needed * 5 / 4, "{sent} symbols for {needed}");
+}
+
+/// An older sender mistakes feedback beyond the border for old feedback.
+#[test]
+fn a_connection_to_a_peer_that_does_not_count_on_ends_before_the_border() {
+    let mut pair = Pair::new(|parameters| parameters.counts_on = false);
+    pair.ends[1].feedback.begin_after((1 << 32) - 5);
+    pair.send_object().expect("open");
+    pair.run_to_exhaustion(1, "the other side's version counts no further feedback");
+    assert_eq!(pair.ends[1].feedback.last(), (1 << 32) - 1);
+}
+
+#[test]
+fn a_connection_ends_before_its_packet_numbers_do() {
+    let mut pair = Pair::new(|_| ());
+    let first = MAX_PACKET_NUMBER - (1 << 32) - 1_000;
+    for end in &mut pair.ends {
+        end.crypto.begin_at(first);
+        end.recovery.on_untracked(first - 1, 0);
+    }
+    pair.send_object().expect("open");
+    pair.run_to_exhaustion(0, "no packet numbers are left");
+}
+
+#[test]
+fn the_last_flow_number_is_as_good_as_the_first() {
+    let mut pair = Pair::new(|_| ());
+    pair.ends[0].next_flow = u16::MAX - 1;
+    let flow = pair.send_object().expect("one is left");
+    assert_eq!(flow, FlowId(u16::MAX - 1));
+    pair.run_object(flow);
+    assert_eq!(pair.send_object(), Err(FlowError::Exhausted));
+    assert!(!pair.ends[0].is_closed(), "what is under way is not touched");
+}
+
+/// Continuing in smaller packets takes flow numbers.
+#[test]
+fn a_connection_ends_that_has_no_flow_number_for_smaller_packets() {
+    let mut pair = Pair::new(|_| ());
+    pair.ends[0].next_flow = u16::MAX - 1;
+    pair.send_object().expect("one is left");
+    pair.run(10, |pair| pair.symbols > 100);
+    pair.largest = 1_300;
+    pair.run_to_exhaustion(0, "no flow numbers are left for smaller packets");
+}
+
+#[test]
+fn a_connection_ends_when_a_stream_has_no_block_numbers_left() {
+    let mut pair = Pair::new(|_| ());
+    let flow = pair.ends[0].open_stream(pair.now, StreamOptions { tag: 0 }).expect("open");
+    pair.ends[0].send_flows.named_mut(flow).expect("opened").blocks_mut().begin_at(u32::MAX - 3);
+    for _ in 0..3 {
+        pair.ends[0].write_stream(pair.now, flow, &[7; 10]).expect("open");
+        pair.turn(0);
+    }
+    pair.run_to_exhaustion(0, "no block numbers are left in a stream");
+}
+
+/// All copies from the 256th on carry the same number, so an answer to them measures no round trip.
+#[test]
+fn an_answer_to_one_of_the_last_copies_of_a_first_message_measures_nothing() {
+    let psk = Psk::new([9; 32]);
+    let prologue = Prologue { key: psk.id(), connection: ConnectionId([7; 8]) };
+    let (initiator, noise) = Initiator::new(&psk, prologue, &[], [1; 32]).expect("short");
+    let wait = Duration::from_secs(600);
+    let mut handshake = Handshake::Initiator(Box::new(Initiation::new(
+        Time::ZERO,
+        wait,
+        (initiator, noise.clone()),
+        prologue,
+        vec![address(1)],
+        1_451,
+    )));
+    let (mut batch, mut copies) = (Batch::new(), Vec::new());
+    while copies.len() < 300 {
+        let now = handshake.deadline();
+        while handshake.poll_transmit(now, &mut batch) {
+            let Ok(Datagram::Message1(message)) = Datagram::classify(batch.bytes()) else { panic!("a first message") };
+            copies.push((now, message.copy));
+        }
+    }
+    assert_eq!((copies[254].1, copies[255].1, copies[299].1), (254, 255, 255));
+    let (_, noise) = respond(&psk, prologue, &noise, [2; 32], |_| Ok(Vec::new())).expect("authentic");
+    let answer = |copy| Message2 { destination: prologue.connection, copy, noise: &noise };
+    let now = copies[299].0 + TRAVEL;
+    let answered = handshake.on_answer(now, address(1), &answer(255), 1_200).expect("authentic");
+    assert_eq!(answered.rtt, None);
+}
