@@ -37,6 +37,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use downpour::profile::Names;
+use rustix::process::DumpableBehavior;
 
 use args::{Command, OutputArgs};
 use exit::{Code, Failure};
@@ -47,6 +48,7 @@ use interrupt::Interrupts;
 ///
 /// Profiles may choose the controllers and schedules in `names`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> ExitCode {
+    hide_memory();
     _ = NAMES.set(names);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = match config::read(&arguments) {
@@ -60,6 +62,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
         .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
         .and_then(|runtime| runtime.block_on(run(command)));
     ended(shown, result)
+}
+
+/// Keeps keys out of core dumps and away from other processes of the same user. A failure is ignored: it is no reason
+/// not to transfer, and no known system refuses.
+fn hide_memory() {
+    _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// The names that this program adds to those of the engine.

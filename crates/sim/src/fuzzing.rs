@@ -2,7 +2,6 @@
 
 use erasure::WindowCode;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use transport::secure::{Cipher, Initiator, PacketKeys, Prologue, Psk, Sealer};
 use transport::wire::{
@@ -100,7 +99,7 @@ impl Case {
             victim,
             handle,
             destination: reply.connection,
-            sealer: Sealer::new(Arc::new(PacketKeys::new(&established.secrets.send, cipher))),
+            sealer: Sealer::new(PacketKeys::new(&established.secrets.send, cipher)),
             number: 0,
             now: Time::ZERO,
             last: Vec::new(),

@@ -10,7 +10,6 @@ mod samples;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use samples::frames;
@@ -231,7 +230,7 @@ fn sealed(secret: &Secret, cipher: Cipher, kind: PacketKind, number: u64, plaint
         .fold(PacketKeys::new(secret, cipher), |keys, epoch| keys.advanced_to(epoch).expect("the next epoch"));
     let header = PacketHeader { kind, connection: CONNECTION, number };
     let mut packet = [&header.encode()[..], plaintext, &[0; TAG]].concat();
-    Sealer::new(Arc::new(keys)).seal(&mut packet).unwrap();
+    Sealer::new(keys).seal(&mut packet).unwrap();
     packet
 }
 

@@ -7,6 +7,7 @@ mod copying;
 mod copying_again;
 mod demonstrating;
 mod far;
+mod hiding;
 mod interop;
 mod limiting;
 mod linking;

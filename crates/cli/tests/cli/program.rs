@@ -49,7 +49,12 @@ pub(crate) fn downpour<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) 
 
 /// The same, not started yet.
 pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_downpour"));
+    program_with(Path::new(env!("CARGO_BIN_EXE_downpour")), arguments)
+}
+
+/// Same as [`command`], with another copy of the program.
+pub(crate) fn program_with<S: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(program);
     command.args(arguments);
     for (variable, _) in std::env::vars_os() {
         if variable.as_encoded_bytes().starts_with(b"DOWNPOUR_") {
@@ -119,6 +124,10 @@ impl Program {
 
     pub(crate) fn stdin(&mut self) -> ChildStdin {
         self.child.stdin.take().expect("a piped stdin")
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transport::secure::with_clean_stack;
 use transport::{
     Answer, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyId,
     Limits, Time,
@@ -86,7 +87,9 @@ pub(crate) fn start(
     .map_err(NetError::system)?;
     let default = Limits::default();
     let limits = Limits { dead_after, keep_alive: default.keep_alive.min(dead_after / 2), ..default };
-    let endpoint = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, seed()?);
+    let config = EndpointConfig { limits, ..EndpointConfig::default() };
+    // The seed leads to every key: no copy of it stays behind.
+    let endpoint = with_clean_stack(|| seed().map(|seed| Endpoint::new(config, seed)))?;
     let running = Running::new(endpoint, carrier, clock, door.clone(), workers);
     let inbox = Arc::clone(&door.inbox);
     let run = move || {

@@ -5,7 +5,6 @@ use crate::wire::limits::MAX_PACKET_NUMBER;
 use crate::wire::{ConnectionId, PacketHeader, PacketKind, Parameters};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
-use std::sync::Arc;
 
 /// On average one packet number in this many is skipped, so that a peer which acknowledges packets it has not received is soon
 /// caught (RFC 9000 section 21.4).
@@ -52,8 +51,8 @@ impl Crypto {
         let cipher = peer.ciphers.first().and_then(|number| Cipher::from_wire(*number)).unwrap_or(Cipher::preferred());
         self.remote_id = peer.connection;
         self.keys = Some(Keys {
-            sealer: Sealer::new(Arc::new(PacketKeys::new(&secrets.send, cipher))),
-            opener: Opener::new(Arc::new(PacketKeys::new(&secrets.receive, cipher))),
+            sealer: Sealer::new(PacketKeys::new(&secrets.send, cipher)),
+            opener: Opener::new(PacketKeys::new(&secrets.receive, cipher)),
         });
     }
 
@@ -75,7 +74,7 @@ impl Crypto {
         if let Some(keys) = &mut self.keys
             && let Some(advanced) = keys.sealer.keys().advanced_to(epoch_of(number))
         {
-            keys.sealer = Sealer::new(Arc::new(advanced));
+            keys.sealer = Sealer::new(advanced);
         }
         (PacketHeader { kind, connection: self.remote_id, number }, skipped)
     }
@@ -102,8 +101,8 @@ impl Crypto {
         self.next_number = number;
         self.skip_at = number + u64::from(SKIP_EVERY);
         self.keys = self.keys.take().map(|Keys { sealer, opener }| Keys {
-            sealer: Sealer::new(Arc::new(sealer.keys().relabelled(epoch_of(number)))),
-            opener: Opener::new(Arc::new(opener.keys().relabelled(epoch_of(number)))),
+            sealer: Sealer::new(sealer.keys().relabelled(epoch_of(number))),
+            opener: Opener::new(opener.keys().relabelled(epoch_of(number))),
         });
     }
 
@@ -115,7 +114,7 @@ impl Crypto {
         if let Some(keys) = &mut self.keys
             && let Some(advanced) = keys.opener.keys().advanced_to(epoch_of(number))
         {
-            keys.opener = Opener::new(Arc::new(advanced));
+            keys.opener = Opener::new(advanced);
         }
         true
     }

@@ -4,14 +4,12 @@ mod answers;
 
 use crate::connection::{AddressPair, Connection, Initiation, Limits, Parts, ReceivedEcn};
 use crate::profile::Profile;
-use crate::secure::{Cipher, Initiator, Opened, Prologue, Psk, respond};
+use crate::secure::{Cipher, Generator, Initiator, Opened, Prologue, Psk, respond, with_clean_stack};
 use crate::time::Time;
 use crate::wire::{
     ConnectionId, Datagram, KeyId, Message1, Parameters, Refused, RefusedCounts, SYMBOL_OVERHEAD, VersionAnswer,
 };
 use answers::{Answers, Known};
-use rand_chacha::ChaCha20Rng;
-use rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -139,7 +137,7 @@ struct Arrival {
 #[derive(Debug)]
 pub struct Endpoint {
     config: EndpointConfig,
-    random: ChaCha20Rng,
+    random: Generator,
     keys: BTreeMap<KeyId, Key>,
     connections: BTreeMap<ConnectionHandle, (ConnectionId, Connection)>,
     by_id: BTreeMap<ConnectionId, ConnectionHandle>,
@@ -156,7 +154,7 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, seed: [u8; 32]) -> Self {
         Self {
             config,
-            random: ChaCha20Rng::from_seed(seed),
+            random: Generator::new(seed),
             keys: BTreeMap::new(),
             connections: BTreeMap::new(),
             by_id: BTreeMap::new(),
@@ -198,9 +196,10 @@ impl Endpoint {
         let psk = Psk::new(key);
         let id = self.fresh_id();
         let offer = self.parameters(id, self.config.cipher.offer(), &options.profile, options.application);
-        let payload = offer.encode(self.random.next_u32()).map_err(|_| ConnectError::TooLong)?;
+        let payload = offer.encode(self.grease()).map_err(|_| ConnectError::TooLong)?;
         let prologue = Prologue { key: psk.id(), connection: id };
-        let started = Initiator::new(&psk, prologue, &payload, self.seed()).map_err(|_| ConnectError::TooLong)?;
+        let start = || Initiator::new(&psk, prologue, &payload, self.random.draw());
+        let started = with_clean_stack(start).map_err(|_| ConnectError::TooLong)?;
         let largest = options.profile.symbols.largest();
         let opening = Initiation::new(
             now,
@@ -312,12 +311,12 @@ impl Endpoint {
         }
         let (psk, options) = (key.psk.clone(), key.options.clone());
         let prologue = Prologue { key: message.key, connection: message.connection };
-        let (id, seed, grease) = (self.fresh_id(), self.seed(), self.random.next_u32());
+        let (id, grease) = (self.fresh_id(), self.grease());
         let AcceptOptions { profile, application, qlog } = options;
         let mut reply = self.parameters(id, Vec::new(), &profile, application);
         let mut peer = None;
         let preferred = self.config.cipher;
-        let answered = respond(&psk, prologue, message.noise, seed, |payload| {
+        let answer = |payload: &[u8]| {
             let mut offer = Parameters::decode(payload)?;
             if offer.connection != message.connection {
                 return Err(Refused::Malformed);
@@ -327,7 +326,8 @@ impl Endpoint {
             offer.ciphers = reply.ciphers.clone();
             peer = Some(offer);
             Ok(reply.encode(grease)?)
-        });
+        };
+        let answered = with_clean_stack(|| respond(&psk, prologue, message.noise, self.random.draw(), answer));
         let (established, noise) = answered.map_err(|_| Refused::HandshakeFailed)?;
         let Some(peer) = peer else {
             return Err(Refused::HandshakeFailed);
@@ -352,7 +352,7 @@ impl Endpoint {
     fn answer_version(&mut self, arrival: Arrival, key: KeyId, connection: ConnectionId) -> Result<(), Refused> {
         if self.keys.contains_key(&key) {
             let mut bytes = Vec::new();
-            VersionAnswer::encode(connection, self.random.next_u32(), &mut bytes);
+            VersionAnswer::encode(connection, self.grease(), &mut bytes);
             self.push_answer(arrival, bytes)?;
         }
         Err(Refused::BadVersion)
@@ -432,7 +432,7 @@ impl Endpoint {
     }
 
     fn parts(&mut self, now: Time, profile: Profile, path: AddressPair, qlog: bool) -> Parts {
-        Parts { now, profile, limits: self.config.limits, path, seed: self.seed(), qlog }
+        Parts { now, profile, limits: self.config.limits, path, seed: self.random.draw(), qlog }
     }
 
     fn insert(&mut self, id: ConnectionId, connection: Connection) -> ConnectionHandle {
@@ -444,14 +444,11 @@ impl Endpoint {
     }
 
     fn fresh_id(&mut self) -> ConnectionId {
-        let mut id = [0; 8];
-        self.random.fill_bytes(&mut id);
-        ConnectionId(id)
+        ConnectionId(self.random.draw())
     }
 
-    fn seed(&mut self) -> [u8; 32] {
-        let mut seed = [0; 32];
-        self.random.fill_bytes(&mut seed);
-        seed
+    /// Draws the value of a field that the peer must ignore.
+    fn grease(&mut self) -> u32 {
+        u32::from_be_bytes(self.random.draw())
     }
 }

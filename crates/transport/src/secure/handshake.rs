@@ -3,6 +3,7 @@
 //! `snow` is used for the two messages only. Its two final keys become the [`Secret`]s of the packet key schedule.
 
 use std::fmt;
+use std::hint::black_box;
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
@@ -11,7 +12,11 @@ use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use thiserror::Error;
+use zeroize::Zeroize;
 
+use super::erase::with_clean_stack;
+use super::erased::{ErasedCipher, ErasedDh, ErasedHash};
+use super::generator;
 use super::keys::{Psk, Secret};
 use crate::wire::limits::{MAX_HANDSHAKE_PAYLOAD, NOISE_OVERHEAD};
 use crate::wire::{ConnectionId, KeyId, Refused, VERSION};
@@ -65,7 +70,7 @@ pub enum HandshakeError {
 
 /// The side that has sent the first message and waits for the second.
 pub struct Initiator {
-    noise: HandshakeState,
+    noise: Noise,
 }
 
 impl Initiator {
@@ -80,9 +85,11 @@ impl Initiator {
         payload: &[u8],
         seed: [u8; 32],
     ) -> Result<(Self, Vec<u8>), HandshakeError> {
-        let mut noise = start(psk, prologue, seed, true);
-        let message = write(&mut noise, payload)?;
-        Ok((Self { noise }, message))
+        with_clean_stack(|| {
+            let mut noise = Noise::new(psk, prologue, seed, true);
+            let message = noise.write(payload)?;
+            Ok((Self { noise }, message))
+        })
     }
 
     /// Completes the handshake with the second message. A refused message changes nothing: the true one can still
@@ -92,13 +99,14 @@ impl Initiator {
     ///
     /// [`Refused::HandshakeFailed`] if the message is not authentic, [`Refused::HandshakeLate`] after one that was.
     pub fn finish(&mut self, message2: &[u8]) -> Result<Established, Refused> {
-        if self.noise.is_handshake_finished() {
+        if self.noise.0.is_handshake_finished() {
             return Err(Refused::HandshakeLate);
         }
-        let payload = read(&mut self.noise, message2)?;
-        let (send, receive) = self.noise.dangerously_get_raw_split();
-        let secrets = Secrets { send: Secret::new(send), receive: Secret::new(receive) };
-        Ok(Established { payload, secrets })
+        with_clean_stack(|| {
+            let payload = self.noise.read(message2)?;
+            let (send, receive) = self.noise.split();
+            Ok(Established { payload, secrets: Secrets { send, receive } })
+        })
     }
 }
 
@@ -122,45 +130,75 @@ pub fn respond(
     seed: [u8; 32],
     answer: impl FnOnce(&[u8]) -> Result<Vec<u8>, Refused>,
 ) -> Result<(Established, Vec<u8>), HandshakeError> {
-    let mut noise = start(psk, prologue, seed, false);
-    let payload = read(&mut noise, message1)?;
-    let message2 = write(&mut noise, &answer(&payload)?)?;
-    let (receive, send) = noise.dangerously_get_raw_split();
-    let secrets = Secrets { send: Secret::new(send), receive: Secret::new(receive) };
-    Ok((Established { payload, secrets }, message2))
+    with_clean_stack(|| {
+        let mut noise = Noise::new(psk, prologue, seed, false);
+        let payload = noise.read(message1)?;
+        let message2 = noise.write(&answer(&payload)?)?;
+        let (receive, send) = noise.split();
+        Ok((Established { payload, secrets: Secrets { send, receive } }, message2))
+    })
 }
 
-fn start(psk: &Psk, prologue: Prologue, seed: [u8; 32], initiator: bool) -> HandshakeState {
-    let (key, prologue) = (psk.noise_key(), prologue.to_bytes());
+/// A Noise handshake. `snow` does not erase its keys, so this overwrites them on drop.
+struct Noise(HandshakeState);
+
+impl Noise {
+    fn new(psk: &Psk, prologue: Prologue, seed: [u8; 32], initiator: bool) -> Self {
+        Self(state(&psk.noise_key(), &prologue.to_bytes(), seed, initiator))
+    }
+
+    fn write(&mut self, payload: &[u8]) -> Result<Vec<u8>, HandshakeError> {
+        let too_long = HandshakeError::PayloadTooLong(payload.len());
+        if payload.len() > MAX_HANDSHAKE_PAYLOAD {
+            return Err(too_long);
+        }
+        let mut message = vec![0; payload.len() + NOISE_OVERHEAD];
+        let length = self.0.write_message(payload, &mut message).map_err(|_| too_long)?;
+        message.truncate(length);
+        Ok(message)
+    }
+
+    fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, Refused> {
+        // Bounded by the actual size of the message, not by a claimed one.
+        let mut payload = vec![0; message.len()];
+        let length = self.0.read_message(message, &mut payload).map_err(|_| Refused::HandshakeFailed)?;
+        payload.truncate(length);
+        Ok(payload)
+    }
+
+    /// Returns the secrets of the packets from the initiator and of those from the responder.
+    fn split(&mut self) -> (Secret, Secret) {
+        let (initiator, responder) = self.0.dangerously_get_raw_split();
+        (Secret::new(initiator), Secret::new(responder))
+    }
+}
+
+impl Drop for Noise {
+    fn drop(&mut self) {
+        // Another state with a pre-shared key, so that every field is overwritten.
+        self.0 = state(&[0; 32], &[], [0; 32], true);
+        // Keeps the compiler from removing the write.
+        black_box(&mut self.0);
+    }
+}
+
+fn state(key: &[u8; 32], prologue: &[u8], seed: [u8; 32], initiator: bool) -> HandshakeState {
     let params = PATTERN.parse().expect("the pattern's name is well formed");
     snow::Builder::with_resolver(params, Box::new(Seeded(seed)))
-        .psk(0, &key)
-        .and_then(|builder| builder.prologue(&prologue))
+        .psk(0, key)
+        .and_then(|builder| builder.prologue(prologue))
         .and_then(|builder| if initiator { builder.build_initiator() } else { builder.build_responder() })
         .expect("NNpsk0 needs a pre-shared key and nothing else, and the resolver knows its algorithms")
 }
 
-fn write(noise: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, HandshakeError> {
-    let too_long = HandshakeError::PayloadTooLong(payload.len());
-    if payload.len() > MAX_HANDSHAKE_PAYLOAD {
-        return Err(too_long);
-    }
-    let mut message = vec![0; payload.len() + NOISE_OVERHEAD];
-    let length = noise.write_message(payload, &mut message).map_err(|_| too_long)?;
-    message.truncate(length);
-    Ok(message)
-}
-
-fn read(noise: &mut HandshakeState, message: &[u8]) -> Result<Vec<u8>, Refused> {
-    // Bounded by the actual size of the message, not by a claimed one.
-    let mut payload = vec![0; message.len()];
-    let length = noise.read_message(message, &mut payload).map_err(|_| Refused::HandshakeFailed)?;
-    payload.truncate(length);
-    Ok(payload)
-}
-
-/// The default algorithms with randomness from a seed in place of the system's.
+/// The default algorithms, which overwrite their keys on drop, with randomness from a seed in place of the system's.
 struct Seeded([u8; 32]);
+
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl CryptoResolver for Seeded {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
@@ -168,15 +206,15 @@ impl CryptoResolver for Seeded {
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
+        Some(Box::new(ErasedDh::new(DefaultResolver.resolve_dh(choice)?)))
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-        DefaultResolver.resolve_hash(choice)
+        Some(Box::new(ErasedHash(DefaultResolver.resolve_hash(choice)?)))
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        DefaultResolver.resolve_cipher(choice)
+        Some(Box::new(ErasedCipher(DefaultResolver.resolve_cipher(choice)?)))
     }
 }
 
@@ -186,5 +224,11 @@ impl Random for SeededRandom {
     fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), snow::Error> {
         self.0.fill_bytes(dest);
         Ok(())
+    }
+}
+
+impl Drop for SeededRandom {
+    fn drop(&mut self) {
+        generator::erase(&mut self.0);
     }
 }

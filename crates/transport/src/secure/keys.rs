@@ -1,11 +1,15 @@
 //! The key schedule: HKDF-SHA256 (RFC 5869) from the pre-shared key to the keys of every epoch.
 
 use std::fmt;
+use std::hint::black_box;
+use std::sync::Arc;
 
 use ring::aead::{LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use zeroize::Zeroize;
 
 use super::cipher::Cipher;
+use super::erase::with_clean_stack;
 use crate::wire::KeyId;
 
 /// Packets per key: 2^22, half of the limit of AES-GCM (RFC 9001, section 6.6).
@@ -16,24 +20,24 @@ pub const fn epoch_of(number: u64) -> u64 {
     number >> EPOCH_BITS
 }
 
-/// A pre-shared key, all of whose bits are random. Never printed.
+/// A pre-shared key, all of whose bits are random. Never printed, and overwritten on drop.
 #[derive(Clone)]
-pub struct Psk([u8; 32]);
+pub struct Psk(Box<[u8; 32]>);
 
 impl Psk {
     /// Creates a key from these bytes.
-    pub const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(Box::new(bytes))
     }
 
     /// Returns the key's bytes, for a ticket.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
+    pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
     /// Returns the key's identifier on the wire, which does not reveal the key.
     pub fn id(&self) -> KeyId {
-        KeyId(expand(&self.extract(), &[b"key id"]))
+        with_clean_stack(|| KeyId(expand(&self.extract(), &[b"key id"])))
     }
 
     /// Returns the pre-shared key that the handshake mixes in.
@@ -42,7 +46,13 @@ impl Psk {
     }
 
     fn extract(&self) -> Prk {
-        Salt::new(HKDF_SHA256, b"downpour v1").extract(&self.0)
+        Salt::new(HKDF_SHA256, b"downpour v1").extract(&*self.0)
+    }
+}
+
+impl Drop for Psk {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 
@@ -54,26 +64,32 @@ impl fmt::Debug for Psk {
 
 /// The result of a handshake for one direction: the secret of epoch 0. Never printed.
 #[derive(Clone)]
-pub struct Secret([u8; 32]);
+pub struct Secret(Box<[u8; 32]>);
 
 impl Secret {
     /// Creates a secret from these bytes.
-    pub const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(Box::new(bytes))
     }
 
     /// Returns the secret's bytes.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
+    pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
     fn prk(&self) -> Prk {
-        Prk::new_less_safe(HKDF_SHA256, &self.0)
+        Prk::new_less_safe(HKDF_SHA256, &*self.0)
     }
 
     /// Returns the secret of the next epoch; the previous one cannot be derived from it.
     fn next(&self) -> Self {
-        Self(expand(&self.prk(), &[b"downpour epoch"]))
+        Self::new(expand(&self.prk(), &[b"downpour epoch"]))
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 
@@ -97,16 +113,18 @@ pub struct PacketKeys {
 
 impl PacketKeys {
     /// Derives the keys of epoch 0 and 1.
-    pub fn new(secret: &Secret, cipher: Cipher) -> Self {
-        let next = secret.next();
-        Self {
-            cipher,
-            epoch: 0,
-            previous: None,
-            current: EpochKey::new(secret, cipher),
-            next: EpochKey::new(&next, cipher),
-            after_next: next.next(),
-        }
+    pub fn new(secret: &Secret, cipher: Cipher) -> Arc<Self> {
+        with_clean_stack(|| {
+            let next = secret.next();
+            Arc::new(Self {
+                cipher,
+                epoch: 0,
+                previous: None,
+                current: EpochKey::new(secret, cipher),
+                next: EpochKey::new(&next, cipher),
+                after_next: next.next(),
+            })
+        })
     }
 
     /// Returns the current epoch.
@@ -116,23 +134,27 @@ impl PacketKeys {
 
     /// Returns the keys with `epoch` as the current one, if it is the next: a sender advances with its packet numbers,
     /// a receiver when a packet of the next epoch has opened. The keys before `epoch - 1` can no longer be derived.
-    pub fn advanced_to(&self, epoch: u64) -> Option<Self> {
-        (Some(epoch) == self.epoch.checked_add(1)).then(|| Self {
-            cipher: self.cipher,
-            epoch,
-            previous: Some(self.current.clone()),
-            current: self.next.clone(),
-            next: EpochKey::new(&self.after_next, self.cipher),
-            after_next: self.after_next.next(),
-        })
+    pub fn advanced_to(&self, epoch: u64) -> Option<Arc<Self>> {
+        let is_next = Some(epoch) == self.epoch.checked_add(1);
+        let advanced = || {
+            Arc::new(Self {
+                cipher: self.cipher,
+                epoch,
+                previous: Some(self.current.clone()),
+                current: self.next.clone(),
+                next: EpochKey::new(&self.after_next, self.cipher),
+                after_next: self.after_next.next(),
+            })
+        };
+        is_next.then(|| with_clean_stack(advanced))
     }
 
-    /// The same keys under the number of another epoch: those of high epochs take as many steps to make.
+    /// Returns the same keys with the number of another epoch. Deriving those of a high epoch would take as many steps.
     #[cfg(test)]
-    pub(crate) fn relabelled(&self, epoch: u64) -> Self {
+    pub(crate) fn relabelled(&self, epoch: u64) -> Arc<Self> {
         let Self { cipher, previous, current, next, after_next, .. } = self;
         let (previous, current, next) = (previous.clone(), current.clone(), next.clone());
-        Self { cipher: *cipher, epoch, previous, current, next, after_next: after_next.clone() }
+        Arc::new(Self { cipher: *cipher, epoch, previous, current, next, after_next: after_next.clone() })
     }
 
     /// Returns the key of an epoch, if it is the current one or next to it.
@@ -155,9 +177,10 @@ impl fmt::Debug for PacketKeys {
     }
 }
 
-/// The key and the static part of the nonce of one epoch.
+/// The key and the static part of the nonce of one epoch, overwritten on drop.
 #[derive(Clone)]
 pub(super) struct EpochKey {
+    cipher: Cipher,
     pub(super) key: LessSafeKey,
     iv: [u8; NONCE_LEN],
 }
@@ -165,9 +188,12 @@ pub(super) struct EpochKey {
 impl EpochKey {
     fn new(secret: &Secret, cipher: Cipher) -> Self {
         let prk = secret.prk();
-        let key: [u8; 32] = expand(&prk, &[b"downpour key", &[cipher.wire()]]);
-        let key = UnboundKey::new(cipher.algorithm(), &key).expect("both ciphers take 32 bytes");
-        Self { key: LessSafeKey::new(key), iv: expand(&prk, &[b"downpour iv", &[cipher.wire()]]) }
+        let key = Self::key(cipher, &expand(&prk, &[b"downpour key", &[cipher.wire()]]));
+        Self { cipher, key, iv: expand(&prk, &[b"downpour iv", &[cipher.wire()]]) }
+    }
+
+    fn key(cipher: Cipher, bytes: &[u8; 32]) -> LessSafeKey {
+        LessSafeKey::new(UnboundKey::new(cipher.algorithm(), bytes).expect("both ciphers take 32 bytes"))
     }
 
     /// Returns the nonce of a packet number: never the same twice, as a number is never used twice (RFC 9001, section
@@ -178,6 +204,16 @@ impl EpochKey {
             *byte ^= number;
         }
         Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+/// `ring` does not erase its keys.
+impl Drop for EpochKey {
+    fn drop(&mut self) {
+        self.key = Self::key(self.cipher, &[0; 32]);
+        self.iv.zeroize();
+        // Keeps the compiler from removing the write.
+        black_box(&mut self.key);
     }
 }
 

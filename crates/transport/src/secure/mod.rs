@@ -4,8 +4,11 @@
 //! which a [`Sealer`] or an [`Opener`] works; both are pure and can be used from any thread.
 
 mod cipher;
+mod erase;
+mod erased;
 #[doc(hidden)]
 pub mod fuzzing;
+mod generator;
 mod handshake;
 mod keys;
 mod packet;
@@ -14,6 +17,8 @@ mod replay;
 mod tests;
 
 pub use cipher::{Cipher, UnknownCipher};
+pub use erase::with_clean_stack;
+pub use generator::Generator;
 pub use handshake::{Established, HandshakeError, Initiator, Prologue, Secrets, respond};
 pub use keys::{EPOCH_BITS, PacketKeys, Psk, Secret, epoch_of};
 pub use packet::{Opened, Opener, SealError, Sealer};

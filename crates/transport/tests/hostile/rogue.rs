@@ -1,7 +1,6 @@
 //! A peer made by hand: it has the key, shakes hands and then sends whatever a test wants.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use transport::secure::{Cipher, Established, Initiator, Opener, PacketKeys, Prologue, Psk, Sealer};
 use transport::wire::{
@@ -97,8 +96,8 @@ impl Rogue {
             now,
             number: 0,
             destination: reply.connection,
-            sealer: Sealer::new(Arc::new(PacketKeys::new(&secrets.send, cipher))),
-            opener: Opener::new(Arc::new(PacketKeys::new(&secrets.receive, cipher))),
+            sealer: Sealer::new(PacketKeys::new(&secrets.send, cipher)),
+            opener: Opener::new(PacketKeys::new(&secrets.receive, cipher)),
             numbers: Vec::new(),
             plaintexts: Vec::new(),
         };

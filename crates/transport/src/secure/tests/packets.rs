@@ -5,14 +5,14 @@ use super::*;
 const EPOCH: u64 = 1 << EPOCH_BITS;
 
 fn pair(cipher: Cipher) -> (Sealer, Opener) {
-    let keys = Arc::new(PacketKeys::new(&Secret::new([3; 32]), cipher));
+    let keys = PacketKeys::new(&Secret::new([3; 32]), cipher);
     (Sealer::new(keys.clone()), Opener::new(keys))
 }
 
 /// Returns the same keys, advanced by some epochs.
 fn at_epoch(cipher: Cipher, epoch: u64) -> Arc<PacketKeys> {
     let first = PacketKeys::new(&Secret::new([3; 32]), cipher);
-    Arc::new((1..=epoch).fold(first, |keys, epoch| keys.advanced_to(epoch).unwrap()))
+    (1..=epoch).fold(first, |keys, epoch| keys.advanced_to(epoch).unwrap())
 }
 
 fn sealed(sealer: &Sealer, number: u64, plaintext: &[u8]) -> Vec<u8> {
@@ -64,7 +64,7 @@ fn any_changed_bit_is_refused() {
 #[test]
 fn another_key_cipher_or_direction_is_refused() {
     let bytes = sealed(&pair(Cipher::Aes256Gcm).0, 5, b"plaintext");
-    let other = Opener::new(Arc::new(PacketKeys::new(&Secret::new([4; 32]), Cipher::Aes256Gcm)));
+    let other = Opener::new(PacketKeys::new(&Secret::new([4; 32]), Cipher::Aes256Gcm));
     assert_eq!(other.open(&mut bytes.clone()), Err(Refused::AuthenticationFailed));
     let cipher = pair(Cipher::ChaCha20Poly1305).1;
     assert_eq!(cipher.open(&mut bytes.clone()), Err(Refused::AuthenticationFailed));
@@ -86,7 +86,7 @@ fn epochs_follow_the_packet_number() {
 
         assert!(opener.keys().advanced_to(0).is_none());
         assert!(opener.keys().advanced_to(2).is_none(), "one epoch at a time");
-        let later = Opener::new(Arc::new(opener.keys().advanced_to(1).unwrap()));
+        let later = Opener::new(opener.keys().advanced_to(1).unwrap());
         assert_eq!(later.keys().epoch(), 1);
         for number in [0, EPOCH - 1, EPOCH, 2 * EPOCH - 1, 2 * EPOCH, 3 * EPOCH - 1] {
             let sealer = Sealer::new(at_epoch(cipher, epoch_of(number)));

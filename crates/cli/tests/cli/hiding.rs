@@ -1,0 +1,32 @@
+//! The memory of a process that holds keys is closed to others.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+
+use rustix::process::geteuid;
+use tempfile::tempdir;
+
+use crate::program::{Program, arguments, program_with};
+
+/// A user other than root.
+const NOBODY: u32 = 65_534;
+
+/// The system makes `/proc/PID/mem` the user's if the process may be dumped, and root's otherwise.
+#[test]
+fn the_memory_of_a_transfer_is_neither_dumped_nor_read() {
+    let here = tempdir().expect("a folder");
+    let (program, source) = (here.path().join("downpour"), here.path().join("source"));
+    fs::set_permissions(here.path(), Permissions::from_mode(0o755)).expect("ours");
+    fs::copy(env!("CARGO_BIN_EXE_downpour"), &program).expect("the program");
+    fs::write(&source, "bytes").expect("a file");
+
+    let user = if geteuid().is_root() { NOBODY } else { geteuid().as_raw() };
+    let mut sending = program_with(&program, arguments!["send", "--listen", "127.0.0.1:0", source]);
+    sending.uid(user);
+    let mut sender = Program::start(sending);
+    sender.wait_for_words("On the other machine, run");
+    let owner = fs::metadata(format!("/proc/{}/mem", sender.id())).expect("it runs").uid();
+    assert_ne!(owner, user, "a process that may be dumped");
+    assert_eq!(owner, 0);
+}

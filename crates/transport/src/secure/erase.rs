@@ -1,0 +1,31 @@
+//! Erasing secrets from memory.
+//!
+//! The owner of a secret overwrites it on drop. Secrets are kept on the heap and moved as pointers, since moving the bytes
+//! would leave a copy behind. What computations with secrets leave on the stack, including those of other crates, is
+//! overwritten afterwards.
+
+use std::hint::black_box;
+
+/// Bytes of the stack that are overwritten: several times what a handshake needs.
+const STACK: usize = 64 << 10;
+
+/// Runs `work`, which has secrets on its stack, and then overwrites that part of the stack. The result must not contain
+/// a secret, except on the heap.
+pub fn with_clean_stack<T>(work: impl FnOnce() -> T) -> T {
+    let result = apart(work);
+    overwrite_stack();
+    result
+}
+
+/// Runs `work` in a stack frame of its own, below that of the caller.
+#[inline(never)]
+fn apart<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+#[inline(never)]
+fn overwrite_stack() {
+    let mut stack = [0_u8; STACK];
+    // Keeps the compiler from removing the write.
+    black_box(&mut stack);
+}
