@@ -22,12 +22,21 @@ pub(super) struct Crypto {
     skip_at: u64,
     random: ChaCha20Rng,
     replay: ReplayWindow,
+    /// Packets that failed to open.
+    forgeries: u64,
 }
 
 #[derive(Debug)]
 struct Keys {
     sealer: Sealer,
     opener: Opener,
+}
+
+impl Keys {
+    /// Returns how many packets may fail to open.
+    fn integrity_limit(&self) -> u64 {
+        self.opener.keys().cipher().integrity_limit()
+    }
 }
 
 impl Crypto {
@@ -42,6 +51,7 @@ impl Crypto {
             skip_at,
             random,
             replay: ReplayWindow::default(),
+            forgeries: 0,
         }
     }
 
@@ -89,10 +99,22 @@ impl Crypto {
         self.keys.as_ref().map(|keys| keys.sealer.clone())
     }
 
-    /// Returns the opener of this connection's packets; `None` before the handshake is done. It is pure and may be used
-    /// on any thread.
+    /// Returns the opener of this connection's packets; `None` before the handshake is done, and once the keys may open
+    /// no more. It is pure and may be used on any thread.
     pub(super) fn opener(&self) -> Option<Opener> {
-        self.keys.as_ref().map(|keys| keys.opener.clone())
+        self.keys.as_ref().filter(|keys| self.forgeries < keys.integrity_limit()).map(|keys| keys.opener.clone())
+    }
+
+    /// Counts a packet that failed to open. Returns whether the keys may open no more from now on.
+    pub(super) fn on_forgery(&mut self) -> bool {
+        self.forgeries += 1;
+        self.keys.as_ref().is_some_and(|keys| self.forgeries == keys.integrity_limit())
+    }
+
+    /// Continues after `forgeries` packets that failed to open.
+    #[cfg(test)]
+    pub(super) const fn begin_after_forgeries(&mut self, forgeries: u64) {
+        self.forgeries = forgeries;
     }
 
     /// Continues with packet number `number` in both directions.

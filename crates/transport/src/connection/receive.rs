@@ -21,7 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 impl Connection {
-    /// Returns the opener of this connection's packets; `None` before the handshake is done. It is pure and may be used
+    /// Returns the opener of this connection's packets; `None` before the handshake is done, and after too many forgeries. It is pure and may be used
     /// on any thread.
     pub fn opener(&self) -> Option<Opener> {
         self.crypto.opener()
@@ -84,6 +84,9 @@ impl Connection {
     pub(crate) fn refuse(&mut self, now: Time, reason: Refused) {
         self.counters.refused.add(reason);
         self.trace.record(now, TraceEvent::Refused { reason });
+        if reason == Refused::AuthenticationFailed && self.crypto.on_forgery() {
+            self.close_exhausted(now, "too many forged packets have arrived for its keys");
+        }
     }
 
     fn handle_packet(

@@ -3,7 +3,7 @@
 use super::*;
 use crate::secure::{Cipher, Initiator, Prologue, Psk, Secret, respond};
 use crate::wire::limits::MAX_PACKET_NUMBER;
-use crate::wire::{ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, Message2, StreamsAllowed};
+use crate::wire::{ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, Message2, Refused, StreamsAllowed};
 
 /// The time that datagrams travel, and the time between turns.
 const TRAVEL: Duration = Duration::from_millis(5);
@@ -112,7 +112,7 @@ impl Pair {
     }
 
     fn deliver(&mut self, side: usize, packet: &mut [u8]) {
-        let opener = self.ends[side].opener().expect("it has keys");
+        let Some(opener) = self.ends[side].opener() else { return };
         let mut opened = [opener.open(packet).expect("sealed by its peer")];
         self.ends[side].handle_packets(self.now, address(1 - side), None, ReceivedEcn::NotEct, &mut opened);
     }
@@ -264,4 +264,25 @@ fn an_answer_to_one_of_the_last_copies_of_a_first_message_measures_nothing() {
     let now = copies[299].0 + TRAVEL;
     let answered = handshake.on_answer(now, address(1), &answer(255), 1_200).expect("authentic");
     assert_eq!(answered.rtt, None);
+}
+
+/// RFC 9001 section 6.6: after so many attempts a forgery is too likely, whatever the keys.
+#[test]
+fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
+    for (cipher, limit) in [(Cipher::Aes256Gcm, 1 << 52), (Cipher::ChaCha20Poly1305, 1 << 36)] {
+        let mut pair = Pair::new(|parameters| parameters.ciphers = vec![cipher.wire()]);
+        let flow = pair.send_object().expect("open");
+        pair.ends[1].crypto.begin_after_forgeries(limit - 2);
+        pair.ends[1].refuse(pair.now, Refused::AuthenticationFailed);
+        pair.ends[1].refuse(pair.now, Refused::Replayed);
+        pair.run_object(flow);
+        pair.ends[1].refuse(pair.now, Refused::AuthenticationFailed);
+        assert!(pair.ends[1].opener().is_none(), "{cipher}: not one packet more is opened");
+        pair.turn(1);
+        let closed = Closed::Exhausted("too many forged packets have arrived for its keys");
+        assert_eq!(pair.events[1].last(), Some(&Event::Closed(closed)), "{cipher}");
+        pair.turn(0);
+        let heard = matches!(pair.events[0].last(), Some(Event::Closed(Closed::ByPeer { code: 3, .. })));
+        assert!(heard, "{cipher}: {:?}", pair.events[0]);
+    }
 }

@@ -65,6 +65,24 @@ impl Cipher {
         Some(if offered.contains(&chosen.wire()) { chosen } else { first })
     }
 
+    /// Returns how many packets one key may seal (RFC 9001 section 6.6, for packets of up to 2^16 bytes).
+    pub(super) const fn confidentiality_limit(self) -> u64 {
+        match self {
+            Self::Aes256Gcm => 1 << 23,
+            // Above the number of packets that there can be.
+            Self::ChaCha20Poly1305 => u64::MAX,
+        }
+    }
+
+    /// Returns how many packets of a connection may fail to open, under all of its keys (RFC 9001 section 6.6). With
+    /// more attempts a forgery becomes too likely.
+    pub(crate) const fn integrity_limit(self) -> u64 {
+        match self {
+            Self::Aes256Gcm => 1 << 52,
+            Self::ChaCha20Poly1305 => 1 << 36,
+        }
+    }
+
     pub(super) fn algorithm(self) -> &'static aead::Algorithm {
         match self {
             Self::Aes256Gcm => &aead::AES_256_GCM,

@@ -15,6 +15,9 @@ use crate::wire::KeyId;
 /// Packets per key: 2^22, half of the limit of AES-GCM (RFC 9001, section 6.6).
 pub const EPOCH_BITS: u32 = 22;
 
+const _: () = assert!(1 << EPOCH_BITS <= Cipher::Aes256Gcm.confidentiality_limit());
+const _: () = assert!(1 << EPOCH_BITS <= Cipher::ChaCha20Poly1305.confidentiality_limit());
+
 /// Returns the key epoch of a packet number.
 pub const fn epoch_of(number: u64) -> u64 {
     number >> EPOCH_BITS
@@ -130,6 +133,11 @@ impl PacketKeys {
     /// Returns the current epoch.
     pub const fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Returns the cipher.
+    pub(crate) const fn cipher(&self) -> Cipher {
+        self.cipher
     }
 
     /// Returns the keys with `epoch` as the current one, if it is the next: a sender advances with its packet numbers,
