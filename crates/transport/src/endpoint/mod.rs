@@ -125,6 +125,13 @@ struct Key {
     options: AcceptOptions,
 }
 
+impl Key {
+    /// Returns whether it has not expired. A stranger cannot tell an expired key from an unknown one.
+    fn is_live(&self, now: Time) -> bool {
+        self.expires.is_none_or(|at| now < at)
+    }
+}
+
 /// The time and address from which a datagram arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
@@ -293,8 +300,7 @@ impl Endpoint {
     }
 
     fn handle_message1(&mut self, arrival: Arrival, message: &Message1<'_>, size: usize) -> Result<(), Refused> {
-        let live = |key: &&Key| key.expires.is_none_or(|at| arrival.now < at);
-        let key = self.keys.get(&message.key).filter(live).ok_or(Refused::UnknownKey)?;
+        let key = self.keys.get(&message.key).filter(|key| key.is_live(arrival.now)).ok_or(Refused::UnknownKey)?;
         let room = self.connections.len() < self.config.max_connections;
         // The first sealed packet authenticates the peer. It may take as long as any later silence.
         let until = arrival.now + self.config.limits.dead_after;
@@ -350,7 +356,7 @@ impl Endpoint {
     }
 
     fn answer_version(&mut self, arrival: Arrival, key: KeyId, connection: ConnectionId) -> Result<(), Refused> {
-        if self.keys.contains_key(&key) {
+        if self.keys.get(&key).is_some_and(|key| key.is_live(arrival.now)) {
             let mut bytes = Vec::new();
             VersionAnswer::encode(connection, self.grease(), &mut bytes);
             self.push_answer(arrival, bytes)?;

@@ -1,9 +1,9 @@
 //! Strangers, who hold no key, and first messages that come again.
 
-use crate::rogue::{EMPTY, Rogue, address, deliver, message1, parameters, victim};
+use crate::rogue::{EMPTY, KEY, Rogue, address, deliver, message1, parameters, victim};
 use std::time::Duration;
 use transport::wire::{ConnectionId, Datagram, Refused, limits::MIN_MESSAGE1};
-use transport::{Endpoint, EndpointConfig, Event, ReceivedEcn, Time};
+use transport::{AcceptOptions, Endpoint, EndpointConfig, Event, ReceivedEcn, Time};
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
@@ -112,6 +112,21 @@ fn another_version_is_answered_only_to_who_names_a_known_key() {
     assert!(answer.versions().any(|version| version == transport::wire::VERSION));
     assert!(answered[0].len() <= datagram.len());
     assert_eq!((endpoint.refused().get(Refused::BadVersion), endpoint.handles().count()), (1, 0));
+}
+
+/// An expired key looks like an unknown one.
+#[test]
+fn another_version_with_an_expired_key_gets_silence() {
+    let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, 1_451);
+    let mut newer = datagram.clone();
+    newer[1..5].copy_from_slice(&77u32.to_be_bytes());
+    for (expires, answered) in [(NOW, 0), (NOW + Duration::from_nanos(1), 2)] {
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+        endpoint.add_key(KEY, Some(expires), AcceptOptions::default());
+        deliver(&mut endpoint, NOW, address(1), newer.clone());
+        deliver(&mut endpoint, NOW, address(1), datagram.clone());
+        assert_eq!(answers(&mut endpoint).len(), answered);
+    }
 }
 
 #[test]
