@@ -16,6 +16,8 @@ pub const DOORS: usize = 3;
 #[derive(Debug)]
 pub struct Door {
     leads_to: Option<NodeId>,
+    /// The sender that relayed packets claim to have; `None` if they keep their own.
+    relays_as: Option<NodeId>,
     passing: VecDeque<Packet>,
     /// IP bytes sent to it.
     bytes: u64,
@@ -36,7 +38,8 @@ impl Node for Machine {
             Self::Host(host) => host.handle_packet(now, packet),
             Self::Door(door) => {
                 door.bytes += u64::from(packet.ip_bytes());
-                let onward = door.leads_to.map(|destination| Packet { destination, ..packet });
+                let source = door.relays_as.unwrap_or(packet.source);
+                let onward = door.leads_to.map(|destination| Packet { source, destination, ..packet });
                 door.passing.extend(onward);
             }
         }
@@ -100,7 +103,7 @@ impl Roaming {
             machine.move_to(Self::door(side, 0));
             network.add_node(Machine::Host(Box::new(machine)));
         }
-        let door = |leads_to| Machine::Door(Door { leads_to, passing: VecDeque::new(), bytes: 0 });
+        let door = |leads_to| Machine::Door(Door { leads_to, relays_as: None, passing: VecDeque::new(), bytes: 0 });
         for side in [0, 1] {
             for _ in 0..DOORS {
                 network.add_node(door(Some(host(side))));
@@ -163,12 +166,16 @@ impl Roaming {
         peers[0] == Some(addresses[1]) && peers[1] == Some(addresses[0])
     }
 
-    /// Sets the host to which packets sent to the attacker are relayed.
-    pub fn pass_on(&mut self, to: Option<usize>) -> Result<(), NetworkError> {
+    /// Sets the host to which packets sent to the attacker are relayed, `spoofed` with their sender's address or from
+    /// the attacker's own.
+    pub fn pass_on(&mut self, to: Option<usize>, spoofed: bool) -> Result<(), NetworkError> {
         if let Some(side) = to {
             self.network.add_link(Self::STRANGER, host(side), LinkConfig::default())?;
         }
         self.set_door(Self::STRANGER, to.map(host));
+        if let Some(Machine::Door(door)) = self.network.node_mut(Self::STRANGER) {
+            door.relays_as = (!spoofed).then_some(Self::STRANGER);
+        }
         Ok(())
     }
 

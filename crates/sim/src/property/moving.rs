@@ -105,7 +105,7 @@ pub fn run(moving: &Moving) -> Result<Report, String> {
     let mut roaming = Roaming::new(configs, &scenario.link).map_err(|error| error.to_string())?;
     if let Stranger::Copies { of, every, passes_on } = moving.stranger {
         roaming.host(of).copy_packets(Roaming::STRANGER, every);
-        roaming.pass_on(passes_on.then_some(of)).map_err(|error| error.to_string())?;
+        roaming.pass_on(passes_on.then_some(of), true).map_err(|error| error.to_string())?;
     }
     let mut watch = Watch { completed: None, connects: scenario.connects, closes: scenario.closes };
     for (at, step) in steps(moving) {

@@ -137,8 +137,8 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
         let mut scene = Scene::new(true);
         scene.until(millis(300));
         scene.roaming.host(of).copy_packets(Roaming::STRANGER, 4);
-        // He hands what he gets to the host that he copies, as from himself.
-        scene.roaming.pass_on(passes_on.then_some(of)).expect("a link");
+        // He hands what he gets to the host that he copies, as from its peer.
+        scene.roaming.pass_on(passes_on.then_some(of), true).expect("a link");
         let time = scene.run();
         let what = format!("host {of} is copied, passed on: {passes_on}");
         assert!(time < millis(1_300), "{what}: {time:?}");
@@ -150,4 +150,20 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
         let (sent, got) = (scene.roaming.host(of).copied_bytes(), scene.roaming.stranger_bytes());
         assert!(got <= 3 * sent, "{what}: the stranger got {got} bytes for {sent}");
     }
+}
+
+/// Copies that overtake their originals make the receiver challenge the attacker, who relays each challenge to the sender. If that restarted
+/// the sender's congestion control, it would be in slow start for good.
+#[test]
+fn a_relayed_challenge_does_not_restart_the_sender() {
+    let [base, time] = [None, Some(0)].map(|relays_to| {
+        let mut scene = Scene::long();
+        scene.until(millis(300));
+        scene.roaming.host(0).copy_packets(Roaming::STRANGER, 4);
+        scene.roaming.pass_on(relays_to, false).expect("a link");
+        let time = scene.run();
+        time
+    });
+    println!("{time:?} against {base:?}");
+    assert!(time < base.mul_f64(1.05), "{time:?} against {base:?}");
 }

@@ -20,6 +20,11 @@ impl Scene {
         Self::with(told, vec![10_000_000])
     }
 
+    /// 60 MB by CUBIC.
+    pub(crate) fn long() -> Self {
+        Self::with(false, vec![60_000_000])
+    }
+
     /// Nothing to send, and nobody closes.
     pub(crate) fn idle() -> Self {
         Self::with(true, Vec::new())

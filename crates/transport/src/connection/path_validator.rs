@@ -25,8 +25,12 @@ const SLACK: Duration = Duration::from_millis(25);
 /// Longest time between two challenges to one address.
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
-/// Shortest time between two restarts of our congestion control by the peer's challenges, whatever it sends.
-const RESTART_SPACING: Duration = Duration::from_secs(1);
+/// Shortest and longest time between two restarts of our congestion control by challenges. While challenges continue, it
+/// doubles: an attacker who replays packets from elsewhere can make the peer send them for ever.
+const RESTART_SPACING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
+
+/// After so many times that spacing without a restart, it is the shortest again.
+const RESTARTS_END: u32 = 8;
 
 /// A silence that no round trip explains: feedback withheld, a block being written, a busy machine.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
@@ -134,6 +138,7 @@ pub(super) struct PathValidator {
     /// The last challenge that was answered, and when a challenge last restarted the path.
     last_challenge: Option<[u8; 8]>,
     last_restart: Option<Time>,
+    restart_spacing: Duration,
     /// The challenge that the path in use has answered.
     answered: Option<[u8; 8]>,
     migrations: u64,
@@ -152,6 +157,7 @@ impl PathValidator {
             response: None,
             last_challenge: None,
             last_restart: None,
+            restart_spacing: RESTART_SPACING.0,
             answered: None,
             migrations: 0,
         }
@@ -255,16 +261,29 @@ impl PathValidator {
 
     /// Handles a challenge, which is answered on the path it came from. `alone`: its packet has no other content, so it
     /// asks for our address and does not test packet sizes. Returns true if it shows that the peer sees us at another
-    /// address than before, so that our packets take another path too.
+    /// address than before, so that our packets take another path too. A challenge from another address than the
+    /// peer's does not show that: it is the peer's own move, or was relayed by an attacker whose address the peer
+    /// challenges (RFC 9000 section 9.3.3).
     pub(super) fn on_challenge(&mut self, now: Time, path: AddressPair, data: [u8; 8], alone: bool) -> bool {
         self.response = Some((path, data));
         let repeated = || self.last_challenge == Some(data);
-        if !alone || repeated() {
+        if !alone || path.remote != self.active.remote || repeated() {
             return false;
         }
         self.last_challenge = Some(data);
-        if self.last_restart.is_some_and(|at| now.since(at) < RESTART_SPACING) {
-            return false;
+        self.may_restart(now)
+    }
+
+    /// Returns whether a challenge may restart the path now; if so, it does.
+    fn may_restart(&mut self, now: Time) -> bool {
+        let (shortest, longest) = RESTART_SPACING;
+        if let Some(last) = self.last_restart {
+            let passed = now.since(last);
+            if passed < self.restart_spacing {
+                return false;
+            }
+            let over = passed >= self.restart_spacing * RESTARTS_END;
+            self.restart_spacing = if over { shortest } else { longest.min(self.restart_spacing * 2) };
         }
         self.last_restart = Some(now);
         true

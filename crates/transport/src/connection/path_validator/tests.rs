@@ -104,19 +104,40 @@ fn of_five_candidates_the_one_with_the_oldest_packet_is_forgotten() {
 }
 
 #[test]
-fn a_challenge_is_answered_where_it_came_from_and_restarts_the_path_once_a_second() {
+fn a_challenge_of_the_peer_is_answered_and_restarts_the_path_less_and_less_often() {
     let mut paths = validator();
-    let mut restarts = |millis, data: u8, alone| paths.on_challenge(at(millis), path(3), [data; 8], alone);
+    let mut restarts = |millis, data: u8, alone| paths.on_challenge(at(millis), path(1), [data; 8], alone);
     assert!(!restarts(0, 1, false), "it asks about packet sizes");
     assert!(restarts(10, 2, true));
     assert!(!restarts(1_500, 2, true), "a copy");
     assert!(restarts(1_500, 3, true));
-    assert!(!restarts(2_400, 4, true), "too soon");
+    assert!(!restarts(2_600, 4, true), "too soon");
     let response = PathFrame::Response([4; 8]);
-    let probe = PathProbe { to: path(3), frame: response, ip_bytes: PROBE as u32 };
+    let probe = PathProbe { to: path(1), frame: response, ip_bytes: PROBE as u32 };
     assert_eq!(paths.deadline(), Some(Time::ZERO));
-    assert_eq!(paths.poll_probe(at(2_400)), Some(probe), "the last one only");
-    assert_eq!(paths.poll_probe(at(2_400)), None);
+    assert_eq!(paths.poll_probe(at(2_600)), Some(probe), "the last one only");
+    assert_eq!(paths.poll_probe(at(2_600)), None);
+
+    // A challenge every 100 ms for ten minutes.
+    let mut times = Vec::new();
+    for tick in 0..6_000u64 {
+        if paths.on_challenge(at(10_000 + 100 * tick), path(1), (1_000 + tick).to_be_bytes(), true) {
+            times.push(100 * tick / 1_000);
+        }
+    }
+    assert_eq!(times[..7], [0, 4, 12, 28, 60, 92, 124], "seconds between them double up to 32");
+    assert_eq!(times.len(), 21);
+    assert!(paths.on_challenge(at(10_000_000), path(1), [7; 8], true));
+    assert!(paths.on_challenge(at(10_001_000), path(1), [8; 8], true), "after a pause, a second is enough again");
+}
+
+#[test]
+fn a_challenge_from_elsewhere_is_answered_there_and_restarts_nothing() {
+    let mut paths = validator();
+    assert!(!paths.on_challenge(at(10), path(3), [2; 8], true), "anybody may have relayed it");
+    let probe = PathProbe { to: path(3), frame: PathFrame::Response([2; 8]), ip_bytes: PROBE as u32 };
+    assert_eq!(paths.poll_probe(at(10)), Some(probe));
+    assert!(paths.on_challenge(at(20), path(1), [3; 8], true));
 }
 
 #[test]
