@@ -59,6 +59,9 @@ pub enum Error {
     /// The peer was there and is gone.
     #[error("the other side has vanished: it has ended without a word, or the network is down")]
     Vanished,
+    /// A peer that connected to this side made no progress for this long.
+    #[error("the other side made no progress for {} s", .0.as_secs())]
+    Stalled(Duration),
     /// The peer ended the transfer and said why.
     #[error("the {} said: {reason}", noun(*.peer))]
     Peer {
@@ -207,7 +210,7 @@ impl Error {
             Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) => ErrorKind::Authentication,
             Self::NoneComplete { last, .. } => last.kind(),
             Self::Unreachable { .. } | Self::Ssh(_) => ErrorKind::Unreachable,
-            Self::Vanished => ErrorKind::Timeout,
+            Self::Vanished | Self::Stalled(_) => ErrorKind::Timeout,
             Self::Undecodable => ErrorKind::Integrity,
             Self::Peer { code, .. } => match code {
                 CloseCode::NoSpace | CloseCode::Permission => ErrorKind::Storage,
@@ -245,6 +248,7 @@ impl Error {
             Self::Violation(_) => CloseCode::Protocol,
             Self::Undecodable => CloseCode::Undecodable,
             Self::Exhausted(_) => CloseCode::Exhausted,
+            Self::Stalled(_) => CloseCode::Busy,
             Self::Kept { error, .. } => error.close_code(),
             Self::Files(error) => match error.class() {
                 Class::Exists => CloseCode::TargetExists,
@@ -266,6 +270,7 @@ impl Error {
             Self::Cancelled => "interrupted by its user".to_owned(),
             Self::Terminated => "stopped by a signal".to_owned(),
             Self::Declined => "declined by its user".to_owned(),
+            Self::Stalled(time) => format!("no progress for {} s; try again", time.as_secs()),
             other => other.to_string(),
         }
     }

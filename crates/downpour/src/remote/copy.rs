@@ -202,6 +202,7 @@ impl Copy {
             checksums: self.checksums.clone().map(|path| List { path, rename: None }),
             retry_for: self.retry_for,
             by_ticket: false,
+            patience: None,
         }
     }
 }

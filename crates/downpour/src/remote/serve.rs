@@ -225,6 +225,7 @@ fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64,
         checksums: None,
         retry_for: None,
         by_ticket: false,
+        patience: None,
     };
     Ok((config, links_followed, limited))
 }

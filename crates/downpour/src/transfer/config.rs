@@ -12,6 +12,7 @@ use transport::Profile;
 use super::Events;
 use super::checksums::List;
 use super::figures::{PriorAttempts, Summary};
+use super::headway::Patience;
 use super::mailbox::Mailbox;
 use super::receiving::Receiving;
 use super::scanning::Scan;
@@ -38,6 +39,8 @@ pub(crate) struct TransferConfig {
     pub(crate) retry_for: Option<Duration>,
     /// Whether the peer is found by a ticket that was passed on, rather than by running the same command again.
     pub(crate) by_ticket: bool,
+    /// How long a peer that has connected to this side may make no progress; `None` if it is this user's own.
+    pub(crate) patience: Option<Patience>,
 }
 
 /// The work to be done.
@@ -159,6 +162,7 @@ impl TransferConfig {
             limit: self.profile.limit,
             trace: self.trace.clone(),
             by_ticket: self.by_ticket,
+            patience: self.patience,
         };
         let session = match Session::new(connection.clone(), events, config, receiver, started) {
             Ok(session) => session,

@@ -12,12 +12,17 @@ use net::{Bind, Connection, Endpoint, Event, NetError, Sink, Source};
 use tempfile::{TempDir, tempdir};
 use transport::{ConnectOptions, Profile};
 
-use super::config::Task;
+use super::config::{Task, TransferConfig};
+use super::headway::Patience;
 use super::session::application;
-use super::{ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent, receive, send, start};
+use super::{
+    CommonOptions, ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent, receive, send,
+    start,
+};
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::files::{
-    DirectoryIf, Entry, FilesError, Kind, Mtime, NameError, ReceiveSpec, Requested, SkipReason, Skipped, SourceId,
+    DirectoryIf, Entry, FilesError, Kind, Mtime, NameError, ReceiveSpec, Requested, Root, ScanOptions, SkipReason,
+    Skipped, SourceId,
 };
 use crate::messages::{
     Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader, RootHasher, Untouched, Wants,
@@ -172,14 +177,14 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<Vec<u8>>, Error) {
     })
 }
 
-/// Returns the summary of a transfer that succeeds, and the number of names that it reported as left out on purpose.
-fn summary_and_left_out_of(mut transfer: Transfer) -> (Summary, u64) {
+/// Returns how a transfer ends, and the number of names that it reported as left out on purpose.
+fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut left_out = 0;
     runtime.block_on(async {
         loop {
             match transfer.next().await.unwrap() {
-                TransferEvent::Done(result) => return (result.unwrap(), left_out),
+                TransferEvent::Done(result) => return (result, left_out),
                 TransferEvent::LeftOut(_) => left_out += 1,
                 _ => {}
             }
@@ -187,9 +192,14 @@ fn summary_and_left_out_of(mut transfer: Transfer) -> (Summary, u64) {
     })
 }
 
+/// Returns how a transfer ends.
+fn result_of(transfer: Transfer) -> Result<Summary, Error> {
+    result_and_left_out_of(transfer).0
+}
+
 /// Returns the summary of a transfer that succeeds.
 fn summary_of(transfer: Transfer) -> Summary {
-    summary_and_left_out_of(transfer).0
+    result_of(transfer).unwrap()
 }
 
 /// Returns the error of a transfer in which no file was verified.
@@ -441,11 +451,12 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
         (0..MANY).for_each(|number| puppet.skip(&format!("pipe-{number}"), SkipReason::SpecialFile));
         (0..MANY).for_each(|number| puppet.skip(&format!("file-{number}"), reason));
         // It waits for a program that does not take its events.
-        let (summary, left_out) = thread::scope(|scope| {
-            let reader = scope.spawn(|| summary_and_left_out_of(receiver));
+        let (result, left_out) = thread::scope(|scope| {
+            let reader = scope.spawn(|| result_and_left_out_of(receiver));
             puppet.end((0, 0, 2 * MANY));
             reader.join().unwrap()
         });
+        let summary = result.unwrap();
         assert_eq!(left_out, MANY);
         assert_eq!((summary.failed_count, summary.failed.len(), summary.vanished_count), (MANY, 1000, vanished));
     }
@@ -523,4 +534,67 @@ fn a_receiver_that_lies_or_sends_is_refused() {
         assert_eq!(puppet.closed().0, CloseCode::Protocol, "{lie:?}");
         assert!(matches!(end_of(sender), Error::Violation(_)), "{lie:?}");
     }
+}
+
+/// Starts a sender of a file of 7 bytes, with this patience for peers.
+fn patient_sender(patience: Patience) -> (TempDir, Transfer) {
+    let from = tempdir().unwrap();
+    fs::write(from.path().join("file"), b"content").unwrap();
+    let task =
+        Task::Send { roots: vec![Root::new(from.path().join("file"))], scan: ScanOptions::default(), dry_run: false };
+    let config = CommonOptions::default().config(task, Profile::auto());
+    let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
+    let options = ListenOptions { bind, ..ListenOptions::default() };
+    (from, start(Peer::Listen(options), TransferConfig { patience: Some(patience), ..config }).unwrap())
+}
+
+/// A peer that holds the ticket, connects, and then only keeps its connection alive, by messages too.
+fn park(ticket: &Ticket) -> Puppet {
+    let mut puppet = Puppet::connect(ticket, Role::Receives);
+    puppet.say(&Message::Accepted);
+    puppet.say(&Message::Limit(None));
+    puppet
+}
+
+#[test]
+fn a_parked_peer_loses_its_place_to_the_next_one() {
+    let contested = Duration::from_millis(300);
+    let (_from, sender) = patient_sender(Patience { contested, ..Patience::default() });
+    let ticket = sender.ticket().unwrap().clone();
+    let parked = park(&ticket);
+    let to = tempdir().unwrap();
+    // One that comes too soon is told to come again.
+    let mut told = Vec::new();
+    let received = loop {
+        parked.connection.ping();
+        let receiver = receive(to.path().to_owned(), Peer::Connect(ticket.clone()), ReceiveOptions::default()).unwrap();
+        match result_of(receiver) {
+            Ok(summary) => break summary,
+            Err(error) => told.push(error.to_string()),
+        }
+        assert!(told.len() < 20, "{told:?}");
+    };
+    assert_eq!((received.files, fs::read(to.path().join("file")).unwrap()), (1, b"content".to_vec()));
+    assert!(told.iter().all(|error| error.contains("another transfer with this ticket is under way")), "{told:?}");
+    let (code, reason) = parked.closed();
+    assert_eq!((code, reason.as_str()), (CloseCode::Busy, "no progress for 0 s; try again"));
+    assert_eq!(summary_of(sender).files, 1);
+}
+
+#[test]
+fn a_parked_peer_does_not_stay_for_ever_where_nobody_else_comes() {
+    let alone = Duration::from_millis(300);
+    let (_from, mut sender) = patient_sender(Patience { alone, ..Patience::default() });
+    let parked = park(&sender.ticket().unwrap().clone());
+    assert_eq!(parked.closed().0, CloseCode::Busy);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let message = runtime.block_on(async {
+        loop {
+            if let TransferEvent::Attempt { message, kind } = sender.next().await.unwrap() {
+                assert_eq!(kind, ErrorKind::Timeout);
+                return message;
+            }
+        }
+    });
+    assert_eq!(message, "a transfer failed: the other side made no progress for 0 s; the ticket is still good");
 }

@@ -8,6 +8,7 @@ mod checksums;
 mod config;
 mod connect;
 mod figures;
+mod headway;
 #[cfg(test)]
 mod hostile;
 mod listen;
@@ -37,6 +38,7 @@ pub(crate) use checksums::List;
 pub(crate) use config::{Task, TransferConfig};
 pub(crate) use connect::{PeerLocator, Route, follow};
 pub use figures::{Bytes, Progress, Summary};
+pub(crate) use headway::Patience;
 use listen::ListenCarrier;
 use net::{Bind, Endpoint};
 pub use receiving::Offer;
@@ -149,6 +151,7 @@ impl CommonOptions {
             checksums: self.checksums.map(|path| List { path, rename: None }),
             retry_for: self.retry_for,
             by_ticket: true,
+            patience: Some(Patience::default()),
         }
     }
 }

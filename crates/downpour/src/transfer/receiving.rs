@@ -173,6 +173,7 @@ impl Receiving {
             self.tell_notices()?;
             let full = self.session.peek().is_some_and(|next| self.is_too_early(next));
             self.session.pause(full);
+            self.session.set_busy(self.settling > 0);
             if let Some(end) = self.end.filter(|end| end.batches == self.arrived && self.settling == 0) {
                 return self.finish(&end);
             }

@@ -161,6 +161,8 @@ impl Sending {
             if self.session.is_connected() {
                 self.advance()?;
             }
+            // Nothing is begun before the scan has found it.
+            self.session.set_busy(!self.all_scanned && self.begun.is_empty() && self.opening.is_none());
         }
     }
 

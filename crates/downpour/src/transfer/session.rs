@@ -10,9 +10,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use net::{Connection, Event, NetError, PIPE_PEER, Stats};
-use transport::{Connector, Rate, floor};
+use transport::{Connector, LimitedBy, Rate, floor};
 
 use super::figures::{Meter, PriorAttempts, Progress, Summary};
+use super::headway::Headway;
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, Other};
@@ -88,6 +89,13 @@ pub(super) struct Session {
     heard: Option<Instant>,
     bytes_heard: u64,
     rival: Option<Rival>,
+    headway: Headway,
+    /// The side has work that the peer waits for.
+    busy: bool,
+    /// When the side last got a step to handle.
+    given: Option<Instant>,
+    /// The peer has lost its place because it made no progress.
+    stalled: bool,
     stats: Option<Stats>,
     closed: bool,
     reader: MessageReader,
@@ -133,6 +141,10 @@ impl Session {
             heard: None,
             bytes_heard: 0,
             rival: None,
+            headway: Headway::new(started),
+            busy: false,
+            given: None,
+            stalled: false,
             stats: None,
             closed: false,
             reader: MessageReader::new(),
@@ -234,6 +246,11 @@ impl Session {
         self.paused = paused;
     }
 
+    /// Sets whether this side has work that the peer waits for.
+    pub(super) const fn set_busy(&mut self, busy: bool) {
+        self.busy = busy;
+    }
+
     /// Puts messages back at the front of the queue.
     pub(super) fn put_back(&mut self, messages: Vec<Message>) {
         for message in messages.into_iter().rev() {
@@ -272,9 +289,19 @@ impl Session {
     /// # Errors
     /// Whatever ends the transfer: the peer, the network, the disk, the user.
     pub(super) fn next(&mut self) -> Result<Step, Error> {
+        // What the peer did while the last step was handled has not been looked at.
+        let handled = self.given.take().map_or(Duration::ZERO, |given| given.elapsed());
+        self.headway.excuse(handled);
+        let step = self.wait()?;
+        self.given = Some(Instant::now());
+        Ok(step)
+    }
+
+    fn wait(&mut self) -> Result<Step, Error> {
         loop {
             if !self.paused {
                 if let Some(message) = self.messages.pop_front() {
+                    self.headway.on_message(Instant::now(), &message);
                     return Ok(Step::Message(message));
                 }
                 if self.untold > 0 && !self.holding {
@@ -357,7 +384,23 @@ impl Session {
             (self.heard, self.bytes_heard) = (Some(Instant::now()), bytes);
         }
         self.stats = Some(stats);
+        self.check_headway(&stats)?;
         self.look_for_life(bytes, stats.connection.in_flight)
+    }
+
+    /// Checks that a peer that came to us keeps the transfer going.
+    ///
+    /// # Errors
+    /// [`Error::Stalled`] if it has made no progress for too long, sooner if another peer wants its place.
+    fn check_headway(&mut self, stats: &Stats) -> Result<(), Error> {
+        let (now, connection) = (Instant::now(), &stats.connection);
+        let reading = connection.limited_by == LimitedBy::Source;
+        self.headway.on_bytes(now, connection.bytes_written + connection.bytes_acknowledged);
+        self.headway.set_ours(now, self.busy || self.paused || self.asked.is_some() || reading);
+        let Some(patience) = self.config.patience else { return Ok(()) };
+        let limit = if self.rival.is_some() { patience.contested } else { patience.alone };
+        self.stalled |= matches!(self.config.origin, Origin::Accepted) && self.headway.is_stalled(now, limit);
+        if self.stalled { Err(Error::Stalled(limit)) } else { Ok(()) }
     }
 
     /// Checks whether this peer is still alive when another one wants its place.
@@ -469,7 +512,9 @@ impl Session {
                 may_close = false;
                 self.connection.close(code as u32, reason.clone());
             }
-            let deadline = lingers_until(since, self.heard);
+            // A peer that has lost its place does not keep it by what else it sends.
+            let heard = self.heard.filter(|_| !self.stalled);
+            let deadline = lingers_until(since, heard);
             match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now()).min(TICK)) {
                 // Later events do not change the result.
                 Ok(input @ Input::Network(_)) => drop(self.take(input)),
@@ -600,6 +645,7 @@ mod tests {
             limit: None,
             trace: None,
             by_ticket: true,
+            patience: None,
         };
         let (events, _transfer) = Transfer::new();
         let mut session = Session::new(connection, events, config, inputs, Instant::now()).unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use net::{Event, Rate};
 
+use super::headway::Patience;
 use super::switch::Stop;
 use crate::error::Error;
 use crate::files::{FailReason, Failed};
@@ -96,6 +97,8 @@ pub(super) struct SessionConfig {
     pub(super) trace: Option<PathBuf>,
     /// Whether the peer was found by a ticket.
     pub(super) by_ticket: bool,
+    /// How long a peer that came to us may make no progress.
+    pub(super) patience: Option<Patience>,
 }
 
 /// Progress of one side.
