@@ -205,7 +205,12 @@ impl Error {
                 Class::Integrity | Class::NotPermitted => ErrorKind::Integrity,
                 Class::Exists | Class::Busy | Class::Protocol | Class::Other => ErrorKind::Other,
             },
-            Self::Ticket(TicketError::File { .. } | TicketError::TooManyAddresses(_)) => ErrorKind::Usage,
+            Self::Ticket(
+                TicketError::File { .. }
+                | TicketError::Foreign { .. }
+                | TicketError::Writable { .. }
+                | TicketError::TooManyAddresses(_),
+            ) => ErrorKind::Usage,
             Self::Ticket(TicketError::Random(_)) => ErrorKind::Other,
             Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) => ErrorKind::Authentication,
             Self::NoneComplete { last, .. } => last.kind(),

@@ -9,17 +9,18 @@
 //! | role of the listener | 1 | 1 it sends, 2 it receives |
 //! | expiry | 8 | seconds since 1970 |
 //! | key | 32 | |
-//! | addresses | 1 | their number, at most 16; then each: 4 or 6, the address in 4 or 16 bytes, port 2 |
+//! | addresses | 1 | their number, at most 16; then each: 4 or 6, the unicast address in 4 or 16 bytes, port 2 (not 0) |
 //! | checksum | 4 | the first bytes of BLAKE3 over what precedes, in key derivation mode |
 
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
+use rustix::process::geteuid;
 
 /// Most addresses in a ticket.
 pub const MAX_ADDRESSES: usize = 16;
@@ -79,6 +80,9 @@ pub enum TicketError {
     /// A character is wrong, missing or too many.
     #[error("this ticket is damaged: copy it again, whole")]
     Damaged,
+    /// It names an address at which nobody can listen.
+    #[error("this ticket names {0}, where nobody can listen: it is not from a downpour, do not use it")]
+    Address(SocketAddr),
     /// It was good once.
     #[error("this ticket expired {} ago: ask for a new one", spoken(*.0))]
     Expired(Duration),
@@ -92,6 +96,23 @@ pub enum TicketError {
         path: PathBuf,
         /// The system's own words.
         source: io::Error,
+    },
+    /// A ticket file belongs to another user, who chooses where it leads.
+    #[error("ticket file {} belongs to another user (uid {owner}): make a copy of your own if you trust it", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Other users may write a ticket file.
+    #[error(
+        "other users may write the ticket file {shown}: run `chmod go-w {shown}` if the ticket is the right one",
+        shown = path.display()
+    )]
+    Writable {
+        /// The file.
+        path: PathBuf,
     },
     /// The system gave no random bytes.
     #[error("no random bytes from the system: {0}")]
@@ -145,7 +166,7 @@ impl Ticket {
     /// expired is another question: see [`Ticket::check_expiry`].
     ///
     /// # Errors
-    /// [`TicketError::NotATicket`], [`TicketError::Version`], [`TicketError::Damaged`].
+    /// [`TicketError::NotATicket`], [`TicketError::Version`], [`TicketError::Damaged`], [`TicketError::Address`].
     pub fn parse(text: &str) -> Result<Self, TicketError> {
         if text.len() > MAX_TEXT {
             return Err(TicketError::NotATicket);
@@ -160,7 +181,11 @@ impl Ticket {
         if checksum(fields) != *sum {
             return Err(TicketError::Damaged);
         }
-        Self::decode(fields).ok_or(TicketError::Damaged)
+        let ticket = Self::decode(fields).ok_or(TicketError::Damaged)?;
+        match ticket.addresses.iter().find(|address| !may_listen(**address)) {
+            Some(address) => Err(TicketError::Address(*address)),
+            None => Ok(ticket),
+        }
     }
 
     /// Says whether the ticket is still good at `now`.
@@ -199,13 +224,18 @@ impl Ticket {
         })
     }
 
-    /// Reads a ticket from a file.
+    /// Reads a ticket from a file, which only this user or root may own and write.
     ///
     /// # Errors
-    /// [`TicketError::File`] or what [`Ticket::parse`] says.
+    /// [`TicketError::File`], [`TicketError::Foreign`], [`TicketError::Writable`], or an error of [`Ticket::parse`].
     pub fn load(path: &Path) -> Result<Self, TicketError> {
         let failed = |source| TicketError::File { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        // Pipes and terminals lead to this process alone.
+        if metadata.is_file() {
+            check_owner(path, (metadata.uid(), metadata.mode()), geteuid().as_raw())?;
+        }
         let mut bytes = Vec::new();
         file.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
         Self::parse(std::str::from_utf8(&bytes).map_err(|_| TicketError::NotATicket)?)
@@ -230,7 +260,11 @@ impl Ticket {
                 [6] => IpAddr::from(take::<16>(&mut bytes)?),
                 _ => return None,
             };
-            addresses.push(SocketAddr::new(ip, u16::from_be_bytes(take(&mut bytes)?)));
+            let address = SocketAddr::new(ip.to_canonical(), u16::from_be_bytes(take(&mut bytes)?));
+            // Each is sent the same packets: once is enough.
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
         }
         bytes.is_empty().then_some(Self { key, expires, addresses, listener })
     }
@@ -253,6 +287,29 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
+/// Returns whether a listener can have this address: a host's own, and a port. Private and loopback addresses are
+/// allowed, since most tickets are for the same network.
+fn may_listen(address: SocketAddr) -> bool {
+    let of_a_host = match address.ip() {
+        // 0.0.0.0/8 is "this network", 240.0.0.0/4 is reserved and ends with the broadcast address.
+        IpAddr::V4(ip) => !ip.is_multicast() && ip.octets()[0] != 0 && ip.octets()[0] < 240,
+        IpAddr::V6(ip) => !ip.is_multicast() && !ip.is_unspecified(),
+    };
+    of_a_host && address.port() != 0
+}
+
+/// Refuses a ticket file with this owner and mode if a user other than `user` or root could have written it, as ssh does
+/// with keys: whoever chooses a ticket chooses whom one sends files to, or takes them from.
+fn check_owner(path: &Path, (owner, mode): (u32, u32), user: u32) -> Result<(), TicketError> {
+    if owner != user && owner != 0 {
+        return Err(TicketError::Foreign { path: path.to_owned(), owner });
+    }
+    if mode & 0o022 != 0 {
+        return Err(TicketError::Writable { path: path.to_owned() });
+    }
+    Ok(())
+}
+
 fn checksum(fields: &[u8]) -> [u8; CHECKSUM] {
     let hash = blake3::derive_key(CONTEXT, fields);
     *hash.first_chunk().expect("a hash of 32 bytes has 4")
@@ -264,5 +321,26 @@ fn spoken(duration: Duration) -> String {
         s @ 120..7200 => format!("{} minutes", s / 60),
         s @ 7200..172_800 => format!("{} hours", s / 3600),
         s => format!("{} days", s / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_file_is_its_users_or_roots_and_nobody_else_writes_it() {
+        let check =
+            |owner, mode| check_owner(Path::new("ticket"), (owner, mode), 1_000).map_err(|error| error.to_string());
+        for (owner, mode) in [(1_000, 0o600), (1_000, 0o644), (0, 0o644), (1_000, 0o400)] {
+            assert_eq!(check(owner, 0o100_000 | mode), Ok(()), "{owner} {mode:o}");
+        }
+        let foreign = "ticket file ticket belongs to another user (uid 1001): make a copy of your own if you trust it";
+        assert_eq!(check(1_001, 0o100_600), Err(foreign.to_owned()));
+        for (owner, mode) in [(1_000, 0o620), (1_000, 0o602), (0, 0o666)] {
+            let writable =
+                "other users may write the ticket file ticket: run `chmod go-w ticket` if the ticket is the right one";
+            assert_eq!(check(owner, 0o100_000 | mode), Err(writable.to_owned()), "{owner} {mode:o}");
+        }
     }
 }

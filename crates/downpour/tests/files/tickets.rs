@@ -109,3 +109,56 @@ fn files_are_private_and_never_written_through() {
 fn fresh_keys_differ() {
     assert_ne!(fresh_key().unwrap(), fresh_key().unwrap());
 }
+
+/// A ticket must not make who uses it send packets to a third party that never asked for them, or to many at once.
+#[test]
+fn addresses_at_which_nobody_can_listen_are_refused() {
+    let with = |address: &str| Ticket { addresses: vec![address.parse().unwrap()], ..ticket(0) }.to_text().unwrap();
+    for address in [
+        "224.0.0.251:5353",
+        "239.255.255.250:1900",
+        "255.255.255.255:4000",
+        "240.0.0.1:4000",
+        "0.0.0.0:4000",
+        "0.1.2.3:4000",
+        "192.0.2.1:0",
+        "[::]:4000",
+        "[ff02::1]:4000",
+        "[ff0e::1]:4000",
+        "[2001:db8::1]:0",
+        "[::ffff:224.0.0.1]:4000",
+        "[::ffff:255.255.255.255]:4000",
+    ] {
+        let error = Ticket::parse(&with(address)).unwrap_err();
+        assert!(matches!(error, TicketError::Address(_)), "{address}: {error}");
+        assert!(error.to_string().contains("where nobody can listen"), "{error}");
+    }
+    for address in
+        ["127.0.0.1:1", "10.0.0.1:4000", "169.254.1.1:4000", "192.0.2.1:4000", "[::1]:4000", "[fd00::1]:4000"]
+    {
+        assert!(Ticket::parse(&with(address)).is_ok(), "{address}");
+    }
+}
+
+#[test]
+fn an_address_that_is_named_often_is_asked_once() {
+    let addresses = ["192.0.2.1:4000", "[::ffff:192.0.2.1]:4000", "192.0.2.1:4000", "192.0.2.1:4001"];
+    let addresses = addresses.map(|address| address.parse().unwrap()).to_vec();
+    let parsed = Ticket::parse(&Ticket { addresses, ..ticket(0) }.to_text().unwrap()).unwrap();
+    let expected: [SocketAddr; 2] = ["192.0.2.1:4000", "192.0.2.1:4001"].map(|address| address.parse().unwrap());
+    assert_eq!(parsed.addresses, expected);
+}
+
+#[test]
+fn a_ticket_file_that_others_may_write_is_refused() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("ticket");
+    ticket(2).save(&path).unwrap();
+    for mode in [0o620, 0o602, 0o666] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let error = Ticket::load(&path).unwrap_err();
+        assert!(matches!(error, TicketError::Writable { .. }), "{mode:o}: {error}");
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(Ticket::load(&path).unwrap(), ticket(2), "that others may read it is its owner's affair");
+}

@@ -152,8 +152,8 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
     }
 }
 
-/// Copies that overtake their originals make the receiver challenge the attacker, who relays each challenge to the sender. If that restarted
-/// the sender's congestion control, it would be in slow start for good.
+/// Copies that overtake their originals make the receiver challenge the attacker, who relays each challenge to the
+/// sender. If that restarted congestion control, the sender would stay in slow start.
 #[test]
 fn a_relayed_challenge_does_not_restart_the_sender() {
     let [base, time] = [None, Some(0)].map(|relays_to| {
@@ -161,8 +161,7 @@ fn a_relayed_challenge_does_not_restart_the_sender() {
         scene.until(millis(300));
         scene.roaming.host(0).copy_packets(Roaming::STRANGER, 4);
         scene.roaming.pass_on(relays_to, false).expect("a link");
-        let time = scene.run();
-        time
+        scene.run()
     });
     println!("{time:?} against {base:?}");
     assert!(time < base.mul_f64(1.05), "{time:?} against {base:?}");

@@ -113,3 +113,20 @@ fn a_responder_waits_for_proof_as_long_as_copies_come() {
     let late = handshake.on_answer(at(0), address(1), &message(&[0; 64], 0), FULL).err();
     assert_eq!(late, Some(Refused::HandshakeLate));
 }
+
+/// A ticket may name addresses of hosts that never asked for anything: what is sent to them is little, whoever chose them (docs/THREATS.md).
+#[test]
+fn an_address_that_does_not_answer_gets_little() {
+    let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");
+    let remotes = (0..16).map(address).collect();
+    let timeout = Duration::from_secs(10);
+    let mut handshake =
+        Handshake::Initiator(Box::new(Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)));
+    let all: Vec<_> = (0..=10_000).flat_map(|millis| sent(&mut handshake, at(millis))).collect();
+    assert_eq!(handshake.on_timer(at(10_000)), Some(Closed::HandshakeTimeout));
+    for host in 0..16 {
+        let to_host = all.iter().filter(|(to, ..)| *to == address(host));
+        let (datagrams, bytes) = to_host.fold((0, 0), |(count, bytes), (_, size, _)| (count + 1, bytes + size));
+        assert_eq!((datagrams, bytes), (32, 16 * FULL + 16 * MIN_MESSAGE1), "host {host}");
+    }
+}
