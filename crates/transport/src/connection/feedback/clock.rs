@@ -135,13 +135,22 @@ impl FeedbackClock {
             }
             // Departs: at least once a round trip, which congestion control depends on (RFC 5348 section 6.2), where
             // the document leaves it to DCCP.
-            FeedbackTiming::OnBlocks(Heartbeat { heartbeat }) => last + heartbeat.min(self.rtt.max(LEAST_HEARTBEAT)),
+            FeedbackTiming::OnBlocks(timing) => last + self.beat(timing).min(self.rtt.max(LEAST_HEARTBEAT)),
             FeedbackTiming::Every(_) => self.last_asked.unwrap_or(last) + self.pause(),
         })
     }
 
-    const fn heartbeat(&self) -> Option<Duration> {
-        if let FeedbackTiming::OnBlocks(Heartbeat { heartbeat }) = self.timing { Some(heartbeat) } else { None }
+    fn heartbeat(&self) -> Option<Duration> {
+        if let FeedbackTiming::OnBlocks(timing) = self.timing { Some(self.beat(timing)) } else { None }
+    }
+
+    /// Returns the time between two heartbeats.
+    ///
+    /// Departs: at most sixteen per round trip. A path back that is slower than the heartbeats queues them, and what
+    /// the sender hears grows older until the connection dies; longer round trips now slow the heartbeats down
+    /// (docs/design/feedback.md).
+    fn beat(&self, Heartbeat { heartbeat }: Heartbeat) -> Duration {
+        heartbeat.max(self.rtt / Self::NEVER_BLOCKED)
     }
 
     fn pause(&self) -> Duration {

@@ -161,6 +161,8 @@ fn a_heart_beats_as_long_as_anything_is_unfinished() {
     assert_eq!(clock.due(|| false), Some(Time::ZERO), "a block is done");
     clock.on_sent(100, at(50));
     assert_eq!(clock.due(|| true), Some(at(150)));
+    clock.set_rtt(Duration::from_millis(3_200));
+    assert_eq!(clock.due(|| true), Some(at(250)), "sixteen in a round trip");
 }
 
 /// Sends a packet every millisecond, except the numbers that `lost` picks; returns after which of them feedback was
