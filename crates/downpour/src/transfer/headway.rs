@@ -47,6 +47,7 @@ impl Headway {
             | Message::Scanned
             | Message::Accepted
             | Message::Notice(_)
+            | Message::Untouched(_)
             | Message::Limit(_) => false,
         };
         if advances {
