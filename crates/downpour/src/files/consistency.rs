@@ -109,7 +109,7 @@ impl PieceRuns {
     fn add(&mut self, (mut start, each): (u64, usize), sum: u64) {
         let mut run = PieceRun { each, count: 1, sum };
         if let Some((&before, &earlier)) = self.0.range(..=start).next_back() {
-            if start < earlier.end(before) {
+            if start + each as u64 <= earlier.end(before) {
                 // Read again at the same version: its content is known.
                 return;
             }
@@ -260,6 +260,22 @@ mod tests {
         assert!(begun.take(0, 7, 7, (0, 10), 1));
         assert!((0..MAX_COMPARISONS).all(|_| begun.compare(0).is_ok()));
         assert_eq!(begun.compare(0).unwrap_err(), VoidReason::Changed);
+    }
+
+    #[test]
+    fn a_piece_that_begins_in_another_and_goes_on_counts() {
+        let bytes: Vec<u8> = (0..50).collect();
+        let file = tempfile::tempfile().unwrap();
+        let mut runs = PieceRuns::default();
+        for piece in [0..10, 10..20, 15..40, 20..30, 0..20, 18..35] {
+            runs.add((piece.start as u64, piece.len()), sum(&bytes[piece]));
+        }
+        let going = AtomicBool::new(false);
+        for at in 0..bytes.len() {
+            file.write_all_at(&bytes, 0).unwrap();
+            file.write_all_at(&[!bytes[at]], at as u64).unwrap();
+            assert_eq!(runs.are_in(&file, &going).unwrap(), at >= 40, "{at}");
+        }
     }
 
     #[test]
