@@ -132,8 +132,13 @@ fn a_folder_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
     assert_eq!((done.outcome.failed_count, done.wanted), (2, 0));
     assert!(copy.join("a/deep/inside").exists());
     let delete = Some(Filter::default());
-    send(from.path(), ReceiveSpec { delete, ..replacing(to.path()) });
+    let done = send(from.path(), ReceiveSpec { delete, ..replacing(to.path()) });
     same(&from, &to);
+    let names = ["a", "link"].map(|name| ["", "/deep", "/deep/inside"].map(|rest| format!("tree/{name}{rest}")));
+    let mut deleted = kinds(&done);
+    deleted.sort_by(|a, b| a.1.cmp(&b.1));
+    assert_eq!(deleted, names.concat().into_iter().map(|name| (NoticeKind::Delete, name)).collect::<Vec<_>>());
+    assert_eq!(done.outcome.deleted, 6);
 }
 
 #[test]

@@ -57,8 +57,7 @@ impl Shared {
         }
         let mut fatal = None;
         let mut deleted = |path: &[u8]| {
-            self.report.update(|outcome| outcome.deleted += 1);
-            self.report.notice(NoticeKind::Delete, path);
+            self.report.deleted(path);
             if !self.spec.dry_run {
                 self.note_change();
             }

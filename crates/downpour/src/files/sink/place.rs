@@ -19,6 +19,7 @@ use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staged_id::path_hash;
 use super::super::staging::{Staging, sync_file_system};
 use super::lock;
+use super::report::Report;
 use crate::messages::{NoticeKind, SourceId};
 
 /// The location that files are written to.
@@ -32,6 +33,7 @@ pub(super) struct Place {
     /// The sender's name of the item, once known.
     renamed: Arc<OnceLock<Vec<u8>>>,
     spec: Arc<ReceiveSpec>,
+    report: Arc<Report>,
 }
 
 impl Place {
@@ -40,6 +42,7 @@ impl Place {
         spec: &Arc<ReceiveSpec>,
         destination: &Destination,
         renamed: &Arc<OnceLock<Vec<u8>>>,
+        report: &Arc<Report>,
         source: SourceId,
         make: bool,
     ) -> Result<Option<Self>, FilesError> {
@@ -63,6 +66,7 @@ impl Place {
             staging,
             renamed: Arc::clone(renamed),
             spec: Arc::clone(spec),
+            report: Arc::clone(report),
         }))
     }
 
@@ -155,7 +159,7 @@ impl Place {
                 dry_run: false,
                 most: None,
                 is_limited: false,
-                deleted: &mut |_| {},
+                deleted: &mut |path| self.report.deleted(path),
                 failed: &mut failed,
             };
             deletion.delete(path.to_vec(), true);

@@ -135,6 +135,12 @@ impl Report {
         outcome
     }
 
+    /// Counts a name that is deleted, or would be.
+    pub(super) fn deleted(&self, path: &[u8]) {
+        self.update(|outcome| outcome.deleted += 1);
+        self.notice(NoticeKind::Delete, path);
+    }
+
     /// Counts an entry that is in place, or would be.
     pub(super) fn count(&self, entry: &Entry, unchanged: bool) {
         self.update(|outcome| match entry.kind {

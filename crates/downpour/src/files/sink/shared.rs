@@ -22,7 +22,7 @@ pub(super) struct Shared {
     pub(super) modes: ModeRule,
     /// See [`FileSink::may_hold_some`](super::FileSink::may_hold_some).
     pub(super) may_hold_some: bool,
-    pub(super) report: Report,
+    pub(super) report: Arc<Report>,
     /// Whether the target was a directory when the transfer started.
     target_is_directory: bool,
     destination: OnceLock<Destination>,
@@ -69,7 +69,7 @@ impl Shared {
             modes: ModeRule::new(spec.modes),
             spec,
             may_hold_some,
-            report: Report::default(),
+            report: Arc::default(),
             target_is_directory,
             destination,
             place: OnceLock::new(),
@@ -130,7 +130,7 @@ impl Shared {
 
     fn open_staging(&self, destination: &Destination, source: SourceId) -> Result<(), FilesError> {
         if !self.spec.dry_run
-            && let Some(place) = Place::open(&self.spec, destination, &self.renamed, source, false)?
+            && let Some(place) = Place::open(&self.spec, destination, &self.renamed, &self.report, source, false)?
         {
             // Files moved by the earlier run must be durable at the end of this one.
             self.note_change();
@@ -142,8 +142,8 @@ impl Shared {
     /// Creates the target and the staging folder, unless they exist.
     pub(super) fn make_place(&self, source: SourceId) -> Result<(), FilesError> {
         if self.place.get().is_none() {
-            let place =
-                Place::open(&self.spec, self.destination(), &self.renamed, source, true)?.ok_or(FilesError::Over)?;
+            let place = Place::open(&self.spec, self.destination(), &self.renamed, &self.report, source, true)?
+                .ok_or(FilesError::Over)?;
             self.place.get_or_init(|| place);
         }
         Ok(())

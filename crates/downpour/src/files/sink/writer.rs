@@ -205,7 +205,9 @@ mod tests {
     /// Creates a place in `dir`, and a batch of one file of `size` bytes.
     fn staged(dir: &Path, size: u64) -> (Place, OpenBatch) {
         let spec = Arc::new(ReceiveSpec::into_directory(dir));
-        let place = Place::open(&spec, &spec.in_target(), &Arc::default(), SourceId([1; 16]), true).unwrap().unwrap();
+        let place = Place::open(&spec, &spec.in_target(), &Arc::default(), &Arc::default(), SourceId([1; 16]), true)
+            .unwrap()
+            .unwrap();
         let mtime = Mtime { seconds: 77, nanoseconds: 0 };
         let kind = Kind::File { size, version: 0, hash: None };
         let entry = Entry { path: b"file".to_vec(), kind, mode: 0o444, mtime };
