@@ -21,7 +21,7 @@ pub(super) struct SentPaths {
 }
 
 impl SentPaths {
-    /// Sets which paths are the same in the target; before any path is added that the target has.
+    /// Sets which names the target's file system equates. Called before paths that may exist in the target are added.
     pub(super) fn fold(&mut self, folding: Folding) {
         self.folding = folding;
     }

@@ -56,7 +56,8 @@ pub enum FilesError {
         /// The staging folder.
         path: PathBuf,
     },
-    /// The target is no longer where it was looked for: a link leads out of [`ReceiveSpec::within`](super::ReceiveSpec::within).
+    /// The target lies outside of [`ReceiveSpec::within`](super::ReceiveSpec::within), because a symbolic link leads
+    /// out of it.
     #[error("{} leads out of the folder that this login is limited to", path.display())]
     TargetOutside {
         /// The target.

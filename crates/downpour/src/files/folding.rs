@@ -1,5 +1,5 @@
-//! Names that a file system takes for the same although their bytes differ: `A` and `a`, or an accented letter as one
-//! character and as two.
+//! Names that a file system treats as equal although their bytes differ: `A` and `a`, or an accented letter in composed
+//! and decomposed form.
 
 use std::borrow::Cow;
 use std::os::fd::OwnedFd;
@@ -8,26 +8,26 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Which names a file system takes for the same.
+/// Rules by which a file system treats different names as equal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Folding {
     pub(super) case: Case,
-    /// Whether a composed character is the same as the sequence that it is composed of. Such file systems also compare
-    /// case by Unicode's full folding (`ß` and `ss`).
+    /// Whether the composed and the decomposed form of a character are equal. Such file systems also compare case by
+    /// Unicode's full folding (`ß` and `ss`).
     pub(super) normalization: bool,
-    /// Whether dots at the end of a name do not count.
+    /// Whether trailing dots of a name are ignored.
     pub(super) dots: bool,
 }
 
-/// Whether upper and lower case are the same.
+/// Case sensitivity of a file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Case {
-    /// They differ.
+    /// Upper and lower case differ.
     #[default]
     Kept,
-    /// They are the same from a to z.
+    /// The letters a to z are compared case-insensitively.
     Ascii,
-    /// They are the same for all letters.
+    /// All letters are compared case-insensitively.
     Unicode,
 }
 
@@ -37,10 +37,10 @@ const PROBE: &str = "probe";
 const ACCENTED: &str = "prob\u{e9}";
 
 impl Folding {
-    /// Finds out what the file system of `dir` does, by creating a file in it for a moment.
+    /// Determines the rules of the file system of `dir` by briefly creating files in it.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// A file cannot be created.
     pub(super) fn probe(dir: &OwnedFd) -> rustix::io::Result<Self> {
         let is_also = |name: &str| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let created = |name: &str| {
@@ -55,7 +55,7 @@ impl Folding {
         unlinkat(dir, PROBE, AtFlags::empty())?;
         match created(ACCENTED) {
             Ok(()) => {}
-            // It accepts no such names.
+            // The file system does not accept non-ASCII names.
             Err(Errno::INVAL | Errno::ILSEQ) => return Ok(folding),
             Err(error) => return Err(error),
         }
@@ -67,12 +67,12 @@ impl Folding {
         Ok(folding)
     }
 
-    /// Whether names with different bytes can be the same.
+    /// Returns whether names with different bytes can be equal.
     pub(super) fn folds(self) -> bool {
         self != Self::default()
     }
 
-    /// Returns a key that is equal for paths that are the same to the file system.
+    /// Returns a key that is equal for paths that the file system treats as equal.
     pub(super) fn key(self, path: &[u8]) -> Cow<'_, [u8]> {
         if !self.folds() {
             return Cow::Borrowed(path);
@@ -105,7 +105,8 @@ impl Folding {
         if self.normalization { text.nfd().collect() } else { text }
     }
 
-    /// Folds a letter: by way of upper case, since some small letters have the same large one.
+    /// Folds a letter. Converts it to upper case first, since several lower-case letters can share one upper-case
+    /// letter.
     fn letter(self, letter: char) -> Vec<char> {
         let folded: Vec<char> = letter.to_uppercase().flat_map(char::to_lowercase).collect();
         if folded.len() == 1 || self.normalization { folded } else { vec![letter] }

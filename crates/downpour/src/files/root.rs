@@ -70,10 +70,10 @@ impl Root {
         self.name.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// If this is a link: what it points to, under the link's name.
+    /// Returns the target of this root under the link's name if the root is a symbolic link.
     ///
     /// # Errors
-    /// [`FilesError::SourceUnusable`] for a link that leads nowhere.
+    /// [`FilesError::SourceUnusable`] if the link is dangling or part of a loop.
     fn follow(&self) -> Result<Option<Self>, FilesError> {
         if self.is_contents() || !self.path.is_symlink() {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Root {
         Ok(Some(Self { path, name: Some(name) }))
     }
 
-    /// Looks at the item; gives the name it is sent under (empty for contents) and what stands there.
+    /// Checks the item. Returns the name under which it is sent (empty for contents) and its status.
     fn check(&self, links: Links) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
@@ -167,7 +167,7 @@ pub struct Roots {
     listed: Vec<usize>,
     pub(super) links: Links,
     top: Option<Attributes>,
-    /// Items that are links and stand for what they point to.
+    /// Number of items that are symbolic links and were followed.
     followed: u64,
 }
 
@@ -186,8 +186,8 @@ impl Roots {
     /// Checks every item.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless folders may be sent,
-    /// [`FilesError::SameName`].
+    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless folders may be
+    /// sent, [`FilesError::SameName`].
     pub(super) fn new(roots: Vec<Root>, options: &ScanOptions) -> Result<Self, FilesError> {
         let ScanOptions { links, follow_items, ref filter, .. } = *options;
         let folders = options.recursive || options.files_from.is_some();
@@ -298,13 +298,13 @@ impl Roots {
         self.top
     }
 
-    /// Items that are links and were followed, as [`ScanOptions::follow_items`] asks for.
+    /// Returns the number of items that are symbolic links and were followed because of [`ScanOptions::follow_items`].
     #[must_use]
     pub fn followed(&self) -> u64 {
         self.followed
     }
 
-    /// The items in the order they were named.
+    /// Returns the items in the order in which they were named.
     pub(super) fn items(&self) -> &[Item] {
         &self.items
     }

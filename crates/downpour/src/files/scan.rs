@@ -42,10 +42,11 @@ pub struct ScanOptions {
     pub recursive: bool,
     /// Treatment of symbolic links.
     pub links: Links,
-    /// Whether an item that is a link stands for what it points to, under the link's name, whatever `links` says of those in folders.
+    /// Whether to follow an item that is a symbolic link and send its target under the link's name. Links inside
+    /// folders are handled according to `links`.
     pub follow_items: bool,
-    /// Whether a file met again under another name is sent as a link to the first one. Costs memory for each file that has further names
-    /// to come; above 96 MiB such names are sent as files of their own.
+    /// Whether a file found again under another name is sent as a hard link to the first one. Takes memory for each
+    /// file with more names still to come; beyond 96 MiB, such names are sent as separate files.
     pub hard_links: bool,
     /// Read and hash every file during the scan.
     pub hash: bool,
@@ -98,7 +99,7 @@ impl Scanner {
         let looker = Looker::new(&options);
         let roots = Arc::new(Roots::new(roots, &options)?);
         let ScanOptions { recursive, links, filter, files_from, .. } = options;
-        // Where names are listed the folder is only the place that they are in.
+        // If names are listed, the folder only serves as their base.
         let top = roots.top().filter(|_| files_from.is_none());
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
         let id = source_id::source_id(&roots, &filter, listed.as_ref().map(Listed::names));

@@ -54,8 +54,8 @@ pub struct ReceiveSpec {
     /// What the sender may announce.
     #[serde(default, skip_serializing_if = "Permitted::is_everything")]
     pub permitted: Permitted,
-    /// The directory, without links, that the target must be in once links are followed; `None` for anywhere. Set by the
-    /// receiver alone, never by a request.
+    /// The directory (a path without symbolic links) that must contain the target after links are resolved; `None`
+    /// allows any target. Set by the receiver only, never by a request.
     #[serde(skip)]
     pub within: Option<PathBuf>,
 }

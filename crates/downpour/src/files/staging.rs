@@ -9,7 +9,7 @@
 //! - `journal` ([`super::journal`]);
 //! - `folders` and `links`, lists of work left for the end of the transfer;
 //! - `files`, a list of the files in place;
-//! - for a moment, `moving` and the files of a probe ([`super::folding`]).
+//! - temporarily, `moving` and the files of a probe ([`super::folding`]).
 
 mod find;
 
@@ -66,7 +66,7 @@ pub(super) struct Staging {
     pub(super) files: Mutex<List>,
     /// Whether this process created the folder.
     pub(super) is_new: bool,
-    /// Which names the file system takes for the same.
+    /// Which names the file system treats as equal.
     pub(super) folding: Folding,
 }
 

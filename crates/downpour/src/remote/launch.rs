@@ -27,10 +27,10 @@ use crate::transfer::Switch;
 const MAX_NOISE: usize = 1 << 20;
 const MAX_LINE: usize = 16 << 10;
 
-/// The word of an answer that counts the links followed.
+/// Prefix of the number of followed links in an answer.
 const FOLLOWED: &str = "followed=";
 
-/// What a shell answers when it finds no program, and what ssh answers when it fails itself.
+/// Exit codes: of a shell that does not find the program, and of ssh for its own failures.
 const NOT_FOUND: i32 = 127;
 const SSH_FAILED: i32 = 255;
 
@@ -294,17 +294,18 @@ pub(super) fn read_answer(output: &mut impl Read) -> io::Result<Option<String>> 
     Err(io::Error::other("it prints what downpour does not understand, and does not stop"))
 }
 
-/// What the other side answers when it can do what it is asked.
+/// The positive answer of the other side to a request.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// What reaches it.
+    /// Ticket to connect to it.
     pub(super) ticket: Ticket,
-    /// Sources there that are links and were followed.
+    /// Number of sources at the other side that are symbolic links and were followed.
     pub(super) links_followed: u64,
 }
 
 impl Answer {
-    /// The line, without [`ANSWER`]: the ticket, then words `KEY=NUMBER`, each only where it was asked for.
+    /// Returns the line without [`ANSWER`]: the ticket, followed by words `KEY=NUMBER`, which are only present if
+    /// requested.
     pub(super) fn to_text(&self) -> Result<String, TicketError> {
         let mut text = self.ticket.to_text()?;
         if self.links_followed > 0 {
@@ -314,10 +315,10 @@ impl Answer {
     }
 }
 
-/// Reads what [`Answer::to_text`] has written; words that are not known are ignored.
+/// Parses a line that [`Answer::to_text`] wrote. Unknown words are ignored.
 ///
 /// # Errors
-/// What the other side says is wrong, or a damaged ticket.
+/// The error that the other side reports, or a damaged ticket.
 pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
     match line.strip_prefix("ERROR ") {
         Some(rest) => {

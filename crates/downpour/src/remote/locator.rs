@@ -25,7 +25,7 @@ pub(super) struct SshLocator {
     pub(super) remote: Option<Remote>,
     /// Whether UDP was closed in an earlier attempt.
     pub(super) udp_closed: bool,
-    /// Sources there that are links and were followed.
+    /// Number of sources at the other side that are symbolic links and were followed.
     pub(super) links_followed: u64,
 }
 

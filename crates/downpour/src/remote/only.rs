@@ -1,8 +1,8 @@
-//! `downpour remote --only DIR`: a login that reaches one folder and nothing else.
+//! `downpour remote --only DIR`: limits a login to one folder.
 //!
-//! The folder is opened once. Paths of requests are resolved beneath it by the kernel (`openat2`), which follows symbolic links only as
-//! long as they stay beneath. What a transfer is given afterwards is a folder that is open and a name in it that is not followed, so that
-//! nobody who can write to the folder can lead it elsewhere meanwhile.
+//! The folder is opened once. The kernel (`openat2`) resolves the paths of requests beneath it and follows symbolic
+//! links only as long as they stay beneath it. A transfer then gets an open folder and a name in it, which is not
+//! followed, so that a user with write access to the folder cannot redirect the transfer.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -20,26 +20,26 @@ use crate::error::Error;
 use crate::files::permitted::has_wildcards;
 use crate::files::{FilesError, Root};
 
-/// How often a path is resolved again that is renamed meanwhile.
+/// How often to retry resolving a path if the kernel reports a concurrent rename.
 const ATTEMPTS: usize = 16;
 
-/// What a limited login may do.
+/// Permissions of a limited login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Send and receive.
     Full,
-    /// Nothing is changed: it sends, and compares.
+    /// Send and compare, but change nothing.
     ReadOnly,
-    /// It receives. What exists is not sent, but can be replaced and compared.
+    /// Receive only. Existing files are not sent, but can be replaced and compared.
     WriteOnly,
 }
 
-/// What a login is limited to.
+/// Limits of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The folder, which has to exist.
+    /// The folder, which must exist.
     pub folder: PathBuf,
-    /// What may be done there.
+    /// What the login may do there.
     pub access: Access,
 }
 
@@ -50,31 +50,31 @@ pub(super) struct Only {
     access: Access,
 }
 
-/// What is sent of an item.
+/// How an item is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// A link is sent as a link.
     AsIs,
-    /// A link stands for what it points to.
+    /// The target of a link is sent in its place.
     Followed,
-    /// The same, and a folder for what is in it.
+    /// Same as `Followed`; of a folder, only the contents are sent.
     Compared,
 }
 
 /// An item to send.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Where it is, in a folder that is open.
+    /// Path of the item, relative to an open folder.
     pub(super) root: Root,
-    /// What was asked for.
+    /// The path in the request.
     typed: PathBuf,
-    /// Has to stay open.
+    /// Must stay open, since `root` refers to it.
     _held: OwnedFd,
-    /// It is a link, and stands for what that points to.
+    /// Whether the item is a symbolic link that was followed.
     pub(super) is_followed: bool,
 }
 
-/// Where an item stands that exists: a folder beneath the limit, and a name in it that is no link.
+/// Location of an existing item: a folder beneath the limit, and the name of an entry that is not a symbolic link.
 struct Found {
     parent: OwnedFd,
     /// Empty for the folder of the limit itself.
@@ -83,17 +83,17 @@ struct Found {
 }
 
 impl Only {
-    /// Opens the folder.
+    /// Opens the folder of the limit.
     ///
     /// # Errors
-    /// There is no such folder, or it may not be opened.
+    /// The folder does not exist or cannot be opened.
     pub(super) fn open(limit: &Limit) -> Result<Self, Error> {
         let opened = openat(CWD, &limit.folder, FOLDER, Mode::empty());
         let folder = opened.map_err(|error| FilesError::system(&limit.folder, error))?;
         Ok(Self { folder, access: limit.access })
     }
 
-    /// Whether the login may have this done at all.
+    /// Checks whether the login may run the task at all.
     ///
     /// # Errors
     /// [`Error::Limited`] if not.
@@ -111,18 +111,19 @@ impl Only {
         }
     }
 
-    /// The folder's path now. What a receiver has opened must be beneath it.
+    /// Returns the current path of the folder. What a receiver opens must be beneath it.
     ///
     /// # Errors
-    /// There is no `/proc`.
+    /// `/proc` is not available.
     pub(super) fn path(&self) -> Result<PathBuf, Error> {
         real_path(&self.folder)
     }
 
-    /// The items that `path` names: itself or, if nothing has that name, what the wildcards in its last component match.
+    /// Returns the items named by `path`: the path itself or, if it does not exist, the matches of the wildcards in its
+    /// last component.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], [`Error::Limited`] for what is outside.
+    /// [`FilesError::SourceAbsent`], or [`Error::Limited`] if the path leads outside.
     pub(super) fn sources(&self, path: &Path, reading: Reading) -> Result<Vec<Source>, Error> {
         let inside = self.inside(path)?;
         let last = last_name(&inside);
@@ -142,7 +143,7 @@ impl Only {
         if found.is_empty() { Err(FilesError::SourceAbsent { path: path.to_owned() }.into()) } else { Ok(found) }
     }
 
-    /// The item at `inside`, which was asked for as `path`.
+    /// Returns the item at `inside`, which was requested as `path`.
     fn source(&self, path: &Path, inside: &[u8], reading: Reading) -> Result<Source, Error> {
         let source = |root, held, is_followed| Source { root, typed: path.to_owned(), _held: held, is_followed };
         let folder = |is_followed| {
@@ -169,15 +170,16 @@ impl Only {
         Ok(source(root, parent, is_link))
     }
 
-    /// Makes the folder that `target` is in the current one of this process, and gives the target's path from there.
+    /// Changes the current folder of this process to the parent folder of `target`. Returns the target's path relative
+    /// to it.
     ///
     /// # Errors
-    /// [`Error::Limited`] for what is outside, [`Error::Files`] if the folder it is to be in does not exist.
+    /// [`Error::Limited`] if the target is outside, [`Error::Files`] if its parent folder does not exist.
     pub(super) fn enter(&self, target: &Path) -> Result<PathBuf, Error> {
         let inside = self.inside(target)?;
         let (parent, mut name) = match self.find(target, &inside) {
             Ok(Found { parent, name, .. }) => (parent, name),
-            // It is to be made.
+            // The target will be created.
             Err(Error::Files(FilesError::SourceAbsent { .. })) => {
                 let slashes = inside.iter().rev().take_while(|byte| **byte == b'/').count();
                 let inside = &inside[..inside.len() - slashes];
@@ -195,17 +197,17 @@ impl Only {
         Ok(OsStr::from_bytes(&name).into())
     }
 
-    /// A folder that exists, for its disk to be measured.
+    /// Opens an existing folder, whose disk is to be measured.
     ///
     /// # Errors
-    /// [`Error::Limited`] for what is outside, [`FilesError::SourceAbsent`].
+    /// [`Error::Limited`] if it is outside, [`FilesError::SourceAbsent`].
     pub(super) fn measured(&self, folder: &Path) -> Result<(PathBuf, OwnedFd), Error> {
         let folder = self.open_folder(folder, &self.inside(folder)?)?;
         Ok((anchor(&folder, b"."), folder))
     }
 
-    /// What a path of a request is beneath the folder, which is the home of the login: `~` stands for it. An absolute path has to begin
-    /// with the folder's own. Never empty, and never absolute; it may still lead out.
+    /// Translates a path of a request to a path beneath the folder, which is the home (`~`) of the login. An absolute
+    /// path must begin with the path of the folder. The result is never empty nor absolute, but may still lead outside.
     fn inside(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let bytes = path.as_os_str().as_bytes();
         let inside = match bytes {
@@ -223,19 +225,19 @@ impl Only {
         Ok(if inside.is_empty() { b".".to_vec() } else { inside })
     }
 
-    /// Finds what exists at `inside`, through links that stay beneath.
+    /// Finds the existing item at `inside`, following symbolic links that stay beneath the folder.
     fn find(&self, path: &Path, inside: &[u8]) -> Result<Found, Error> {
         let item = self.open_with(path, inside, Opened::Anything)?;
         let seen = fstat(&item).map_err(|error| absent(path, error))?;
         let is_folder = FileType::from_raw_mode(seen.st_mode) == FileType::Directory;
         let real = real_path(&item)?;
         let real = real.strip_prefix(self.path()?).map_err(|_| outside(path))?.as_os_str().as_bytes();
-        // It has no links now; what has become one since is refused.
+        // `real` has no links; a component that has become one since is refused.
         let parent = self.open_with(path, parent_of(real), Opened::FolderWithoutLinks)?;
         Ok(Found { parent, name: last_name(real).to_vec(), is_folder })
     }
 
-    /// Opens the folder at `inside`, which was asked for as `path`, and nothing outside.
+    /// Opens the folder at `inside`, which was requested as `path`. Refuses to leave the limit.
     fn open_folder(&self, path: &Path, inside: &[u8]) -> Result<OwnedFd, Error> {
         self.open_with(path, inside, Opened::Folder)
     }
@@ -245,7 +247,7 @@ impl Only {
         loop {
             match open_beneath(&self.folder, inside, what) {
                 Ok(opened) => return Ok(opened),
-                // Something was renamed while the kernel went upwards.
+                // A component was renamed while the kernel resolved `..`.
                 Err(Errno::AGAIN | Errno::INTR) if attempts.next().is_some() => {}
                 Err(Errno::XDEV | Errno::LOOP) => return Err(outside(path)),
                 Err(Errno::NOSYS) => {
@@ -257,18 +259,18 @@ impl Only {
     }
 }
 
-/// What is to be opened.
+/// What to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opened {
     /// A folder.
     Folder,
-    /// A folder to which no link leads.
+    /// A folder whose path must not contain symbolic links.
     FolderWithoutLinks,
-    /// Anything, to see what it is.
+    /// An entry of any type, to find out its type.
     Anything,
 }
 
-/// Opens what is at `path` beneath a folder. Links are followed as long as they stay beneath; absolute ones lead out.
+/// Opens `path` beneath a folder. Symbolic links are followed as long as they stay beneath it; absolute links lead out.
 #[cfg(target_os = "linux")]
 fn open_beneath(folder: &OwnedFd, path: &[u8], what: Opened) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::{ResolveFlags, openat2};
@@ -286,7 +288,7 @@ fn open_beneath(_: &OwnedFd, _: &[u8], _: Opened) -> rustix::io::Result<OwnedFd>
     Err(Errno::NOSYS)
 }
 
-/// An error about one of these items, with the path that was asked for.
+/// Replaces the path in an error about one of these items by the path that was requested.
 pub(super) fn as_typed(error: FilesError, sources: &[Source]) -> FilesError {
     let typed = |path: PathBuf| {
         let source = sources.iter().find(|source| source.root.path == path);
@@ -305,7 +307,7 @@ pub(super) fn as_typed(error: FilesError, sources: &[Source]) -> FilesError {
     }
 }
 
-/// What a folder is opened with.
+/// Flags to open a folder with.
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn outside(path: &Path) -> Error {
@@ -319,12 +321,13 @@ fn absent(path: &Path, error: Errno) -> Error {
     }
 }
 
-/// The name `name` in an open folder, as a path that no renaming leads elsewhere as long as the folder is open.
+/// Returns a path for `name` in an open folder. While the folder is open, renames do not change what the path refers
+/// to.
 fn anchor(folder: &OwnedFd, name: &[u8]) -> PathBuf {
     Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(OsStr::from_bytes(name))
 }
 
-/// Where an open file stands now.
+/// Returns the current path of an open file.
 fn real_path(file: &OwnedFd) -> Result<PathBuf, Error> {
     let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     let unknown =
@@ -333,12 +336,12 @@ fn real_path(file: &OwnedFd) -> Result<PathBuf, Error> {
     Ok(OsStr::from_bytes(path.as_bytes()).into())
 }
 
-/// What is behind the last slash.
+/// Returns the part after the last slash.
 fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// What is before the last name: `.` if there is nothing.
+/// Returns the part before the last slash; `.` if there is no slash.
 fn parent_of(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => &path[..slash],
@@ -357,7 +360,7 @@ mod tests {
     use super::*;
     use crate::files::{ReceiveSpec, ScanOptions, Scanner};
 
-    /// `limit`, with a tree and links in it, beside `secret`.
+    /// Creates `limit`, a folder with a tree and links in it, next to `secret`.
     fn limited() -> (TempDir, Only) {
         let here = tempdir().unwrap();
         let at = |name: &str| here.path().join(name);
@@ -381,7 +384,7 @@ mod tests {
         (here, only)
     }
 
-    /// The names that are sent for a path.
+    /// Returns the names that are sent for a path.
     fn sent(only: &Only, path: &str, reading: Reading) -> Result<Vec<String>, Error> {
         let sources = only.sources(Path::new(path), reading)?;
         let roots = sources.iter().map(|source| source.root.clone()).collect();
@@ -390,7 +393,7 @@ mod tests {
         Ok(entries.map(|entry| String::from_utf8(entry.path).unwrap()).collect())
     }
 
-    /// Paths that lead out, whatever they are for.
+    /// Returns paths that lead outside, whatever they are used for.
     fn ways_out(here: &Path) -> Vec<String> {
         let mut ways: Vec<String> = [
             "..",
@@ -502,7 +505,7 @@ mod tests {
         let limit = here.path().join("limit");
         let found = |path| only.sources(Path::new(path), Reading::Followed).unwrap().remove(0);
         let (file, inner) = (found("file"), found("folder/inner"));
-        // The last name becomes a link, and so does a folder on the way.
+        // Replace the last component, and a folder on the way, by symbolic links.
         fs::remove_file(limit.join("file")).unwrap();
         symlink("../secret/key", limit.join("file")).unwrap();
         fs::rename(limit.join("folder"), limit.join("moved")).unwrap();

@@ -23,7 +23,7 @@ pub(super) fn expand(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns the matches of the wildcards of `pattern`, in alphabetical order.
+/// Returns the paths that match the wildcards of `pattern`, in alphabetical order.
 pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     let found = pattern.to_str().and_then(|pattern| glob::glob_with(pattern, AS_A_SHELL).ok());
     found.into_iter().flatten().flatten().collect()

@@ -73,7 +73,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Whether links in folders are followed.
+    /// Returns whether links inside folders are followed.
     pub(super) fn follows_links(&self) -> bool {
         self.links == Links::Follow
     }

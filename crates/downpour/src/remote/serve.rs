@@ -48,11 +48,11 @@ pub enum Served {
     Examination,
 }
 
-/// Does what the downpour at the other end of standard input requests, until that is done or ssh ends.
+/// Performs what the downpour at the other end of standard input requests, until it is done or ssh ends.
 ///
 /// The profile may choose the controllers and schedules in `names`. Standard output carries one line, a ticket or an
-/// error; standard input and output become the carrier if UDP is blocked. With a limit the other side reaches nothing
-/// outside its folder, and this process may change its current folder.
+/// error; standard input and output become the carrier if UDP is blocked. With a limit, the other side reaches nothing
+/// outside of its folder, and this process may change its current folder.
 ///
 /// # Errors
 /// Any error that ended it early. The other side has been informed as far as possible.
@@ -135,11 +135,11 @@ struct Serving {
     ticket: Ticket,
     /// The transfer over UDP.
     transfer: Option<Transfer>,
-    /// What the sources of a limited login are found by.
+    /// Folders of a limited login that must stay open while their items are read.
     _sources: Vec<Source>,
 }
 
-/// Answers a doctor over standard input and output. The folder it measures may have to be held open.
+/// Answers a doctor over standard input and output. Keeps `held`, the folder to measure, open meanwhile.
 fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<Served, Error>, Error> {
     let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
     let read = own(io::stdin().as_fd().try_clone_to_owned())?;
@@ -185,7 +185,8 @@ fn add_ssh_address(ticket: &mut Ticket) {
     ticket.addresses.truncate(crate::ticket::MAX_ADDRESSES);
 }
 
-/// What is to be done, how many of the sources are links that are followed, and what a limited login has to hold open.
+/// Returns the configuration, the number of sources that are followed links, and the sources of a limited login, whose
+/// folders must stay open.
 fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
     let (mut links_followed, mut limited) = (0, Vec::new());
     let task = match request.task {
@@ -195,13 +196,13 @@ fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64,
             let roots = match only {
                 Some(only) => {
                     limited = limited_sources(only, paths, &scan, compared)?;
-                    // What is to be followed has been.
+                    // Links have been followed already.
                     scan.follow_items = false;
                     limited.iter().map(|source| source.root.clone()).collect()
                 }
                 None => all_sources(paths, compared),
             };
-            // Looks at every path, so that a wrong one is told at once.
+            // Checks every path, so that a wrong one is reported at once.
             let scanner = Scanner::new(roots.clone(), scan.clone()).map_err(|error| as_typed(error, &limited))?;
             links_followed =
                 scanner.roots().followed() + limited.iter().filter(|source| source.is_followed).count() as u64;
@@ -230,7 +231,7 @@ fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64,
     Ok((config, links_followed, limited))
 }
 
-/// The items to send, wherever they are.
+/// Returns the items to send, without a limit.
 fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Vec<Root> {
     let mut roots: Vec<Root> = paths.flat_map(|path| sources(&path)).collect();
     for root in roots.iter_mut().filter(|root| compared && root.path.is_dir()) {
@@ -239,7 +240,7 @@ fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Vec<Root
     roots
 }
 
-/// The items to send of a folder that the login is limited to.
+/// Returns the items to send from the folder that the login is limited to.
 fn limited_sources(
     only: &Only,
     paths: impl Iterator<Item = PathBuf>,

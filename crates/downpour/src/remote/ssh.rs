@@ -99,7 +99,7 @@ pub(super) struct Remote {
     stdout: Option<ChildStdout>,
     /// Ticket to reach it, including the addresses to which the host's name resolves here.
     pub(super) ticket: Ticket,
-    /// Sources there that are links and were followed.
+    /// Number of sources at the other side that are symbolic links and were followed.
     pub(super) links_followed: u64,
 }
 
@@ -110,7 +110,7 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// ssh and its pipes, once the other side has answered.
+    /// Wraps ssh and its pipes, once the other side has answered.
     pub(super) fn new(process: Process, stdin: ChildStdin, stdout: ChildStdout, answer: Answer) -> Self {
         let Answer { ticket, links_followed } = answer;
         Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket, links_followed }

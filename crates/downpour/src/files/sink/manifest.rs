@@ -38,7 +38,7 @@ pub(super) struct Intake {
     pub(super) incomplete: bool,
     /// The paths announced, if names that are not sent are to be deleted.
     pub(super) sent: Option<SentPaths>,
-    /// The spellings of all names, where some are the same here.
+    /// All paths so far, to detect those that the target's file system treats as equal.
     pub(super) spellings: Spellings,
     /// In a dry run: hashes of the paths of the files that would be in place.
     pub(super) standing: HashSet<u64>,

@@ -224,14 +224,14 @@ fn open_folder(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
     }
 }
 
-/// Opens the target, possibly through a link; `None` if it does not exist.
+/// Opens the target, following symbolic links; `None` if it does not exist.
 ///
 /// # Errors
-/// [`FilesError::TargetOutside`] for one that is not beneath [`ReceiveSpec::within`].
+/// [`FilesError::TargetOutside`] if it is not beneath [`ReceiveSpec::within`].
 pub(super) fn open_target(into: &Path, spec: &ReceiveSpec) -> Result<Option<OwnedFd>, FilesError> {
     let Some(target) = open_folder(into)? else { return Ok(None) };
     if let Some(within) = &spec.within {
-        // An open folder stays the same whatever happens to its path afterwards.
+        // The path is read from the open folder, so that changes to the path after the check do not matter.
         let link = format!("/proc/self/fd/{}", target.as_raw_fd());
         let path = readlinkat(CWD, link, Vec::new()).map_err(|error| FilesError::system(into, error))?;
         if !Path::new(OsStr::from_bytes(path.as_bytes())).starts_with(within) {

@@ -1,22 +1,22 @@
-//! Names of a transfer that are one name to the target's file system.
+//! Detects names of a transfer that the target's file system treats as equal.
 
 use std::collections::{HashMap, HashSet};
 
 use super::super::folding::Folding;
 use super::super::staged_id::path_hash;
 
-/// The paths so far where the file system folds names: 16 bytes each, and nothing where it does not.
+/// The paths admitted so far, if the file system folds names: 16 bytes each. Empty if it does not.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
-    /// Hashes of the paths by those of their keys.
+    /// Hash of each path by the hash of its folding key.
     paths: HashMap<u64, u64>,
-    /// Hashes of the paths that are refused.
+    /// Hashes of refused paths.
     refused: HashSet<u64>,
 }
 
 impl Spellings {
-    /// Adds a path and returns whether it can be created: no earlier path is the same to the file system, and neither
-    /// it nor a folder that contains it was refused for that.
+    /// Adds a path and returns whether it can be created. It cannot if the file system treats it as equal to an earlier
+    /// path, or if one of its parent folders was refused for that reason.
     pub(super) fn admit(&mut self, path: &[u8], folding: Folding) -> bool {
         if !folding.folds() {
             return true;
