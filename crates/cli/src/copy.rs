@@ -124,16 +124,16 @@ pub(crate) const fn compare(by_checksum: bool) -> Compare {
     if by_checksum { Compare::Checksum } else { Compare::SizeAndTime }
 }
 
-/// What a link named as a source is without `--links`.
+/// How to send a symbolic link named as a source without `--links`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamedLinks {
-    /// What it points to, as for scp.
+    /// Send its target, as scp does.
     Follow,
-    /// A link, as for rsync.
+    /// Send it as a link, as rsync does.
     Copy,
 }
 
-/// What of the sources takes part.
+/// Returns the options that select what is sent.
 pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> Result<ScanOptions, Failure> {
     let files_from = args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?;
     Ok(ScanOptions {

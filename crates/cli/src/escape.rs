@@ -36,7 +36,7 @@ pub(crate) fn lines(text: &str) -> String {
     out
 }
 
-/// JSON with the same characters escaped, as JSON does it: they can only be within its strings.
+/// Escapes the same characters in JSON text, as JSON escapes them. They can only occur within its strings.
 pub(crate) fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -37,10 +37,10 @@ pub(crate) enum Line<'a> {
     Notice {
         /// `create`, `replace`, `attributes`, `delete`, `kept` or `left_out`.
         what: &'a str,
-        /// Its path below the target; of a name that was left out, as the sender has it.
+        /// Path beneath the target; for a name that was left out, the sender's path.
         #[serde(flatten)]
         path: Name<'a>,
-        /// Why it was left out.
+        /// The reason why it was left out.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -51,7 +51,7 @@ pub(crate) enum Line<'a> {
         /// The exit code of the process if there were no other attempt.
         exit_code: u8,
     },
-    /// The last, when all went well or nearly.
+    /// The last object after success or partial success.
     Summary(Summary<'a>),
     /// What a doctor has found out.
     Finding(&'a downpour::remote::doctor::Finding),
@@ -66,12 +66,12 @@ pub(crate) enum Line<'a> {
     },
 }
 
-/// A path, which is bytes: as text, and where that is not the whole truth as base64 too.
+/// A path, which is a byte string: as text, and additionally as base64 if the text cannot represent it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Name<'a> {
-    /// What is not UTF-8 is replaced by U+FFFD.
+    /// Invalid UTF-8 is replaced by U+FFFD.
     path: Cow<'a, str>,
-    /// All bytes in base64 (RFC 4648 section 4), unless they are UTF-8.
+    /// All bytes in base64 (RFC 4648 section 4), if the path is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_bytes: Option<String>,
 }
@@ -145,9 +145,9 @@ pub(crate) struct Summary<'a> {
     bytes: u64,
     /// Bytes among them that were present before.
     bytes_present: u64,
-    /// Files among `files` whose size and modification time were those of the source, and whose content was not compared.
+    /// Files among `files` with matching size and modification time; their content was not compared.
     unchanged: u64,
-    /// Files beside `files` that existed and were kept.
+    /// Files not among `files` that existed and were kept.
     kept: u64,
     /// Links named as sources that were followed.
     links_followed: u64,
@@ -155,9 +155,9 @@ pub(crate) struct Summary<'a> {
     goodput_bytes_per_second: f64,
     /// Whether everything that did not fail was compared with the digests of its source.
     verified: bool,
-    /// Nothing was to be changed.
+    /// Whether it was a dry run.
     dry_run: bool,
-    /// Names that did not come across: exit code 23.
+    /// Names that were not transferred: exit code 23.
     failed: Vec<Failed<'a>>,
     /// IP bytes that the sender of the files sent, or that reached their receiver.
     wire_bytes: u64,
@@ -178,7 +178,7 @@ struct Failed<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// The summary of a command whose receiver has told of so many names, which mean what `notices` says.
+    /// Creates the summary of a command whose receiver reported `noticed` names, interpreted according to `notices`.
     pub(crate) fn new(summary: &'a downpour::Summary, notices: Notices, noticed: u64) -> Self {
         let failed = summary
             .failed
@@ -223,7 +223,7 @@ struct Versioned<'a, T> {
 /// Prints an object: a [`Line`], or an object with a type of its own.
 pub(crate) fn print(line: &impl Serialize) {
     let text = serde_json::to_string(&Versioned { v: VERSION, line }).expect("no map but with text as its keys");
-    // A terminal may be looking.
+    // The output may go to a terminal.
     let mut text = escape::json(&text);
     text.push('\n');
     crate::print::write_out(text.as_bytes());

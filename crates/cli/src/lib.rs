@@ -64,8 +64,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
     ended(shown, result)
 }
 
-/// Keeps keys out of core dumps and away from other processes of the same user. A failure is ignored: it is no reason
-/// not to transfer, and no known system refuses.
+/// Keeps keys out of core dumps and hides them from other processes of the same user. Failure is ignored: the transfer
+/// can go on without this protection, and no known system refuses the call.
 fn hide_memory() {
     _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

@@ -105,7 +105,7 @@ impl Output {
         self.last = Some(progress);
     }
 
-    /// A file has arrived.
+    /// Reports a file that has arrived.
     pub(crate) fn file(&self, path: &[u8], bytes: u64) {
         if self.shown.json {
             json::print(&Line::File { path: path.into(), bytes });
@@ -113,7 +113,7 @@ impl Output {
         self.detail(format_args!("{} ({})", escape::name(path), units::bytes(bytes)));
     }
 
-    /// The sender has left a name out, such as a socket.
+    /// Reports a name that the sender left out, such as a socket.
     pub(crate) fn left_out(&self, left: &Failed) {
         if self.shown.json {
             let reason = Some(left.reason.to_string());
@@ -127,7 +127,8 @@ impl Output {
         self.showing.words(&units::count(receivers, "receiver", "receivers"));
     }
 
-    /// What becomes of a name at the receiver. Plans and differences are the result of a command: they go to stdout.
+    /// Reports what happens to a name at the receiver. Plans and differences are the result of a command and go to
+    /// stdout.
     pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, name: &[u8]) {
         let Some((what, difference)) = words(kind) else { return };
         let path = escape::name(name);

@@ -6,7 +6,7 @@ use downpour::remote::{Access, Limit, Served, serve};
 use crate::args::RemoteArgs;
 use crate::names;
 
-/// Serves the other end of ssh, which may be limited to one folder.
+/// Serves the other end of ssh, limited to one folder if requested.
 pub(crate) async fn run(args: RemoteArgs) -> Result<Served, Error> {
     let access = match (args.read_only, args.write_only) {
         (true, _) => Access::ReadOnly,

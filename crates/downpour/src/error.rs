@@ -80,7 +80,7 @@ pub enum Error {
         "a block cannot be decoded and its profile sends nothing more of it: its bytes are lost (another try may do, or --set feedback.blocks=done, or schedule.mend=on)"
     )]
     Undecodable,
-    /// A number of the connection is used up.
+    /// A sequence number of the connection is exhausted.
     #[error("the connection can go on no longer: {0}; start the transfer again, which goes on from there")]
     Exhausted(&'static str),
     /// The user said no to what was offered.
@@ -113,7 +113,7 @@ pub enum Error {
         /// What was looked for.
         program: String,
     },
-    /// The login is limited ([`Limit`](crate::remote::Limit)), and what was asked for goes beyond that.
+    /// The login is limited ([`Limit`](crate::remote::Limit)), and the request exceeds the limit.
     #[error("this login is limited to one folder: {0}")]
     Limited(String),
     /// The downpour on the other machine did not begin.
@@ -350,7 +350,7 @@ pub enum CloseCode {
     Protocol = 1,
     /// A block cannot be decoded, and nothing more of it is sent.
     Undecodable = 2,
-    /// A number of the connection is used up, or its keys may not be used any longer.
+    /// A sequence number of the connection is exhausted, or its keys have reached a usage limit.
     Exhausted = 3,
     /// The receiver's user said no.
     Declined = 0x100,

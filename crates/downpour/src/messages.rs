@@ -60,7 +60,7 @@
 //! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and limits stand anywhere
 //!   between. It refuses by closing the
 //!   connection, with a code and a reason for the sender's user.
-//! - Untouched precedes complete, if the sender has said in the handshake that it understands it.
+//! - Untouched precedes complete. It is only sent if the sender announced in the handshake that it understands it.
 
 mod entry;
 mod fuzz;
@@ -121,7 +121,7 @@ pub enum Message {
     Notice(Notice),
     /// The receiver asks for no more than this rate.
     Limit(Option<Rate>),
-    /// What the receiver has left as it was.
+    /// Number of files that the receiver left as they were.
     Untouched(Untouched),
     /// Everything is verified and under its final name.
     Complete(Complete),
@@ -203,12 +203,12 @@ pub struct Complete {
     pub unchecked: u64,
 }
 
-/// Files that were there before and whose content was neither transferred nor compared.
+/// Numbers of files that existed before and whose content was neither transferred nor compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Untouched {
-    /// Their size and time are those of the source.
+    /// Files with the size and modification time of the source.
     pub unchanged: u64,
-    /// They may be anything, and were to be left alone.
+    /// Files with any content that were to be left alone.
     pub kept: u64,
 }
 

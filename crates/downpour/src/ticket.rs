@@ -80,7 +80,7 @@ pub enum TicketError {
     /// A character is wrong, missing or too many.
     #[error("this ticket is damaged: copy it again, whole")]
     Damaged,
-    /// It names an address at which nobody can listen.
+    /// It contains an address that no listener can have.
     #[error("this ticket names {0}, where nobody can listen: it is not from a downpour, do not use it")]
     Address(SocketAddr),
     /// It was good once.
@@ -97,7 +97,7 @@ pub enum TicketError {
         /// The system's own words.
         source: io::Error,
     },
-    /// A ticket file belongs to another user, who chooses where it leads.
+    /// The ticket file belongs to another user, who chooses where the ticket leads.
     #[error("ticket file {} belongs to another user (uid {owner}): make a copy of your own if you trust it", path.display())]
     Foreign {
         /// The file.
@@ -105,7 +105,7 @@ pub enum TicketError {
         /// Its owner.
         owner: u32,
     },
-    /// Other users may write a ticket file.
+    /// Other users may write to the ticket file.
     #[error(
         "other users may write the ticket file {shown}: run `chmod go-w {shown}` if the ticket is the right one",
         shown = path.display()
@@ -224,7 +224,7 @@ impl Ticket {
         })
     }
 
-    /// Reads a ticket from a file, which only this user or root may own and write.
+    /// Reads a ticket from a file that must be owned by this user or root, and not writable by others.
     ///
     /// # Errors
     /// [`TicketError::File`], [`TicketError::Foreign`], [`TicketError::Writable`], or an error of [`Ticket::parse`].
@@ -232,7 +232,7 @@ impl Ticket {
         let failed = |source| TicketError::File { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
-        // Pipes and terminals lead to this process alone.
+        // Pipes and terminals have no owner who could replace the ticket.
         if metadata.is_file() {
             check_owner(path, (metadata.uid(), metadata.mode()), geteuid().as_raw())?;
         }
@@ -261,7 +261,7 @@ impl Ticket {
                 _ => return None,
             };
             let address = SocketAddr::new(ip.to_canonical(), u16::from_be_bytes(take(&mut bytes)?));
-            // Each is sent the same packets: once is enough.
+            // Every address gets the same packets, so duplicates are dropped.
             if !addresses.contains(&address) {
                 addresses.push(address);
             }
@@ -287,8 +287,8 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-/// Returns whether a listener can have this address: a host's own, and a port. Private and loopback addresses are
-/// allowed, since most tickets are for the same network.
+/// Returns whether a listener can have this address: a unicast address and a port other than 0. Private and loopback
+/// addresses are allowed, since most tickets are for the same network.
 fn may_listen(address: SocketAddr) -> bool {
     let of_a_host = match address.ip() {
         // 0.0.0.0/8 is "this network", 240.0.0.0/4 is reserved and ends with the broadcast address.
@@ -298,8 +298,8 @@ fn may_listen(address: SocketAddr) -> bool {
     of_a_host && address.port() != 0
 }
 
-/// Refuses a ticket file with this owner and mode if a user other than `user` or root could have written it, as ssh does
-/// with keys: whoever chooses a ticket chooses whom one sends files to, or takes them from.
+/// Rejects a ticket file with this owner and mode if a user other than `user` or root could have written it, as ssh
+/// does for keys: a ticket determines with whom files are exchanged.
 fn check_owner(path: &Path, (owner, mode): (u32, u32), user: u32) -> Result<(), TicketError> {
     if owner != user && owner != 0 {
         return Err(TicketError::Foreign { path: path.to_owned(), owner });

@@ -76,10 +76,10 @@ pub enum NetError {
     /// A block cannot be decoded, and the sender's profile sends no more symbols of it: its bytes are lost.
     #[error("a block cannot be decoded, and its sender sends no more of it")]
     Undecodable,
-    /// A number on the wire is used up, or the keys may not be used any longer. A new connection can continue.
+    /// A sequence number is exhausted, or the keys have reached a usage limit. A new connection can continue.
     #[error("the connection can go on no longer: {what}")]
     Exhausted {
-        /// What is used up.
+        /// The exhausted number or key.
         what: &'static str,
     },
     /// The peer reset the stream before its end.

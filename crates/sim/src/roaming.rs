@@ -16,7 +16,7 @@ pub const DOORS: usize = 3;
 #[derive(Debug)]
 pub struct Door {
     leads_to: Option<NodeId>,
-    /// The sender that relayed packets claim to have; `None` if they keep their own.
+    /// The source address of relayed packets; `None` leaves it unchanged.
     relays_as: Option<NodeId>,
     passing: VecDeque<Packet>,
     /// IP bytes sent to it.
@@ -166,8 +166,8 @@ impl Roaming {
         peers[0] == Some(addresses[1]) && peers[1] == Some(addresses[0])
     }
 
-    /// Sets the host to which packets sent to the attacker are relayed, `spoofed` with their sender's address or from
-    /// the attacker's own.
+    /// Sets the host to which the attacker relays packets sent to it, either `spoofed` with the original source address
+    /// or with the attacker's own address.
     pub fn pass_on(&mut self, to: Option<usize>, spoofed: bool) -> Result<(), NetworkError> {
         if let Some(side) = to {
             self.network.add_link(Self::STRANGER, host(side), LinkConfig::default())?;

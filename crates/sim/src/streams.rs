@@ -156,7 +156,7 @@ impl Streams {
                 self.work(now, connection);
             }
             Event::Closed(_) => {
-                // Received bytes can still be read, but no event tells that they were the last.
+                // Received bytes can still be read, but no event will announce the end of the stream.
                 let flows: Vec<FlowId> = self.reading.keys().copied().collect();
                 self.reads = ReadScript::default();
                 for flow in flows {

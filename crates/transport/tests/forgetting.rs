@@ -1,5 +1,6 @@
-//! The memory of a process does not reveal the keys of earlier connections (docs/THREATS.md). Alone in its process, whose
-//! memory it searches. The secrets searched for are kept masked, so that the search does not find itself.
+//! The memory of a process does not reveal the keys of earlier connections (docs/THREATS.md). The test has its own
+//! process, since it searches all memory of the process. It keeps the secrets to search for masked, so that the search
+//! does not find the test's copies.
 
 #![cfg(target_os = "linux")]
 
@@ -27,7 +28,7 @@ struct Hoarding;
 // SAFETY: allocations are the system's, and live for ever.
 unsafe impl GlobalAlloc for Hoarding {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -49,7 +50,7 @@ impl Needle {
     }
 }
 
-/// Returns bytes that occur nowhere else, derived from `name`.
+/// Returns unique bytes derived from `name`.
 fn bytes(name: &str) -> [u8; 32] {
     let digest = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
     digest.as_ref().try_into().expect("32 bytes")
@@ -59,7 +60,7 @@ fn address(side: usize) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, side as u8 + 1], 4_000))
 }
 
-/// Two endpoints, the first of which connects to the second.
+/// Two endpoints; the first connects to the second.
 struct Pair {
     ends: [Endpoint; 2],
     now: Time,
@@ -74,7 +75,7 @@ impl Pair {
         Self { ends: [end("initiator"), end("responder")], now: Time::ZERO, message1: Vec::new() }
     }
 
-    /// Connects with the key of this name. Returns both ends of the connection.
+    /// Connects with the key derived from this name. Returns both ends of the connection.
     fn connect(&mut self, key: &str) -> [ConnectionHandle; 2] {
         let Self { ends: [first, second], now, .. } = self;
         let first = with_clean_stack(|| {
@@ -104,7 +105,7 @@ impl Pair {
         self.ends[1].remove_key(id);
     }
 
-    /// Runs one side 5 ms later. Returns its events.
+    /// Advances time by 5 ms and runs one side. Returns its events.
     fn turn(&mut self, side: usize) -> Vec<Event> {
         self.now += Duration::from_millis(5);
         let (now, mut batch, mut datagrams, mut events) = (self.now, Batch::new(), Vec::new(), Vec::new());
@@ -133,12 +134,13 @@ impl Pair {
     }
 }
 
-/// Returns what the seed of an endpoint is derived from.
+/// Returns the name from which the seed of an endpoint is derived.
 fn seed_of(cipher: Cipher, side: &str) -> String {
     format!("seed of the {side}, {cipher}")
 }
 
-/// Derives every secret of the first connection of a pair again. Returns the packet keys apart from the others.
+/// Derives again every secret of the first connection of a pair. Returns the packet keys separately, as the second
+/// part.
 fn secrets(cipher: Cipher, key: &str, message1: &[u8]) -> (Vec<Needle>, Vec<Needle>) {
     let psk = Psk::new(bytes(key));
     let mut needles = vec![Needle::new("pre-shared key", psk.as_bytes())];
@@ -165,7 +167,7 @@ fn secrets(cipher: Cipher, key: &str, message1: &[u8]) -> (Vec<Needle>, Vec<Need
         panic!("no first message")
     };
     let prologue = Prologue { key: psk.id(), connection };
-    // Payloads do not enter the keys.
+    // Keys do not depend on payloads.
     let answered = respond(&psk, prologue, noise, seed, |_| Ok(Vec::new()));
     let (established, _) = answered.expect("the key and the seed are those of the responder");
     let mut packets = Vec::new();
@@ -202,7 +204,7 @@ fn found<'a>(needles: &[&'a Needle]) -> Vec<&'a str> {
         let (start, end) = (parse(start), parse(end));
         for at in (start..end).step_by(CHUNK) {
             let length = ((end - at) as usize).min(buffer.len());
-            // A page may have gone since.
+            // The page may have been unmapped since.
             if memory.read_exact_at(&mut buffer[..length], at).is_err() {
                 continue;
             }
@@ -238,12 +240,12 @@ fn nothing_of_an_earlier_connection_is_left_in_memory() {
         let first = pair.connect(&key);
         let (needles, packets) = with_clean_stack(|| secrets(cipher, &key, &pair.message1));
         let names = |needles: &[Needle]| needles.iter().map(|needle| needle.name.clone()).collect::<Vec<_>>();
-        // The search finds the keys that are in use.
+        // The search must find the keys in use.
         let in_use: Vec<&Needle> = packets.iter().chain(&needles[..1]).collect();
         let mut expected = [names(&packets), names(&needles[..1])].concat();
         expected.sort();
         assert_eq!(found(&in_use), expected, "{cipher}");
-        // The secrets they were derived from are gone already.
+        // The secrets from which they were derived must be gone already.
         let passed: Vec<&Needle> = needles[1..].iter().collect();
         assert_eq!(found(&passed), [""; 0], "{cipher}, while the connection is open");
 

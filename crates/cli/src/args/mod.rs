@@ -92,8 +92,8 @@ pub(crate) enum Command {
     /// Run a remote command and pipe stdin to it
     ///
     /// Exits with the exit code of the command. If the connection breaks, the command is killed, so that it never
-    /// mistakes a part of its input for the whole. If nothing reads its output any more,
-    /// its next write fails, as in a shell pipeline.
+    /// mistakes a part of its input for the whole. If nothing reads its output any more, its next write fails, as in a
+    /// shell pipeline.
     #[command(after_help = PIPE_EXAMPLES)]
     Pipe(Box<PipeArgs>),
     /// Send a file over an emulated lossy link on this machine
@@ -115,8 +115,8 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// The remote side of cp, sync, verify, doctor and pipe, started through ssh
     ///
-    /// Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to one folder, whatever the other side asks
-    /// for.
+    /// Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to one
+    /// folder, whatever the other side asks for.
     #[command(hide = true, after_help = REMOTE_EXAMPLES)]
     Remote(RemoteArgs),
 }
@@ -186,7 +186,7 @@ impl Command {
         }
     }
 
-    /// The rules that the configuration adds to, where it has some.
+    /// Returns the rules to which the configuration adds, if the command has any.
     pub(crate) fn rules_mut(&mut self) -> Option<&mut Rules> {
         match self {
             Self::Cp(args) => Some(&mut args.selection.rules),

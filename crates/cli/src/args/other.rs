@@ -112,8 +112,8 @@ pub(crate) struct ManArgs {
 pub(crate) struct RemoteArgs {
     /// Limit this login to DIR: nothing outside is read or written, and `pipe` is refused
     ///
-    /// DIR is the home of this login: relative paths and ~ start there. Absolute paths must begin with DIR. Symbolic links that lead out of DIR are not
-    /// followed.
+    /// DIR is the home of this login: relative paths and ~ start there. Absolute paths must begin with DIR. Symbolic
+    /// links that lead out of DIR are not followed.
     #[arg(long, value_name = "DIR")]
     pub(crate) only: Option<PathBuf>,
     /// Send from DIR, and change nothing

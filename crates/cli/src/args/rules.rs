@@ -10,34 +10,34 @@ use downpour::files::{Pattern, PatternError, Rule};
 /// A list of include and exclude rules; the first one that matches a name decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// In the order in which they are asked.
+    /// In order of precedence.
     pub(crate) list: Vec<Rule>,
-    /// The options that an empty pattern was given to: what is said farther away is not added.
+    /// Options that were given an empty pattern: rules of lower layers are not added to them.
     closed: Vec<&'static str>,
 }
 
 /// Creates a rule from a pattern.
 type MakeRule = fn(Pattern) -> Rule;
 
-/// The two options. Where one place has both without an order of their own, exceptions precede what they are from.
+/// The two options. If one place has both without an order of their own, the exceptions (`--include`) take precedence.
 const OPTIONS: [(&str, MakeRule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
 
-/// Whether an option of this name is a list of rules.
+/// Returns whether an option with this name is a list of rules.
 pub(crate) fn is_rule(option: &str) -> bool {
     OPTIONS.iter().any(|(name, _)| *name == option)
 }
 
-/// A pattern; `None` for the empty one.
+/// Parses a pattern; `None` for the empty one.
 fn pattern(text: &OsStr) -> Result<Option<Pattern>, PatternError> {
     if text.is_empty() { Ok(None) } else { Pattern::new(text.as_bytes()).map(Some) }
 }
 
 impl Rules {
-    /// Adds what the next place says, farther away than those before: the patterns that `said` gives for an option. An empty list or
-    /// pattern keeps out what is said farther away.
+    /// Adds the rules of the next lower layer. `said` returns the patterns that it gives for an option. An empty list
+    /// or pattern excludes the rules of all lower layers.
     ///
     /// # Errors
-    /// The first pattern that is none.
+    /// The first invalid pattern.
     pub(crate) fn add<'a>(&mut self, said: impl Fn(&str) -> Option<&'a [OsString]>) -> Result<(), PatternError> {
         for (name, rule) in OPTIONS {
             let Some(values) = said(name).filter(|_| !self.closed.contains(&name)) else { continue };

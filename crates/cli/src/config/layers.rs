@@ -25,8 +25,8 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// Returns the setting of a variable. An empty one sets nothing; one for an option that can be repeated has a value
-    /// per line, and empty lines are ignored.
+    /// Returns the setting of a variable. An empty variable sets nothing. For an option that can be repeated, each line
+    /// is a value, and empty lines are ignored.
     pub(super) fn of_variable(option: &Arg, variable: &str, text: &OsStr) -> Option<Self> {
         if text.is_empty() {
             return None;

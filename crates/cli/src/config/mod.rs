@@ -196,7 +196,7 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
     Ok(chosen)
 }
 
-/// Adds the rules of a layer to those that are nearer.
+/// Adds the rules of a layer below those of higher layers.
 fn add_rules(cli: &mut crate::args::Command, definition: &Command, layer: &Layer) -> Result<(), Failure> {
     let Some(rules) = cli.rules_mut() else { return Ok(()) };
     for setting in layer.iter().filter(|setting| is_rule(&setting.name)) {

@@ -39,7 +39,7 @@ fn the_environment_counts() {
     assert!(ended.stdout.contains("\"type\":\"error\""), "{}", ended.stdout);
 }
 
-/// A pattern typed for one run must not lift the protection that the configuration gives from `--delete`.
+/// A pattern typed for one run must not lift the protection from `--delete` that the configuration gives.
 #[test]
 fn what_the_file_excludes_stays_excluded_whatever_is_typed() {
     let here = tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Another machine without an sshd: a script in the place of ssh, whose commands run on this one in a home of their own.
+//! A remote machine without sshd: a script replaces ssh and runs the commands on this machine, in a separate home.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::program::{Ended, Program, command};
 
-/// What ssh does with its last argument; nothing is known of the host's addresses.
+/// Runs the last argument, as ssh does. Knows nothing about the host's addresses.
 const SSH: &str = r#"#!/bin/sh
 case " $* " in *' -G '*) exit;; esac
 for command; do :; done
@@ -19,18 +19,18 @@ cd "$FAR_HOME" || exit
 export HOME="$FAR_HOME"
 "#;
 
-/// The machine `far`.
+/// The remote machine `far`.
 pub(crate) struct Far {
     folder: TempDir,
 }
 
 impl Far {
-    /// One that runs what it is asked to.
+    /// Creates a machine that runs the requested commands.
     pub(crate) fn new() -> Self {
         Self::with_login(r#"exec sh -c "$command""#)
     }
 
-    /// One where a login runs this line of shell, to which `$command` is what was asked for.
+    /// Creates a machine whose logins run this line of shell; `$command` is the requested command.
     pub(crate) fn with_login(line: &str) -> Self {
         let far = Self { folder: tempfile::tempdir().expect("a folder") };
         fs::create_dir(far.home()).expect("a home");
@@ -43,17 +43,17 @@ impl Far {
         self.folder.path().join("ssh")
     }
 
-    /// Where commands start.
+    /// Returns the folder in which commands start.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    /// A path over there.
+    /// Returns a path on the remote machine.
     pub(crate) fn there(&self, name: impl AsRef<Path>) -> PathBuf {
         self.home().join(name)
     }
 
-    /// `downpour COMMAND ARGUMENTS`, which finds `far`, not started yet.
+    /// Returns `downpour COMMAND ARGUMENTS`, set up to reach `far` and not started yet.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, name: &str, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = command([OsStr::new(name), OsStr::new("--ssh"), self.ssh().as_os_str()]);
         let program = env!("CARGO_BIN_EXE_downpour");
@@ -61,7 +61,7 @@ impl Far {
         command
     }
 
-    /// Panics unless a process over there, by its number, ends soon.
+    /// Panics unless the remote process with this id ends soon.
     #[track_caller]
     pub(crate) fn assert_gone(&self, pid: &str) {
         let process = Path::new("/proc").join(pid.trim());
@@ -72,7 +72,7 @@ impl Far {
         }
     }
 
-    /// The same, run to its end.
+    /// Runs [`Self::command`] to its end.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, name: &str, arguments: impl IntoIterator<Item = S>) -> Ended {
         Program::start(self.command(name, arguments)).end()
     }

@@ -1,4 +1,4 @@
-//! The memory of a process that holds keys is closed to others.
+//! Other processes cannot read the memory of a process that holds keys.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +12,7 @@ use crate::program::{Program, arguments, program_with};
 /// A user other than root.
 const NOBODY: u32 = 65_534;
 
-/// The system makes `/proc/PID/mem` the user's if the process may be dumped, and root's otherwise.
+/// `/proc/PID/mem` belongs to the user if the process is dumpable, and to root otherwise.
 #[test]
 fn the_memory_of_a_transfer_is_neither_dumped_nor_read() {
     let here = tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! `downpour remote --only`: a key that reaches one folder, as a forced command of `authorized_keys` gives it.
+//! `downpour remote --only`: a key that is limited to one folder by a forced command in `authorized_keys`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,8 +10,8 @@ use crate::far::Far;
 use crate::program::arguments;
 use crate::tree;
 
-/// A machine whose every login may do this with the folder `limit`, whatever it asks for. Links lead out of the folder, and beside it
-/// stands `secret`.
+/// Creates a machine on which every login runs `remote --only` with these options in the folder `limit`, whatever it
+/// requests. The folder contains links that lead out of it, and `secret` lies next to it.
 fn limited(options: &str) -> Far {
     let program = env!("CARGO_BIN_EXE_downpour");
     let far = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/limit" {options}"#));
@@ -27,7 +27,7 @@ fn limited(options: &str) -> Far {
     far
 }
 
-/// Paths that lead out of `limit`.
+/// Returns paths that lead out of `limit`.
 fn ways_out(far: &Far) -> Vec<String> {
     let mut ways: Vec<String> = [
         "..",
@@ -54,7 +54,7 @@ fn ways_out(far: &Far) -> Vec<String> {
     ways
 }
 
-/// Panics unless all that is outside is as it was.
+/// Panics if anything outside of `limit` has changed.
 #[track_caller]
 fn assert_outside_untouched(far: &Far) {
     assert_eq!(tree::names(&far.home()), [Path::new("limit"), Path::new("secret")]);
@@ -82,7 +82,7 @@ fn no_target_leads_out() {
         }
         assert_outside_untouched(&far);
     }
-    // A link that is replaced is not followed.
+    // A link that is to be replaced is not followed.
     far.run("cp", arguments!["--via=ssh", file, "far:out-file"]).expect_line(7, "limited to one folder");
     assert_outside_untouched(&far);
 }
@@ -98,7 +98,7 @@ fn no_source_leads_out() {
         ended.expect_line(7, "limited to one folder");
         tree::assert_untouched(&into);
     }
-    // A link within a folder that is sent stays one.
+    // A link within a sent folder is sent as a link.
     far.run("cp", arguments!["-r", "--via=ssh", "far:", into]).expect(0);
     assert!(into.join("out").is_symlink() && into.join("out-file").is_symlink());
     far.run("cp", arguments!["-r", "--links=follow", "--via=ssh", "far:", into]).expect_line(7, "--links follow");

@@ -1,4 +1,4 @@
-//! Symbolic links that are named as sources.
+//! Symbolic links named as sources.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use crate::far::Far;
 use crate::program::{arguments, downpour, json, receiver, sender};
 use crate::tree;
 
-/// A file and a folder elsewhere, and links to them: `latest` and `photos`.
+/// Creates a file and a folder in `elsewhere`, and links to them: `latest` and `photos`. Returns the links.
 fn linked(here: &Path) -> (PathBuf, PathBuf) {
     fs::create_dir_all(here.join("elsewhere")).expect("a folder");
     tree::file(&here.join("elsewhere/run 7"), 1000);

@@ -1,4 +1,4 @@
-//! `pipe`, to a command on this machine.
+//! `pipe` to a command on this machine.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::far::Far;
 
-/// A closed output ends both sides within a second; a busy machine takes longer.
+/// A closed output ends both sides within a second, or later if the machine is busy.
 const SOON: Duration = Duration::from_secs(3);
 
-/// How a program ends, which has to be soon.
+/// Waits for a program, which must end soon. Returns its exit status and its error output.
 #[track_caller]
 fn ended(mut child: Child) -> (ExitStatus, String) {
     let begun = Instant::now();
@@ -31,13 +31,13 @@ fn ended(mut child: Child) -> (ExitStatus, String) {
 
 #[test]
 fn a_closed_output_ends_the_command_on_both_sides() {
-    // One dies of its next write, one does not mind, one writes no more.
+    // Commands that die of the next write, ignore the failed write, or write nothing more.
     for (command, rest) in [("yes", ""), ("trap '' PIPE; yes || exec sleep 1000", ""), ("yes", "; exec sleep 1000")] {
         for via in ["udp", "ssh"] {
             let far = Far::new();
             let line = format!("echo $$ >pid; {command}{rest}");
             let mut pipe = far.command("pipe", ["--via", via, "far", &line]);
-            // An input that does not end, and need not.
+            // An input that stays open.
             let mut child = pipe.stdin(Stdio::piped()).spawn().expect("downpour");
             let stdin = child.stdin.take();
             let mut output = BufReader::new(child.stdout.take().expect("a pipe"));

@@ -1,4 +1,4 @@
-//! What `--json` and the last line say of the result, which scripts and people rely on when they delete the source.
+//! The result as reported by `--json` and the last line. Scripts and people rely on it before they delete the source.
 
 use std::ffi::OsStr;
 use std::fs::{self, FileTimes};
@@ -21,7 +21,7 @@ fn summary(ended: &Ended) -> Value {
     last
 }
 
-/// Files, those of them that are unchanged, whether all is verified, and whether it was a dry run.
+/// Returns the fields `files`, `unchanged`, `verified` and `dry_run` of the summary.
 #[track_caller]
 fn result(ended: &Ended) -> (u64, u64, bool, bool) {
     let said = summary(ended);
@@ -30,7 +30,7 @@ fn result(ended: &Ended) -> (u64, u64, bool, bool) {
     (number("files"), number("unchanged"), truth("verified"), truth("dry_run"))
 }
 
-/// The same size and time, and other bytes.
+/// Changes the content of a file, but not its size and modification time.
 fn alter(file: &Path) {
     let time = fs::metadata(file).and_then(|metadata| metadata.modified()).expect("a time");
     let mut bytes = fs::read(file).expect("a file");

@@ -49,7 +49,7 @@ pub enum NoticeKind {
     EmptySource = 27,
     /// Of the whole target: more would be deleted than is permitted.
     DeleteLimit = 28,
-    /// Another name of the transfer is the same to the receiver's file system.
+    /// The receiver's file system treats it as equal to another name of the transfer.
     Folded = 29,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct TransferConfig {
     pub(crate) retry_for: Option<Duration>,
     /// Whether the peer is found by a ticket that was passed on, rather than by running the same command again.
     pub(crate) by_ticket: bool,
-    /// How long a peer that has connected to this side may make no progress; `None` if it is this user's own.
+    /// How long a peer that connected to this side may make no progress; `None` if the peer is this user's own process.
     pub(crate) patience: Option<Patience>,
 }
 

@@ -67,12 +67,12 @@ pub(crate) trait PeerLocator: Send {
         error
     }
 
-    /// Links among the peer's sources that it has followed.
+    /// Returns the number of links among the peer's sources that it has followed.
     fn links_followed(&self) -> u64 {
         0
     }
 
-    /// The attempt is over. After one that `succeeded`, nothing that the peer could still say matters.
+    /// Releases the peer after an attempt. If the attempt `succeeded`, further messages of the peer do not matter.
     fn release(&mut self, succeeded: bool);
 }
 

@@ -61,12 +61,13 @@ pub struct Summary {
     pub bytes: u64,
     /// Bytes among them that were present before.
     pub bytes_present: u64,
-    /// Files among `files` that have the size and modification time of the source already: their content was not looked at.
+    /// Files among `files` whose size and modification time matched the source; their content was not compared.
     pub unchanged: u64,
-    /// Files beside `files` that existed and were left alone, whatever they hold
+    /// Files not among `files` that existed and were left alone, whatever their content
     /// ([`Existing::Skip`](crate::files::Existing::Skip)).
     pub kept: u64,
-    /// Links among the sources that were followed: see [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
+    /// Links among the sources that were followed: see
+    /// [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
     pub links_followed: u64,
     /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
     pub unchecked: u64,
@@ -129,13 +130,14 @@ impl Summary {
         self
     }
 
-    /// Whether every file of the sources is at the target, and the content of each was transferred or compared in this run.
+    /// Returns whether every file of the sources is at the target, and the content of each was transferred or compared
+    /// in this run.
     #[must_use]
     pub const fn is_verified(&self) -> bool {
         self.unchanged == 0 && self.kept == 0 && self.failed_count == 0
     }
 
-    /// Bits of files per second over the whole transfer.
+    /// Returns the bits of files transferred per second over the whole transfer.
     #[must_use]
     pub fn goodput(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)

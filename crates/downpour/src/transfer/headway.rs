@@ -1,4 +1,4 @@
-//! Whether a peer keeps a transfer going, or only its place at a listener.
+//! Detects a peer that keeps its connection alive without making progress, and so occupies a listener.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use crate::messages::Message;
 /// How long a peer may make no progress while this side waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// While another peer wants its place.
+    /// If another peer wants to take its place.
     pub(crate) contested: Duration,
-    /// While nobody else has come. The receiver's user may be asked in that time.
+    /// If no other peer waits. The receiver's user may be asked during that time.
     pub(crate) alone: Duration,
 }
 
@@ -19,22 +19,22 @@ impl Default for Patience {
     }
 }
 
-/// When the peer last made progress. Time in which this side works or asks its user does not count.
+/// Time of the peer's last progress. Time in which this side works or waits for its user does not count.
 #[derive(Debug)]
 pub(super) struct Headway {
     last: Instant,
     bytes: u64,
-    /// This side works, or its user is asked.
+    /// Whether this side works or waits for its user.
     ours: bool,
 }
 
 impl Headway {
-    /// Creates the headway of a session that begins now.
+    /// Creates the state of a session that begins now.
     pub(super) const fn new(now: Instant) -> Self {
         Self { last: now, bytes: 0, ours: false }
     }
 
-    /// Handles a message of the peer. Those that a peer may send without end are no progress.
+    /// Handles a message of the peer. Messages that a peer may repeat without limit do not count as progress.
     pub(super) fn on_message(&mut self, now: Instant, message: &Message) {
         let advances = match message {
             Message::Manifest(part) => part.last || !part.entries.is_empty(),
@@ -55,14 +55,14 @@ impl Headway {
         }
     }
 
-    /// Handles the total of bytes of objects that have crossed.
+    /// Handles the total number of object bytes transferred.
     pub(super) fn on_bytes(&mut self, now: Instant, bytes: u64) {
         if bytes > self.bytes {
             (self.last, self.bytes) = (now, bytes);
         }
     }
 
-    /// Sets whether this side works or asks its user, so that the peer has nothing to do.
+    /// Sets whether this side works or waits for its user, so that the peer cannot make progress.
     pub(super) fn set_ours(&mut self, now: Instant, ours: bool) {
         if self.ours || ours {
             self.last = now;
@@ -70,7 +70,7 @@ impl Headway {
         self.ours = ours;
     }
 
-    /// Excuses the peer for a time in which this side did not look.
+    /// Discounts a period in which this side did not process input.
     pub(super) fn excuse(&mut self, time: Duration) {
         self.last += time;
     }

@@ -92,7 +92,7 @@ impl Puppet {
         }
     }
 
-    /// Waits for a message, which is the last of its chunk.
+    /// Waits for a message, which must be the last of its chunk.
     fn hear(&self, reader: &mut MessageReader, is_wanted: impl Fn(&Message) -> bool) {
         self.wait(|event| {
             let Event::Control(bytes) = event else { return None };
@@ -177,7 +177,7 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<Vec<u8>>, Error) {
     })
 }
 
-/// Returns how a transfer ends, and the number of names that it reported as left out on purpose.
+/// Returns how a transfer ends, and the number of names reported as left out on purpose.
 fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut left_out = 0;
@@ -450,7 +450,7 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
         let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
         (0..MANY).for_each(|number| puppet.skip(&format!("pipe-{number}"), SkipReason::SpecialFile));
         (0..MANY).for_each(|number| puppet.skip(&format!("file-{number}"), reason));
-        // It waits for a program that does not take its events.
+        // The receiver waits while its program does not take events.
         let (result, left_out) = thread::scope(|scope| {
             let reader = scope.spawn(|| result_and_left_out_of(receiver));
             puppet.end((0, 0, 2 * MANY));
@@ -462,7 +462,8 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
     }
 }
 
-/// Not hostile: a release that does not tell what it has left as it was has compared nothing, as far as its sender knows.
+/// Not a hostile case: an older release does not report which files it left as they were, so the sender must assume
+/// that it compared nothing.
 #[test]
 fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
     for (told, unchanged) in [(None, 1), (Some(Untouched { unchanged: 0, kept: 0 }), 0)] {
@@ -482,7 +483,7 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
     }
 }
 
-/// Not hostile: all that the first batch should hold may be unreadable.
+/// Not a hostile case: all entries of the first batch may be unreadable.
 #[test]
 fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     let to = tempdir().unwrap();
@@ -536,7 +537,7 @@ fn a_receiver_that_lies_or_sends_is_refused() {
     }
 }
 
-/// Starts a sender of a file of 7 bytes, with this patience for peers.
+/// Starts a sender of a 7-byte file with this patience.
 fn patient_sender(patience: Patience) -> (TempDir, Transfer) {
     let from = tempdir().unwrap();
     fs::write(from.path().join("file"), b"content").unwrap();
@@ -548,7 +549,7 @@ fn patient_sender(patience: Patience) -> (TempDir, Transfer) {
     (from, start(Peer::Listen(options), TransferConfig { patience: Some(patience), ..config }).unwrap())
 }
 
-/// A peer that holds the ticket, connects, and then only keeps its connection alive, by messages too.
+/// Connects a peer that holds the ticket and then only keeps its connection alive, including by messages.
 fn park(ticket: &Ticket) -> Puppet {
     let mut puppet = Puppet::connect(ticket, Role::Receives);
     puppet.say(&Message::Accepted);
@@ -563,7 +564,7 @@ fn a_parked_peer_loses_its_place_to_the_next_one() {
     let ticket = sender.ticket().unwrap().clone();
     let parked = park(&ticket);
     let to = tempdir().unwrap();
-    // One that comes too soon is told to come again.
+    // A receiver that connects too early is asked to retry.
     let mut told = Vec::new();
     let received = loop {
         parked.connection.ping();

@@ -456,7 +456,7 @@ impl Receiving {
         // Deletions, or what would be deleted, are known only now.
         self.tell_notices()?;
         self.session.complete();
-        // What is compared by content and the same was looked at.
+        // Files compared by content and found equal do not count as unchanged, since their content was compared.
         let by_time = self.target.files().spec().compare == Compare::SizeAndTime;
         let untouched = Untouched { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
         if self.session.peer_hears_untouched() {
@@ -487,7 +487,7 @@ impl Receiving {
             let note = format!("{} is still in use: it is no longer needed, remove it later", staging.display());
             self.session.events.tell(TransferEvent::Note(note));
         }
-        // What was refused was told when it was.
+        // Refused names have been reported already.
         for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
             done.fail(path, *reason);
         }

@@ -93,11 +93,11 @@ pub(super) struct Sending {
     files_sent: u64,
     /// Bytes that need not be sent.
     present: u64,
-    /// Files of which nothing was wanted.
+    /// Files of which the receiver wanted nothing.
     unwanted: u64,
-    /// What the receiver has left as it was, once it has said so.
+    /// The receiver's report of files it left as they were, if it has arrived.
     untouched: Option<Untouched>,
-    /// Links that were left out, as the user wanted.
+    /// Links that were left out because the user wanted it.
     links_left_out: u64,
     done: Totals,
 }
@@ -148,7 +148,7 @@ impl Sending {
                 self.done.files = complete.files;
                 self.done.bytes = complete.bytes;
                 (self.done.present, self.done.unchecked) = (complete.present, complete.unchecked);
-                // An older receiver does not say: at worst it has compared nothing.
+                // An older receiver does not report it: assume that it compared none of them.
                 let at_worst = Untouched { unchanged: self.unwanted, kept: 0 };
                 let Untouched { unchanged, kept } = self.untouched.unwrap_or(at_worst);
                 (self.done.unchanged, self.done.kept) = (unchanged, kept);
@@ -161,7 +161,7 @@ impl Sending {
             if self.session.is_connected() {
                 self.advance()?;
             }
-            // Nothing is begun before the scan has found it.
+            // No batch can begin before the scan has found its files.
             self.session.set_busy(!self.all_scanned && self.begun.is_empty() && self.opening.is_none());
         }
     }

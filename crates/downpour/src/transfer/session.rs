@@ -46,10 +46,10 @@ const MAX_REASON: usize = 256;
 /// A receiver's flag: it may already hold some of the bytes, and lists what it wants of each batch.
 const MAY_HOLD_SOME: u8 = 1;
 
-/// A sender's flag: it understands [`Message::Untouched`].
+/// Flag of a sender that understands [`Message::Untouched`].
 const HEARS_UNTOUCHED: u8 = 2;
 
-/// What a side says of itself in the handshake.
+/// Returns the application bytes that a side sends in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
     let flags = match role {
         Role::Sends => HEARS_UNTOUCHED,
@@ -81,20 +81,20 @@ pub(super) struct Session {
     next_tick: Instant,
     meter: Meter,
     peer: Option<SocketAddr>,
-    /// What it has said of itself.
+    /// The flags from its handshake.
     peer_flags: u8,
-    /// What the user allows, and what the peer's user does.
+    /// The limits set by this side's user and by the peer's user.
     limits: [Option<Rate>; 2],
     /// When something was last received from the peer.
     heard: Option<Instant>,
     bytes_heard: u64,
     rival: Option<Rival>,
     headway: Headway,
-    /// The side has work that the peer waits for.
+    /// Whether this side has work to do before the peer can continue.
     busy: bool,
     /// When the side last got a step to handle.
     given: Option<Instant>,
-    /// The peer has lost its place because it made no progress.
+    /// Whether the peer has lost its place because it made no progress.
     stalled: bool,
     stats: Option<Stats>,
     closed: bool,
@@ -169,7 +169,7 @@ impl Session {
         self.peer_flags & MAY_HOLD_SOME != 0
     }
 
-    /// Whether the sender understands [`Message::Untouched`].
+    /// Returns whether the sender understands [`Message::Untouched`].
     pub(super) const fn peer_hears_untouched(&self) -> bool {
         self.peer_flags & HEARS_UNTOUCHED != 0
     }
@@ -209,7 +209,7 @@ impl Session {
         }
     }
 
-    /// Tells the user of a name that was left out on purpose. Links are counted instead: see [`Self::tell_links`].
+    /// Reports a name that was left out on purpose to the user. Links are only counted: see [`Self::tell_links`].
     pub(super) fn left_out(&self, skipped: &Skipped) {
         if !skipped.reason.is_failure() && skipped.reason != SkipReason::Link {
             let left_out = Failed { path: skipped.path.clone(), reason: FailReason::Skipped(skipped.reason) };
@@ -217,7 +217,7 @@ impl Session {
         }
     }
 
-    /// Tells the user how many links were left out, as was asked for: not each of them.
+    /// Reports to the user how many links were left out as requested.
     pub(super) fn tell_links(&self, count: u64) {
         if count > 0 {
             let links = if count == 1 { "link" } else { "links" };
@@ -246,7 +246,7 @@ impl Session {
         self.paused = paused;
     }
 
-    /// Sets whether this side has work that the peer waits for.
+    /// Sets whether this side has work to do before the peer can continue.
     pub(super) const fn set_busy(&mut self, busy: bool) {
         self.busy = busy;
     }
@@ -289,7 +289,7 @@ impl Session {
     /// # Errors
     /// Whatever ends the transfer: the peer, the network, the disk, the user.
     pub(super) fn next(&mut self) -> Result<Step, Error> {
-        // What the peer did while the last step was handled has not been looked at.
+        // Input of the peer was not processed while the last step was handled.
         let handled = self.given.take().map_or(Duration::ZERO, |given| given.elapsed());
         self.headway.excuse(handled);
         let step = self.wait()?;
@@ -388,10 +388,11 @@ impl Session {
         self.look_for_life(bytes, stats.connection.in_flight)
     }
 
-    /// Checks that a peer that came to us keeps the transfer going.
+    /// Checks that a peer that connected to this side makes progress.
     ///
     /// # Errors
-    /// [`Error::Stalled`] if it has made no progress for too long, sooner if another peer wants its place.
+    /// [`Error::Stalled`] if it has made no progress for too long. The limit is shorter if another peer wants its
+    /// place.
     fn check_headway(&mut self, stats: &Stats) -> Result<(), Error> {
         let (now, connection) = (Instant::now(), &stats.connection);
         let reading = connection.limited_by == LimitedBy::Source;
@@ -422,7 +423,7 @@ impl Session {
         Ok(())
     }
 
-    /// Looks at what the peer's program said in the handshake; gives its flags.
+    /// Checks the application bytes of the peer's handshake. Returns its flags.
     fn check(&self, application: &[u8]) -> Result<u8, Error> {
         match *application {
             [TRANSFER, role, _] if role == self.config.role as u8 => Err(Error::WrongRole { both: self.config.role }),
@@ -512,7 +513,7 @@ impl Session {
                 may_close = false;
                 self.connection.close(code as u32, reason.clone());
             }
-            // A peer that has lost its place does not keep it by what else it sends.
+            // A stalled peer cannot prolong the lingering by sending more.
             let heard = self.heard.filter(|_| !self.stalled);
             let deadline = lingers_until(since, heard);
             match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now()).min(TICK)) {

@@ -97,7 +97,7 @@ pub(super) struct SessionConfig {
     pub(super) trace: Option<PathBuf>,
     /// Whether the peer was found by a ticket.
     pub(super) by_ticket: bool,
-    /// How long a peer that came to us may make no progress.
+    /// How long a peer that connected to this side may make no progress.
     pub(super) patience: Option<Patience>,
 }
 
@@ -125,11 +125,11 @@ pub(super) struct Totals {
     pub(super) present: u64,
     /// Bytes among them that an earlier run has left and that were not checked.
     pub(super) unchecked: u64,
-    /// Files that count as unchanged by their size and time.
+    /// Files considered unchanged because size and modification time match.
     pub(super) unchanged: u64,
     /// Files of the target that were left alone.
     pub(super) kept: u64,
-    /// Links among the sources that were followed, at the sender.
+    /// Links among the sources that were followed (sender only).
     pub(super) links_followed: u64,
     /// The first [`MAX_FAILED`] names that failed, with the reason.
     pub(super) failed: Vec<Failed>,

@@ -1,5 +1,5 @@
-//! A target that takes different names for the same, as FAT, APFS and folders of ext4 with casefold do. Few systems have
-//! one at hand, so the test is run on request: on FAT, or in a folder that is named to it, such as one of
+//! Targets whose file system treats different names as equal, such as FAT, APFS and casefold folders of ext4. Few
+//! systems have one, so the test only runs on request: on FAT, or in a given folder, such as one of
 //! `lowntfs-3g -o ignore_case`.
 
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::tempdir;
 
 use crate::common::{names, noise, transfer_as};
 
-/// Names a folder on such a file system; without it the test mounts FAT.
+/// Environment variable with a folder on such a file system. Without it, the test mounts FAT.
 const FOLDER: &str = "DOWNPOUR_FOLDING_FOLDER";
 
 #[test]
@@ -23,7 +23,7 @@ fn of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays() {
     }
 }
 
-/// Runs this test again in a namespace where a small FAT is mounted.
+/// Runs this test again in a mount namespace with a small FAT file system.
 fn on_fat() {
     let home = tempdir().unwrap();
     let script = "truncate -s 64M \"$0/image\" && mkfs.vfat \"$0/image\" >/dev/null && mkdir \"$0/fat\" &&
@@ -45,7 +45,7 @@ fn receive_into(into: &Path) {
     for (seed, name) in (0..).zip(["A", "a", "Dir/x", "dir/x", "dir/y", "other"]) {
         fs::write(tree.join(name), noise(2000 + seed as usize, seed)).unwrap();
     }
-    // One that is here already under another spelling, and one that the sender does not have.
+    // One file that exists under another spelling, and one that the sender does not have.
     fs::create_dir(into.join("tree")).unwrap();
     fs::write(into.join("tree/OTHER"), "old").unwrap();
     fs::write(into.join("tree/gone"), "old").unwrap();

@@ -110,7 +110,7 @@ fn fresh_keys_differ() {
     assert_ne!(fresh_key().unwrap(), fresh_key().unwrap());
 }
 
-/// A ticket must not make who uses it send packets to a third party that never asked for them, or to many at once.
+/// A ticket must not make its user send packets to many hosts, or to third parties that never asked for them.
 #[test]
 fn addresses_at_which_nobody_can_listen_are_refused() {
     let with = |address: &str| Ticket { addresses: vec![address.parse().unwrap()], ..ticket(0) }.to_text().unwrap();

@@ -88,7 +88,7 @@ pub(crate) fn start(
     let default = Limits::default();
     let limits = Limits { dead_after, keep_alive: default.keep_alive.min(dead_after / 2), ..default };
     let config = EndpointConfig { limits, ..EndpointConfig::default() };
-    // The seed leads to every key: no copy of it stays behind.
+    // Every key is derived from the seed, so no copy of it may remain on the stack.
     let endpoint = with_clean_stack(|| seed().map(|seed| Endpoint::new(config, seed)))?;
     let running = Running::new(endpoint, carrier, clock, door.clone(), workers);
     let inbox = Arc::clone(&door.inbox);

@@ -137,7 +137,7 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
         let mut scene = Scene::new(true);
         scene.until(millis(300));
         scene.roaming.host(of).copy_packets(Roaming::STRANGER, 4);
-        // He hands what he gets to the host that he copies, as from its peer.
+        // The attacker relays what it receives to the host that it copies, with the peer's source address.
         scene.roaming.pass_on(passes_on.then_some(of), true).expect("a link");
         let time = scene.run();
         let what = format!("host {of} is copied, passed on: {passes_on}");

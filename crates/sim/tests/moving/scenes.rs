@@ -20,7 +20,7 @@ impl Scene {
         Self::with(told, vec![10_000_000])
     }
 
-    /// 60 MB by CUBIC.
+    /// Sends 60 MB with CUBIC.
     pub(crate) fn long() -> Self {
         Self::with(false, vec![60_000_000])
     }

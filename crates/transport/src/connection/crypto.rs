@@ -10,7 +10,7 @@ use rand_core::{Rng, SeedableRng};
 /// caught (RFC 9000 section 21.4).
 const SKIP_EVERY: u32 = 512;
 
-/// Packet numbers reserved for closing the connection: more than are sent until it is given up.
+/// Packet numbers reserved for closing the connection, more than closing can use.
 const KEPT_FOR_CLOSING: u64 = 1 << 32;
 
 /// Protects and numbers packets.
@@ -22,7 +22,7 @@ pub(super) struct Crypto {
     skip_at: u64,
     random: ChaCha20Rng,
     replay: ReplayWindow,
-    /// Packets that failed to open.
+    /// Packets that failed authentication.
     forgeries: u64,
 }
 
@@ -33,7 +33,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// Returns how many packets may fail to open.
+    /// Returns how many packets may fail authentication.
     fn integrity_limit(&self) -> u64 {
         self.opener.keys().cipher().integrity_limit()
     }
@@ -89,7 +89,7 @@ impl Crypto {
         (PacketHeader { kind, connection: self.remote_id, number }, skipped)
     }
 
-    /// Returns whether only the numbers kept for closing are left.
+    /// Returns whether only the packet numbers reserved for closing are left.
     pub(super) const fn is_exhausted(&self) -> bool {
         self.next_number > MAX_PACKET_NUMBER - KEPT_FOR_CLOSING
     }
@@ -99,19 +99,19 @@ impl Crypto {
         self.keys.as_ref().map(|keys| keys.sealer.clone())
     }
 
-    /// Returns the opener of this connection's packets; `None` before the handshake is done, and once the keys may open
-    /// no more. It is pure and may be used on any thread.
+    /// Returns the opener of this connection's packets; `None` before the handshake is done and after the integrity
+    /// limit of the cipher. It is pure and may be used on any thread.
     pub(super) fn opener(&self) -> Option<Opener> {
         self.keys.as_ref().filter(|keys| self.forgeries < keys.integrity_limit()).map(|keys| keys.opener.clone())
     }
 
-    /// Counts a packet that failed to open. Returns whether the keys may open no more from now on.
+    /// Counts a packet that failed authentication. Returns whether that reaches the integrity limit.
     pub(super) fn on_forgery(&mut self) -> bool {
         self.forgeries += 1;
         self.keys.as_ref().is_some_and(|keys| self.forgeries == keys.integrity_limit())
     }
 
-    /// Continues after `forgeries` packets that failed to open.
+    /// Continues as if `forgeries` packets had failed authentication.
     #[cfg(test)]
     pub(super) const fn begin_after_forgeries(&mut self, forgeries: u64) {
         self.forgeries = forgeries;

@@ -98,8 +98,7 @@ pub enum Closed {
     Violation(&'static str),
     /// A block cannot be decoded, and its sender's profile sends nothing more of it: its bytes are lost.
     Undecodable,
-    /// A number on the wire is used up, or the keys may not be used any longer; says which. A new connection can
-    /// continue.
+    /// The named sequence number is exhausted, or the keys have reached a usage limit. A new connection can continue.
     Exhausted(&'static str),
 }
 
@@ -113,6 +112,6 @@ pub enum CloseCode {
     Violation = 1,
     /// A block cannot be decoded, and nothing more of it is sent.
     Undecodable = 2,
-    /// A number on the wire is used up, or the keys may not be used any longer.
+    /// A sequence number is exhausted, or the keys have reached a usage limit.
     Exhausted = 3,
 }

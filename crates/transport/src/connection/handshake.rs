@@ -221,7 +221,7 @@ impl Initiation {
             return Err(Refused::Unacceptable);
         }
         let established = self.initiator.finish(message.noise)?;
-        // All copies from the 256th on carry the largest number.
+        // From the 256th on, all copies carry the largest number.
         let copy = Some(usize::from(message.copy)).filter(|_| message.copy < u8::MAX);
         let rtt = copy.and_then(|copy| self.sent.get(copy)).map(|sent| now.since(*sent));
         Ok(Answered { established, remote: from, payload: size.max(MIN_MESSAGE1), rtt })

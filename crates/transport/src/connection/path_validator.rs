@@ -25,11 +25,12 @@ const SLACK: Duration = Duration::from_millis(25);
 /// Longest time between two challenges to one address.
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
-/// Shortest and longest time between two restarts of our congestion control by challenges. While challenges continue, it
-/// doubles: an attacker who replays packets from elsewhere can make the peer send them for ever.
+/// Shortest and longest time between two restarts of our congestion control caused by challenges. The interval doubles
+/// while challenges continue, since an attacker who replays packets from other addresses can make the peer send
+/// challenges indefinitely.
 const RESTART_SPACING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
 
-/// After so many times that spacing without a restart, it is the shortest again.
+/// The interval returns to the shortest after this many intervals without a restart.
 const RESTARTS_END: u32 = 8;
 
 /// A silence that no round trip explains: feedback withheld, a block being written, a busy machine.
@@ -261,9 +262,9 @@ impl PathValidator {
 
     /// Handles a challenge, which is answered on the path it came from. `alone`: its packet has no other content, so it
     /// asks for our address and does not test packet sizes. Returns true if it shows that the peer sees us at another
-    /// address than before, so that our packets take another path too. A challenge from another address than the
-    /// peer's does not show that: it is the peer's own move, or was relayed by an attacker whose address the peer
-    /// challenges (RFC 9000 section 9.3.3).
+    /// address than before, so that our packets take another path too. A challenge from an address other than the
+    /// peer's does not show that: either the peer itself moved, or an attacker whose address the peer challenges
+    /// relayed it (RFC 9000 section 9.3.3).
     pub(super) fn on_challenge(&mut self, now: Time, path: AddressPair, data: [u8; 8], alone: bool) -> bool {
         self.response = Some((path, data));
         let repeated = || self.last_challenge == Some(data);
@@ -274,7 +275,7 @@ impl PathValidator {
         self.may_restart(now)
     }
 
-    /// Returns whether a challenge may restart the path now; if so, it does.
+    /// Returns whether a challenge may restart congestion control now, and records the restart.
     fn may_restart(&mut self, now: Time) -> bool {
         let (shortest, longest) = RESTART_SPACING;
         if let Some(last) = self.last_restart {

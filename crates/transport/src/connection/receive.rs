@@ -21,8 +21,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 impl Connection {
-    /// Returns the opener of this connection's packets; `None` before the handshake is done, and after too many forgeries. It is pure and may be used
-    /// on any thread.
+    /// Returns the opener of this connection's packets; `None` before the handshake is done and after the integrity
+    /// limit of the cipher. It is pure and may be used on any thread.
     pub fn opener(&self) -> Option<Opener> {
         self.crypto.opener()
     }
@@ -248,8 +248,8 @@ impl Connection {
         self.close_as(now, CloseCode::Violation as u32, what, Closed::Violation(what));
     }
 
-    /// Closes the connection because a number has no successor, or a key may not be used any longer. A new connection
-    /// can continue (docs/design/counters.md).
+    /// Closes the connection because a sequence number or key is exhausted. A new connection can continue
+    /// (docs/design/counters.md).
     pub(super) fn close_exhausted(&mut self, now: Time, what: &'static str) {
         self.close_as(now, CloseCode::Exhausted as u32, what, Closed::Exhausted(what));
     }

@@ -10,14 +10,14 @@ const PER_RTT: u32 = 4;
 /// The newest feedback seen, until the peer is told.
 #[derive(Debug, Default)]
 pub(super) struct SeenFeedback {
-    /// The highest number that was processed.
+    /// The highest number processed.
     highest: u64,
     untold: bool,
     last_told: Option<Time>,
 }
 
 impl SeenFeedback {
-    /// Returns the number in full of feedback with this number on the wire. It is unambiguous: each packet has at most
+    /// Returns the full number of feedback with this truncated number. It is unambiguous: each packet carries at most
     /// one feedback, and packets arrive at most a replay window apart.
     pub(super) fn number_of(&self, truncated: u32) -> u64 {
         expand(truncated, self.highest)

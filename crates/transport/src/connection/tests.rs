@@ -1,14 +1,14 @@
-//! Numbers on the wire at their borders: each test starts just below one (docs/design/counters.md).
+//! Numbers on the wire at their limits: each test starts just below one (docs/design/counters.md).
 
 use super::*;
 use crate::secure::{Cipher, Initiator, Prologue, Psk, Secret, respond};
 use crate::wire::limits::MAX_PACKET_NUMBER;
 use crate::wire::{ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, Message2, Refused, StreamsAllowed};
 
-/// The time that datagrams travel, and the time between turns.
+/// One-way delay of datagrams, and time between turns.
 const TRAVEL: Duration = Duration::from_millis(5);
 
-/// Bytes of the object that is sent.
+/// Size of the object in bytes.
 const LENGTH: u64 = 3_000_000;
 
 fn address(side: usize) -> SocketAddr {
@@ -20,17 +20,17 @@ const fn byte(at: u64) -> u8 {
     (at % 251) as u8
 }
 
-/// Two connections to each other, in virtual time.
+/// Two connections to each other in virtual time.
 struct Pair {
     ends: [Connection; 2],
     now: Time,
     events: [Vec<Event>; 2],
-    /// The object as written by the second connection.
+    /// The object as received by the second connection.
     written: Vec<u8>,
     /// Symbol packets sent; every `lose_every`th is lost.
     symbols: u64,
     lose_every: u64,
-    /// Larger datagrams do not pass.
+    /// Larger datagrams are dropped.
     largest: usize,
 }
 
@@ -117,7 +117,7 @@ impl Pair {
         self.ends[side].handle_packets(self.now, address(1 - side), None, ReceivedEcn::NotEct, &mut opened);
     }
 
-    /// Runs turns until `done`; fails after `most`.
+    /// Runs turns until `done` returns true. Panics after `most` turns.
     #[track_caller]
     fn run(&mut self, most: usize, done: impl Fn(&Self) -> bool) {
         for turn in 0..most {
@@ -129,7 +129,7 @@ impl Pair {
         panic!("not done after {most} turns: {:?}", self.ends.each_ref().map(Connection::stats));
     }
 
-    /// Runs turns until the object has arrived and both sides know.
+    /// Runs turns until the object has arrived and both sides know it.
     #[track_caller]
     fn run_object(&mut self, flow: FlowId) {
         self.run(2_000, |pair| {
@@ -138,7 +138,7 @@ impl Pair {
         assert!(self.written.iter().enumerate().all(|(at, written)| *written == byte(at as u64)));
     }
 
-    /// Runs turns until `side` has closed because of `what` and the other side has been told.
+    /// Runs turns until `side` has closed because of `what` and the peer has been notified.
     #[track_caller]
     fn run_to_exhaustion(&mut self, side: usize, what: &'static str) {
         let told = |events: &Vec<Event>| matches!(events.last(), Some(Event::Closed(_)));
@@ -165,7 +165,7 @@ fn parameters() -> Parameters {
     }
 }
 
-/// On a path that loses packets, blocks become done through feedback, before and after its number exceeds 32 bits.
+/// Blocks are acknowledged by feedback on a lossy path, before and after the feedback number exceeds 32 bits.
 #[test]
 fn a_transfer_goes_on_across_two_to_the_32_feedbacks() {
     let mut pair = Pair::new(|_| ());
@@ -179,7 +179,7 @@ fn a_transfer_goes_on_across_two_to_the_32_feedbacks() {
     assert!(sent < needed * 5 / 4, "{sent} symbols for {needed}");
 }
 
-/// An older sender mistakes feedback beyond the border for old feedback.
+/// An older sender mistakes feedback beyond 32 bits for old feedback.
 #[test]
 fn a_connection_to_a_peer_that_does_not_count_on_ends_before_the_border() {
     let mut pair = Pair::new(|parameters| parameters.counts_on = false);
@@ -212,7 +212,7 @@ fn the_last_flow_number_is_as_good_as_the_first() {
     assert!(!pair.ends[0].is_closed(), "what is under way is not touched");
 }
 
-/// Continuing in smaller packets takes flow numbers.
+/// Continuing with smaller packets takes new flow numbers.
 #[test]
 fn a_connection_ends_that_has_no_flow_number_for_smaller_packets() {
     let mut pair = Pair::new(|_| ());
@@ -235,7 +235,7 @@ fn a_connection_ends_when_a_stream_has_no_block_numbers_left() {
     pair.run_to_exhaustion(0, "no block numbers are left in a stream");
 }
 
-/// All copies from the 256th on carry the same number, so an answer to them measures no round trip.
+/// From the 256th on, all copies carry the same number, so an answer to one of them does not measure the round trip.
 #[test]
 fn an_answer_to_one_of_the_last_copies_of_a_first_message_measures_nothing() {
     let psk = Psk::new([9; 32]);
@@ -266,7 +266,7 @@ fn an_answer_to_one_of_the_last_copies_of_a_first_message_measures_nothing() {
     assert_eq!(answered.rtt, None);
 }
 
-/// RFC 9001 section 6.6: after so many attempts a forgery is too likely, whatever the keys.
+/// RFC 9001 section 6.6: after too many failed attempts, a successful forgery becomes too likely.
 #[test]
 fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
     for (cipher, limit) in [(Cipher::Aes256Gcm, 1 << 52), (Cipher::ChaCha20Poly1305, 1 << 36)] {

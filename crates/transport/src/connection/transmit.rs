@@ -44,7 +44,7 @@ impl Connection {
             || self.transmit_paced(now, batch)
     }
 
-    /// Returns which number is used up, if any.
+    /// Returns which number is exhausted, if any.
     const fn exhausted(&self) -> Option<&'static str> {
         if self.crypto.is_exhausted() {
             Some("no packet numbers are left")

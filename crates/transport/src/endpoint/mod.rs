@@ -126,7 +126,7 @@ struct Key {
 }
 
 impl Key {
-    /// Returns whether it has not expired. A stranger cannot tell an expired key from an unknown one.
+    /// Returns whether the key is valid at this time. To a stranger, an expired key looks like an unknown one.
     fn is_live(&self, now: Time) -> bool {
         self.expires.is_none_or(|at| now < at)
     }
@@ -453,7 +453,7 @@ impl Endpoint {
         ConnectionId(self.random.draw())
     }
 
-    /// Draws the value of a field that the peer must ignore.
+    /// Returns a random value for a field that the peer must ignore.
     fn grease(&mut self) -> u32 {
         u32::from_be_bytes(self.random.draw())
     }

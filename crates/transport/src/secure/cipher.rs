@@ -69,13 +69,13 @@ impl Cipher {
     pub(super) const fn confidentiality_limit(self) -> u64 {
         match self {
             Self::Aes256Gcm => 1 << 23,
-            // Above the number of packets that there can be.
+            // More than there are packet numbers.
             Self::ChaCha20Poly1305 => u64::MAX,
         }
     }
 
-    /// Returns how many packets of a connection may fail to open, under all of its keys (RFC 9001 section 6.6). With
-    /// more attempts a forgery becomes too likely.
+    /// Returns how many packets of a connection may fail authentication under all of its keys (RFC 9001 section 6.6).
+    /// Beyond that, a successful forgery becomes too likely.
     pub(crate) const fn integrity_limit(self) -> u64 {
         match self {
             Self::Aes256Gcm => 1 << 52,

@@ -1,23 +1,23 @@
-//! Erasing secrets from memory.
+//! Erases secrets from memory.
 //!
-//! The owner of a secret overwrites it on drop. Secrets are kept on the heap and moved as pointers, since moving the bytes
-//! would leave a copy behind. What computations with secrets leave on the stack, including those of other crates, is
-//! overwritten afterwards.
+//! The owner of a secret overwrites it on drop. Secrets are kept on the heap and moved as pointers, since moving the
+//! bytes would leave a copy behind. The stack is overwritten after computations with secrets, including those of other
+//! crates.
 
 use std::hint::black_box;
 
-/// Bytes of the stack that are overwritten: several times what a handshake needs.
+/// Number of stack bytes to overwrite: several times what a handshake needs.
 const STACK: usize = 64 << 10;
 
-/// Runs `work`, which has secrets on its stack, and then overwrites that part of the stack. The result must not contain
-/// a secret, except on the heap.
+/// Runs `work`, which keeps secrets on its stack, and then overwrites that part of the stack. The result must not
+/// contain a secret, except on the heap.
 pub fn with_clean_stack<T>(work: impl FnOnce() -> T) -> T {
     let result = apart(work);
     overwrite_stack();
     result
 }
 
-/// Runs `work` in a stack frame of its own, below that of the caller.
+/// Runs `work` in a separate stack frame below the caller's.
 #[inline(never)]
 fn apart<T>(work: impl FnOnce() -> T) -> T {
     work()

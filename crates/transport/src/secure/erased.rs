@@ -1,9 +1,9 @@
-//! The algorithms of a handshake, which erase their keys on drop.
+//! The algorithms of a handshake. They erase their keys on drop.
 
 use snow::types::{Cipher, Dh, Hash, Random};
 use std::hint::black_box;
 
-/// Key agreement that overwrites its private key on drop.
+/// Diffie-Hellman key agreement that overwrites its private key on drop.
 pub(super) struct ErasedDh {
     dh: Box<dyn Dh>,
     /// Whether it has a key. Overwriting one costs a point multiplication.

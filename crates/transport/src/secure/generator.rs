@@ -1,4 +1,4 @@
-//! A generator of random bytes that cannot be wound back.
+//! A forward-secure generator of random bytes.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};

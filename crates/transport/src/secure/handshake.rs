@@ -139,7 +139,7 @@ pub fn respond(
     })
 }
 
-/// A Noise handshake. `snow` does not erase its keys, so this overwrites them on drop.
+/// A Noise handshake. Overwrites its keys on drop, since `snow` does not erase them.
 struct Noise(HandshakeState);
 
 impl Noise {
@@ -166,7 +166,7 @@ impl Noise {
         Ok(payload)
     }
 
-    /// Returns the secrets of the packets from the initiator and of those from the responder.
+    /// Returns the secrets of packets from the initiator and from the responder.
     fn split(&mut self) -> (Secret, Secret) {
         let (initiator, responder) = self.0.dangerously_get_raw_split();
         (Secret::new(initiator), Secret::new(responder))
@@ -175,7 +175,7 @@ impl Noise {
 
 impl Drop for Noise {
     fn drop(&mut self) {
-        // Another state with a pre-shared key, so that every field is overwritten.
+        // A fresh state with a pre-shared key, so that every field is overwritten.
         self.0 = state(&[0; 32], &[], [0; 32], true);
         // Keeps the compiler from removing the write.
         black_box(&mut self.0);
@@ -191,7 +191,8 @@ fn state(key: &[u8; 32], prologue: &[u8], seed: [u8; 32], initiator: bool) -> Ha
         .expect("NNpsk0 needs a pre-shared key and nothing else, and the resolver knows its algorithms")
 }
 
-/// The default algorithms, which overwrite their keys on drop, with randomness from a seed in place of the system's.
+/// Provider of snow's default algorithms, which overwrite their keys on drop. Its randomness comes from a seed instead
+/// of the system.
 struct Seeded([u8; 32]);
 
 impl Drop for Seeded {

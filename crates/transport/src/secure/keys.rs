@@ -23,7 +23,7 @@ pub const fn epoch_of(number: u64) -> u64 {
     number >> EPOCH_BITS
 }
 
-/// A pre-shared key, all of whose bits are random. Never printed, and overwritten on drop.
+/// A pre-shared key with 256 random bits. Never printed; overwritten on drop.
 #[derive(Clone)]
 pub struct Psk(Box<[u8; 32]>);
 
@@ -157,7 +157,8 @@ impl PacketKeys {
         is_next.then(|| with_clean_stack(advanced))
     }
 
-    /// Returns the same keys with the number of another epoch. Deriving those of a high epoch would take as many steps.
+    /// Returns the same keys under the number of another epoch, since deriving the keys of a high epoch takes that many
+    /// steps.
     #[cfg(test)]
     pub(crate) fn relabelled(&self, epoch: u64) -> Arc<Self> {
         let Self { cipher, previous, current, next, after_next, .. } = self;
@@ -185,7 +186,7 @@ impl fmt::Debug for PacketKeys {
     }
 }
 
-/// The key and the static part of the nonce of one epoch, overwritten on drop.
+/// The key and the static part of the nonce of an epoch, overwritten on drop.
 #[derive(Clone)]
 pub(super) struct EpochKey {
     cipher: Cipher,
@@ -215,7 +216,7 @@ impl EpochKey {
     }
 }
 
-/// `ring` does not erase its keys.
+/// Overwrites the key, since `ring` does not erase its keys.
 impl Drop for EpochKey {
     fn drop(&mut self) {
         self.key = Self::key(self.cipher, &[0; 32]);

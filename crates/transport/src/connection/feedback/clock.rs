@@ -146,8 +146,8 @@ impl FeedbackClock {
 
     /// Returns the time between two heartbeats.
     ///
-    /// Departs: at most sixteen per round trip. A path back that is slower than the heartbeats queues them, and what
-    /// the sender hears grows older until the connection dies; longer round trips now slow the heartbeats down
+    /// Departs: at most sixteen per round trip. On a return path slower than the heartbeats, feedback queues up and
+    /// grows older until the connection dies. Now the longer round trips slow the heartbeats down
     /// (docs/design/feedback.md).
     fn beat(&self, Heartbeat { heartbeat }: Heartbeat) -> Duration {
         heartbeat.max(self.rtt / Self::NEVER_BLOCKED)

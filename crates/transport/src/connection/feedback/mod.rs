@@ -122,8 +122,8 @@ impl Feedback {
         self.last >= self.highest
     }
 
-    /// Returns the feedback to send now, without its sections on flows and credit, and its number in full. `gap`
-    /// returns a flow's first missing source symbol, by block and esi.
+    /// Returns the feedback to send now, without the sections on flows and credit, and its full number. `gap` returns a
+    /// flow's first missing source symbol as block number and ESI.
     pub(super) fn frame(&mut self, now: Time, gap: impl FnMut(FlowId) -> Option<(u32, u32)>) -> (u64, wire::Feedback) {
         self.last += 1;
         let number = self.last;
@@ -145,8 +145,8 @@ impl Feedback {
         self.clock.on_sent(ip_bytes, now);
     }
 
-    /// Handles the peer's confirmation that it has seen the feedback with this number on the wire, with its smoothed
-    /// round-trip time. Returns the number in full.
+    /// Handles the peer's confirmation that it has processed the feedback with this truncated number, and its smoothed
+    /// round-trip time. Returns the full number.
     pub(super) fn on_seen(&mut self, number: u32, rtt: Duration) -> u64 {
         let number = expand(number, self.last);
         self.clock.set_rtt(rtt);

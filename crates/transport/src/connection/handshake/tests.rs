@@ -114,7 +114,8 @@ fn a_responder_waits_for_proof_as_long_as_copies_come() {
     assert_eq!(late, Some(Refused::HandshakeLate));
 }
 
-/// A ticket may name addresses of hosts that never asked for anything: what is sent to them is little, whoever chose them (docs/THREATS.md).
+/// A ticket may name addresses of hosts that never asked for anything: they get few bytes, whoever chose the addresses
+/// (docs/THREATS.md).
 #[test]
 fn an_address_that_does_not_answer_gets_little() {
     let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");

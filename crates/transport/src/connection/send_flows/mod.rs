@@ -54,7 +54,7 @@ pub(super) struct SendFlows {
     pool: Pool,
     /// A schedule has given up on a block.
     failed: bool,
-    /// A stream has no number for its next block.
+    /// A stream has no number left for its next block.
     exhausted: bool,
     /// Highest feedback number acted upon.
     last_feedback: u64,
@@ -188,12 +188,12 @@ impl SendFlows {
         true
     }
 
-    /// Returns whether every flow can continue in symbols of this size.
+    /// Returns whether every flow can continue with symbols of this size.
     pub(super) fn can_shrink(&self, symbol_size: u16) -> bool {
         self.flows.values().filter(|flow| flow.may_send()).all(|flow| flow.can_shrink(symbol_size))
     }
 
-    /// Returns whether there are numbers from `next` on for every flow that would continue in another one.
+    /// Returns whether enough flow numbers are left, from `next` on, to continue every sending flow under a new number.
     pub(super) fn can_be_numbered(&self, next: u16) -> bool {
         let sending = self.flows.values().filter(|flow| flow.may_send()).count();
         usize::from(next) + sending <= usize::from(u16::MAX)
@@ -394,7 +394,7 @@ impl SendFlows {
         self.failed
     }
 
-    /// A stream has no number for its next block.
+    /// Returns whether a stream has no number left for its next block.
     pub(super) const fn is_exhausted(&self) -> bool {
         self.exhausted
     }

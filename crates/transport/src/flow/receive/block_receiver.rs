@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use erasure::BlockCode;
 
-    /// Each accepted number has a successor, and the number that stands for "all blocks" is not accepted.
+    /// Every accepted number has a successor, and the number that stands for "all blocks" is not accepted.
     #[test]
     fn the_largest_block_number_is_no_block() {
         let mut blocks = BlockReceiver::new(FlowId(1), 8, BlockFeedback::Needs);

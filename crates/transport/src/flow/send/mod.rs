@@ -201,7 +201,7 @@ impl SendFlow {
         }
     }
 
-    /// Returns whether a stream needs another block and has no number for it.
+    /// Returns whether a stream needs another block but has no number left for it.
     pub(crate) const fn is_exhausted(&self) -> bool {
         matches!(&self.source, Source::Stream(stream) if stream.is_exhausted())
     }

@@ -25,7 +25,8 @@ const READ_AHEAD: u64 = 64;
 /// accepts.
 const MOST_BLOCKS: usize = 1_024;
 
-/// Block numbers of a stream are below this: the largest number is reserved for a stream that is over.
+/// Exclusive upper bound of the block numbers of a stream: `done_below` at its maximum stands for a stream that is
+/// over.
 const BLOCK_NUMBERS: u32 = u32::MAX - 1;
 
 /// Small writes in close succession share a block: short blocks open this often per round trip, as often as feedback
@@ -69,7 +70,7 @@ pub(super) struct StreamSource {
     held_back: bool,
     /// When a block that is not full may be opened.
     short_block_at: Option<Time>,
-    /// Another block is needed, and all block numbers are used.
+    /// Whether another block is needed but all block numbers are used.
     exhausted: bool,
 }
 
@@ -162,7 +163,7 @@ impl StreamSource {
         self.held_back
     }
 
-    /// Returns whether another block is needed and all block numbers are used.
+    /// Returns whether another block is needed but all block numbers are used.
     pub(super) const fn is_exhausted(&self) -> bool {
         self.exhausted
     }

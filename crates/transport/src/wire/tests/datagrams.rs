@@ -132,7 +132,7 @@ fn parameters_layout() {
     let whole = bytes.concat();
     for end in 0..whole.len() - 6 {
         let read = Parameters::decode(&whole[..end]);
-        // Optional parts: the program's bytes, the streams before them, and the empty parameter before those.
+        // Optional parts: the application data, the streams before it, and the empty parameter before those.
         let optional = [whole.len() - 13, whole.len() - 27, whole.len() - 31].contains(&end);
         assert!(read.is_err() || optional, "cut after {end} bytes: {read:?}");
     }

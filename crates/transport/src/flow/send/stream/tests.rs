@@ -84,7 +84,7 @@ fn other_sizes_hold_from_the_next_block_on() {
     assert_eq!(sizes, [8, 8, 3, 3, 5, 4, 8, 8]);
 }
 
-/// Block numbers are never reused, and the largest is reserved: a stream that has used all others reports that.
+/// Block numbers are never reused, and the largest is reserved. A stream that has used all others reports it.
 #[test]
 fn a_stream_without_block_numbers_says_so() {
     let mut stream = stream();
