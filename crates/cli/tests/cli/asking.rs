@@ -1,4 +1,4 @@
-//! What a person at a terminal is asked: the program runs with a terminal of its own.
+//! Questions to a person at a terminal: the program runs in a pseudo-terminal.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use crate::program::{Ended, Program, arguments, command, downpour, sender};
 use crate::terminal::Terminal;
 use crate::tree;
 
-/// A sender, its ticket, and a receiver at a terminal that waits for the ticket.
+/// Starts a sender, and a receiver at a terminal that prompts for the ticket. Also returns the ticket.
 fn at_the_prompt(here: &Path) -> (Program, String, Program, Terminal) {
     let source = tree::file(&here.join("file"), 20_000);
     let mut sender = downpour(arguments!["send", "--listen", "127.0.0.1:0", source]);
@@ -55,7 +55,7 @@ fn no_is_no_on_both_sides() {
     tree::assert_untouched(&here.path().join("into"));
 }
 
-/// A receiver with this on its stdin, once it has ended, and the sender that waits for it.
+/// Runs a receiver with this text on its stdin to its end. Returns the waiting sender and the result.
 fn with_answer(here: &Path, text: &str, more: &[&str]) -> (Program, Ended) {
     let source = tree::file(&here.join("file"), 20_000);
     let (ticket, into) = (here.join("ticket"), here.join("into"));

@@ -1,4 +1,4 @@
-//! What breaks in the middle.
+//! Failures in the middle of a transfer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::{TempDir, tempdir};
 use crate::program::{Program, arguments, command, downpour, json, receiver, sender};
 use crate::tree;
 
-/// A transfer that would take a minute and is under way: 120 MB at 16 Mbit/s.
+/// Starts a transfer that takes a minute and waits until it is under way: 120 MB at 16 Mbit/s.
 fn under_way(more: &[&str]) -> (TempDir, PathBuf, Program, Program) {
     let here = tempdir().expect("a folder");
     let (source, ticket, into) = (here.path().join("file"), here.path().join("ticket"), here.path().join("into"));
@@ -80,7 +80,8 @@ fn ctrl_c_while_nobody_comes() {
     sender.end().expect_line(130, "cancelled");
 }
 
-/// A folder on a file system of 1 MB that only one process sees; `None` where the system does not let us make one.
+/// Returns a command that runs with `folder` on a file system of 1 MB in its own mount namespace; `None` if the system
+/// does not permit it.
 fn on_a_small_disk(folder: &Path, arguments: &[&std::ffi::OsStr]) -> Option<Command> {
     let mount = "mount -t tmpfs -o size=1m downpour \"$0\"";
     let unshare = |script: String| {

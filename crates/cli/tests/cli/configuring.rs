@@ -1,4 +1,4 @@
-//! The configuration file and the environment, as the program finds them.
+//! The configuration file and the environment.
 
 use std::fs;
 

@@ -44,7 +44,7 @@ fn only_what_is_selected() {
     let source = tree::folder(&here.path().join("photos"));
     let into = here.path().join("into");
     fs::create_dir(&into).expect("a folder");
-    // Options may stand between the paths.
+    // Options may appear between the paths.
     let arguments = arguments!["cp", "--include", "in/deep/", "-r", source, "--exclude", "in/*", "--links=skip", into];
     downpour(arguments).end().expect(0);
     let copy = into.join("photos");

@@ -1,4 +1,4 @@
-//! What stands at the target already: runs over a tree that is there.
+//! Runs over a target that already contains files.
 
 use std::fs::{self, FileTimes};
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use tempfile::tempdir;
 use crate::program::{Ended, arguments, downpour, json};
 use crate::tree;
 
-/// `photos`, and `copy` as `cp -rp` makes it.
+/// Creates `photos` and copies it to `copy` with `cp -rp`.
 fn copied(here: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
     let (source, copy) = (tree::folder(&here.join("photos")), here.join("copy"));
     let mut contents = source.clone().into_os_string();
@@ -31,7 +31,7 @@ fn an_unchanged_tree_takes_no_data() {
     let (source, copy) = copied(here.path());
     let again = downpour(arguments!["sync", "--json", source, copy]).end().expect(0);
     assert_eq!(summary(&again)["bytes_present"], 3_100_002, "{}", again.stdout);
-    // The same size, another time, the same bytes.
+    // Same size and bytes, different time.
     let old = SystemTime::now() - Duration::from_secs(1000);
     fs::File::options()
         .write(true)
@@ -112,7 +112,7 @@ fn verify_names_every_difference() {
     let same = downpour(arguments!["verify", source, copy]).end().expect(0);
     assert!(same.stderr.contains("No difference in 4 files"), "{}", same.stderr);
     assert_eq!(same.stdout, "");
-    // The same size and time, other bytes.
+    // Same size and time, different bytes.
     let one = copy.join("one");
     let time = fs::metadata(&one).and_then(|metadata| metadata.modified()).expect("a time");
     fs::write(&one, "?").expect("a file");

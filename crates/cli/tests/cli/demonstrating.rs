@@ -1,4 +1,4 @@
-//! `downpour demo`, on a network that takes no time.
+//! `downpour demo`, in virtual time.
 
 use rustix::process::Signal;
 use tempfile::tempdir;

@@ -1,4 +1,5 @@
-//! The program and the second implementation of the protocol, `interop/peer.py`, which was written from the document alone.
+//! Interoperability with the second implementation of the protocol, `interop/peer.py`, which was written from the
+//! document alone.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +11,7 @@ use tempfile::tempdir;
 use crate::program::{Program, arguments, downpour, receiver, sender};
 use crate::tree;
 
-/// The second implementation with these arguments. Without Python nothing is tested here, and that must be seen.
+/// Starts the second implementation with these arguments. Fails without Python, so that a missing test is noticed.
 fn peer<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
     let version = Command::new("python3").arg("--version").output();
     assert!(version.is_ok(), "these tests need python3, 3.9 or later, in the PATH: {version:?}");
@@ -20,12 +21,12 @@ fn peer<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
     Program::start(command)
 }
 
-/// The argument by which the second implementation reads a ticket file.
+/// Returns the argument that makes the second implementation read a ticket file.
 fn at(ticket: &Path) -> String {
     format!("@{}", ticket.display())
 }
 
-/// A folder with files from none to several blocks of bytes, and many.
+/// Creates a folder with files of zero to several blocks, and many small files.
 fn samples(path: &Path) -> PathBuf {
     fs::create_dir_all(path.join("many")).expect("folders");
     for (name, bytes) in [("empty", 0), ("one", 1), ("large", 3_000_000)] {
@@ -37,11 +38,11 @@ fn samples(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// What the second implementation says of these.
+/// Reports of the second implementation about these files.
 const SENT: &str = "files 43, bytes 3004781, present 0, failed 0\n";
 const RECEIVED: &str = "45 entries, 3004781 bytes, verified\n";
 
-/// A receiver that listens, once its ticket is in `file`.
+/// Starts a listening receiver and waits until its ticket is in `file`.
 fn listening_receiver(file: &Path, into: &Path) -> Program {
     let arguments = arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", file, "--into", into];
     let mut receiver = downpour(arguments);
@@ -49,7 +50,7 @@ fn listening_receiver(file: &Path, into: &Path) -> Program {
     receiver
 }
 
-/// A second implementation that listens, once its ticket is in `file`.
+/// Starts a listening second implementation and waits until its ticket is in `file`.
 fn listening_peer(command: &str, path: &Path, file: &Path) -> Program {
     let mut peer = peer(arguments![command, "--listen", path]);
     let ticket = peer.wait_for("a ticket", |line| line.starts_with("downpour1"));
@@ -149,17 +150,17 @@ fn nothing_is_written_beside_what_was_shown() {
         assert!(ended.stdout.starts_with(&format!("{attack}: refused")), "{}", ended.stdout);
         assert_eq!(fs::read(into.join(".ssh/authorized_keys")).expect("the file"), b"mine", "{attack}");
         assert!(!into.join(".bash_profile").exists(), "{attack}");
-        // It was shown, and may have arrived before the rest was refused.
+        // It was announced, and may have arrived before the rest was refused.
         let _ = fs::remove_file(into.join("photo.jpg"));
     }
-    // What exists ends the receiver, since it would be in the way of the next sender too.
+    // An existing file ends the receiver, since it would also be in the way of the next sender.
     let ended = peer(arguments!["attack", "announced-parent", at(&ticket)]).end().expect(0);
     assert!(ended.stdout.starts_with("announced-parent: refused"), "{}", ended.stdout);
     receiver.end().expect_line(1, "already there, and not overwritten");
     assert_eq!(fs::read(into.join(".ssh/authorized_keys")).expect("the file"), b"mine");
 }
 
-/// The class of CVE-2019-6111: the host of a `cp` chooses other names than its user asked for.
+/// Attacks like CVE-2019-6111: the host of a `cp` sends other names than requested.
 #[test]
 fn a_host_sends_only_what_was_requested() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/peer.py");

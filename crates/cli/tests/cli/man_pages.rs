@@ -6,7 +6,7 @@ use tempfile::tempdir;
 
 use crate::program::{arguments, downpour};
 
-/// What a user may call.
+/// The public commands.
 pub(crate) const COMMANDS: [&str; 11] =
     ["cp", "sync", "send", "recv", "verify", "doctor", "pipe", "demo", "profile", "completions", "man"];
 

@@ -1,4 +1,4 @@
-//! Profiles by name and from files, and what is changed of them.
+//! Profiles by name and from files, and changes to them.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tempfile::tempdir;
 use crate::program::{arguments, downpour};
 use crate::tree;
 
-/// What `profile show` says of a file with this text.
+/// Runs `profile show` on a file with this text.
 fn show(folder: &Path, text: &str) -> crate::program::Ended {
     let file = folder.join("mine.toml");
     fs::write(&file, text).expect("a profile");
@@ -26,7 +26,7 @@ fn a_file_is_written_as_toml_has_it() {
     ] {
         let shown = show(here.path(), text).expect(0).stdout;
         assert!(shown.contains("\"congestion.beta\" = \"0.6\"") && shown.contains("# set"), "{shown}");
-        // All else keeps the source that it has in the profile it is based on.
+        // All other settings keep the source stated in the base profile.
         assert_eq!(shown.matches("# set").count(), 1, "{shown}");
     }
     let shown =
@@ -98,7 +98,7 @@ fn two_profiles_are_told_apart() {
     let text = diff(Path::new("auto"), &strange);
     assert!(text.lines().count() == 2 && !text.contains('\u{1b}') && text.contains(r"a\nb\u{1b}[1m"), "{text:?}");
     assert_eq!(diff(Path::new("arq"), Path::new("arq")), "no difference between arq and arq\n");
-    // Its own description is that of the profile itself alone.
+    // A profile named like a built-in one, or based on one, does not get its description.
     let reno = show(here.path(), "name = 'auto'\nbased-on = 'arq'").expect(0).stdout;
     assert!(reno.starts_with("name = \"auto\"\nbased-on = \"arq\"\n"), "{reno}");
 }

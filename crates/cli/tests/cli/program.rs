@@ -1,4 +1,4 @@
-//! Runs the program and waits for what it says, never for time to pass.
+//! Runs the program and waits for its output, never for a fixed time.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Beyond this a test has failed. A dead path takes 30 s to be noticed.
+/// The longest wait before a test fails. Detecting a dead path takes 30 s.
 const PATIENCE: Duration = Duration::from_secs(50);
 
 /// A line of output.
@@ -29,25 +29,25 @@ pub(crate) struct Program {
     transcript: Vec<Said>,
 }
 
-/// One that has ended.
+/// The result of a program that has ended.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Arguments, paths and texts mixed.
+/// Array of arguments from a mix of paths and text.
 macro_rules! arguments {
     ($($argument:expr),* $(,)?) => { [$(std::ffi::OsStr::new(&$argument)),*] };
 }
 pub(crate) use arguments;
 
-/// `downpour` with these arguments and nothing on stdin.
+/// Starts `downpour` with these arguments and an empty stdin.
 pub(crate) fn downpour<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Program {
     Program::start(command(arguments))
 }
 
-/// The same, not started yet.
+/// Returns the command of [`downpour`], not started yet.
 pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     program_with(Path::new(env!("CARGO_BIN_EXE_downpour")), arguments)
 }
@@ -66,11 +66,11 @@ pub(crate) fn program_with<S: AsRef<OsStr>>(program: &Path, arguments: impl Into
     command
 }
 
-/// Passes on what a pipe brings until it is closed.
+/// Forwards the lines from a pipe until it is closed.
 fn listen(pipe: impl Read + Send + 'static, said: fn(String) -> Said, sender: Sender<Said>) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
-            // A test that has failed no longer listens.
+            // Nobody receives any more once a test has failed.
             let _ = sender.send(said(line.expect("lines of text")));
         }
     });
@@ -90,7 +90,7 @@ impl Program {
         Self { child, said, line, transcript: Vec::new() }
     }
 
-    /// Waits for a line on stdout that `is_it`.
+    /// Waits for a line on stdout that satisfies `is_it`.
     pub(crate) fn wait_for(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         self.hear(what, |said| match said {
             Said::Out(line) if is_it(line) => Some(line.clone()),
@@ -134,7 +134,7 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).expect("a process to signal");
     }
 
-    /// Waits for the end.
+    /// Waits for the program to end.
     pub(crate) fn end(mut self) -> Ended {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -163,14 +163,14 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It has ended, or the test has failed.
+        // The program has ended, or the test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Ended {
-    /// Panics unless it ended with this code.
+    /// Panics unless the exit code is `code`.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "{}, stdout:\n{}stderr:\n{}", self.status, self.stdout, self.stderr);
@@ -178,7 +178,7 @@ impl Ended {
         self
     }
 
-    /// Panics unless it ended with this code and one line on stderr that contains `words`.
+    /// Panics unless the exit code is `code` and stderr is one line that contains `words`.
     #[track_caller]
     pub(crate) fn expect_line(self, code: i32, words: &str) -> Self {
         let ended = self.expect(code);
@@ -192,7 +192,7 @@ impl Ended {
     }
 }
 
-/// The lines of `--json`.
+/// Parses the lines of `--json`.
 pub(crate) fn json(text: &str) -> Vec<serde_json::Value> {
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line:?}: {error}")));
     let values: Vec<serde_json::Value> = lines.collect();
@@ -200,7 +200,7 @@ pub(crate) fn json(text: &str) -> Vec<serde_json::Value> {
     values
 }
 
-/// A sender that listens on the loopback interface, once its ticket is in `file`.
+/// Starts a sender that listens on the loopback interface, and waits until its ticket is in `file`.
 pub(crate) fn sender(paths: &[&Path], file: &Path, more: &[&str]) -> Program {
     let mut arguments = arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", file].to_vec();
     arguments.extend(more.iter().map(OsStr::new));
@@ -210,7 +210,7 @@ pub(crate) fn sender(paths: &[&Path], file: &Path, more: &[&str]) -> Program {
     sender
 }
 
-/// A receiver that connects with the ticket in `file` and takes what comes.
+/// Starts a receiver that connects with the ticket in `file` and accepts everything.
 pub(crate) fn receiver(file: &Path, into: &Path, more: &[&str]) -> Program {
     let mut arguments = arguments!["recv", "--yes", "--ticket-file", file, "--into", into].to_vec();
     arguments.extend(more.iter().map(OsStr::new));

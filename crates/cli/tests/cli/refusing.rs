@@ -1,4 +1,4 @@
-//! What does not even begin: one line and the documented exit code for each.
+//! Commands that fail before they begin: one line of output and the documented exit code for each.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -11,7 +11,7 @@ use tempfile::tempdir;
 use crate::program::{arguments, downpour, json, receiver, sender};
 use crate::tree;
 
-/// A ticket nobody made.
+/// Returns a made-up ticket.
 fn ticket(address: &str, listener: Role, expires: SystemTime) -> Ticket {
     Ticket { key: [7; 32], expires, addresses: vec![address.parse().expect("an address")], listener }
 }
@@ -20,7 +20,7 @@ fn in_an_hour() -> SystemTime {
     SystemTime::now() + Duration::from_secs(3600)
 }
 
-/// What a receiver with this text as its ticket says.
+/// Checks the error of a receiver with this text as its ticket.
 #[track_caller]
 fn refused(text: &str, code: i32, words: &str) {
     let here = tempdir().expect("a folder");
@@ -56,7 +56,7 @@ fn a_ticket_for_the_other_side() {
 
 #[test]
 fn nobody_answers() {
-    // A socket that nobody reads: packets arrive and vanish, as behind a firewall.
+    // A socket that is never read, so packets vanish without an answer, as behind a firewall.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = silent.local_addr().expect("an address").to_string();
     refused(&ticket(&address, Role::Sends, in_an_hour()).to_text().expect("a text"), 5, &address);

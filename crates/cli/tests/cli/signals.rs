@@ -1,4 +1,4 @@
-//! What asks a transfer to end, and what does not make it.
+//! Signals that end a transfer, and signals that do not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::program::{Program, arguments, command, downpour, json, sender};
 use crate::terminal::Terminal;
 use crate::tree;
 
-/// By then a process that got SIGTERM is gone.
+/// A process ends within this time after SIGTERM.
 const SOON: Duration = Duration::from_secs(2);
 
-/// A sender of 120 MB at 16 Mbit/s, and what its receiver needs.
+/// Starts a sender of 120 MB at 16 Mbit/s. Also returns the paths that its receiver needs.
 fn slow_sender() -> (TempDir, PathBuf, PathBuf, Program) {
     let here = tempdir().expect("a folder");
     let (source, ticket, into) = (here.path().join("file"), here.path().join("ticket"), here.path().join("into"));
@@ -30,7 +30,7 @@ fn slow_receiver(ticket: &Path, into: &Path) -> Program {
     receiver
 }
 
-/// Sends SIGTERM and looks how it ends.
+/// Sends SIGTERM. Checks how the program ends and returns its output.
 #[track_caller]
 fn terminate(program: Program) -> String {
     let start = Instant::now();
@@ -92,11 +92,11 @@ fn a_killed_copy_of_a_folder_to_a_new_name_goes_on_under_that_name() {
     first.signal(Signal::KILL);
     first.end();
     assert!(target.is_dir() && !target.join("large").exists(), "killed midway");
-    // A folder stands there now: it is the copy that was begun, not one to copy into.
+    // The existing folder is the incomplete copy to be continued, not a folder to copy into.
     downpour(arguments!["cp", "-r", source, target]).end().expect(0);
     tree::assert_same(&source, &target);
     assert_eq!(tree::names(here.path()).len(), 2, "nothing is left behind");
-    // Complete: from now on it is any folder, as for scp.
+    // The copy is complete: from now on the target is an ordinary folder to copy into, as for scp.
     downpour(arguments!["cp", "-r", source, target]).end().expect(0);
     tree::assert_same(&source, &target.join("tree"));
 }
@@ -125,7 +125,7 @@ fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
 fn a_second_ctrl_c_does_not_wait() {
     let (_here, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
-    // The other side is stopped and answers nothing.
+    // The sender is stopped and does not answer.
     sender.signal(Signal::STOP);
     receiver.signal(Signal::INT);
     receiver.signal(Signal::INT);

@@ -1,4 +1,4 @@
-//! Stdout that cannot be written to.
+//! Failures to write to stdout.
 
 use std::fs::File;
 
@@ -7,7 +7,7 @@ use tempfile::tempdir;
 use crate::program::{Ended, Program, arguments, command, sender};
 use crate::tree;
 
-/// What becomes of a program whose stdout is a full device.
+/// Runs the program with a full device as its stdout.
 fn full<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
     let mut command = command(arguments);
     command.stdout(File::options().write(true).open("/dev/full").expect("a device that is full"));

@@ -1,4 +1,5 @@
-//! The whole surface in one file: a change of an option is a readable diff. `INSTA_UPDATE=always cargo test -p cli surface` writes it anew.
+//! All help texts in one snapshot, so that a changed option shows up as a readable diff. `INSTA_UPDATE=always cargo
+//! test -p cli surface` updates it.
 
 use crate::man_pages::COMMANDS;
 use crate::program::{Program, command};

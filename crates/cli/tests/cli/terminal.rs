@@ -1,4 +1,4 @@
-//! A terminal of the program's own.
+//! A pseudo-terminal for the program.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -6,14 +6,14 @@ use std::os::fd::OwnedFd;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// A terminal, seen from its user's side, and what it has shown so far.
+/// The user's side of a terminal and its output so far.
 pub(crate) struct Terminal {
     pub(crate) user: File,
     pub(crate) shown: String,
 }
 
 impl Terminal {
-    /// A terminal, and two descriptors of the program's side.
+    /// Opens a terminal. Also returns two descriptors of the program's side.
     pub(crate) fn open() -> (Self, OwnedFd, OwnedFd) {
         let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&user).expect("a terminal");
@@ -24,7 +24,7 @@ impl Terminal {
         (Self { user: File::from(user), shown: String::new() }, program.into(), again.into())
     }
 
-    /// Reads until `words` are there; panics at the end of the output.
+    /// Reads until the output contains `words`. Panics at the end of the output.
     pub(crate) fn wait_for(&mut self, words: &str) {
         let mut buffer = [0; 4096];
         while !self.shown.contains(words) {

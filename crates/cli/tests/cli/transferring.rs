@@ -1,4 +1,4 @@
-//! What works.
+//! Successful transfers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,10 +1,10 @@
-//! Files to send, and whether they arrived.
+//! Creates files to send, and checks that they arrived.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A file of pseudo-random bytes.
+/// Creates a file with pseudo-random bytes.
 pub(crate) fn file(path: &Path, bytes: usize) -> PathBuf {
     let mut random = fastrand::Rng::with_seed(bytes as u64);
     let mut content = vec![0; bytes];
@@ -13,7 +13,7 @@ pub(crate) fn file(path: &Path, bytes: usize) -> PathBuf {
     path.to_owned()
 }
 
-/// A folder with what folders have: files of all sizes, an empty one, folders in folders, a link, modes.
+/// Creates a folder with files of all sizes, an empty folder, nested folders, a link and various modes.
 pub(crate) fn folder(path: &Path) -> PathBuf {
     fs::create_dir_all(path.join("in/deep")).expect("folders");
     fs::create_dir(path.join("empty folder")).expect("a folder");
@@ -25,7 +25,7 @@ pub(crate) fn folder(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// Panics unless both hold the same names, kinds, modes and bytes.
+/// Panics unless both trees have the same names, types, modes and bytes.
 #[track_caller]
 pub(crate) fn assert_same(a: &Path, b: &Path) {
     let (kind, other) = (fs::symlink_metadata(a).expect("the source"), fs::symlink_metadata(b).expect("the copy"));
@@ -45,7 +45,7 @@ pub(crate) fn assert_same(a: &Path, b: &Path) {
     assert!(fs::read(a).expect("the source") == fs::read(b).expect("the copy"), "{} has other bytes", b.display());
 }
 
-/// Panics if anything is left in a folder that did not exist before.
+/// Panics if the folder, which did not exist before, contains anything.
 #[track_caller]
 pub(crate) fn assert_untouched(folder: &Path) {
     if folder.exists() {
@@ -53,7 +53,7 @@ pub(crate) fn assert_untouched(folder: &Path) {
     }
 }
 
-/// The names in a folder, sorted.
+/// Returns the sorted names in a folder.
 pub(crate) fn names(folder: &Path) -> Vec<PathBuf> {
     let mut names: Vec<PathBuf> =
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name().into()).collect();

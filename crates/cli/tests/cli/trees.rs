@@ -1,4 +1,4 @@
-//! What becomes of trees: the top folder, several sources, what is left out on purpose and what is in the way.
+//! Transfers of trees: the top folder, several sources, names left out on purpose and conflicting names.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -60,7 +60,7 @@ fn of_an_empty_folder_nothing_stays_if_that_is_forced() {
     downpour(arguments!["sync", "--delete", empty.join(""), copy]).end().expect(0);
     assert!(copy.is_dir());
     tree::file(&copy.join("old"), 10);
-    // Its disk may not be mounted.
+    // The source is empty: its disk may not be mounted.
     for option in ["--dry-run", "--verbose"] {
         let ended = downpour(arguments!["sync", "--delete", option, empty.join(""), copy]).end().expect(23);
         assert!(ended.stderr.contains("the source is empty"), "{}", ended.stderr);

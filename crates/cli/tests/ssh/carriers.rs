@@ -1,4 +1,4 @@
-//! What carries the data: UDP, or ssh where UDP is closed.
+//! The carrier of the data: UDP, or ssh if UDP is blocked.
 
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
@@ -8,7 +8,7 @@ use crate::network::Network;
 use crate::program::{Ended, Program, arguments};
 use crate::tree;
 
-/// The user hears by then that UDP is closed. One second is for a busy machine.
+/// The program reports within this time that UDP is blocked. Includes one second for a busy machine.
 const HEARD: Duration = Duration::from_secs(6);
 
 #[test]
@@ -72,7 +72,7 @@ fn udp_in_one_direction_is_closed_as_well() {
     network.drop_udp_there();
     falls_back(hosts.start_cp(arguments![source, at("there dropped")]), &hosts).expect(0);
     network.pass_udp();
-    // The other side sees a caller who never hears its answer.
+    // The other side receives datagrams, but its answers are dropped.
     network.drop_udp_back();
     falls_back(hosts.start_cp(arguments![source, at("back dropped")]), &hosts).expect(0);
     falls_back(hosts.start_cp(arguments![at("back dropped"), hosts.here("back")]), &hosts).expect(0);
@@ -157,7 +157,7 @@ fn the_program_is_found_by_a_path_that_is_named() {
     tree::assert_same(&source, &hosts.there("copy"));
 }
 
-/// Waits until it is said that UDP is closed, which must be soon after the login; then for the end.
+/// Waits for the report that UDP is blocked, which must come soon after the login; then for the end.
 #[track_caller]
 fn falls_back(mut transfer: Program, hosts: &Hosts) -> Ended {
     transfer.wait_for_words("does not answer: going on over ssh");

@@ -1,4 +1,4 @@
-//! ssh with a configuration of a test's own.
+//! ssh with a separate configuration.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use tempfile::TempDir;
 use crate::sshd::Sshd;
 use crate::tools::user;
 
-/// Names for the hosts of a test, and what ssh has to know of them.
+/// An ssh configuration for the hosts of a test.
 pub(crate) struct Client {
     folder: TempDir,
 }
 
 impl Client {
-    /// Knows these hosts by these names, and their keys.
+    /// Creates a configuration with these hosts, their names and their keys.
     pub(crate) fn of(hosts: &[(&str, &Sshd)]) -> Self {
         let client = Self { folder: tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder") };
         let user = user();
@@ -37,20 +37,20 @@ impl Client {
         client
     }
 
-    /// From now on these are the keys that the hosts must have.
+    /// Replaces the expected keys of the hosts.
     pub(crate) fn know(&self, keys: &[(&str, String)]) {
         let lines: String = keys.iter().map(|(name, key)| format!("{name} {key}\n")).collect();
         fs::write(self.known_hosts(), lines).expect("known hosts");
     }
 
-    /// ssh, to be given options, a host and a command.
+    /// Returns the ssh command, without options, host and command.
     pub(crate) fn ssh(&self) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(self.config());
         ssh
     }
 
-    /// The same in words, as `--ssh` takes it.
+    /// Returns the same command as the text for `--ssh`.
     pub(crate) fn words(&self) -> String {
         format!("ssh -F {}", self.config().display())
     }

@@ -1,4 +1,4 @@
-//! `cp`, `sync` and `verify` with another machine.
+//! `cp`, `sync` and `verify` with a remote machine.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -61,7 +61,7 @@ fn folders_with_and_without_a_slash() {
     tree::assert_same(&source, &hosts.here("into/named"));
     tree::assert_same(&source, &hosts.here("back"));
     tree::assert_same(&source, &hosts.here("contents"));
-    // Again: nothing is sent, and the whole home comes by its slash.
+    // Again: nothing is sent. Then the whole home folder, named by an empty path.
     let again = hosts.cp(arguments!["-rp", "--json", at("named/"), hosts.here("contents")]).expect(0);
     assert!(summary(&again)["wire_bytes"].as_u64().expect("a number") < 50_000, "{}", again.stdout);
     hosts.cp(arguments!["-rp", at(""), hosts.here("home")]).expect(0);
@@ -92,7 +92,7 @@ fn any_bytes_make_a_name() {
     hosts.cp(arguments![there, make(&hosts.here("folder"))]).expect(0);
     tree::assert_same(&source, &hosts.here("named"));
     tree::assert_same(&source, &hosts.here("folder").join(odd_name()));
-    // Nothing of it has run.
+    // No part of the name was executed.
     assert_eq!(tree::names(&hosts.sshd.home()), [odd_name()]);
     hosts.cp(arguments!["-r", hosts.here("folder"), at("tree")]).expect(0);
     tree::assert_same(&hosts.here("folder"), &hosts.there("tree"));
@@ -134,7 +134,7 @@ fn a_dry_run_changes_nothing() {
     assert_holds_only(&hosts.here(""), &["tree"]);
 }
 
-/// ssh makes the stderr it inherits non-blocking: the same open file as stdout and stderr of the program.
+/// ssh makes its inherited stderr non-blocking. Stdout and stderr of the program are the same open file.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn a_slow_reader_of_all_output_gets_every_line() {
@@ -147,13 +147,13 @@ fn a_slow_reader_of_all_output_gets_every_line() {
     command.args(arguments!["-rnv", hosts.here("tree"), at("copy")]);
     command.stdout(writer.try_clone().expect("the pipe")).stderr(writer.try_clone().expect("the pipe"));
     let mut child = command.spawn().expect("downpour");
-    // Nobody reads before there is no room.
+    // Nothing is read until the pipe is full.
     let now = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
     while poll(&mut [PollFd::new(&writer, PollFlags::OUT)], now).expect("a pipe") > 0 {
         assert!(child.try_wait().expect("downpour").is_none(), "it has ended, and the pipe is not full");
         thread::sleep(Duration::from_millis(10));
     }
-    // Both would hold the pipe open.
+    // Both would keep the pipe open.
     drop((command, writer));
     let mut said = String::new();
     reader.read_to_string(&mut said).expect("what it said");
@@ -184,7 +184,7 @@ fn sync_makes_both_the_same_and_verify_sees_it() {
     hosts.run("sync", arguments!["--delete", slash, at("copy")]).expect(0);
     tree::assert_same(&source, &hosts.there("copy"));
 
-    // A folder keeps its name, the first time and again, whichever way it goes; a file has none to keep.
+    // A folder keeps its name, in the first and second run and in both directions; a file has none to keep.
     for _ in 0..2 {
         hosts.run("sync", arguments![source, at("new")]).expect(0);
         hosts.run("sync", arguments![at("new/tree"), hosts.here("came")]).expect(0);
@@ -216,7 +216,7 @@ fn a_comparison_sees_what_only_one_side_has_with_and_without_a_slash() {
         assert_eq!(lines(arguments![there, here], 1), ["only in B: extra"]);
         assert_eq!(lines(arguments![here, there], 1), ["only in A: extra"]);
     }
-    // File against file, and a file that is to be a folder.
+    // A file compared with a file, and a file where a folder is expected.
     assert!(lines(arguments![at("copy/one"), source.join("one")], 0).is_empty());
     assert!(lines(arguments![source.join("one"), at("copy/one")], 0).is_empty());
     assert_eq!(lines(arguments![at("copy/one"), source.join("extra")], 1), ["differs: extra"]);
@@ -254,7 +254,7 @@ fn a_port_a_key_and_a_host_between() {
     run(&both, &["-J", "jump"], &source, "there:jumped").expect(0);
     tree::assert_same(&source, &sshd.home().join("jumped"));
 
-    // Of a host that the configuration does not know, everything is said by options.
+    // For a host that is not in the ssh configuration, all settings come from options.
     let stranger = Client::of(&[]);
     stranger.know(&[(&format!("[{address}]:{port}"), sshd.host_key())]);
     let (number, key) = (port.to_string(), sshd.key().display().to_string());

@@ -1,4 +1,4 @@
-//! This machine and another: the other is this one too, through an sshd of a test's own.
+//! This machine and a remote one, which is this machine through a separate sshd.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,10 +19,10 @@ use crate::sshd::{Setup, Sshd, at_home};
 use crate::tools::DOWNPOUR;
 use crate::tree;
 
-/// What was started for a transfer is gone by then when the transfer is over.
+/// Processes started for a transfer are gone this long after it.
 pub(crate) const GONE: Duration = Duration::from_secs(3);
 
-/// Two machines, as a copy sees them. A test that leaves a process behind on either fails.
+/// The two machines of a copy. A test fails if it leaves a process behind on either.
 pub(crate) struct Hosts {
     here: TempDir,
     pub(crate) client: Client,
@@ -31,12 +31,12 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Joined by the loopback interface. The other one is called `there` and has the program.
+    /// Creates machines joined by the loopback interface. The remote one is called `there` and has the program.
     pub(crate) fn start() -> Self {
         Self::with(Setup { path: Some(&path_with_downpour()), ..Setup::default() }, None)
     }
 
-    /// Joined by a cable.
+    /// Creates machines joined by a virtual cable.
     pub(crate) fn with_cable() -> Self {
         let network = Network::start();
         let path = path_with_downpour();
@@ -45,7 +45,7 @@ impl Hosts {
         Self::of(sshd, Some(network))
     }
 
-    /// Set up as a test needs it.
+    /// Creates machines with this setup.
     pub(crate) fn with(setup: Setup<'_>, network: Option<Network>) -> Self {
         Self::of(Sshd::with(setup), network)
     }
@@ -55,22 +55,22 @@ impl Hosts {
         Self { here, client: Client::of(&[("there", &sshd)]), sshd, network }
     }
 
-    /// A path on this side.
+    /// Returns a path on this side.
     pub(crate) fn here(&self, name: impl AsRef<Path>) -> PathBuf {
         self.here.path().join(name)
     }
 
-    /// A path on the other side.
+    /// Returns a path on the remote side.
     pub(crate) fn there(&self, name: impl AsRef<Path>) -> PathBuf {
         self.sshd.home().join(name)
     }
 
-    /// `downpour COMMAND`, which finds the other side, with nothing on stdin.
+    /// Returns `downpour COMMAND`, set up to reach the remote side, with an empty stdin.
     pub(crate) fn command(&self, name: &str) -> Command {
         self.command_by(name, &self.client.words())
     }
 
-    /// The same with this ssh.
+    /// Same as [`Self::command`], with this ssh.
     pub(crate) fn command_by(&self, name: &str, ssh: &str) -> Command {
         let program = command([name, "--ssh", ssh]);
         let mut command = match &self.network {
@@ -84,7 +84,7 @@ impl Hosts {
                 None => command.env_remove(variable),
             };
         }
-        // By this what it leaves behind is found.
+        // Identifies processes that it leaves behind.
         command.env("HOME", self.here.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -109,24 +109,24 @@ impl Hosts {
         Program::start(command).end()
     }
 
-    /// The processes of the program over there.
+    /// Returns the processes of the program on the remote side.
     pub(crate) fn remote_processes(&self) -> Vec<Pid> {
         let is_program = |arguments: &[String]| matches!(arguments, [program, task, ..] if program.ends_with("downpour") && task == "remote");
         let processes = at_home(&self.sshd.home()).into_iter();
         processes.filter(|(_, arguments)| is_program(arguments)).map(|(process, _)| process).collect()
     }
 
-    /// The program and its ssh on this side.
+    /// Returns the processes of the program and its ssh on this side.
     pub(crate) fn local_processes(&self) -> Vec<Pid> {
         at_home(self.here.path()).into_iter().map(|(process, _)| process).collect()
     }
 
-    /// Kills the program over there, and leaves it no time for a word.
+    /// Kills the program on the remote side without warning.
     pub(crate) fn kill_remote(&self) {
         self.signal_remote(Signal::KILL);
     }
 
-    /// Sends a signal to the program over there.
+    /// Sends a signal to the program on the remote side.
     pub(crate) fn signal_remote(&self, signal: Signal) {
         let processes = self.remote_processes();
         assert!(!processes.is_empty(), "nothing runs over there");
@@ -135,7 +135,7 @@ impl Hosts {
         }
     }
 
-    /// Panics unless everything over there ends soon.
+    /// Panics unless all processes on the remote side end soon.
     #[track_caller]
     pub(crate) fn assert_nothing_runs_there(&self) {
         assert_empty("over there", || at_home(&self.sshd.home()));
@@ -144,7 +144,7 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        // Before sshd goes, which ends what was started through it.
+        // Must precede the end of sshd, which ends all processes started through it.
         if !thread::panicking() {
             self.assert_nothing_runs_there();
             assert_empty("here", || at_home(self.here.path()));
@@ -152,7 +152,7 @@ impl Drop for Hosts {
     }
 }
 
-/// Panics unless there are no processes soon.
+/// Panics unless the list of processes becomes empty soon.
 #[track_caller]
 fn assert_empty(place: &str, processes: impl Fn() -> Vec<(Pid, Vec<String>)>) {
     let deadline = Instant::now() + GONE;
@@ -166,32 +166,32 @@ fn assert_empty(place: &str, processes: impl Fn() -> Vec<(Pid, Vec<String>)>) {
     }
 }
 
-/// A search path with the program in it.
+/// Returns a search path that includes the program.
 pub(crate) fn path_with_downpour() -> String {
     format!("{}:/usr/bin:/bin", Path::new(DOWNPOUR).parent().expect("a folder").display())
 }
 
-/// `there:PATH`, of any bytes.
+/// Returns `there:PATH`; the path may contain any bytes.
 pub(crate) fn at(path: impl AsRef<OsStr>) -> OsString {
     let mut location = OsString::from("there:");
     location.push(path);
     location
 }
 
-/// A name that no shell leaves alone.
+/// Returns a name that every shell would mangle.
 pub(crate) fn odd_name() -> &'static Path {
     Path::new(OsStr::from_bytes(b" a 'b' \"c\"\n$(touch x) `y` \\ \xff\xfe;:"))
 }
 
-/// A file that takes a while at [`SLOWLY`]: 3 s.
+/// Creates a file whose transfer takes 3 s at [`SLOWLY`].
 pub(crate) fn large_file(path: &Path) -> PathBuf {
     tree::file(path, 24_000_000)
 }
 
-/// Slow enough to stop [`large_file`] in the middle.
+/// Rate limit that allows stopping [`large_file`] in the middle.
 pub(crate) const SLOWLY: [&str; 2] = ["--limit", "64M"];
 
-/// Waits until so many bytes of files are said to be across; how many they are in fact.
+/// Waits until this many file bytes are reported as transferred. Returns the reported number.
 pub(crate) fn wait_for_bytes(program: &mut Program, bytes: u64) -> u64 {
     let bytes_of = |line: &str| {
         let line: Value = serde_json::from_str(line).expect("JSON");
@@ -201,7 +201,7 @@ pub(crate) fn wait_for_bytes(program: &mut Program, bytes: u64) -> u64 {
     bytes_of(&line).expect("progress")
 }
 
-/// The summary of `--json`.
+/// Returns the summary of `--json`.
 #[track_caller]
 pub(crate) fn summary(ended: &Ended) -> Value {
     let last = json(&ended.stdout).pop().expect("a line");
@@ -209,14 +209,14 @@ pub(crate) fn summary(ended: &Ended) -> Value {
     last
 }
 
-/// The names beneath a folder that has to be there, temporary ones among them.
+/// Checks the names beneath an existing folder, including temporary ones.
 #[track_caller]
 pub(crate) fn assert_holds_only(folder: &Path, names: &[&str]) {
     let expected: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
     assert_eq!(tree::names(folder), expected, "in {}", folder.display());
 }
 
-/// Makes a folder.
+/// Creates a folder.
 pub(crate) fn make(folder: &Path) -> PathBuf {
     fs::create_dir_all(folder).expect("a folder");
     folder.to_owned()

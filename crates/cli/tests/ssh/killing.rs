@@ -1,4 +1,4 @@
-//! What is killed in the middle, and that the same command goes on.
+//! Processes killed during a transfer, which the same command then resumes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use crate::hosts::{Hosts, SLOWLY, assert_holds_only, at, large_file, summary, wa
 use crate::program::{Ended, Program, arguments};
 use crate::tree;
 
-/// Bytes of [`large_file`], and how many of them are across when something is killed.
+/// Size of [`large_file`], and number of bytes transferred before the kill.
 const WHOLE: u64 = 24_000_000;
 const SOME: u64 = 6_000_000;
 
-/// What is killed is noticed by then at the latest: the dead connection's 2 s, and a busy machine.
+/// Both sides notice the kill within this time: 2 s for a dead connection, and some for a busy machine.
 const NOTICED: Duration = Duration::from_secs(8);
 
-/// Which way the file goes.
+/// Direction of the transfer.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Up,
@@ -64,7 +64,7 @@ impl Victim {
         }
     }
 
-    /// Nothing runs any more, and no file pretends to be whole.
+    /// Panics if a process still runs or a file looks complete.
     #[track_caller]
     fn assert_broken(&self) {
         self.hosts.assert_nothing_runs_there();
@@ -72,13 +72,13 @@ impl Victim {
         assert!(matches!(&names[..], [name] if is_staging(name)), "{names:?}");
     }
 
-    /// The same command ends well, sends no more than was missing, and leaves nothing else.
+    /// Runs the same command again. Panics unless it succeeds, sends no more than was missing, and leaves nothing else.
     #[track_caller]
     fn assert_goes_on(&self, across: u64) {
         let again = self.hosts.cp(self.arguments()).expect(0);
         self.assert_whole();
         let sent = summary(&again)["wire_bytes"].as_u64().expect("a number");
-        // What was in flight, headers, and what the sender of a new connection sends in vain.
+        // Allows for data in flight, headers, and unneeded packets of the new connection.
         assert!(sent < (WHOLE - across) * 11 / 10 + 3_000_000, "{sent} bytes after {across}: {:?}", self.way);
     }
 
@@ -93,7 +93,7 @@ fn is_staging(name: &Path) -> bool {
     name.to_string_lossy().starts_with(".downpour-")
 }
 
-/// Waits for an end that is soon.
+/// Waits for the transfer to end, which must be soon.
 #[track_caller]
 fn soon(transfer: Program) -> Ended {
     let begun = Instant::now();
@@ -164,7 +164,7 @@ fn patience_outlives_a_killed_program_and_a_killed_session() {
             let ended = transfer.end().expect(0);
             victim.assert_whole();
             let sent = summary(&ended)["wire_bytes"].as_u64().expect("a number");
-            // Of all three attempts, each with what its sender sends in vain.
+            // The sum of all three attempts, each with unneeded packets.
             assert!(sent < WHOLE * 11 / 10 + 3 * 3_000_000, "{sent} bytes: {way:?} by {via}");
             assert!(sent > WHOLE, "{sent} bytes: {way:?} by {via}");
             assert_eq!(summary(&ended)["bytes_present"], 0, "{way:?} by {via}");

@@ -1,7 +1,8 @@
-//! The program with a real sshd, which is started here: `cargo xtask test-ssh`.
+//! Runs the program with a real sshd: `cargo xtask test-ssh`.
 //!
-//! Every test is ignored otherwise, because it needs programs that not every machine has. Nothing of the user's is read or changed: keys,
-//! configuration, known hosts and the home over there are made for a test and go with it.
+//! Otherwise all of these tests are ignored, since they need programs that not every machine has. They do not read or
+//! change the user's files: keys, configuration, known hosts and the remote home are created for each test and removed
+//! afterwards.
 
 #![cfg(target_os = "linux")]
 

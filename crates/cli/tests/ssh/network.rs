@@ -1,4 +1,4 @@
-//! Two network namespaces with a cable between them, and a firewall: no privileges needed where users may have namespaces.
+//! Two network namespaces joined by a cable with a firewall. No privileges are needed if users may create namespaces.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use rustix::process::{getegid, geteuid};
 
 use crate::tools::{find, said};
 
-/// The near side is for those who call, the far side for sshd. Gone when dropped, and when the process that made it is.
+/// The caller runs on the near side, sshd on the far side. Removed on drop, and when the process that created it ends.
 pub(crate) struct Network {
     near: Holder,
     far: Holder,
@@ -20,7 +20,7 @@ impl Network {
     /// Address of the far side.
     pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 
-    /// Makes both sides and the cable.
+    /// Creates both sides and the cable.
     pub(crate) fn start() -> Self {
         let mut unshare = Command::new(find("unshare"));
         if !geteuid().is_root() {
@@ -45,18 +45,18 @@ impl Network {
         network
     }
 
-    /// A program on the near side.
+    /// Returns a command that runs on the near side.
     pub(crate) fn near(&self, program: &str) -> Command {
         self.near.enter(program)
     }
 
-    /// A program on the far side.
+    /// Returns a command that runs on the far side.
     pub(crate) fn far(&self, program: &str) -> Command {
         self.far.enter(program)
     }
 
-    /// The same for one that must not take itself for the administrator. Without privileges one is the administrator of the namespaces, of no
-    /// user but oneself: sshd would try to become others.
+    /// Same as [`Self::far`] for a program that must not see itself as root. Without privileges, the user is root
+    /// inside the namespaces, but cannot become another user, which sshd would try.
     pub(crate) fn far_login(&self, program: &str) -> Command {
         if geteuid().is_root() {
             return self.far(program);
@@ -66,32 +66,32 @@ impl Network {
         command
     }
 
-    /// From now on the far side drops every UDP packet that comes or goes, without a word.
+    /// Makes the far side silently drop all UDP packets in both directions.
     pub(crate) fn drop_udp(&self) {
         self.drop(&["input", "output"], "meta l4proto udp");
     }
 
-    /// The same for those that come alone.
+    /// Makes the far side silently drop incoming UDP packets.
     pub(crate) fn drop_udp_there(&self) {
         self.drop(&["input"], "meta l4proto udp");
     }
 
-    /// The same for those that go alone.
+    /// Makes the far side silently drop outgoing UDP packets.
     pub(crate) fn drop_udp_back(&self) {
         self.drop(&["output"], "meta l4proto udp");
     }
 
-    /// From now on the far side drops every UDP packet of more bytes than this, IP header included, that comes or goes.
+    /// Makes the far side drop all UDP packets in both directions that exceed this size, including the IP header.
     pub(crate) fn drop_udp_above(&self, bytes: u32) {
         self.drop(&["input", "output"], &format!("meta l4proto udp meta length > {bytes}"));
     }
 
-    /// From now on nothing at all comes or goes.
+    /// Makes the far side drop all packets.
     pub(crate) fn cut(&self) {
         self.drop(&["input", "output"], "");
     }
 
-    /// Nothing is dropped any more.
+    /// Stops dropping packets.
     pub(crate) fn pass_udp(&self) {
         said(self.far("nft").args(["delete", "table", "inet", "firewall"]));
     }
@@ -110,13 +110,13 @@ impl Network {
     }
 }
 
-/// A process that does nothing but keep a namespace there; it ends when its stdin is closed.
+/// An idle process that keeps a namespace alive until its stdin is closed.
 struct Holder {
     process: Child,
 }
 
 impl Holder {
-    /// Of a new network namespace. `unshare` is that program, with what else is to be new.
+    /// Creates a network namespace. `unshare` is the program of that name with options for further namespaces.
     fn start(mut unshare: Command) -> Self {
         unshare.args(["--net", "sh", "-c", "echo ready; exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = unshare.spawn().unwrap_or_else(|error| panic!("{unshare:?}: {error}"));
@@ -127,7 +127,7 @@ impl Holder {
         Self { process }
     }
 
-    /// A program in the namespace.
+    /// Returns a command that runs in the namespace.
     fn enter(&self, program: &str) -> Command {
         let mut nsenter = Command::new(find("nsenter"));
         if !geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! `pipe`: a command over there whose input is here.
+//! `pipe`: a remote command with local input.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -15,20 +15,20 @@ use crate::hosts::Hosts;
 use crate::tools::{said, words};
 use crate::tree;
 
-/// Whatever was broken, both sides have noticed by then: the 2 s of a dead connection, and a busy machine.
+/// Both sides notice any failure within this time: 2 s for a dead connection, and some for a busy machine.
 const NOTICED: Duration = Duration::from_secs(8);
 
-/// A command that has taken its input for whole when there is a file `whole`.
+/// A command that creates `whole` only if its input ended normally.
 const WHOLE_ONLY: &str = "cat >part && mv part whole";
 
-/// `downpour pipe OPTIONS there COMMAND`, to be started.
+/// Returns `downpour pipe OPTIONS there COMMAND`, not started yet.
 fn pipe(hosts: &Hosts, options: &[&str], command: &str) -> Command {
     let mut pipe = hosts.command("pipe");
     pipe.args(options).args(["there", command]).stdin(Stdio::piped());
     pipe
 }
 
-/// The same, fed from a file and run to its end.
+/// Runs the same with a file as input, to its end.
 fn piped(hosts: &Hosts, options: &[&str], command: &str, input: &Path) -> Output {
     let file = fs::File::open(input).expect("a file");
     pipe(hosts, options, command).stdin(file).output().expect("downpour")
@@ -96,7 +96,7 @@ fn a_command_that_ends_early_ends_the_pipe() {
             "{via}: {}",
             words(&early.stderr)
         );
-        // An input that never ends does not hold it up.
+        // An endless input does not delay the exit.
         let (child, stdin) = begin(pipe(&hosts, &["--via", via], "exit 4"));
         let ended = soon(child);
         assert_eq!(ended.status.code(), Some(4), "{via}: {}", words(&ended.stderr));
@@ -139,7 +139,7 @@ fn slows_down(via: &str) {
     let hosts = Hosts::start();
     let (child, mut stdin) = begin(pipe(&hosts, &["--via", via], "cat fifo; wc -c"));
     said(Command::new("mkfifo").arg(hosts.there("fifo")));
-    // More than all buffers on the way hold. It ends with the pipe.
+    // More than all buffers on the way can hold. The thread ends with the pipe.
     let fed = thread::spawn(move || stdin.write_all(&vec![0; 300_000_000]).is_ok());
     thread::sleep(Duration::from_secs(2));
     assert!(!fed.is_finished(), "300 MB are somewhere");
@@ -189,7 +189,7 @@ fn the_end_of_ssh_is_noticed_whatever_udp_still_says() {
     ];
     for (what, break_it) in breaks {
         let hosts = Hosts::start();
-        // Nothing is heard of a dead connection for longer than that.
+        // A dead connection is only detected after a longer time.
         let (child, stdin) = under_way_with(&hosts, &["--via", "udp", "--timeout", "30"]);
         break_it(&hosts);
         let ended = soon(child);
@@ -228,7 +228,7 @@ fn a_pipe_over_ssh_alone_takes_no_udp_port() {
     assert_eq!((ended.status.code(), &*words(&ended.stdout)), (Some(0), "1000"), "{}", words(&ended.stderr));
 }
 
-/// Memory of the largest process of the program on either side, in kB.
+/// Returns the memory of the largest process of the program on either side, in kB.
 fn most_memory(hosts: &Hosts) -> u64 {
     let processes = hosts.remote_processes().into_iter().chain(hosts.local_processes());
     let resident = |process: Pid| {
@@ -274,7 +274,7 @@ fn what_feeds_a_pipe_and_ends_with_it_by_ctrl_c_was_not_whole() {
             let mut shell = Command::new("sh");
             shell.args(["-c", r#"(head -c 100000 /dev/zero; exec sleep 1000) | "$@""#, "sh"]).arg(line.get_program());
             shell.args(line.get_args()).envs(line.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            // As a terminal's foreground: one group, all of which gets the signal.
+            // Like a terminal's foreground job: one process group that gets the signal as a whole.
             let shell = shell.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell");
             assert_arrives(&hosts, 100_000, NOTICED);
             kill_process_group(Pid::from_child(&shell), Signal::INT).expect("a group");
@@ -316,12 +316,12 @@ fn where_udp_is_closed_the_pipe_goes_through_ssh() {
 #[ignore = "cargo xtask test-ssh"]
 fn where_udp_is_open_one_way_only_the_pipe_lasts_as_long_as_its_input() {
     let hosts = Hosts::with_cable();
-    // The other side sees a caller who never hears its answer.
+    // The other side receives datagrams, but its answers are dropped.
     hosts.network.as_ref().expect("a network").drop_udp_back();
     let (mut child, mut stdin) = begin(pipe(&hosts, &["--timeout", "2"], WHOLE_ONLY));
     stdin.write_all(&[7; 100_000]).expect("a pipe");
     assert_arrives(&hosts, 100_000, 2 * NOTICED);
-    // Whatever is left of the attempt over UDP has ended by then.
+    // Everything left of the attempt over UDP has ended by then.
     thread::sleep(NOTICED);
     assert!(child.try_wait().expect("a child").is_none(), "it has ended before its input");
     stdin.write_all(&[7; 100_000]).expect("a pipe");
@@ -331,7 +331,7 @@ fn where_udp_is_open_one_way_only_the_pipe_lasts_as_long_as_its_input() {
     assert_eq!(fs::read(hosts.there("whole")).expect("a file"), [7; 200_000]);
 }
 
-/// A pipe to [`WHOLE_ONLY`] that has brought something and is not at its end.
+/// Starts a pipe to [`WHOLE_ONLY`] and waits until some of its input has arrived.
 fn under_way(hosts: &Hosts, via: &str) -> (Child, ChildStdin) {
     under_way_with(hosts, &["--via", via, "--timeout", "2"])
 }
@@ -343,7 +343,7 @@ fn under_way_with(hosts: &Hosts, options: &[&str]) -> (Child, ChildStdin) {
     (child, stdin)
 }
 
-/// Waits until the command has taken so many bytes.
+/// Waits until the command has read this many bytes.
 #[track_caller]
 fn assert_arrives(hosts: &Hosts, bytes: u64, within: Duration) {
     let part = hosts.there("part");
@@ -364,7 +364,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).expect("a process");
 }
 
-/// Waits for an end that is soon, whatever is still open.
+/// Waits for the program to end, which must be soon, even if other pipes are open.
 #[track_caller]
 fn soon(mut child: Child) -> Output {
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! What cannot be copied, and how that is said.
+//! Copies that are refused, and their error messages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ use crate::sshd::{Setup, Sshd};
 use crate::tools::{DOWNPOUR, said};
 use crate::tree;
 
-/// A refusal needs no patience.
+/// Time limit for a refusal.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 #[test]
@@ -23,7 +23,7 @@ fn a_source_that_is_not_there() {
     let hosts = Hosts::start();
     hosts.cp(arguments![at("absent"), hosts.here("copy")]).expect_line(3, "absent");
     hosts.cp(arguments![hosts.here("absent"), at("copy")]).expect_line(3, "absent");
-    // One of two: nothing is copied, as the user may have meant another.
+    // If one of two sources is absent nothing is copied, since the user may have meant another.
     tree::file(&hosts.there("present"), 10);
     hosts.cp(arguments![at("present"), at("absent"), hosts.here("both")]).expect_line(3, "absent");
     assert_holds_only(&hosts.here(""), &[]);
@@ -38,7 +38,7 @@ fn a_source_that_is_not_there() {
 fn a_target_that_cannot_be_written() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 10);
-    // The administrator writes everywhere but here.
+    // Root can write everywhere but here.
     let target = if geteuid().is_root() { "/sys/copy".into() } else { hosts.there("closed/copy") };
     let closed = hosts.there("closed");
     fs::create_dir(&closed).expect("a folder");
@@ -46,7 +46,7 @@ fn a_target_that_cannot_be_written() {
     let refused = hosts.cp(arguments![source, at(target)]);
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("a mode");
     refused.expect_line(7, "the receiver said: ");
-    // A folder that would have to be below a file.
+    // The target's parent is a file.
     fs::write(hosts.there("no folder"), "").expect("a file");
     let refused = hosts.cp(arguments![source, at("no folder/copy")]);
     assert!(matches!(refused.status.code(), Some(1 | 7)), "{} {}", refused.status, refused.stderr);
@@ -95,7 +95,7 @@ fn a_host_without_the_program_is_given_it_by_the_line_that_is_said() {
     tree::assert_untouched(&hosts.sshd.home());
 
     let line = said_so.stderr.split('`').nth(1).expect("a line in backquotes");
-    // The line is for a user whose ssh knows the host by itself.
+    // The suggested line is meant for a user whose ssh knows the host without options.
     let ssh = format!("ssh() {{ command {} \"$@\"; }}\n{line}", hosts.client.words());
     said(Command::new("sh").args(["-c", &ssh]).env("PATH", path_with_downpour()));
     assert!(fs::read(hosts.there(".local/bin/downpour")).expect("a program") == fs::read(DOWNPOUR).expect("a program"));

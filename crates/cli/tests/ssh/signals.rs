@@ -1,4 +1,4 @@
-//! What asks a copy to end, and what does not.
+//! Signals that end a copy, and signals that do not.
 
 use std::fs;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::program::{Program, arguments};
 use crate::sshd::{Setup, at_home};
 use crate::tree;
 
-/// A process that got SIGTERM is gone by then. One second is for a busy machine.
+/// A process ends within this time after SIGTERM. Includes one second for a busy machine.
 const SOON: Duration = Duration::from_secs(3);
 
 #[test]
@@ -54,7 +54,7 @@ fn a_terminal_that_goes_away_ends_nothing() {
         let source = large_file(&hosts.here("file"));
         let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", via, "file", "there:copy"]].concat());
         wait_for_bytes(&mut transfer, 6_000_000);
-        // As a terminal does: ssh gets it too.
+        // ssh gets the signal too, as from a terminal.
         signal_all(&hosts, Signal::HUP);
         transfer.end().expect(0);
         tree::assert_same(&source, &hosts.there("copy"));
@@ -65,7 +65,7 @@ fn a_terminal_that_goes_away_ends_nothing() {
 #[ignore = "cargo xtask test-ssh"]
 fn ctrl_c_while_ssh_waits_to_log_in() {
     let hosts = Hosts::start();
-    // Nobody ever answers: a socket that listens and takes nothing.
+    // A server that never answers: a socket that listens and never reads.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     let port = silent.local_addr().expect("an address").port().to_string();
     let source = tree::file(&hosts.here("file"), 10);
@@ -79,7 +79,7 @@ fn ctrl_c_while_ssh_waits_to_log_in() {
             let (connection, _) = silent.accept().expect("ssh");
             let asked = Instant::now();
             program.signal(signal);
-            // It ends when all that it has started has closed its stderr.
+            // Ends when all processes that it started have closed its stderr.
             program.end().expect(code);
             assert!(asked.elapsed() < SOON, "{command}: {:?}", asked.elapsed());
             drop(connection);
@@ -92,7 +92,7 @@ fn ctrl_c_while_ssh_waits_to_log_in() {
 fn no_ssh_outlives_a_program_that_ends_without_a_network() {
     for (command, rest) in [("cp", ["file", "there:copy"]), ("pipe", ["there", "cat >copy"])] {
         for via in ["udp", "ssh"] {
-            // Once, or twice where there is no patience.
+            // Once, or twice for signals that allow the program to finish.
             for signals in [&[Signal::TERM][..], &[Signal::INT, Signal::INT]] {
                 let hosts = Hosts::with_cable();
                 large_file(&hosts.here("file"));
@@ -105,13 +105,13 @@ fn no_ssh_outlives_a_program_that_ends_without_a_network() {
                 let asked = Instant::now();
                 for signal in signals {
                     program.signal(*signal);
-                    // Two of a kind that wait together are one.
+                    // Two pending signals of the same kind would merge into one.
                     thread::sleep(Duration::from_millis(100));
                 }
-                // Its stderr is that of ssh too.
+                // ssh shares its stderr.
                 program.end();
                 assert!(asked.elapsed() < SOON, "{command} by {via}, {signals:?}: {:?}", asked.elapsed());
-                // Nobody tells sshd otherwise.
+                // sshd is not told that the connection is gone.
                 hosts.network.as_ref().expect("a network").pass_udp();
                 wait_until("all is over there", || hosts.remote_processes().is_empty());
             }
@@ -123,7 +123,7 @@ fn no_ssh_outlives_a_program_that_ends_without_a_network() {
 #[ignore = "cargo xtask test-ssh"]
 fn ctrl_c_while_the_login_hangs_over_there() {
     let path = path_with_downpour();
-    // It takes all that comes, and ends with ssh.
+    // The login reads all input and ends with ssh.
     let hosts = Hosts::with(Setup { path: Some(&path), at_login: "cat >/dev/null", ..Setup::default() }, None);
     let source = tree::file(&hosts.here("file"), 10);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
@@ -189,7 +189,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A terminal signals every process in the foreground.
+/// Signals every process in the foreground, as a terminal does.
 #[track_caller]
 fn signal_all(hosts: &Hosts, signal: Signal) {
     let processes = hosts.local_processes();

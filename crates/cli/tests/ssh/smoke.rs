@@ -1,4 +1,4 @@
-//! The fixtures themselves do what the other tests lean on.
+//! Tests of the fixtures themselves.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -141,13 +141,13 @@ fn a_relayed_ssh_leads_udp_over_a_link() {
     let started = Instant::now();
     said(send.env("DOWNPOUR_TICKET", ticket));
     let took = started.elapsed();
-    // 1.5 round trips until the last byte is there, half of one until the sender knows; 80 ms for the bytes.
+    // 1.5 round trips until the last byte arrives, half of one until the sender knows it; 80 ms for the bytes.
     assert!(took >= Duration::from_millis(2 * 120 + 80), "{took:?}");
     assert!(relayed.wait().expect("ssh").success());
     assert!(fs::read(sshd.home().join("file")).expect("a file") == content);
 }
 
-/// Starts a program and waits for its first line. It goes on, with stdout closed to it only when it ends.
+/// Starts a program and returns its first line of output. Its stdout stays open until it ends.
 fn says_first_line(command: &mut Command) -> (String, Child) {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let mut output = BufReader::new(child.stdout.take().expect("a piped stdout"));

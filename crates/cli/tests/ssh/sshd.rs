@@ -1,4 +1,4 @@
-//! An sshd of a test's own: keys, a port and a home that go away with it.
+//! A separate sshd whose keys, port and home are removed with it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,30 +16,30 @@ use tempfile::TempDir;
 use crate::network::Network;
 use crate::tools::{find, said, words};
 
-/// For sshd to begin to listen.
+/// Time limit for sshd to start listening.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Somebody else may take a free port first.
+/// Another process may take the free port first.
 const ATTEMPTS: usize = 5;
 
-/// Every login goes through this: commands start in the home of the test, and the time is put down.
+/// Runs at every login: changes to the home of the test and records the time.
 const LOGIN: &str = r#"cd && : >../logged-in"#;
-/// What was asked for, as sshd itself runs it.
+/// Runs the requested command as sshd itself would.
 const COMMAND: &str = r#"exec "$SHELL" -c "$SSH_ORIGINAL_COMMAND""#;
 
-/// What is not the same for every test.
+/// Settings that differ between tests.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Setup<'a> {
-    /// PATH over there; by default that of sshd.
+    /// PATH on the remote side; sshd's default if `None`.
     pub(crate) path: Option<&'a str>,
     /// Listen on the far side of this network instead of the loopback interface.
     pub(crate) network: Option<&'a Network>,
-    /// Lines of shell that run at every login, as those in a start-up file do.
+    /// Shell lines that run at every login, like those of a start-up file.
     pub(crate) at_login: &'a str,
 }
 
-/// A running sshd. When it is dropped, it ends with every process that was started through it.
+/// A running sshd. Dropping it ends it and every process that was started through it.
 ///
-/// It also ends when the thread that started it does, however that comes about: it belongs to one test.
+/// It also ends if the thread that started it ends for any other reason: it belongs to one test.
 pub(crate) struct Sshd {
     folder: TempDir,
     address: Ipv4Addr,
@@ -48,12 +48,12 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// Starts one on a free port of this machine.
+    /// Starts an sshd on a free port of this machine.
     pub(crate) fn start() -> Self {
         Self::with(Setup::default())
     }
 
-    /// Starts one.
+    /// Starts an sshd with this setup.
     pub(crate) fn with(setup: Setup<'_>) -> Self {
         let folder = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder");
         fs::create_dir(folder.path().join("home")).expect("a home");
@@ -71,7 +71,8 @@ impl Sshd {
                 Ok(process) => return Self { folder, address, port, process },
                 Err(log) => complaint = log,
             }
-            // Systems that start sshd at boot make this folder then; others have none, and the administrator's sshd insists on it.
+            // Systems that start sshd at boot create this folder then. On others it is missing, and an sshd run by root
+            // requires it.
             if let Some((_, missing)) = complaint.rsplit_once("Missing privilege separation directory: ") {
                 fs::create_dir_all(missing.trim()).expect("a folder for sshd");
             }
@@ -79,52 +80,52 @@ impl Sshd {
         panic!("sshd does not start: {complaint}");
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub(crate) fn address(&self) -> (Ipv4Addr, u16) {
         (self.address, self.port)
     }
 
-    /// The private key that it lets in.
+    /// Returns the path of the private key that it accepts.
     pub(crate) fn key(&self) -> PathBuf {
         self.folder.path().join("user")
     }
 
-    /// The public half of its own key.
+    /// Returns the public half of its host key.
     pub(crate) fn host_key(&self) -> String {
         fs::read_to_string(self.folder.path().join("host.pub")).expect("a host key").trim().to_owned()
     }
 
-    /// The home folder over there, where commands start.
+    /// Returns the remote home folder, where commands start.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    /// When somebody last logged in.
+    /// Returns the time of the last login.
     pub(crate) fn last_login(&self) -> SystemTime {
         let stamp = fs::metadata(self.folder.path().join("logged-in")).expect("somebody who has logged in");
         stamp.modified().expect("a time")
     }
 
-    /// Kills sshd and its sessions, as a crash would; the commands over there live on.
+    /// Kills sshd and its sessions, like a crash. The commands they started live on.
     pub(crate) fn kill(&mut self) {
         self.end(|name| name.starts_with("sshd"));
     }
 
-    /// Kills the sessions alone: others may log in again. The commands over there live on.
+    /// Kills the sessions only: new logins work. The commands they started live on.
     pub(crate) fn kill_sessions(&self) {
         let below = descendants(self.process.id());
         let sessions: Vec<_> = below.iter().filter(|(_, name)| name.starts_with("sshd")).collect();
         assert!(!sessions.is_empty(), "nobody is logged in");
         for (process, _) in sessions {
-            // A session is two processes: the second may have ended with the first.
+            // A session has two processes: the second may have ended with the first.
             let _ = kill_process(*process, Signal::KILL);
         }
     }
 
     fn end(&mut self, dies: impl Fn(&str) -> bool) {
-        // Before sshd itself: its children have another parent then.
+        // Before sshd is killed, since its children get another parent then.
         let below = descendants(self.process.id());
-        // What fails here has ended.
+        // An error means that the process has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
         for (process, _) in below.iter().filter(|(_, name)| dies(name)) {
@@ -136,17 +137,17 @@ impl Sshd {
 impl Drop for Sshd {
     fn drop(&mut self) {
         self.end(|_| true);
-        // Commands whose session has ended are nobody's children; they still have the home that only this sshd gives.
+        // Commands whose session has ended have lost their parent, but their home still identifies them.
         for (process, _) in at_home(&self.home()) {
             let _ = kill_process(process, Signal::KILL);
         }
     }
 }
 
-/// The processes whose home this is, with their arguments.
+/// Returns the processes with this home, and their arguments.
 pub(crate) fn at_home(home: &Path) -> Vec<(Pid, Vec<String>)> {
     let home = [b"HOME=", home.as_os_str().as_bytes()].concat();
-    // A process may end while it is looked at.
+    // A process may end while it is examined.
     let parts = |path: PathBuf| fs::read(path).unwrap_or_default();
     let live_here = |entry: fs::DirEntry| {
         let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
@@ -158,13 +159,13 @@ pub(crate) fn at_home(home: &Path) -> Vec<(Pid, Vec<String>)> {
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(live_here).collect()
 }
 
-/// A port that was free a moment ago: sshd cannot be asked to choose one.
+/// Returns a port that was just free, since sshd cannot choose one itself.
 fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }
 
-/// The system's own defaults decide about ciphers; nobody but the key made here gets in.
+/// Writes a configuration with the default ciphers that accepts only the key created here.
 fn write_config(folder: &Path, address: Ipv4Addr, port: u16, path: Option<&str>) {
     let file = |name: &str| folder.join(name).display().to_string();
     let path = path.map_or(String::new(), |path| format!(" PATH={path}"));
@@ -174,19 +175,19 @@ fn write_config(folder: &Path, address: Ipv4Addr, port: u16, path: Option<&str>)
         format!("AuthorizedKeysFile {}", file("user.pub")),
         "AuthenticationMethods publickey".to_owned(),
         "PermitRootLogin yes".to_owned(),
-        // The keys lie in a temporary folder, whose parent everybody may write to.
+        // The keys lie in a temporary folder, whose parent is writable by everybody.
         "StrictModes no".to_owned(),
         "UsePAM no".to_owned(),
         "PidFile none".to_owned(),
         "MaxStartups 100".to_owned(),
-        // A home without a shell's start files.
+        // A home without shell start-up files.
         format!("SetEnv HOME={}{path}", file("home")),
         format!("ForceCommand exec /bin/sh {}", file("login")),
     ];
     fs::write(folder.join("config"), config.join("\n") + "\n").expect("sshd's configuration");
 }
 
-/// Starts sshd and waits until it listens; what it said where it does not.
+/// Starts sshd and waits until it listens. Otherwise returns its error output.
 fn launch(folder: &Path, network: Option<&Network>) -> Result<Child, String> {
     let mut command = network.map_or_else(|| Command::new(find("setpriv")), |network| network.far_login("setpriv"));
     command.args(["--pdeathsig", "KILL"]).arg(find("sshd")).args(["-D", "-e", "-f"]).arg(folder.join("config"));
@@ -207,7 +208,7 @@ fn launch(folder: &Path, network: Option<&Network>) -> Result<Child, String> {
     Err(log)
 }
 
-/// What comes out of a pipe. The pipe is emptied until it is closed, whether somebody listens or not.
+/// Forwards the lines from a pipe. Drains the pipe until it is closed, even if there is no receiver.
 fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -218,7 +219,7 @@ fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-/// The processes below one, with their names.
+/// Returns the descendants of a process and their names.
 fn descendants(of: u32) -> Vec<(Pid, String)> {
     let processes: Vec<(u32, u32, String)> =
         fs::read_dir("/proc").expect("/proc").filter_map(|entry| stat(&entry.ok()?.path().join("stat"))).collect();
@@ -232,7 +233,7 @@ fn descendants(of: u32) -> Vec<(Pid, String)> {
     below
 }
 
-/// Number, parent and name of a process: `12 (name) S 1 ...` (proc_pid_stat(5)).
+/// Returns id, parent and name of a process: `12 (name) S 1 ...` (proc_pid_stat(5)).
 fn stat(path: &Path) -> Option<(u32, u32, String)> {
     let text = fs::read_to_string(path).ok()?;
     let (process, rest) = text.split_once(" (")?;

@@ -1,4 +1,4 @@
-//! A transfer without a network: what flow 0 and the blocks would carry is handed over directly.
+//! Transfers without a network: the content of flow 0 and of blocks is handed over directly.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use downpour::files::{
 use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
 use tempfile::TempDir;
 
-/// What all transfers of the tests are from.
+/// The source of all transfers in the tests.
 pub(crate) const SOURCE: SourceId = SourceId([1; 16]);
 
-/// Block size of the tests: odd, so that no border of anything falls on it.
+/// Block size of the tests: odd, so that it does not coincide with other boundaries.
 pub(crate) const BLOCK: usize = 100_003;
 
 /// Both ends of flow 0: messages are encoded, hashed, cut into chunks, read and handled.
@@ -26,7 +26,7 @@ pub(crate) struct Control<'a> {
     pub(crate) root: RootHasher,
     reader: MessageReader,
     pub(crate) end: (u32, u64, u64, u64),
-    /// Of the batch whose manifest came last.
+    /// The wanted ranges of the batch whose manifest came last.
     pub(crate) wanted: Wanted,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// The beginning of a transfer from the source that all tests have.
+    /// Begins a transfer from [`SOURCE`].
     pub(crate) fn begin(receiving: &'a FileSink) -> Result<Self, FilesError> {
         let mut control = Self::new(receiving);
         control.send(&Message::Begin(SOURCE))?;
@@ -98,7 +98,7 @@ impl<'a> Control<'a> {
     }
 }
 
-/// Sends one block: read, voids, write, digests in the order that `digest_first` says.
+/// Sends one block: read, voids, write and digests, ordered by `digest_first`.
 pub(crate) fn send_block(
     control: &mut Control<'_>,
     source: &BatchSource,
@@ -129,12 +129,12 @@ pub(crate) fn send_block(
     control.receiving.settle(|_, _| {})
 }
 
-/// A folder in memory where there is one: for tests with thousands of files, which are not about the disk.
+/// Creates a folder in memory if possible, for tests with thousands of files that do not test the disk.
 pub(crate) fn quick_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Numbers of `0..count` in an order that depends on `seed`.
+/// Returns the numbers `0..count` in an order that depends on `seed`.
 pub(crate) fn shuffled(count: u32, seed: u64) -> Vec<u32> {
     let mut keyed: Vec<_> =
         (0..count).map(|n| (blake3::hash(&(u64::from(n) ^ seed << 32).to_le_bytes()).to_hex(), n)).collect();
@@ -142,7 +142,7 @@ pub(crate) fn shuffled(count: u32, seed: u64) -> Vec<u32> {
     keyed.into_iter().map(|(_, n)| n).collect()
 }
 
-/// Sends `paths` into `into`, blocks shuffled; `before_read` is called for each batch between manifest and reading.
+/// Sends `paths` into `into` with shuffled blocks. `before_read` is called for each batch between manifest and reading.
 pub(crate) fn transfer_with(
     paths: &[PathBuf],
     into: &Path,
@@ -153,16 +153,16 @@ pub(crate) fn transfer_with(
     transfer_as(paths, settings, seed, &mut before_read).map(|done| done.outcome)
 }
 
-/// What a transfer became, and what it took.
+/// The result of a transfer.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) outcome: ReceiveOutcome,
-    /// Bytes that were wanted.
+    /// Number of bytes wanted.
     pub(crate) wanted: u64,
     pub(crate) notices: Vec<Notice>,
 }
 
-/// As [`transfer_with`], with any spec. A target that is to be a name is taken as one whatever exists there.
+/// Same as [`transfer_with`], with any spec. If the target is to be a name, it is used as such even if it exists.
 pub(crate) fn transfer_as(
     paths: &[PathBuf],
     settings: ReceiveSpec,
@@ -201,7 +201,7 @@ pub(crate) fn transfer(paths: &[PathBuf], into: &Path) -> ReceiveOutcome {
     transfer_with(paths, into, 1, |_| {}).unwrap()
 }
 
-/// What stands under a name: kind and content, mode, time.
+/// Type and content, mode and time of an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) content: String,
@@ -209,7 +209,7 @@ pub(crate) struct Found {
     pub(crate) mtime: (i64, i64),
 }
 
-/// Everything beneath `root`, by path; `root` itself as the empty path.
+/// Returns everything beneath `root`, by path; `root` itself has the empty path.
 pub(crate) fn snapshot(root: &Path) -> BTreeMap<Vec<u8>, Found> {
     let mut found = BTreeMap::new();
     let mut todo = vec![root.to_path_buf()];
@@ -230,7 +230,7 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<Vec<u8>, Found> {
     found
 }
 
-/// Names in a folder, sorted.
+/// Returns the sorted names in a folder.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(folder).unwrap().map(|i| i.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -238,7 +238,7 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Bytes that do not repeat, different for each seed.
+/// Returns non-repeating bytes that differ for each seed.
 pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let mut hasher = blake3::Hasher::new();

@@ -1,4 +1,4 @@
-//! What stands in the target already: kept, replaced, recognised, linked, deleted.
+//! Existing names in the target: kept, replaced, recognised, linked or deleted.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -18,12 +18,12 @@ fn replacing(into: &Path) -> ReceiveSpec {
     ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::into_directory(into) }
 }
 
-/// A single item under this name, as if that had been free when the transfer started: see [`transfer_as`].
+/// Returns a spec for a single item under this name, as if the name had been free at the start: see [`transfer_as`].
 fn renaming(target: &Path) -> ReceiveSpec {
     ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::to_target(target) }
 }
 
-/// The contents of a directory, for which `into` stands.
+/// Returns a spec for the contents of a directory, received into `into`.
 fn contents_into(into: &Path) -> ReceiveSpec {
     let requested = Requested { contents: true, ..replacing(into).requested };
     ReceiveSpec { requested, ..replacing(into) }
@@ -47,7 +47,7 @@ fn kinds(done: &Done) -> Vec<(NoticeKind, String)> {
     done.notices.iter().map(|n| (n.kind, String::from_utf8(n.path.clone()).unwrap())).collect()
 }
 
-/// A source tree, and a copy of it.
+/// Creates a source tree and a copy of it.
 fn copied() -> (TempDir, TempDir) {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     for name in ["a", "d/b", "d/e/c"] {
@@ -96,7 +96,7 @@ fn what_differs_is_replaced_and_nothing_else_is_wanted() {
 fn every_kind_takes_the_place_of_every_other() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
-    // Here: a folder where a file is to be, a file where a folder is to be, and so on.
+    // In the target: replace a file by a folder, a folder by a file, and so on.
     for name in ["a", "link"] {
         fs::remove_file(copy.join(name)).unwrap();
         fs::create_dir(copy.join(name)).unwrap();
@@ -109,7 +109,7 @@ fn every_kind_takes_the_place_of_every_other() {
     symlink("/etc/passwd", copy.join("big")).unwrap();
     send(from.path(), replacing(to.path()));
     same(&from, &to);
-    // There: a link and a file change places.
+    // In the source: swap a link and a file.
     fs::remove_file(tree.join("a")).unwrap();
     symlink("d", tree.join("a")).unwrap();
     fs::remove_file(tree.join("link")).unwrap();
@@ -239,7 +239,8 @@ fn what_was_there_before_is_counted_without_what_fails_or_is_kept() {
     assert_eq!((done.outcome.kept, done.outcome.bytes, done.outcome.present), (2, 5 + big, 5 + big));
 }
 
-/// Receives the content of a folder with mode 0750 and the time 77 into the target; gives that folder's mode and time, and the notices.
+/// Receives the contents of a folder with mode 0750 and time 77 into the target. Returns the target's mode and time,
+/// and the notices.
 fn with_top(settings: ReceiveSpec) -> ((u32, i64), Vec<(NoticeKind, String)>) {
     let into = settings.target.clone();
     let receiving = FileSink::new(settings).unwrap();
@@ -396,7 +397,7 @@ fn entry(path: &str, kind: Kind) -> Entry {
     Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime { seconds: 99, nanoseconds: 0 } }
 }
 
-/// A transfer of entries without bytes.
+/// Receives entries without bytes.
 fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> downpour::files::ReceiveOutcome {
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
@@ -438,7 +439,7 @@ fn hard_links_are_links_again() {
         assert_eq!(dir.path().join("d").metadata().unwrap().mtime(), 99, "run {run}");
         assert_eq!(names(dir.path()), ["d", "third"], "run {run}");
         if run == 1 {
-            // One is another file now, one has gone.
+            // One is a different file now, one has been removed.
             fs::remove_file(dir.path().join("d/second")).unwrap();
             fs::remove_file(dir.path().join("third")).unwrap();
             fs::write(dir.path().join("third"), b"else").unwrap();
@@ -467,7 +468,7 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
     told.sort_by(|a, b| a.1.cmp(&b.1));
     let gone = ["neighbour", "tree/d/e/x", "tree/d/e/x/y", "tree/d/e/x/y/z", "tree/d/stray", "tree/extra"];
     let mut expected: Vec<_> = gone.map(|name| (NoticeKind::Delete, name.to_owned())).to_vec();
-    // Names were made in them, so their times are not the sender's.
+    // Names were created in these folders, so their times differ from the sender's.
     expected.extend(["tree", "tree/d", "tree/d/e"].map(|name| (NoticeKind::Attributes, name.to_owned())));
     expected.sort_by(|a, b| a.1.cmp(&b.1));
     assert_eq!(told, expected);
@@ -532,13 +533,13 @@ fn one_process_at_a_time_receives_a_source() {
     let second = FileSink::new(replacing(dir.path())).unwrap();
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Busy { .. })));
     drop(first);
-    // It has not begun yet, so it may try again.
+    // It has not begun yet, so it may retry.
     second.begin(SOURCE).unwrap();
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Protocol { .. })));
 }
 
-/// Under `refuse` nothing that exists is replaced at any depth: a resumed transfer cannot tell what it created beneath
-/// its item from what somebody else has changed there since.
+/// Under `refuse`, nothing that exists is replaced at any depth: beneath its item, a resumed transfer cannot
+/// distinguish what it created from later changes by others.
 #[test]
 fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());

@@ -1,10 +1,10 @@
-//! Rules as rsync understands them: its manual's examples, and a slow matcher that says the same in another way.
+//! Rules as defined by rsync: the examples of its manual, and comparison with a slow matcher written differently.
 
 use downpour::files::{Filter, Pattern, PatternError, Rule, RuleError};
 use proptest::prelude::*;
 
 fn matches(pattern: &str, path: &str) -> bool {
-    // A path in this file ends in a slash if it is a folder's.
+    // In this file, the path of a folder ends in a slash.
     let name = path.strip_suffix('/').unwrap_or(path);
     Pattern::new(pattern.as_bytes()).unwrap().matches(name.as_bytes(), name.len() < path.len())
 }
@@ -92,7 +92,7 @@ fn a_filter_is_handed_on_whatever_its_bytes() {
     assert!(serde_json::from_str::<Filter>(r#"[{"exclude":[91]}]"#).is_err(), "an open class");
 }
 
-/// Whether the pattern, without its slashes at the ends, stands for the whole text. Tries everything.
+/// Returns whether the pattern, without slashes at its ends, matches the whole text. Tries all combinations.
 fn slow(pattern: &[u8], text: &[u8]) -> bool {
     let one = |takes: &dyn Fn(u8) -> bool, rest: &[u8]| {
         text.split_first().is_some_and(|(byte, text)| takes(*byte) && slow(rest, text))
@@ -114,7 +114,7 @@ fn slow(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The pattern against everything that it may be held against.
+/// Returns whether the pattern matches any of the candidates for the path.
 fn slow_matches(pattern: &str, path: &str, is_folder: bool) -> bool {
     let (anchored, body) = pattern.strip_prefix('/').map_or((false, pattern), |body| (true, body));
     let whole = body.trim_end_matches('/');
@@ -136,7 +136,7 @@ fn pattern() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec!["a", "b", "a", "/", "/", "*", "**", "***", "?", "[a-b]", "[!a]", r"\*"]);
     let parts = prop::collection::vec(part, 1..9);
     let end = prop::sample::select(vec!["", "", "", "/", "/***"]);
-    // A literal pattern takes a backslash as it is.
+    // A pattern without wildcards takes a backslash literally.
     (parts, end).prop_map(|(parts, end)| format!("{}{end}", parts.concat())).prop_filter("means itself", |pattern| {
         (!pattern.contains('\\') || pattern.contains(['?', '[']) || pattern.replace(r"\*", "").contains('*'))
             && Pattern::new(pattern.as_bytes()).is_ok()

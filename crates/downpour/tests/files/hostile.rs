@@ -1,4 +1,4 @@
-//! A sender that lies: every case ends in a clear error, in bounded memory, with nothing outside the staging folder.
+//! A lying sender: every case ends in a clear error, in bounded memory, with nothing outside the staging folder.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn receiving() -> (TempDir, FileSink) {
     (dir, receiving)
 }
 
-/// The rule that a manifest of `entries` breaks; checks that nothing appeared beside the staging folder.
+/// Returns the rule that a manifest of `entries` violates. Checks that nothing was created beside the staging folder.
 fn name_rule(entries: Vec<Entry>) -> NameError {
     let (dir, receiving) = receiving();
     let error = receiving.add_manifest_part(&part(0, entries)).unwrap_err();
@@ -104,7 +104,7 @@ fn a_file_that_comes_twice_is_refused() {
     assert!(matches!(error, FilesError::BadName { reason: NameError::Duplicate, .. }), "{error}");
 }
 
-/// A link made by the sender, or by anyone while a transfer runs, leads nowhere.
+/// Links created by the sender, or by anyone during a transfer, are never followed.
 #[test]
 fn nothing_is_ever_reached_through_a_link() {
     for existing in [Existing::Replace, Existing::Skip] {
@@ -271,7 +271,7 @@ fn voids_must_name_an_entry_of_an_open_batch() {
     receiving.write(0, 0, b"x").unwrap();
 }
 
-/// A transfer of one file of three bytes up to its end.
+/// Receives one file of three bytes, up to the end message.
 fn ready(into: &Path) -> (FileSink, End) {
     let receiving = FileSink::new(ReceiveSpec::into_directory(into)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();

@@ -1,4 +1,5 @@
-//! What must not be touched or must be told: pipes, left out links, renamed items, folders that cannot be sealed; and the stop.
+//! Objects that must be left alone or reported: pipes, left out links, renamed items, folders that cannot be sealed;
+//! and stopping.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
@@ -32,7 +33,7 @@ fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {
     told.map(|notice| (notice.kind, String::from_utf8(notice.path).unwrap())).collect()
 }
 
-/// Sends the folder at `from`, in which no file has bytes.
+/// Sends the folder at `from`, which only contains empty files.
 fn send_empty(from: PathBuf, options: ScanOptions, settings: ReceiveSpec) -> downpour::files::ReceiveOutcome {
     let receiving = FileSink::with_target(Arc::new(settings), false).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
@@ -98,7 +99,7 @@ fn a_link_that_the_sender_leaves_out_is_not_deleted() {
 fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     fs::create_dir_all(from.path().join("tree/sub")).unwrap();
-    // A file takes the place of a folder, in which one name is left out.
+    // A file replaces a folder that contains a left out name.
     fs::write(from.path().join("tree/way"), b"").unwrap();
     for name in ["keep", "sub/keep", "gone/keep", "gone/not", "sub/not", "way/keep", "way/not"] {
         let path = to.path().join("copy").join(name);
@@ -125,7 +126,7 @@ fn a_folder_that_cannot_be_sealed_is_told() {
     let receiving = FileSink::new(replacing(dir.path())).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch(vec![entry("d", Kind::Directory)])).unwrap();
-    // Somebody puts a link in its place.
+    // Replace the folder by a link.
     fs::remove_dir(dir.path().join("d")).unwrap();
     symlink("/etc", dir.path().join("d")).unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();

@@ -1,4 +1,4 @@
-//! What a loss of power leaves of a staging folder, at its worst: what was not synced is anything, with the old sizes and times.
+//! Worst-case staging folders after a power loss: data that was not synced is arbitrary, with the old sizes and times.
 
 use std::fs;
 use std::ops::Range;
@@ -13,13 +13,13 @@ const RECORD: usize = 72;
 const VERIFIED: u8 = 1;
 const SYNCED: u8 = 2;
 
-/// The only staging folder in a target.
+/// Returns the only staging folder in a target, if any.
 pub(crate) fn staging(into: &Path) -> Option<PathBuf> {
     let mut found = fs::read_dir(into).ok()?.map(|item| item.unwrap().path());
     found.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".downpour-"))
 }
 
-/// Staged files in it, sorted.
+/// Returns the sorted staged files in it.
 pub(crate) fn staged_files(staging: &Path) -> Vec<PathBuf> {
     let within = |folder: &Path| fs::read_dir(folder).unwrap().map(|item| item.unwrap().path());
     let folders = within(staging).filter(|path| path.is_dir() && path.file_name().unwrap().len() == 1);
@@ -28,7 +28,7 @@ pub(crate) fn staged_files(staging: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Spoils what no synced record holds for, and makes the journal one of another run of the system.
+/// Corrupts all data without a synced record, and makes the journal look as if it was written before a reboot.
 pub(crate) fn lose_power(staging: &Path, rng: &mut Rng) {
     let path = staging.join("journal");
     let mut journal = fs::read(&path).unwrap();
@@ -45,7 +45,7 @@ pub(crate) fn lose_power(staging: &Path, rng: &mut Rng) {
         let id = BASE32_NOPAD.decode(name.as_bytes()).unwrap();
         spoil(&staged, durable.iter().filter(|(of, _)| *of == id).map(|(_, range)| range.clone()).collect(), rng);
     }
-    // The end of the journal is anything from the last marker on.
+    // The journal is arbitrary after the last marker.
     let certain = HEADER + marker.map_or(0, |at| at + 1) * RECORD;
     let torn = rng.usize(certain..=journal.len());
     journal.truncate(torn);

@@ -1,8 +1,8 @@
-//! The law of a receiver: on any target tree, whatever a sender says, nothing outside the receive request is created,
-//! replaced, followed, chmodded or deleted.
+//! The law of a receiver: on any target tree and for any messages of a sender, nothing outside the receive request is
+//! created, replaced, followed, chmodded or deleted.
 //!
-//! Random hostile manifests meet random trees and requests. The oracle is a second, slow formulation of what the request
-//! permits, applied to snapshots of the target before and after.
+//! Random hostile manifests are applied to random trees and requests. The oracle is a second, slow definition of what
+//! the request permits, applied to snapshots of the target before and after.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,12 +19,12 @@ use fastrand::Rng;
 
 use crate::common::SOURCE;
 
-/// Cases of the test suite; [`CASES`] runs more of them, [`SEED`] a single one.
+/// Number of cases in the test suite. [`CASES`] runs more, [`SEED`] a single one.
 const QUICK: u64 = 1_500;
 const CASES: &str = "DOWNPOUR_LAW_CASES";
 const SEED: &str = "DOWNPOUR_LAW_SEED";
 
-/// Few names, so that they meet.
+/// Few names, so that they collide.
 const NAMES: [&str; 6] = ["a", "b", "c", ".ssh", "A", "x.sh"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +34,10 @@ enum Object {
     Link(PathBuf),
 }
 
-/// An object and its permission bits; those of links mean nothing.
+/// An object and its permission bits, which are meaningless for links.
 type Found = (Object, u32);
 
-/// Everything beneath `dir` by its path, without the staging folders.
+/// Returns everything beneath `dir` by path, without the staging folders.
 fn snapshot(dir: &Path) -> BTreeMap<Vec<u8>, Found> {
     let mut found = BTreeMap::new();
     let mut directories = vec![dir.to_owned()];
@@ -64,7 +64,7 @@ fn snapshot(dir: &Path) -> BTreeMap<Vec<u8>, Found> {
     found
 }
 
-/// A random path of up to `depth` components.
+/// Returns a random path of up to `depth` components.
 fn path(rng: &mut Rng, depth: usize) -> String {
     (0..rng.usize(1..=depth)).map(|_| NAMES[rng.usize(..NAMES.len())]).collect::<Vec<_>>().join("/")
 }
@@ -74,7 +74,7 @@ fn populate(rng: &mut Rng, into: &Path) {
     fs::create_dir(into).unwrap();
     for _ in 0..rng.usize(0..8) {
         let path = into.join(path(rng, 3));
-        // Something else may be in the way.
+        // Another object may be in the way.
         if fs::create_dir_all(path.parent().unwrap()).is_err() || path.symlink_metadata().is_ok() {
             continue;
         }
@@ -84,7 +84,7 @@ fn populate(rng: &mut Rng, into: &Path) {
             3 => symlink("../outside", &path),
             _ => symlink(NAMES[rng.usize(..NAMES.len())], &path),
         };
-        // The parent may be a link to nowhere.
+        // The parent may be a dangling link.
         if made.is_ok() && !path.is_symlink() && rng.bool() {
             let mode = if path.is_dir() { 0o750 } else { 0o640 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -100,7 +100,7 @@ fn filter(rng: &mut Rng) -> Filter {
 fn spec(rng: &mut Rng, into: &Path) -> ReceiveSpec {
     let contents = rng.bool();
     let target = if contents || rng.bool() { into.to_owned() } else { into.join(NAMES[rng.usize(..NAMES.len())]) };
-    // A link that the user names as the target is followed.
+    // A link named by the user as the target is followed.
     let target = if target.is_symlink() { into.to_owned() } else { target };
     let item = |rng: &mut Rng| match rng.u8(0..6) {
         0 => ItemName::Wildcard("*".into()),
@@ -137,14 +137,15 @@ fn entry(rng: &mut Rng) -> Entry {
     Entry { path: path.into(), kind, mode, mtime: Mtime { seconds: rng.i64(0..3), nanoseconds: 0 } }
 }
 
-/// What a hostile sender has announced, in its order.
+/// The announcements of a hostile sender, in order.
 #[derive(Debug, Default)]
 struct Said {
     entries: Vec<Entry>,
     skipped: bool,
 }
 
-/// Everything a sender may do, in any order, until something is refused or the end comes. Returns whether it ended well.
+/// Sends anything that a sender may send, in any order, until it is refused or ends. Returns whether it ended
+/// successfully.
 fn attack(rng: &mut Rng, sink: &FileSink, said: &mut Said) -> bool {
     let (mut root, mut bytes, mut end) = (RootHasher::new(), Vec::new(), (0, 0, 0, 0));
     let mut hash = |message: &Message| {
@@ -157,7 +158,7 @@ fn attack(rng: &mut Rng, sink: &FileSink, said: &mut Said) -> bool {
     for batch in 0..rng.u32(1..4) {
         let mut entries: Vec<_> = (0..rng.usize(1..7)).map(|_| entry(rng)).collect();
         if rng.u8(0..4) > 0 {
-            // An honest order reaches further.
+            // An honest order gets further.
             entries.sort_by_key(|entry| entry.path.iter().filter(|byte| **byte == b'/').count());
         }
         let length = entries.iter().map(Entry::size).sum();
@@ -195,7 +196,7 @@ fn attack(rng: &mut Rng, sink: &FileSink, said: &mut Said) -> bool {
     sink.finish(&End { batches, entries, bytes, skipped, root: root.root() }).is_ok()
 }
 
-/// Sends the bytes that are wanted, sometimes with a void or another digest.
+/// Sends the wanted bytes, sometimes with a void or a wrong digest.
 fn send(
     rng: &mut Rng,
     sink: &FileSink,
@@ -224,7 +225,7 @@ fn send(
     told && sink.found_digest(part.batch, 0, 0..length, found).is_ok()
 }
 
-/// What a request permits, formulated once more.
+/// A second definition of what a request permits.
 struct Oracle<'a> {
     spec: &'a ReceiveSpec,
     said: &'a Said,
@@ -232,7 +233,7 @@ struct Oracle<'a> {
 }
 
 impl Oracle<'_> {
-    /// The announced paths that may be touched, as they are beneath the target, with their entries.
+    /// Returns the announced paths that may be touched, relative to the target, with their entries.
     fn permitted(&self) -> BTreeMap<Vec<u8>, Vec<&Entry>> {
         let mut permitted: BTreeMap<Vec<u8>, Vec<&Entry>> = BTreeMap::new();
         let mut directories = BTreeSet::new();
@@ -289,7 +290,7 @@ impl Oracle<'_> {
         permitted
     }
 
-    /// Panics where the change from `before` to `after` was not permitted.
+    /// Panics if a change from `before` to `after` was not permitted.
     fn judge(&self, before: &BTreeMap<Vec<u8>, Found>, after: &BTreeMap<Vec<u8>, Found>) {
         let permitted = self.permitted();
         let mut deleted = 0;
@@ -302,7 +303,7 @@ impl Oracle<'_> {
             let what = format!("{}: {old:?} became {new:?}", path.escape_ascii());
             assert!(!self.spec.dry_run, "a dry run changed {what}");
             let refuses = self.spec.existing == Existing::Refuse;
-            // Deletion is requested apart from that.
+            // Permitted deletion is a separate case.
             assert!(!refuses || old.is_none() || new.is_none(), "existing names are refused: {what}");
             let entries = permitted.get(path);
             match (old, new) {
@@ -327,7 +328,7 @@ impl Oracle<'_> {
         assert!(self.spec.max_delete.is_none_or(|most| deleted <= most), "{deleted} names were deleted");
     }
 
-    /// Whether `path` was beneath a directory that an announced name has replaced.
+    /// Returns whether `path` was beneath a directory that an announced name has replaced.
     fn is_cleared(
         &self,
         path: &[u8],
@@ -348,7 +349,7 @@ impl Oracle<'_> {
         after: &BTreeMap<Vec<u8>, Found>,
         what: &str,
     ) {
-        // A directory may give way to a hard link that then had no file; it was empty.
+        // An empty directory may be replaced by a hard link whose file then turned out to be missing.
         if permitted.contains_key(path) {
             return;
         }
@@ -374,7 +375,7 @@ impl Oracle<'_> {
     }
 }
 
-/// Whether an object is what this entry announces. Modes are checked where they matter.
+/// Returns whether an object matches this entry. Modes are only checked where they matter.
 fn fits(entry: &Entry, object: &Object) -> bool {
     match (&entry.kind, object) {
         (Kind::Directory, Object::Directory) | (Kind::HardLink { .. }, Object::File(_)) => true,
@@ -403,7 +404,7 @@ fn case(seed: u64) {
     assert_eq!(before.1, after.1, "outside of the target");
     let destination = sink.destination().clone();
     let oracle = Oracle { spec: &spec, said: &said, rename: destination.rename.clone() };
-    // Where the items went decides what their paths are; nothing else changed.
+    // The location of the items determines their paths; nothing else changed.
     let prefix = destination.directory.strip_prefix(&into).map(|prefix| prefix.as_os_str().as_bytes().to_vec());
     match prefix.as_deref() {
         Ok(b"") => oracle.judge(&before.0, &after.0),

@@ -1,5 +1,5 @@
-//! What the system refuses: space, permission, life itself. Parts run in a child process: in namespaces of its own where
-//! a file system must be small or read-only, or to be killed.
+//! Failures of the system: disk space, permissions, kills. Parts run in a child process, either in namespaces with a
+//! small or read-only file system, or to be killed.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,14 +13,14 @@ use tempfile::tempdir;
 
 use crate::common::{SOURCE, names, noise, transfer_as, transfer_with};
 
-/// Names the folder that a child test works in; without it the child tests do nothing.
+/// Environment variable with the folder of a child test. Without it, the child tests do nothing.
 const FOLDER: &str = "DOWNPOUR_TEST_FOLDER";
 
 fn child_folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Runs the child test `name` by `shell` (where "$@" is the test's command) under `unshare` with `flags`.
+/// Runs the child test `name` in `shell` (where "$@" is the test's command) under `unshare` with `flags`.
 fn run_unshared(flags: &str, shell: &str, name: &str, folder: &Path) {
     let allowed = Command::new("unshare").args([flags, "true"]).output().is_ok_and(|o| o.status.success());
     assert!(
@@ -62,7 +62,7 @@ fn child_fills_a_disk() {
     let left = names(&into);
     assert!(left[0].starts_with(".downpour-"), "{left:?}");
     assert!(!left.contains(&"big".to_owned()), "{left:?}");
-    // Once there is room the same transfer goes on.
+    // Once there is space, the same transfer resumes.
     fs::remove_file(disk.join("filler")).unwrap();
     let done = transfer_as(&[small, big.clone()], ReceiveSpec::into_directory(&into), 1, &mut |_| {}).unwrap();
     assert_eq!(names(&into), ["big", "small"]);
@@ -128,12 +128,12 @@ fn refused_for_permission(into: &Path) {
     assert!(matches!(error, FilesError::Permission { .. }), "{error}");
 }
 
-/// In a user namespace without a mapping even root has no power over its files but the owner's.
+/// In a user namespace without a mapping, even root has only the permissions of the owner.
 #[test]
 fn missing_permission_is_told_on_both_sides() {
     let dir = tempdir().unwrap();
     run_unshared("-U", "", "child_lacks_permission", dir.path());
-    // Only the owner outside may open them again, to remove them.
+    // So that the owner can remove them.
     for closed in ["source/closed", "target"] {
         let _ = fs::set_permissions(dir.path().join(closed), fs::Permissions::from_mode(0o700));
     }
@@ -161,7 +161,7 @@ fn child_lacks_permission() {
     assert_eq!((outcome.files, outcome.directories, outcome.failed_count), (1, 2, 2));
     assert!(outcome.is_partial());
     chmod(&dir.join("copy/source/closed"), 0o700);
-    // Folders closed to their owner can be filled and moved without special power.
+    // Folders closed to their owner can be filled and moved without privileges.
     chmod(&dir.join("source/closed"), 0o500);
     chmod(&dir.join("source"), 0o500);
     transfer_with(&[dir.join("source")], &dir.join("again"), 1, |_| {}).unwrap();
@@ -206,7 +206,7 @@ fn child_waits_to_be_killed() {
     receiving.add_manifest_part(&part).unwrap();
     receiving.write(0, 0, &[1; 1500]).unwrap();
     println!("half written");
-    // Ends only if the parent is gone.
+    // Ends only when the parent has exited.
     let _ = std::io::stdin().lines().next();
 }
 

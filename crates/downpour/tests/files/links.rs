@@ -1,4 +1,4 @@
-//! Hard links: to files of the transfer that stand as they were sent, and to nothing else.
+//! Hard links: only to files of the transfer that are in place unchanged.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -24,7 +24,7 @@ fn link(path: &str, target: &str) -> Entry {
     entry(path, Kind::HardLink { target: target.into() })
 }
 
-/// Receives `entries`, of which all bytes are zeros, with the entry `void` voided; tells the notices that are failures, sorted.
+/// Receives `entries`, whose bytes are all zeros, with the entry `void` voided. Returns the sorted notices of failures.
 fn receive(
     into: &Path,
     existing: Existing,
@@ -106,7 +106,7 @@ fn a_link_to_a_file_of_the_user_is_never_made() {
     fs::create_dir(dir.path().join("private")).unwrap();
     fs::write(dir.path().join("private/key"), b"secret").unwrap();
     fs::write(dir.path().join("there"), b"mine").unwrap();
-    // No entry, an entry that is no file, and a link that is none to a file.
+    // A missing entry, an entry that is not a file, and a link to a non-file.
     let entries = vec![
         entry("private", Kind::Directory),
         link("public", "private/key"),

@@ -1,4 +1,4 @@
-//! Files, messages and tickets, without a network: real folders, every hostile manifest, every failure of the disk.
+//! Files, messages and tickets without a network: real folders, hostile manifests and failures of the disk.
 
 // The lints know helper functions as tests by this attribute only.
 #[cfg(test)]

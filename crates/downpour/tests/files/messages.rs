@@ -1,4 +1,4 @@
-//! Messages on flow 0: layouts byte by byte, limits, and whatever a peer may send instead.
+//! Messages on flow 0: layouts byte by byte, limits, and invalid input from a peer.
 
 use downpour::Rate;
 use downpour::files::{
@@ -114,11 +114,11 @@ fn bodies_that_are_too_short_or_too_long_are_refused() {
         for length in 1..bytes.len() - 4 {
             let mut cut = (length as u32).to_be_bytes().to_vec();
             cut.extend(&bytes[4..4 + length]);
-            // A part with fewer entries or ranges is a message too.
+            // A part with fewer entries or ranges is also a valid message.
             match read(&cut) {
                 Err(MessageError::Truncated(k) | MessageError::Field(k, _)) => assert_eq!(k, kind),
                 Ok(Some(Message::Manifest(_) | Message::Wants(_))) => {}
-                // Earlier releases end here.
+                // Messages of earlier releases end here.
                 Ok(Some(Message::Complete(Complete { unchecked: 0, .. }))) => assert_eq!(length, 33),
                 other => panic!("{message:?} cut to {length}: {other:?}"),
             }
@@ -139,7 +139,7 @@ fn claims_cost_nothing() {
     let mut start: &[u8] = &[0, 0x10, 0, 0, 1, 0];
     assert_eq!(reader.next(&mut start), Ok(None));
     assert_eq!(reader.pending(), 6, "only what came is held");
-    // A path of 10 MB: its length field cannot even say so, and a message cannot hold it.
+    // A 10 MB path does not fit its length field, nor a message.
     let path = vec![b'a'; 10 << 20];
     let message = Message::Skipped(Skipped { path: path.clone(), reason: SkipReason::Unreadable });
     assert_eq!(message.encode(&mut Vec::new()), Err(MessageError::Field(4, "name")));
@@ -214,7 +214,7 @@ fn the_root_depends_on_every_byte_and_their_order() {
     assert_ne!(root(&[b"a"]), root(&[b"a", b"b"]));
 }
 
-/// Seeds of the fuzz target: they are replayed, whole and damaged at every byte.
+/// Replays the seeds of the fuzz target, whole and with every byte damaged.
 #[test]
 fn the_corpus_is_replayed() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/messages");

@@ -1,4 +1,4 @@
-//! What a user may ask of the scan: names, links, hard links, hashes, filters.
+//! Options of the scan: names, links, hard links, hashes, filters.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,7 +28,7 @@ pub(crate) fn skipped(batches: &[Batch]) -> Vec<(String, SkipReason)> {
     batches.iter().flat_map(|b| &b.skipped).map(named).collect()
 }
 
-/// A folder with these files, each of which holds its own path; a path that ends in `/` is a folder.
+/// Creates a folder with these files, each of which contains its path. A path that ends in `/` is a folder.
 pub(crate) fn tree(files: &[&str]) -> TempDir {
     let dir = tempdir().unwrap();
     for file in files {
@@ -230,14 +230,14 @@ fn files_are_hashed_when_that_is_asked_for() {
 #[test]
 fn what_a_filter_takes_out_is_no_entry_and_is_not_entered() {
     let from = tree(&["d/a.c", "d/a.o", "d/out/b.c", "d/in/c.c", "d/in/c.o"]);
-    // Not even looked at: it would be skipped, and named.
+    // It is not examined at all: otherwise it would be reported as skipped.
     symlink("nowhere", from.path().join("d/out/dangling")).unwrap();
     let filter = Arc::new(Filter::parse(b"- *.o\n- /d/out/\n+ b.c").unwrap());
     let options = ScanOptions { links: Links::Follow, filter, ..ScanOptions::default() };
     let batches = scan(vec![Root::new(from.path().join("d"))], &options);
     assert_eq!(paths(&batches), ["d", "d/a.c", "d/in", "d/in/c.c"]);
     assert_eq!(skipped(&batches), []);
-    // What is in it is the transfer's root now.
+    // The contents are at the root of the transfer now.
     let contents = vec![Root::contents(from.path().join("d"))];
     assert!(paths(&scan(contents, &options)).contains(&"out".to_owned()));
     let nothing = ScanOptions { filter: Arc::new(Filter::parse(b"- *").unwrap()), ..options };

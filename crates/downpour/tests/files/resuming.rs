@@ -1,4 +1,4 @@
-//! What an interrupted run has left counts only if it is still what was received.
+//! Data left by an interrupted run only counts if it is unchanged.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -15,12 +15,12 @@ const LONG: usize = 1_500_000;
 const SMALL: usize = 3000;
 /// Blocks that the interrupted run does not receive: one of each long file.
 const MISSING: [u32; 2] = [5, 20];
-/// What is wanted of an intact staging folder: the missing blocks, and small files as a whole.
+/// Bytes wanted if the staging folder is intact: the missing blocks, and all of the small files.
 const WANTED: u64 = (MISSING.len() * BLOCK + SMALL) as u64;
-/// The block that both long files lie in begins here in the first file.
+/// Start, in the first file, of the block that spans both long files.
 const BORDER: usize = LONG / BLOCK * BLOCK;
 
-/// Two long files and a small one, of which an interrupted run has left most.
+/// Two long files and a small one, most of which an interrupted run has received.
 struct Interrupted {
     from: TempDir,
     into: TempDir,
@@ -45,7 +45,7 @@ impl Interrupted {
         ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(self.into.path()) }
     }
 
-    /// A run that receives the blocks that `is_sent` says and is killed then, with nothing in place.
+    /// Receives the blocks for which `is_sent` returns true and is then killed, with nothing in place.
     fn run(&self, is_sent: impl Fn(u32) -> bool) {
         let scanner = Scanner::new(self.sources().iter().map(Root::new).collect(), ScanOptions::default()).unwrap();
         let roots = scanner.roots();
@@ -54,7 +54,7 @@ impl Interrupted {
         for batch in scanner {
             let batch = Arc::new(batch);
             control.send_manifest(&batch).unwrap();
-            // Nothing takes its final name.
+            // No file is moved to its final name.
             receiving.stop();
             let source = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots), control.wanted.clone());
             let blocks = u32::try_from(source.length().div_ceil(BLOCK as u64)).unwrap();
@@ -71,7 +71,7 @@ impl Interrupted {
         files.into_iter().find(|path| fs::read(path).unwrap().starts_with(&start)).unwrap()
     }
 
-    /// Runs again to the end. The result has to be right.
+    /// Runs again to the end and checks the result.
     fn again(&self) -> Done {
         let done = transfer_as(&self.sources(), self.spec(), 1, &mut |_| {}).unwrap();
         for name in ["a", "b", "c"] {
@@ -100,10 +100,10 @@ fn what_is_as_it_was_received_is_not_wanted_again() {
     assert_eq!((done.wanted, done.outcome.altered, done.outcome.unchecked), (WANTED, 0, 0));
 }
 
-/// What somebody does to a staging folder.
+/// A change to a staging folder made by someone else.
 type Alteration<'a> = &'a dyn Fn(&Interrupted);
 
-/// Each alteration costs the blocks that it touches, as far as they lie in that file.
+/// Each alteration costs only the touched blocks of the altered file.
 #[test]
 fn what_was_altered_between_two_runs_is_received_again() {
     let first_of_b = (BORDER + BLOCK - LONG) as u64;
@@ -153,8 +153,8 @@ fn who_trusts_the_staging_folder_gets_what_is_in_it_and_is_told_how_much() {
     assert!(there == here);
 }
 
-/// The place of an altered range is overwritten by the run that finds it: no later run may take it for what was
-/// received, not even one that does not check.
+/// The run that finds an altered range overwrites it. No later run may trust the old record, not even one that does not
+/// verify.
 #[test]
 fn an_altered_range_is_struck_from_the_record_before_it_is_written() {
     let here = Interrupted::new();
@@ -181,8 +181,8 @@ fn a_check_that_is_stopped_costs_nothing_of_what_is_kept() {
     assert_eq!(here.again().wanted, WANTED);
 }
 
-/// A directory that an interrupted run has made as its single item is continued, which a dry run has to find out
-/// without touching what that run has left.
+/// A directory that an interrupted run created as its single item is continued. A dry run must find this out without
+/// changing the remains of that run.
 #[test]
 fn a_dry_run_changes_nothing_in_what_an_interrupted_run_has_left() {
     let (from, into) = (quick_dir(), quick_dir());

@@ -1,4 +1,4 @@
-//! What is sent is what stands there afterwards: bytes, names, modes, times, links, holes.
+//! The target equals the source: bytes, names, modes, times, links, holes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -29,7 +29,7 @@ fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A tree with something of everything.
+/// Creates a tree with every kind of object.
 fn odd_tree(root: &Path) {
     let dir = root.join("tree");
     fs::create_dir_all(dir.join("empty folder")).unwrap();
@@ -110,7 +110,7 @@ fn bits_that_give_rights_away_are_dropped() {
         let mode = |name: &str| to.path().join(name).metadata().unwrap().mode() & 0o7777;
         transfer_as(std::slice::from_ref(&dir), spec.clone(), 1, &mut |_| {}).unwrap();
         assert_eq!((mode("dir/suid"), mode("dir")), (0o755, 0o755), "{modes:?}");
-        // What stands here keeps its own, until its content changes.
+        // Existing files keep their mode until their content changes.
         chmod(&to.path().join("dir/suid"), 0o4755);
         chmod(&to.path().join("dir"), 0o2755);
         transfer_as(std::slice::from_ref(&dir), spec.clone(), 1, &mut |_| {}).unwrap();
@@ -122,7 +122,7 @@ fn bits_that_give_rights_away_are_dropped() {
     }
 }
 
-/// A folder gets set-group-id from its parent, which is how shared folders keep their group.
+/// A folder inherits set-group-id from its parent, which is how shared folders keep their group.
 #[test]
 fn new_folders_keep_the_group_bit_of_their_parent() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());

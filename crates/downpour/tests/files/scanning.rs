@@ -1,4 +1,4 @@
-//! What the scanner makes of the paths a user names.
+//! Interpretation of the paths that a user names.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -140,7 +140,7 @@ fn sockets_and_pipes_are_noted_and_left_out() {
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
 }
 
-/// What the kernel makes up when it is read has no size before.
+/// A file whose content the kernel generates on reading has size 0.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_file_with_content_and_no_size_is_named() {

@@ -1,4 +1,5 @@
-//! A source that changes, shrinks or vanishes while it is sent: it is left out and named, its neighbours stand.
+//! Sources that change, shrink or vanish while they are sent: the file is left out and reported, its neighbours are not
+//! affected.
 
 use std::fs;
 use std::io::Write as _;
@@ -20,7 +21,7 @@ fn three_files(dir: &Path) {
     fs::write(dir.join("c"), noise(BLOCK / 2, 3)).unwrap();
 }
 
-/// Three files in a folder, of which the first block was read: the folder, what is read, and that block.
+/// Creates three files in a folder and reads the first block. Returns the folder, the batch source and the block.
 fn begun(from: &TempDir) -> (PathBuf, BatchSource, Vec<u8>) {
     let dir = from.path().join("dir");
     three_files(&dir);
@@ -31,7 +32,7 @@ fn begun(from: &TempDir) -> (PathBuf, BatchSource, Vec<u8>) {
     (dir, source, bytes)
 }
 
-/// Does what changes a file, until its change time is another.
+/// Repeats a change to a file until its change time differs.
 fn until_version_changes(path: &Path, change: impl FnOnce()) {
     let kept = fs::File::open(path).unwrap();
     let before = kept.metadata().unwrap().ctime_nsec();
@@ -41,7 +42,7 @@ fn until_version_changes(path: &Path, change: impl FnOnce()) {
     }
 }
 
-/// Sends three files and spoils the middle one after the scan.
+/// Sends three files and changes the middle one after the scan.
 fn spoiled(spoil: impl Fn(&Path), reason: VoidReason) {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let dir = from.path().join("dir");
@@ -110,7 +111,7 @@ fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
         assert!(bytes == noise(2 * BLOCK, 2)[..BLOCK / 2]);
         assert_eq!(source.take_voided(), []);
         spoil(&dir.join("b"));
-        // The rest of b, which finds out, then b again, then c.
+        // The rest of b, where the change is detected, then b again, then c.
         let mut rest = vec![1; 2 * BLOCK - BLOCK / 2];
         source.read(a + BLOCK as u64 / 2, &mut rest);
         let voided = source.take_voided();
@@ -123,7 +124,7 @@ fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
     }
 }
 
-/// The batch of `dir` with its roots.
+/// Returns the batch of `dir` with its roots.
 fn scanned(dir: &Path, options: ScanOptions) -> (Arc<Batch>, Arc<Roots>) {
     let mut scanner = Scanner::new(vec![Root::new(dir)], options).unwrap();
     let roots = scanner.roots();
@@ -135,7 +136,7 @@ fn of_version(path: &Path) -> (i64, i64) {
     (metadata.ctime(), metadata.ctime_nsec())
 }
 
-/// Does it until the file's change time is another: file systems count it in ticks of some milliseconds.
+/// Repeats a change until the file's change time differs: file systems count it in ticks of some milliseconds.
 fn until_it_shows(path: &Path, change: impl Fn(&Path)) {
     let before = of_version(path);
     while of_version(path) == before {
@@ -143,7 +144,7 @@ fn until_it_shows(path: &Path, change: impl Fn(&Path)) {
     }
 }
 
-/// Another content, with the size and time of the old one.
+/// Changes the content but keeps size and time.
 fn forge(path: &Path) {
     until_it_shows(path, |path| {
         let before = path.metadata().unwrap();
@@ -244,7 +245,7 @@ fn one_that_came_before_the_first_read_voids_only_what_was_promised_in_that_stat
     hashed.read(0, &mut bytes);
     assert_eq!(voided(&hashed), [(2, VoidReason::Changed), (3, VoidReason::Changed)]);
 
-    // All but one byte of b; all of c.
+    // All but one byte of b, and all of c.
     let (mut wanted, full) = (Wanted::none(), now.len() as u64);
     wanted.push(0..BLOCK as u64 / 2);
     wanted.push(BLOCK as u64 / 2 + 1..full);
@@ -310,7 +311,7 @@ fn a_file_that_another_takes_the_place_of_while_it_is_read_has_changed() {
     assert_eq!(voided(&source), [(2, VoidReason::Changed)]);
 }
 
-/// Who may write in a folder that another sends does not get at what only the other may read.
+/// A user who can write to a folder that another user sends must not gain access to files that only the other can read.
 #[test]
 fn a_folder_that_became_a_link_leads_nowhere() {
     let from = tempdir().unwrap();
@@ -340,7 +341,7 @@ fn a_folder_that_became_a_link_leads_nowhere() {
 fn names_deeper_than_the_system_takes_paths_are_read() {
     let from = quick_dir();
     let dir = from.path().join("dir");
-    // 40 folders of 100 bytes and a root beside them: the whole path is longer than PATH_MAX.
+    // 40 nested folders with names of 100 bytes: the whole path exceeds PATH_MAX.
     fs::create_dir(&dir).unwrap();
     let mut at = openat(CWD, &dir, OFlags::DIRECTORY, Mode::empty()).unwrap();
     for _ in 0..40 {
@@ -380,7 +381,7 @@ fn ranges_outside_the_object_are_zeros() {
     }
 }
 
-/// What happens between two reads.
+/// An event between two reads.
 #[derive(Debug, Clone, Copy)]
 enum Happens {
     Forge(usize),
@@ -401,7 +402,8 @@ fn happens() -> impl Strategy<Value = Happens> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever happens to the files meanwhile, what is sent of one that is not voided is what it was at one time.
+    /// Whatever happens to the files meanwhile, the sent content of a file that is not voided equals its content at a
+    /// single time.
     #[test]
     fn no_file_is_sent_as_a_mix(happenings in prop::collection::vec(happens(), 1..30)) {
         const LENGTHS: [usize; 3] = [700, 5000, 1200];
@@ -415,7 +417,7 @@ proptest! {
         let roots = scanner.roots();
         let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots, Wanted::all());
         let pieces = LENGTHS.iter().sum::<usize>().div_ceil(PIECE);
-        // Each piece is read once, in an order that the case decides.
+        // Each piece is read once, in an order determined by the case.
         let mut left: Vec<usize> = (0..pieces).collect();
         let mut object = vec![0; pieces * PIECE];
         let read = |piece: usize, object: &mut [u8]| {

@@ -1,4 +1,5 @@
-//! Any sequence of kills, reboots, edits there and edits here ends in the sender's tree, and nothing else is ever seen.
+//! Any sequence of kills, reboots and edits on either side ends with the sender's tree, and no other content is ever
+//! visible.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -22,10 +23,10 @@ const SMALL: u64 = 1 << 20;
 const SEEDS: u64 = 60;
 const SEED: &str = "DOWNPOUR_SURVIVAL_SEED";
 
-/// What each path of the target may hold: everything it ever held there or here.
+/// All content that each path of the target may have: everything it ever had on either side.
 type Known = HashMap<PathBuf, HashSet<String>>;
 
-/// Bytes of each file that the next run need not ask for.
+/// Bytes of each file that the next run must not request again.
 type Holding = HashMap<Vec<u8>, u64>;
 
 struct World {
@@ -34,7 +35,7 @@ struct World {
     into: PathBuf,
     known: Known,
     holding: Holding,
-    /// The last run made all it had durable.
+    /// Whether the last run made all its data durable.
     flushed: bool,
     edits: u64,
 }
@@ -93,7 +94,7 @@ impl World {
         all.into_iter().filter(|path| path.symlink_metadata().unwrap().is_file()).collect()
     }
 
-    /// Changes a file somewhere: content, existence, kind. Returns its path.
+    /// Changes the content, existence or type of a file. Returns its path.
     fn edit(&mut self, root: &Path) -> Vec<u8> {
         let files = self.files(&root.join("tree"));
         let Some(path) = self.rng.choice(&files).cloned() else { return Vec::new() };
@@ -109,7 +110,7 @@ impl World {
                 fs::create_dir(&path).unwrap();
                 self.write(&path.join("inside"), root);
             }
-            // In place, the size as before.
+            // In place, with the same size.
             3 if path.metadata().unwrap().len() > 0 => {
                 let file = fs::File::options().write(true).open(&path).unwrap();
                 file.write_all_at(b"?", self.rng.u64(..path.metadata().unwrap().len())).unwrap();
@@ -117,7 +118,7 @@ impl World {
             }
             _ => self.write(&path, root),
         }
-        // A quick check cannot see an edit here that gives a file the very time it has there.
+        // A quick check cannot detect an edit in the target that gives a file the same time as in the source.
         if *root == *self.into && path.is_file() {
             self.edits += 1;
             let time = UNIX_EPOCH + Duration::from_secs(self.edits);
@@ -128,7 +129,7 @@ impl World {
         name
     }
 
-    /// Whether a file of the source stands in the target, for the next run to see.
+    /// Returns whether the file is in the target, where the next run finds it.
     fn is_in_place(&self, path: &[u8]) -> bool {
         let name = Path::new(std::ffi::OsStr::from_bytes(path));
         let (there, here) = (self.source.join(name), self.into.join(name));
@@ -136,7 +137,7 @@ impl World {
         time(&here).is_some() && time(&here) == time(&there) && content(&here) == content(&there)
     }
 
-    /// Changes what is staged, with its size and time as they were, or its size.
+    /// Changes the content of a staged file, keeping size and time, or its size.
     fn alter(&mut self, staged: &Path) {
         let metadata = staged.metadata().unwrap();
         let file = fs::File::options().write(true).open(staged).unwrap();
@@ -147,7 +148,7 @@ impl World {
         file.set_modified(metadata.modified().unwrap()).unwrap();
     }
 
-    /// Something happens while nothing runs.
+    /// Changes something between two runs.
     fn interlude(&mut self) {
         let (source, into) = (self.source.clone(), self.into.clone());
         for _ in 0..self.rng.usize(0..3) {
@@ -186,7 +187,7 @@ impl World {
         ReceiveSpec { existing, modes: Modes::Exact, ..ReceiveSpec::into_directory(&self.into) }
     }
 
-    /// One run; `steps` says after how many blocks and manifests it is interrupted.
+    /// Runs a transfer, interrupted after `steps` blocks and manifests.
     fn run(&mut self, settings: ReceiveSpec, steps: Option<usize>) -> Result<bool, FilesError> {
         let scanner = Scanner::new(vec![Root::new(self.source.join("tree"))], ScanOptions::default())?;
         let roots = scanner.roots();
@@ -214,7 +215,7 @@ impl World {
                 let missing = size - self.holding.get(path).copied().unwrap_or(0);
                 assert!(*wanted <= missing, "{} of {size} bytes of {}", wanted, path.escape_ascii());
             }
-            // What is refused is not wanted, and not here either.
+            // Refused files are neither wanted nor present.
             let refused: Vec<_> = receiving.take_notices().into_iter().map(|notice| notice.path).collect();
             let mut edited = None;
             if steps.is_some() && self.rng.u8(0..4) == 0 {
@@ -238,7 +239,7 @@ impl World {
                 goes_on = next();
             }
             for (path, size, wanted, sent) in files.into_values() {
-                // A small file counts only in its place.
+                // A small file only counts once it is in place.
                 let is_held = if size > SMALL { true } else { sent == wanted && self.is_in_place(&path) };
                 let held = if is_held { size - wanted + sent } else { 0 };
                 self.holding.insert(path, held);
@@ -254,14 +255,14 @@ impl World {
                 return Ok(false);
             }
         }
-        // Voided files are in no folder.
+        // Voided files are not held anywhere.
         self.holding.clear();
         receiving.finish(&control.end())?;
         assert!(staging(&self.into).is_none());
         Ok(true)
     }
 
-    /// Nothing but what was there or here stands under any name.
+    /// Panics if any name has content that it never had on either side.
     fn check(&self) {
         for path in paths(&self.into.join("tree")) {
             let name = path.strip_prefix(&self.into).unwrap();
@@ -273,7 +274,7 @@ impl World {
     }
 }
 
-/// Bytes of `ranges` in each file, by where it starts.
+/// Counts the bytes of `ranges` in each file, by the file's start.
 fn count<F>(files: &mut BTreeMap<u64, (Vec<u8>, u64, u64, u64)>, ranges: impl Iterator<Item = Range<u64>>, mut add: F)
 where
     F: FnMut(&mut (Vec<u8>, u64, u64, u64), u64),
@@ -294,7 +295,7 @@ fn content(path: &Path) -> String {
     }
 }
 
-/// Everything beneath `root`, links not followed.
+/// Returns everything beneath `root` without following links.
 fn paths(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut todo = vec![root.to_owned()];
@@ -324,7 +325,8 @@ fn survive(seed: u64) {
         let steps = Some(world.rng.usize(1..80));
         match world.run(world.settings(), steps) {
             Ok(_) => {}
-            // A name that is ours no more, because it was edited here; or the file it was is gone.
+            // The name no longer belongs to the transfer because it was edited here, or the file it referred to is
+            // gone.
             Err(FilesError::TargetExists { .. }) => {
                 world.run(ReceiveSpec { existing: Existing::Replace, ..world.settings() }, steps).unwrap();
             }

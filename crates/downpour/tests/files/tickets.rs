@@ -1,4 +1,4 @@
-//! Tickets: there and back, damaged, expired, kept secret.
+//! Tickets: round trip, damage, expiry, secrecy.
 
 use std::fs;
 use std::net::SocketAddr;

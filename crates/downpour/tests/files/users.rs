@@ -1,5 +1,5 @@
-//! Folders that several users can write to. The users are real: two that are not root, made by root or, for a plain
-//! user, in a user namespace with the ids that `/etc/subuid` gives.
+//! Folders that several users can write to. The tests use two real users other than root, created by root or, for an
+//! ordinary user, in a user namespace with the ids in `/etc/subuid`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -19,7 +19,7 @@ use crate::journal::staging;
 
 const RECEIVER: u32 = 1001;
 const OTHER: u32 = 1002;
-/// Names the folder that a child test works in.
+/// Environment variable with the folder of a child test.
 const FOLDER: &str = "DOWNPOUR_TEST_FOLDER";
 
 fn child_folder() -> PathBuf {
@@ -59,12 +59,13 @@ fn as_receiver(name: &str, folder: &Path) {
     run_child(command, name, folder);
 }
 
-/// The name of the staging folder, which anybody can foresee who knows the source.
+/// Returns the name of the staging folder, which anyone who knows the source can predict.
 fn foreseen() -> String {
     format!(".downpour-{}", &BASE32_NOPAD.encode(&SOURCE.0)[..8].to_lowercase())
 }
 
-/// Takes the foreseen name with files inside, says so, and then replaces every other staging folder as fast as it can.
+/// Takes the predicted name, with files inside, and reports it. Then replaces all other staging folders as fast as
+/// possible.
 const ATTACK: &str = r#"
 mkdir "$1" "$1/a" && echo mine > "$1/journal" && echo mine > "$1/a/aaaaaaaaaaaaaaaaaaaaaaaaaa"
 chmod -R 777 "$1"
@@ -113,7 +114,7 @@ fn child_shares_a_folder() {
         attack.wait().unwrap();
         assert!(result.is_ok(), "mode {mode:o}");
         assert_eq!(snapshot(&folder.join(foreseen())), before, "mode {mode:o}");
-        // What the other user put in place of a staging folder is left alone.
+        // Objects that the other user put in place of a staging folder are left alone.
         for item in fs::read_dir(&folder).unwrap().map(|item| item.unwrap()) {
             let is_decoy = item.file_name().to_string_lossy().starts_with(".downpour-");
             if is_decoy && item.metadata().unwrap().uid() == OTHER && item.file_name() != *foreseen() {
@@ -123,7 +124,7 @@ fn child_shares_a_folder() {
         let stolen = fs::read_dir(&folder)
             .unwrap()
             .filter(|item| item.as_ref().unwrap().file_name().to_string_lossy().starts_with("stolen"));
-        // Where the folder is not sticky, the attack has to have happened at all.
+        // If the folder is not sticky, the attack must have succeeded in replacing some.
         assert_eq!(stolen.count() > 0, mode == 0o777);
     }
 }
@@ -140,7 +141,7 @@ fn child_receives_there() {
     let is_sticky = into.metadata().unwrap().mode() & 0o1000 != 0;
     for round in 0..5 {
         if is_sticky {
-            // A run that is interrupted after some blocks: the next one finds what it has left.
+            // A run is interrupted after some blocks, and the next one finds its data.
             interrupt(&sources, spec());
         }
         let done = transfer_as(&sources, spec(), round, &mut |_| {}).unwrap();
@@ -154,7 +155,7 @@ fn child_receives_there() {
     }
 }
 
-/// Receives the first blocks and is killed then.
+/// Receives the first blocks and is then killed.
 fn interrupt(sources: &[PathBuf], spec: ReceiveSpec) {
     let scanner = Scanner::new(sources.iter().map(Root::new).collect(), ScanOptions::default()).unwrap();
     let roots = scanner.roots();
@@ -198,7 +199,7 @@ fn child_changes_attributes() {
     fs::create_dir(from.path().join("dir")).unwrap();
     std::os::unix::fs::symlink("there", from.path().join("link")).unwrap();
     let sources: Vec<_> = ["file", "dir", "link"].iter().map(|name| from.path().join(name)).collect();
-    // Not the time at which the others were made, which may be this very tick of the clock.
+    // Avoids the creation time of the others, which could be in the same clock tick.
     let time = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
     for path in &sources {
         let times = Timestamps { last_access: time, last_modification: time };
@@ -246,7 +247,7 @@ fn child_copies_a_program() {
     copy_program(&child_folder(), RECEIVER);
 }
 
-/// Copies a set-user-id program of another user with exact modes, as `sync` does, and as the user with this id.
+/// Copies a set-user-id program of another user with exact modes, as `sync` does. Runs as the user with this id.
 fn copy_program(folder: &Path, user: u32) {
     let into = tempdir().unwrap();
     let spec = ReceiveSpec { modes: Modes::Exact, ..ReceiveSpec::into_directory(into.path()) };

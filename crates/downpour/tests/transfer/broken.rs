@@ -1,4 +1,4 @@
-//! Transfers that break off, and what disturbs them without breaking them.
+//! Transfers that break off, and disturbances that do not break them.
 
 use std::cell::Cell;
 use std::fs;
@@ -16,13 +16,13 @@ use downpour::{
 
 use crate::support::{done, folder, listen, listen_on, noise, run, ticket, tree, wait_for};
 
-/// Tells a process of this test program which child it is.
+/// Environment variable that tells a process of this test program which child it is.
 const CHILD: &str = "DOWNPOUR_TEST_CHILD";
 
 /// More than a receiver's credit, so that the sender cannot have read all of it before the receiver writes.
 const BEYOND_CREDIT: usize = 60_000_000;
 
-/// Runs this test program again as another process, in which only the test `name` runs, with `argument`.
+/// Runs this test program in another process, restricted to the test `name`, with `argument`.
 fn child(wrapper: &[&str], name: &str, argument: &str) -> (Child, BufReader<ChildStdout>) {
     let program = std::env::current_exe().unwrap();
     let mut words: Vec<&std::ffi::OsStr> = wrapper.iter().map(std::ffi::OsStr::new).collect();
@@ -34,7 +34,7 @@ fn child(wrapper: &[&str], name: &str, argument: &str) -> (Child, BufReader<Chil
     (child, output)
 }
 
-/// The rest of the first line of a child's output that begins with `mark`.
+/// Returns the rest of the first output line that begins with `mark`.
 fn line(output: &mut impl BufRead, mark: &str) -> Option<String> {
     output.lines().map_while(Result::ok).find_map(|line| Some(line.split_once(mark)?.1.to_owned()))
 }
@@ -106,7 +106,7 @@ fn a_receiver_that_vanishes_is_missed() {
     assert_eq!(error.kind(), downpour::ErrorKind::Timeout);
 }
 
-/// Its kernel says that nobody listens any more.
+/// The receiver's kernel reports that the port is closed.
 #[test]
 fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
     let (from, to) = (folder(), folder());
@@ -138,7 +138,7 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
-    // Nobody is missed by silence alone in this test.
+    // Silence alone does not end a connection in this test.
     let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
     let options = SendOptions { profile, common, ..SendOptions::default() };
     let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
@@ -161,12 +161,12 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
     assert_eq!(tree(from.path()), tree(to.path()));
 }
 
-/// It was killed while its user was asked, so nothing was on its way to it, and it owed no answer.
+/// The receiver was killed while its user was asked: nothing was in flight to it, and it owed no answer.
 #[test]
 fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out() {
     let (from, lost, to) = (folder(), folder(), folder());
     fs::write(from.path().join("file"), noise(100_000, 1)).unwrap();
-    // Nobody is missed by silence alone in this test.
+    // Silence alone does not end a connection in this test.
     let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
     let options = SendOptions { common, ..SendOptions::default() };
     let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
@@ -180,7 +180,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
         let receiver = |to: &Path| {
             receive(to.to_owned(), Peer::Connect(real.clone()), ReceiveOptions::default()).unwrap().finish()
         };
-        // Those that come meanwhile give the dead one no further time.
+        // Connection attempts by others do not extend the time of the dead peer.
         let turned_away = Cell::new(0);
         let others = async {
             loop {
@@ -201,7 +201,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
     assert_eq!(tree(from.path()), tree(to.path()));
 }
 
-/// Who runs dry says what it wants before any bytes come, and its user does not answer.
+/// A receiver announces what it wants before any bytes arrive, and then its user does not answer.
 #[test]
 #[ignore = "the child of another test"]
 fn child_that_says_what_it_wants() {
@@ -232,7 +232,7 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
-        // 50 Mbit/s: it cannot be over before it is cancelled.
+        // 50 Mbit/s: slow enough to be cancelled before the end.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000));
         let options = SendOptions { profile, ..SendOptions::default() };
         let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
@@ -248,7 +248,7 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
         let sent = sent.unwrap_err();
         assert_eq!(sent.to_string(), "the receiver said: interrupted by its user");
         assert!(matches!(sent, Error::Peer { code: CloseCode::Interrupted, .. }));
-        // The same again takes the rest only.
+        // The same transfer again only fetches the rest.
         let settings = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
         let receiver = receive(settings, Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
         let summary = receiver.finish().await.unwrap();
@@ -284,7 +284,7 @@ fn a_receiver_that_waits_for_another_ones_folder_hears_that_it_is_to_stop() {
         let error = wait_for(&mut second, done).await.unwrap_err();
         assert!(matches!(error, Error::Terminated), "{error}");
         assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-        // The first one goes on.
+        // The first one continues.
         wait_for(&mut first, |event| {
             matches!(event, TransferEvent::Progress(now) if now.bytes_done > 2_000_000).then_some(())
         })
@@ -331,14 +331,14 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
         let receiver =
             receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
         for seed in 0..GARBAGE {
-            // Every length up to a full packet, every first byte.
+            // All lengths up to a full packet, all values of the first byte.
             let mut bytes = noise(1 + seed * 7 % 1472, seed as u64);
             bytes[0] = u8::try_from(seed % 256).unwrap();
             stranger.send_to(&bytes, target).unwrap();
         }
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
         assert_eq!(received.unwrap().bytes, 20_000_000);
-        // The kernel's queue may have overflowed while the machine was busy; most must have been seen.
+        // The kernel's queue may have overflowed on a busy machine, but most datagrams must have been seen.
         let refused = sent.unwrap().refused;
         assert!((GARBAGE as u64 / 2..=GARBAGE as u64 + 10).contains(&refused), "{refused}");
     });
@@ -351,7 +351,7 @@ fn a_full_disk_is_told_to_both_sides() {
     fs::write(from.path().join("file"), noise(8_000_000, 1)).unwrap();
     let mut sender = send(vec![from.path().join("file")], listen_on(), SendOptions::default()).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
-    // A file system of 2 MB that only the child sees.
+    // A file system of 2 MB visible to the child only.
     let script = format!("mount -t tmpfs -o size=2m tmpfs '{}' && exec \"$0\" \"$@\"", to.path().display());
     let (mut process, mut output) =
         child(&["unshare", "-rm", "sh", "-c", &script], "broken::child_that_runs_full", &argument);

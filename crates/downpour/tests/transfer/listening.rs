@@ -1,4 +1,4 @@
-//! What uses a ticket up: one complete transfer, its time, or its maker's user.
+//! The ways in which a ticket ends: one complete transfer, expiry, or cancellation by its creator.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::support::{done, folder, listen, listen_on, listening, noise, note, run, ticket, tree, wait_for};
 
-/// A file of `length` bytes and a sender of it.
+/// Creates a file of `length` bytes and starts a sender of it.
 fn sender(length: usize, peer: Peer, options: SendOptions) -> (TempDir, Transfer) {
     let from = folder();
     fs::write(from.path().join("file"), noise(length, 1)).unwrap();
@@ -24,7 +24,7 @@ fn receiver(ticket: &Ticket, to: &TempDir) -> Transfer {
     receive(to.path().to_owned(), Peer::Connect(ticket.clone()), ReceiveOptions::default()).unwrap()
 }
 
-/// A receiver that finds the name taken.
+/// Runs a receiver that fails because the name is taken.
 async fn fail_at(ticket: &Ticket) {
     let taken = folder();
     fs::write(taken.path().join("file"), b"mine").unwrap();
@@ -114,7 +114,7 @@ fn a_user_who_declines_at_the_listening_side_ends_it() {
 #[test]
 fn a_second_peer_is_told_that_the_ticket_is_in_use() {
     run(async {
-        // 20 Mbit/s: long enough for a second one to come.
+        // 20 Mbit/s: slow enough for a second receiver to connect meanwhile.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
         let (from, mut sender) = sender(3_000_000, listen(), SendOptions { profile, ..SendOptions::default() });
         let (ticket, to, second) = (ticket(&sender), folder(), folder());
@@ -128,13 +128,13 @@ fn a_second_peer_is_told_that_the_ticket_is_in_use() {
     });
 }
 
-/// A peer that opens the handshake with the right key and is never heard again: its answers go nowhere.
+/// A peer starts the handshake with the right key, but the answers to it are lost.
 #[test]
 fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
     run(async {
         let (from, mut sender) = sender(100_000, listen(), SendOptions::default());
         let real = ticket(&sender);
-        // The ticket leads to a relay that passes only what the connecting side says.
+        // The ticket leads to a relay that only forwards datagrams from the connecting side.
         let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut astray = real.clone();
         astray.addresses = vec![relay.local_addr().unwrap()];

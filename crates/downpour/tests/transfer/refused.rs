@@ -1,4 +1,4 @@
-//! Transfers that never begin: each side learns why.
+//! Transfers that are refused before they begin, and the errors on both sides.
 
 use std::fs;
 use std::net::UdpSocket;

@@ -1,4 +1,4 @@
-//! Two sides on one runtime, trees to send, and a way to compare them.
+//! Runs both sides on one runtime, creates trees to send, and compares them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use downpour::{
 };
 use tempfile::TempDir;
 
-/// Longer than any test takes; a test that hangs fails after it.
+/// Time limit of a test, longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a test on an executor of one thread.
@@ -22,27 +22,27 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") })
 }
 
-/// Listening on loopback only.
+/// Returns a peer that listens on loopback.
 pub(crate) fn listen() -> Peer {
     Peer::Listen(listening())
 }
 
-/// The options of [`listen`].
+/// Returns the options of [`listen`].
 pub(crate) fn listening() -> ListenOptions {
     ListenOptions { bind: Bind::Address("127.0.0.1:0".parse().unwrap()), ..ListenOptions::default() }
 }
 
-/// As [`listen`], for any number of transfers: the failure of each is told as its end.
+/// Same as [`listen`], for any number of transfers: the failure of each is reported as its end.
 pub(crate) fn listen_on() -> Peer {
     Peer::Listen(ListenOptions { keep: true, ..listening() })
 }
 
-/// The ticket of a side that listens.
+/// Returns the ticket of a listening side.
 pub(crate) fn ticket(transfer: &Transfer) -> Ticket {
     transfer.ticket().unwrap().clone()
 }
 
-/// Which side listens.
+/// The side that listens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Listener {
     Sender,
@@ -70,7 +70,7 @@ pub(crate) async fn transfer(
     tokio::join!(sender.finish(), receiver.finish())
 }
 
-/// The next event that `wanted` takes; others are passed over.
+/// Returns the next event for which `wanted` returns a value, and discards others.
 pub(crate) async fn wait_for<T>(transfer: &mut Transfer, mut wanted: impl FnMut(TransferEvent) -> Option<T>) -> T {
     loop {
         let event = transfer.next().await.expect("the event comes before the end");
@@ -80,7 +80,7 @@ pub(crate) async fn wait_for<T>(transfer: &mut Transfer, mut wanted: impl FnMut(
     }
 }
 
-/// The end of a transfer.
+/// Returns the result if the transfer has ended.
 pub(crate) fn done(event: TransferEvent) -> Option<Result<Summary, Error>> {
     match event {
         TransferEvent::Done(result) => Some(result),
@@ -88,7 +88,7 @@ pub(crate) fn done(event: TransferEvent) -> Option<Result<Summary, Error>> {
     }
 }
 
-/// A note to the user.
+/// Returns the text if the event is a note to the user.
 pub(crate) fn note(event: TransferEvent) -> Option<String> {
     match event {
         TransferEvent::Note(note) | TransferEvent::Attempt { message: note, .. } => Some(note),
@@ -96,13 +96,13 @@ pub(crate) fn note(event: TransferEvent) -> Option<String> {
     }
 }
 
-/// A new folder, in memory where there is a file system for that: the tests are not about the speed of a disk.
+/// Creates a folder, in memory if possible, since the tests do not depend on the speed of a disk.
 pub(crate) fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
-/// What stands under a name.
+/// An object in a tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     File { bytes: Vec<u8>, mode: u32, mtime: (i64, i64) },
@@ -110,7 +110,7 @@ pub(crate) enum Node {
     Link { to: PathBuf },
 }
 
-/// Everything beneath `root`, by its path in it.
+/// Returns everything beneath `root` by its relative path.
 pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, Node> {
     let mut nodes = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -133,7 +133,7 @@ pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, Node> {
     nodes
 }
 
-/// Bytes that no code or compression makes smaller (xorshift64).
+/// Returns incompressible bytes (xorshift64).
 pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

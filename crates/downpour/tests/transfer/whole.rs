@@ -1,4 +1,4 @@
-//! What is sent arrives.
+//! Successful transfers.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -115,7 +115,7 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
         assert_eq!((offer.names, offer.entries, offer.bytes), (vec![b"dir".to_vec()], 2, 3_000_000));
         assert!(offer.is_all, "one batch that ends the scan is all there is");
         assert!(tree(to.path()).is_empty());
-        // The user's time does not count, neither while it runs nor afterwards.
+        // The time that the user takes is not counted, neither while the user is asked nor afterwards.
         let mut last = Duration::ZERO;
         for _ in 0..3 {
             let now = wait_for(&mut receiver, |event| match event {
@@ -143,7 +143,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
     fs::write(&path, noise(4_000_000, 5)).unwrap();
     let (traces, mut files, mut progress) = ([from.path().join("s.qlog"), from.path().join("r.qlog")], 0, Vec::new());
     run(async {
-        // 20 Mbit/s: long enough for several reports.
+        // 20 Mbit/s: slow enough for several reports.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
         let options = SendOptions {
             profile,

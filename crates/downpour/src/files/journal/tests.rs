@@ -36,7 +36,7 @@ fn ranges(held: &Held, number: u8) -> Vec<(u64, u64)> {
     merged
 }
 
-/// A digest that only this range has.
+/// Returns a digest unique to this range.
 fn of(range: &Range<u64>) -> RangeDigest {
     *blake3::hash(format!("{range:?}").as_bytes()).as_bytes()
 }
@@ -46,7 +46,7 @@ fn verified(number: u8, range: Range<u64>) -> Record {
     Record::Verified(id(number), range, digest)
 }
 
-/// As if the journal had been written before the system was started.
+/// Makes the journal look as if it was written before the last reboot.
 fn reboot(path: &Path) {
     let file = path.join(NAME);
     let mut bytes = fs::read(&file).unwrap();
@@ -54,7 +54,7 @@ fn reboot(path: &Path) {
     fs::write(&file, bytes).unwrap();
 }
 
-/// Five records: a range of file 1, an item, the word that both are durable, ranges of files 1 and 2.
+/// Writes five records: a range of file 1, an item, the marker that both are durable, ranges of files 1 and 2.
 fn some(path: &Path) {
     let (journal, held) = open(path);
     assert!(is_empty(&held) && !held.same_boot);
@@ -161,10 +161,11 @@ fn what_is_of_no_staged_file_or_another_source_is_dropped() {
     assert!(is_empty(&held));
 }
 
-/// Every prefix of the file, and every byte of it changed: what is read is a prefix of what was written.
+/// Reads every prefix of the file, and the file with every byte changed: the result must be a prefix of the written
+/// records.
 #[test]
 fn a_torn_or_spoiled_journal_never_tells_what_was_not_verified() {
-    // In memory where there is such a place: this opens it two thousand times.
+    // In memory if possible, since the journal is opened two thousand times.
     let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     some(temp.path());
     let whole = fs::read(temp.path().join(NAME)).unwrap();
@@ -194,7 +195,7 @@ fn a_torn_or_spoiled_journal_never_tells_what_was_not_verified() {
         expect(&spoiled, at, &format!("byte {at} changed"));
         let mut zeroed = whole[..at].to_vec();
         zeroed.resize(whole.len() + 500, 0);
-        // A zero may be what stood there.
+        // The overwritten bytes may have been zeros.
         let intact = at + whole[at..].iter().take_while(|byte| **byte == 0).count();
         expect(&zeroed, intact, &format!("zeros from {at}"));
     }

@@ -23,7 +23,7 @@ fn staged_files_lie_in_several_folders_and_all_are_found_synced_and_removed() {
         names.filter(|name| is_folder_name(name)).count()
     };
     assert_eq!(folders(&staging), 32);
-    // One by one, and all at once.
+    // First some of them, then all at once.
     staging.sync(&ids[..20]).unwrap();
     staging.sync(&ids).unwrap();
     drop(staging);
@@ -44,13 +44,13 @@ fn a_folder_of_staged_files_that_was_removed_by_hand_is_made_again() {
     let id = StagedId([1; 16]);
     staging.open_file(id, 0o644).unwrap();
     fs::remove_dir_all(staging.path().join(id.folder())).unwrap();
-    // Files in it are missed, as one that was removed alone is.
+    // The files in it are reported missing, like a single removed file.
     staging.sync(&[id]).unwrap();
     staging.remove_file(id).unwrap();
     assert_eq!(staging.open_made(id).unwrap_err().kind(), io::ErrorKind::NotFound);
     staging.open_file(id, 0o644).unwrap();
     assert_eq!(staging.look(id).unwrap().size, 0);
-    // Without the staging folder itself there is nothing to make it in.
+    // Without the staging folder itself, there is no place to create it in.
     fs::remove_dir_all(staging.path()).unwrap();
     assert!(staging.is_removed());
     assert_eq!(staging.open_file(id, 0o644).unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -62,7 +62,7 @@ fn a_staging_folder_that_cannot_be_completed_does_not_stay_if_it_is_new() {
     let dir = tempfile::tempdir().unwrap();
     let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
     drop(open(dir.path()));
-    // What is there is not this call's to remove.
+    // This call must not remove a folder that existed before.
     let staging = dir.path().join(staging_name(SOURCE));
     fs::remove_file(staging.join("journal")).unwrap();
     fs::create_dir(staging.join("journal")).unwrap();
@@ -77,7 +77,7 @@ fn folders(into: &Path) -> Vec<String> {
     names
 }
 
-/// Whatever has taken the name of the source, another is used, found again, and nothing of the first is touched.
+/// If the preferred name is taken, another is used and found again. The object with the first name is not touched.
 #[test]
 fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -127,7 +127,7 @@ fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
     }
 }
 
-/// A folder that others may read is closed to them before it is used.
+/// Permissions of other users are removed before the folder is used.
 #[test]
 fn a_staging_folder_that_others_can_read_is_closed() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -154,7 +154,7 @@ fn a_staging_folder_that_was_moved_away_is_emptied_and_what_has_its_name_stays()
     assert_eq!(folders(&dir.path().join("away")), Vec::<String>::new());
 }
 
-/// A record of an item is all that tells the next run that the item is its own.
+/// The record of an item is the only evidence for the next run that it created the item.
 #[test]
 fn a_folder_with_one_record_is_not_useless() {
     let dir = tempfile::tempdir().unwrap();
