@@ -1,4 +1,4 @@
-//! Numbers, names, limits, and what a hostile peer may send.
+//! Numbers, names, limits and hostile input.
 
 use erasure::tornado::Rate;
 use erasure::{Block, BlockCode, Code, CodeError, Progress, WindowCode, fuzzing};
@@ -81,7 +81,7 @@ fn failure_follows_the_design_bound() {
     assert_eq!(BlockCode::RaptorQ.failure(1000, u32::MAX), 0.0);
 }
 
-/// A chance, that falls with each symbol, to nothing.
+/// The probability of failure decreases with each symbol, down to zero.
 #[test]
 fn failure_falls() {
     for code in BlockCode::ALL {
@@ -111,7 +111,7 @@ fn a_block_of_another_shape_is_useless() {
     }
 }
 
-/// Memory is bounded by what an attempt can use: the flood after it is dropped.
+/// Memory is bounded by what an attempt can use: further symbols of a flood are dropped.
 #[test]
 fn a_flood_of_repair_symbols_is_not_kept() {
     for code in BlockCode::ALL.into_iter().filter(|&code| code != BlockCode::Uncoded) {
@@ -123,7 +123,7 @@ fn a_flood_of_repair_symbols_is_not_kept() {
     }
 }
 
-/// Forged symbols are refused before they come here; if one did, the result would be wrong bytes, not a panic.
+/// Forged symbols are refused before they reach the code. If one did, the result would be wrong bytes, not a panic.
 #[test]
 fn forged_symbols_do_not_panic() {
     for code in BlockCode::ALL.into_iter().filter(|&code| code != BlockCode::Uncoded) {

@@ -1,4 +1,4 @@
-//! RaptorQ beside another implementation of RFC 6330, crate `raptorq`, for every K' of its Table 2.
+//! RaptorQ compared with another implementation of RFC 6330, crate `raptorq`, for every K' of its Table 2.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use raptorq::{ObjectTransmissionInformation, SourceBlockEncoder, extended_source
 
 const SYMBOL_SIZE: usize = 3;
 
-/// Every K' in a range.
+/// Returns every K' in a range.
 fn padded_sizes(range: Range<u32>) -> Vec<u32> {
     let mut sizes: Vec<u32> = range.map(extended_source_block_symbols).collect();
     sizes.dedup();
     sizes
 }
 
-/// Octets that differ from one k to the next.
+/// Returns octets that differ for each k.
 fn source(k: u32) -> Vec<u8> {
     (0..k as usize * SYMBOL_SIZE)
         .map(|i| (i as u32).wrapping_mul(0x9e37_79b1).wrapping_add(k) as u8 ^ (i >> 7) as u8)
         .collect()
 }
 
-/// The first repair symbols, some from anywhere, and the last that both name, agree.
+/// Compares the first repair symbols, some arbitrary ones, and the last one that both can number.
 fn compare(k: u32) {
     let bytes = source(k);
     let information = ObjectTransmissionInformation::new(0, SYMBOL_SIZE as u16, 1, 1, 1);

@@ -1,4 +1,5 @@
-//! Every code, any loss, any order, duplicates and surplus: the right bytes, or a true answer to what is needed.
+//! Every code, with any loss, order, duplicates and surplus: recovers the right bytes, or truthfully says how many
+//! symbols it needs.
 
 use erasure::tornado::Rate;
 use erasure::{Block, BlockCode, Decoder, Encoder, Progress};
@@ -15,7 +16,7 @@ const CODED: [BlockCode; 7] = [
     BlockCode::Tornado(Rate::HALF),
 ];
 
-/// Octets without a pattern: splitmix64.
+/// Returns octets without a pattern (splitmix64).
 fn octets(seed: u64, length: usize) -> Vec<u8> {
     let octet = |i: u64| {
         let mut z = (seed << 32 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -26,7 +27,7 @@ fn octets(seed: u64, length: usize) -> Vec<u8> {
     (0..length as u64).map(octet).collect()
 }
 
-/// A sender's block, and the two ends of a code for it.
+/// A sender's block, and the encoder and decoder of a code for it.
 struct Ends {
     sent: Block,
     encoder: Box<dyn Encoder>,
@@ -54,7 +55,7 @@ impl Ends {
         symbol
     }
 
-    /// One symbol arrives; whether it was of use.
+    /// Delivers one symbol. Returns whether it was useful.
     fn arrive(&mut self, esi: u32) -> bool {
         let symbol = self.symbol(esi);
         if esi < self.sent.k() {
@@ -89,7 +90,8 @@ fn shape() -> impl Strategy<Value = (BlockCode, u32, usize)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Symbols arrive in any order, some twice, some never, from anywhere in the code, and `recover` is called at any time.
+    /// Symbols arrive in any order, some twice, some never, from anywhere in the code, and `recover` is called at any
+    /// time.
     #[test]
     fn any_arrivals_end_in_the_right_bytes(
         (code, k, symbol_size) in shape(),
@@ -118,7 +120,7 @@ proptest! {
                 return Ok(());
             }
         }
-        // The rest comes in order, repair symbols first, until the block is there.
+        // The rest arrives in order, repair symbols first, until the block is recovered.
         for esi in (k..k + repairs).chain(0..k) {
             if let Progress::Need(more) = ends.recover() {
                 prop_assert!(more > 0 && more <= k);
@@ -129,7 +131,7 @@ proptest! {
     }
 }
 
-/// With exactly `k` symbols a code either decodes or says what it needs, and when that has come it goes on from there.
+/// With exactly `k` symbols a code either decodes or says how many it needs, and continues from there once they arrive.
 #[test]
 fn a_need_that_is_met_leads_on() {
     for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
@@ -148,7 +150,7 @@ fn a_need_that_is_met_leads_on() {
                     next += 1;
                 }
                 attempts += 1;
-                // An LT code's symbols say nothing new where they add up source symbols that are here.
+                // Symbols of an LT code are redundant if they are sums of source symbols that have arrived.
                 let bound = if matches!(code, BlockCode::Lt | BlockCode::PrecodedLt) { 300 } else { 20 };
                 assert!(attempts < bound, "{code}, seed {seed}: does not end");
             }
@@ -156,7 +158,7 @@ fn a_need_that_is_met_leads_on() {
     }
 }
 
-/// Any `k` symbols of Reed-Solomon decode, whichever they are and however many repair symbols the encoder made.
+/// Any `k` symbols of Reed-Solomon decode, whichever they are and however many repair symbols the encoder created.
 #[test]
 fn reed_solomon_is_maximum_distance_separable() {
     for seed in 0..300_u64 {
@@ -177,7 +179,7 @@ fn reed_solomon_is_maximum_distance_separable() {
     }
 }
 
-/// A repair symbol is the same whether it is asked for first or last.
+/// A repair symbol is the same whenever it is requested.
 #[test]
 fn a_repair_symbol_depends_on_its_id_alone() {
     for code in CODED {
@@ -203,7 +205,8 @@ fn a_repair_symbol_depends_on_its_id_alone() {
     }
 }
 
-/// RFC 6330 promises a failure in 100 at most with `k` symbols, theory says 1 in 256; 400 trials with more than 10 have a chance below 1e-5.
+/// RFC 6330 promises at most one failure in 100 with `k` symbols, theory says 1 in 256; more than 10 in 400 trials have
+/// a probability below 1e-5.
 #[test]
 fn raptorq_fails_as_seldom_as_it_should() {
     let (k, trials) = (100, 400);
@@ -230,7 +233,7 @@ fn raptorq_fails_as_seldom_as_it_should() {
     assert_eq!(failures[2], 0, "{failures:?} of {trials} failed with 0, 1, 2 extra symbols");
 }
 
-/// Nothing lost: the decoder is never asked, and answers at once if it is.
+/// Without loss the decoder is never called, and answers at once if it is.
 #[test]
 fn a_block_without_loss_needs_no_decoder() {
     for code in BlockCode::ALL {
@@ -245,7 +248,7 @@ fn a_block_without_loss_needs_no_decoder() {
     }
 }
 
-/// The largest blocks the codes have, at the edges of their ids.
+/// The largest blocks of the codes, at the limits of their ids.
 #[test]
 fn largest_blocks() {
     for (code, k) in [(BlockCode::ReedSolomon, 32_768), (BlockCode::RaptorQ, 56_403)] {
@@ -264,14 +267,15 @@ fn largest_blocks() {
     }
 }
 
-/// Who is told to wait for more than k symbols holds them all and tries with them all; a code of which any k decode takes no more.
+/// A decoder told to wait for more than k symbols keeps all of them and tries with all of them; a code that decodes
+/// from any k accepts no more.
 #[test]
 fn a_first_attempt_waits_for_the_symbols_it_is_told_of() {
     for code in CODED {
         let (k, wanted) = (200, 230);
         let mut ends = Ends::new(code, k, 16, 5);
         ends.decoder.wait_for(wanted);
-        // A quarter of the source, the rest is repair.
+        // A quarter of the source; the rest is repair.
         let limit = code.symbol_limit(k).min(k + 1000);
         let esis: Vec<u32> = (0..50).chain(k..limit).collect();
         let of_use = esis.iter().take_while(|esi| ends.arrive(**esi)).count() as u32;

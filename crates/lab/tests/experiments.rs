@@ -1,4 +1,4 @@
-//! The plans of `experiments/` can be run as they are.
+//! The plans in `experiments/` run as they are.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ fn each_is_what_its_document_says() {
             (Axis::Delay, vec![0.5, 5.0, 50.0, 100.0, 250.0, 500.0]),
             (Axis::Rate, vec![5.0, 10.0, 25.0, 50.0, 75.0, 100.0]),
         ];
-        // The document's own sweeps; those that read the table otherwise come after.
+        // The document's own sweeps come first, followed by those with another reading of the table.
         assert_eq!(places(name)[..3], expected);
         let sweeps = plan(name).sweeps;
         assert!(sweeps.iter().flat_map(|sweep| &sweep.points).all(|point| point.size == size));
@@ -43,7 +43,7 @@ fn each_is_what_its_document_says() {
     }
 }
 
-/// Those that time codes: figure 3 of rc-udp over sizes, symbols and blocks, figure 3 of ttp over chunks.
+/// Plans that time codes: figure 3 of rc-udp over sizes, symbols and blocks, figure 3 of ttp over chunks.
 #[test]
 fn plans_of_codes_are_what_their_documents_say() {
     for (name, points, largest) in [("rc-udp/fig3", 24, 10_000_000), ("ttp/fig3", 19, 10_000_000)] {
@@ -56,7 +56,7 @@ fn plans_of_codes_are_what_their_documents_say() {
     }
 }
 
-/// Those that are simulated: figure 6 of arq over 0 to 100 ms beyond the access link's own delay.
+/// Simulated plans: figure 6 of arq over 0 to 100 ms in addition to the access link's own delay.
 #[test]
 fn plans_of_flows_are_what_their_documents_say() {
     let plan = SimPlan::read(&file("arq/fig6")).unwrap_or_else(|error| panic!("{error}")).expect("it has flows");

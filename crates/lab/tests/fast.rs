@@ -1,6 +1,6 @@
-//! Cables of either kind show the same link, packet by packet.
+//! Both kinds of cable emulate the same link, packet by packet.
 //!
-//! The commands on the hosts are this test itself, started again with a role.
+//! The commands on the hosts are this test program, started again with a role.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -16,17 +16,17 @@ use rustix::process::{Pid, Signal, kill_process};
 const ROLE: &str = "LAB_TEST_ROLE";
 const FOLDER: &str = "LAB_TEST_FOLDER";
 const SENDING: &str = "now it sends";
-/// A file.
+/// A marker file.
 const OVER: &str = "over";
 const PORT: u16 = 7777;
-/// Numbered packets, what is in each, and how many are sent in one piece.
+/// Number of packets, payload of each, and number of packets sent as one segmented datagram.
 const PACKETS: u64 = 3000;
 const PAYLOAD: usize = 1000;
 const AT_ONCE: u64 = 20;
 const IP_BYTES: u32 = PAYLOAD as u32 + 28;
 /// Bytes of the TCP transfer.
 const BYTES: usize = 4_000_000;
-/// A stream that stands still for so long does not go on.
+/// A stream that makes no progress for this long has stalled.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs `sender` on the first host and `receiver` on the second, over a link with these options.
@@ -39,7 +39,7 @@ fn over_link(test: &str, options: &[&str], sender: &str, receiver: &str, folder:
     lab.env(ROLE, sender).env(FOLDER, folder).output().expect("the program starts")
 }
 
-/// Does what this process was started for, if it is one of the commands.
+/// Plays the role for which this process was started, if any.
 fn plays_role() -> bool {
     let done = match std::env::var(ROLE).as_deref() {
         Ok("send-numbers") => send_numbers(),
@@ -58,7 +58,7 @@ fn peer() -> SocketAddr {
     SocketAddr::new(address.parse().expect("an address"), PORT)
 }
 
-/// A packet with a number, and bytes that follow from it.
+/// Returns a packet with a number, followed by bytes derived from it.
 fn packet(number: u64) -> Vec<u8> {
     let rest = (8..PAYLOAD).map(|place| (number as usize + place) as u8);
     number.to_be_bytes().into_iter().chain(rest).collect()
@@ -75,7 +75,7 @@ fn send_numbers() -> io::Result<()> {
         let piece = Transmit { destination, ecn: None, contents: &contents, segment_size: Some(PAYLOAD), src_ip: None };
         state.try_send(UdpSockRef::from(&socket), &piece)?;
     }
-    // What comes after tells the receiver that all else has come.
+    // These trailing packets tell the receiver that all others have arrived.
     socket.set_read_timeout(Some(Duration::from_millis(20)))?;
     for number in PACKETS..PACKETS + 500 {
         socket.send_to(&packet(number), destination)?;
@@ -88,7 +88,7 @@ fn send_numbers() -> io::Result<()> {
 
 fn receive_numbers() -> io::Result<()> {
     let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
-    // As much as this kernel gives, for a receiver that is not awake at once.
+    // As large as this kernel permits, in case the receiver does not wake up at once.
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
     state.set_recv_buffer_size(UdpSockRef::from(&socket), 4 << 20)?;
     socket.set_nonblocking(false)?;
@@ -96,7 +96,7 @@ fn receive_numbers() -> io::Result<()> {
     let mut buffer = vec![0; 65_535];
     loop {
         let (length, sender) = socket.recv_from(&mut buffer)?;
-        // The state lets the kernel hand over neighbours together (GRO).
+        // The socket state lets the kernel combine consecutive packets (GRO).
         for datagram in buffer[..length].chunks(PAYLOAD) {
             let number = u64::from_be_bytes(*datagram.first_chunk().expect("it is long enough"));
             assert!(datagram == packet(number), "packet {number} is not what was sent");
@@ -136,7 +136,7 @@ fn receive_stream() -> io::Result<()> {
     connection.write_all(answer.as_bytes())
 }
 
-/// Sends to a port that is closed, a packet each millisecond, until the stall is over.
+/// Sends a packet each millisecond to a closed port, until the stall is over.
 fn send_steadily() -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let over = Path::new(&std::env::var_os(FOLDER).expect("commands have a folder")).join(OVER);
@@ -149,7 +149,7 @@ fn send_steadily() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether fast cables can be had. Where not, the lab has to say so.
+/// Returns whether fast cables are available. If not, the lab must report it.
 fn fast_cables() -> bool {
     if fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok() {
         return true;
@@ -164,7 +164,7 @@ fn fast_cables() -> bool {
     false
 }
 
-/// The numbers that come through the link, in order, and how many of the first `offered` packets it loses.
+/// Returns the numbers that pass the link, in order, and how many of the first `offered` packets it loses.
 fn predicted(link: &str, offered: u64) -> (Vec<u64>, u64) {
     let duplex: Duplex = link.parse().expect("a link");
     let mut link = Link::new(duplex.forward).expect("a link that makes sense");

@@ -1,4 +1,5 @@
-//! A disk that takes no more. A process of its own: the limit that stands in for it holds for all of it.
+//! A full disk, simulated by a limit on the file size. The test has its own process, since the limit applies to the
+//! whole process.
 
 use std::fs;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ fn a_record_that_does_not_fit_leaves_those_before_it() {
     store.append(record()).expect("room");
     let whole = fs::read(&path).expect("a record");
 
-    // A file that may grow by half a record is torn as a full disk tears it; the signal that comes with it would end the process.
+    // The limit allows half a record more, so that the record is torn as on a full disk. The signal sent at the limit
+    // would end the process.
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false))).expect("a handler");
     let room = whole.len() as u64 * 3 / 2;
     setrlimit(Resource::Fsize, Rlimit { current: Some(room), maximum: None }).expect("a lower limit is free");

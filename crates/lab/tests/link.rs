@@ -1,4 +1,5 @@
-//! `downpour-lab link`, as users run it. Needs a kernel that makes network namespaces for this user, and bash for its `/dev/udp`.
+//! `downpour-lab link` as users run it. Needs a kernel that lets this user create network namespaces, and bash for its
+//! `/dev/udp`.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -19,7 +20,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The report as JSON, and the exit code.
+/// Returns the report as JSON, and the exit code.
 fn report(options: &[&str], script: &str) -> (serde_json::Value, Option<i32>) {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("report.json");
@@ -29,7 +30,7 @@ fn report(options: &[&str], script: &str) -> (serde_json::Value, Option<i32>) {
     (serde_json::from_str(&text).expect("the report is JSON"), output.status.code())
 }
 
-/// How many of the first `count` packets of these IP bytes the model loses.
+/// Returns how many of the first `count` packets of this IP size the model loses.
 fn losses_of_model(link: &str, count: u32, ip_bytes: u32) -> u64 {
     let mut link = Link::new(link.parse().expect("a link")).expect("a link that makes sense");
     let lost = (0..count).filter(|_| matches!(link.offer(Time::ZERO, ip_bytes, Ecn::NotEct), Fate::Dropped(_)));
@@ -83,7 +84,7 @@ fn a_command_can_switch_the_faults_off_and_on() {
 
 #[test]
 fn the_first_command_waits_until_that_of_the_peer_listens() {
-    // Servers take a moment to start; a client that comes too early is refused.
+    // Servers take a moment to start; a client that connects earlier is refused.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     let lab = env!("CARGO_BIN_EXE_downpour-lab");
@@ -114,7 +115,7 @@ fn pairs_of_a_topology_share_its_bottleneck() {
     let file = file.to_str().unwrap();
     let send = "for i in {1..150}; do echo -n 12345678 > /dev/udp/peer/9; done";
     let at = format!("a2=bash -c '{send}; exec 3<>/dev/udp/127.0.0.1/9; sleep 60'");
-    // The one is done sending when it has a socket open, and then the other begins.
+    // Host `a2` is done sending when it has a socket open. Then `a1` begins.
     let (report, code) = report(&["--topology", file, "--at", &at], &format!("{send}; getent hosts peer | grep -q b1"));
     assert_eq!(code, Some(0));
     assert_eq!(report["links"][0]["name"], "left>right");
@@ -131,7 +132,7 @@ fn pairs_of_a_topology_share_its_bottleneck() {
 
 #[test]
 fn an_outage_loses_what_is_sent_meanwhile() {
-    // It is down from the start on, for longer than the commands take.
+    // The link is down from the start until after the commands have ended.
     let (report, _) = report(&["--down", "0s..600s"], "for i in {1..20}; do echo -n x > /dev/udp/peer/9; done");
     assert_eq!(report["links"][0]["events"], serde_json::json!([["dropped while down", 20]]));
 }
@@ -171,7 +172,7 @@ fn nonsense_is_refused_with_one_line() {
     assert_eq!(link(&[], &["/etc/passwd"]).status.code(), Some(126));
 }
 
-/// Whether a process with this command line is there.
+/// Returns whether a process with this command line exists.
 fn is_running(mark: &str) -> bool {
     let commands = std::fs::read_dir("/proc")
         .expect("/proc is there")
@@ -194,7 +195,7 @@ fn is_gone_within(mark: &str, time: Duration) -> bool {
 
 #[test]
 fn a_lab_that_is_killed_takes_everything_along() {
-    // Marks that no other process has: sleeps of odd lengths.
+    // Unique command lines: sleeps of odd durations.
     let (peer, own) = (format!("sleep 1{}.25", std::process::id()), format!("sleep 1{}.75", std::process::id()));
     let script = format!("setsid {own} & echo started; {own}");
     let folder = tempfile::tempdir().unwrap();
@@ -227,7 +228,7 @@ fn a_lab_that_is_killed_takes_everything_along() {
 
 #[test]
 fn a_peer_that_goes_on_is_ended_whatever_it_does() {
-    // A command that is not there leaves nothing to wait for, and a peer that does not listen to signals has to be killed.
+    // If the command does not exist, there is nothing to wait for, and a peer that ignores signals must be killed.
     let start = Instant::now();
     let absent = link(&["--peer", "sleep 600"], &["/no/such/program"]);
     assert_eq!(absent.status.code(), Some(127), "{}", stderr(&absent));

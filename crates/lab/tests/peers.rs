@@ -1,7 +1,8 @@
-//! Small files by every peer, from this machine to itself.
+//! Transfers of small files by every peer on this machine.
 //!
-//! The kernel's TCP and quinn are part of this program. The others are tried with `cargo test -p lab --test peers -- --ignored` where
-//! `cargo xtask lab-deps` has installed them and `cargo build` has built downpour; one that is absent fails and says what installs it.
+//! The kernel's TCP and quinn are part of this program. The others are tested by `cargo test -p lab --test peers --
+//! --ignored`, after `cargo xtask lab-deps` has installed them and `cargo build` has built downpour. A missing peer
+//! fails and says how to install it.
 
 use std::fs;
 use std::time::Duration;
@@ -29,7 +30,7 @@ fn within(name: &str, size: u64, cap: Duration) -> Result<Transfer, PeerError> {
     transfer(peer, &from, &to, &job, cap)
 }
 
-/// Moves files of these sizes, which must arrive.
+/// Moves files of these sizes and checks that they arrive.
 fn moves(name: &str, sizes: &[u64]) {
     for size in sizes {
         let transfer = moved(name, *size);
@@ -43,7 +44,7 @@ fn moves(name: &str, sizes: &[u64]) {
 
 const SIZES: [u64; 3] = [0, 1, 1_000_000];
 
-/// Congestion controls that this user may choose: cubic may need an administrator.
+/// Returns whether this user may choose a congestion control: cubic may need an administrator.
 fn may_choose(congestion: &str) -> bool {
     let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").expect("a Linux kernel");
     allowed.split_whitespace().any(|allowed| allowed == congestion)

@@ -1,4 +1,4 @@
-//! `downpour-lab simulate`, as users run it.
+//! `downpour-lab simulate` as users run it.
 
 use std::process::{Command, Output};
 
@@ -12,7 +12,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The seconds at the end of `a to b: 1 MB in 1.23 s, ...`.
+/// Returns the seconds in `a to b: 1 MB in 1.23 s, ...`.
 fn seconds(line: &str) -> f64 {
     let time = line.split(" in ").nth(1).and_then(|rest| rest.split(',').next()).and_then(|time| time.split_once(' '));
     let scale = |unit: &str| if unit == "ms" { 1e-3 } else { 1.0 };
@@ -48,7 +48,7 @@ fn pairs_share_the_bottleneck_of_a_topology() {
     let text = stdout(&simulate(&["--topology", file.to_str().unwrap(), "--size", "5MB", "--told", "9M"]));
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("a1 to b1: 5 MB in ") && lines[1].starts_with("a2 to b2: 5 MB in "), "{text}");
-    // 5 MB at 9 Mbit/s are 4.44 s without headers, and the two together fit.
+    // 5 MB at 9 Mbit/s take 4.44 s without headers, and both flows fit.
     for line in &lines[..2] {
         assert!((4.4..5.2).contains(&seconds(line)), "{line}");
     }
@@ -67,7 +67,7 @@ fn a_profile_is_a_name_or_a_file_and_what_is_changed_of_it() {
     assert_ne!(run(&["--profile", "arq", "--set", "congestion=cubic"]), changed);
 }
 
-/// The course of what was simulated can be drawn: it ends when the transfer does, and its controller is named.
+/// The trace of a simulated transfer can be drawn: it ends with the transfer and names the controller.
 #[test]
 fn a_run_is_traced() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn output_that_cannot_be_written_is_no_success_and_no_panic() {
             said.starts_with("downpour-lab: cannot write to stdout: No space left") && said.lines().count() == 1,
             "{said}"
         );
-        // One who closes a pipe has read enough.
+        // A reader that closes its pipe has read enough.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let output = lab(arguments).stdout(writer).output().expect("the program starts");

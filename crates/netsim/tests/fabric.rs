@@ -1,4 +1,4 @@
-//! What lies between hosts: paths, times, and what becomes of each item.
+//! The network between hosts: paths, times, and the fate of each item.
 
 use std::time::Duration;
 
@@ -142,7 +142,7 @@ fn a_late_caller_changes_nothing() {
     assert!(run(true) == (arrivals, stats));
 }
 
-/// Sends numbered packets, one each millisecond, and notes which came.
+/// Sends one numbered packet each millisecond and records which arrive.
 #[derive(Default)]
 struct Counter {
     to_send: u32,

@@ -1,11 +1,11 @@
-//! The random choices of a link: their rates, their independence and their order.
+//! The random choices of a link: rates, independence and order.
 
 use std::time::Duration;
 
 use netsim::{Delivery, DropReason, Ecn, Fate, Link, LinkConfig, Loss, Time};
 
 const MANY: u64 = 200_000;
-/// Apart by more than any packet takes, so that none waits.
+/// Longer than any packet takes, so that no packet is queued.
 const GAP: Duration = Duration::from_millis(1);
 
 fn delivery(fate: Fate) -> Delivery {
@@ -15,7 +15,7 @@ fn delivery(fate: Fate) -> Delivery {
     }
 }
 
-/// Fates of `count` packets of 1000 bytes, `GAP` apart.
+/// Returns the fates of `count` packets of 1000 bytes, `GAP` apart.
 fn fates(config: &LinkConfig, count: u64) -> Vec<Fate> {
     let mut link = Link::new(config.clone()).expect("a good link");
     let mut now = Time::ZERO;
@@ -31,7 +31,7 @@ fn lost(fates: &[Fate]) -> Vec<bool> {
     fates.iter().map(|fate| matches!(fate, Fate::Dropped(_))).collect()
 }
 
-/// That `hits` of `MANY` draws fit probability `p` within four standard deviations.
+/// Asserts that `hits` of `MANY` draws match probability `p` within four standard deviations.
 fn assert_share(hits: u64, p: f64, what: &str) {
     let expected = MANY as f64 * p;
     let sigma = (expected * (1.0 - p)).sqrt();
@@ -61,7 +61,8 @@ fn gilbert_elliott_loss_has_its_rate_and_its_bursts() {
         let count = lost.iter().filter(|&&lost| lost).count() as f64;
         let bursts = f64::from(u8::from(lost[0])) + lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
         let (rate, burst) = (count / packets, count / bursts);
-        // Neighbours resemble each other by the chain's second eigenvalue, which widens the spread; bursts are geometric.
+        // Consecutive packets are correlated by the chain's second eigenvalue, which widens the spread. The length of
+        // bursts is geometric.
         let likeness = 1.0 - 1.0 / (mean_burst * (1.0 - loss));
         let rate_sigma = (loss * (1.0 - loss) / packets * (1.0 + likeness) / (1.0 - likeness)).sqrt();
         let burst_sigma = (mean_burst * (mean_burst - 1.0) / bursts).sqrt();
@@ -75,7 +76,7 @@ fn gilbert_elliott_loss_has_its_rate_and_its_bursts() {
 
 #[test]
 fn the_queue_does_not_shorten_bursts() {
-    // Twice the rate offered: every other packet finds the queue full and never sees the channel.
+    // Twice the rate is offered: every other packet finds the queue full and does not reach the channel.
     let config = LinkConfig { queue_bytes: Some(4000), ..("rate=8M,loss=20%,burst=5,seed=9".parse().unwrap()) };
     let mut link = Link::new(config).unwrap();
     let (mut count, mut bursts, mut before) = (0.0, 0.0, false);
@@ -112,7 +113,7 @@ fn other_impairments_have_their_rates() {
 
 #[test]
 fn one_impairment_does_not_change_the_draws_of_another() {
-    /// What each impairment did to each packet; `None` where the packet was lost and nobody can tell.
+    /// Returns the effect of one impairment on each packet; `None` for lost packets, whose effect is unknown.
     fn marks(fates: &[Fate], of: impl Fn(&netsim::Deliveries) -> u64) -> Vec<Option<u64>> {
         fates
             .iter()
@@ -145,7 +146,7 @@ fn one_impairment_does_not_change_the_draws_of_another() {
             assert_eq!(delivery(*alone).at, together.first.at, "jitter: packet {number}, seed 5");
         }
     }
-    // Packets the queue refused use up their draws too.
+    // Packets dropped by the queue also consume their random draws.
     let mut short = Link::new("rate=8M,queue=1000B,loss=10%,seed=5".parse().unwrap()).unwrap();
     let pattern: Vec<Fate> =
         (0..20_000).map(|number| short.offer(Time::from_nanos(number * 700_000), 1000, Ecn::NotEct)).collect();
@@ -200,7 +201,7 @@ fn jitter_keeps_order_and_spreads_evenly() {
         assert!(at >= now + config.delay && at <= now + config.delay + jitter, "packet {number}, seed 3");
         last = at;
     }
-    // Far enough apart that order costs nothing: the mean is half the jitter.
+    // Far enough apart that packets cannot overtake each other: the mean is half the jitter.
     let mut link = Link::new(config).unwrap();
     let sum: f64 = (0..MANY)
         .map(|number| {
@@ -244,7 +245,8 @@ fn impairments_pause_and_go_on_with_the_same_draws() {
         let (mut paused, mut steady) = (Link::new(config.clone()).unwrap(), Link::new(config).unwrap());
         let mut differ = 0;
         for number in 0..6_000_u64 {
-            // Apart by more than jitter, so that order alone moves nothing; packets of two sizes, so that one waits now and then.
+            // Further apart than the jitter, so that the order does not delay packets. Packets of two sizes, so that
+            // some are queued.
             let (now, ip_bytes) = (Time::from_nanos(number * 2_000_000), if number % 7 == 0 { 2_500 } else { 1_000 });
             let pause = (2_000..4_000).contains(&number);
             paused.set_impaired(!pause);

@@ -1,4 +1,4 @@
-//! What one link does to packets, to the byte and the picosecond.
+//! The effect of one link on packets, exact to the byte and the picosecond.
 
 use std::time::Duration;
 
@@ -210,7 +210,7 @@ fn a_queue_of_packets_holds_so_many_of_any_size() {
     let mut link = link("rate=8M,queue-packets=3");
     let offer =
         |link: &mut Link, micros: u64, bytes: u32| link.offer(Time::from_nanos(micros * 1_000), bytes, Ecn::NotEct);
-    // One being sent for 1 ms, two small ones behind it for 0.1 ms each.
+    // One packet is sent for 1 ms, followed by two small ones of 0.1 ms each.
     for bytes in [1_000, 100, 100] {
         assert!(matches!(offer(&mut link, 0, bytes), Fate::Delivered(_)));
     }

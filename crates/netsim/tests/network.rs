@@ -6,7 +6,7 @@ use std::time::Duration;
 use netsim::topology::{dumbbell, join, pair};
 use netsim::{Duplex, Ecn, LinkConfig, Network, NetworkError, Node, NodeId, Packet, Stalled, Time};
 
-/// Sends what it is told when it is told, and notes what happens.
+/// Sends packets at given times and records events.
 #[derive(Default)]
 struct Script {
     plan: VecDeque<(Time, Packet)>,
@@ -18,7 +18,8 @@ struct Script {
 }
 
 impl Script {
-    /// `count` packets of `payload` bytes from `source` to `destination`, `gap` apart, numbered in their first four bytes.
+    /// Sends `count` packets of `payload` bytes from `source` to `destination`, `gap` apart, numbered in their first
+    /// four bytes.
     fn sending(source: u32, destination: u32, count: u32, gap: Duration, payload: usize) -> Self {
         let packet = |number: u32| {
             let mut packet = packet(source, destination, payload);
@@ -190,7 +191,7 @@ fn a_dumbbell_shares_its_bottleneck() {
     let (mut network, ids) = dumbbell(left, right, &access, &bottleneck).unwrap();
     network.run_until(millis(2_000)).unwrap();
     let link = network.link(ids.bottleneck.forward).unwrap();
-    // Four senders of 16 Mbit/s each through 16 Mbit/s: it is never idle, and each gets about its share.
+    // Four senders of 16 Mbit/s each share 16 Mbit/s: the link is never idle, and each gets about its share.
     let counts: Vec<usize> = ids.right.iter().map(|&id| network.node(id).unwrap().received.len()).collect();
     let total: usize = counts.iter().sum();
     assert!((3_960..=4_000).contains(&total), "{total} packets of 1000 bytes in 2 s, {counts:?}");
@@ -234,7 +235,7 @@ fn a_link_changes_while_it_runs() {
     assert!(network.set_link(ends.links.forward, LinkConfig { duplicate: 2.0, ..LinkConfig::default() }).is_err());
 }
 
-/// A node that lets no time pass, in one of two ways.
+/// A node that does not let time pass, in one of two ways.
 #[derive(Default)]
 struct Stuck {
     deadline: Option<Time>,
@@ -284,7 +285,7 @@ fn at_one_instant_packets_come_first_and_then_nodes_in_their_order() {
     let (mut network, ends) = pair(Script::default(), Script::default(), &"delay=5ms".parse().unwrap()).unwrap();
     network.run_until(millis(5)).unwrap();
     network.node_mut(ends.a).unwrap().ready.push_back(packet(0, 1, 10));
-    // One deadline is due when the packet arrives, the other is long past when it is first heard of.
+    // One deadline is due when the packet arrives, the other is long past when it is first reported.
     network.node_mut(ends.a).unwrap().plan.push_back((millis(10), packet(0, 1, 10)));
     network.run_while(|nodes| nodes[1].received.is_empty(), millis(10)).unwrap();
     network.node_mut(ends.b).unwrap().plan.push_back((millis(3), packet(1, 0, 10)));

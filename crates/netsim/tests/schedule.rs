@@ -1,4 +1,4 @@
-//! What a link does at given times: outages and rate steps.
+//! Scheduled changes of a link: outages and rate steps.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ fn link(text: &str) -> Link {
     Link::new(text.parse().expect("a good link")).expect("a good link")
 }
 
-/// When a packet offered at `micros` arrives, in microseconds.
+/// Returns when a packet offered at `micros` arrives, in microseconds.
 fn offer(link: &mut Link, micros: u64, ip_bytes: u32) -> Result<f64, DropReason> {
     match link.offer(Time::from_nanos(micros * 1_000), ip_bytes, Ecn::NotEct) {
         Fate::Delivered(deliveries) => Ok(deliveries.first.at.as_picos() as f64 / 1e6),
@@ -50,7 +50,7 @@ fn packets_after_an_outage_keep_their_draws() {
 
 #[test]
 fn a_rate_step_is_in_force_for_every_bit_after_it() {
-    // 1 byte a microsecond until 10 ms, 4 until 20 ms, then one in 2 microseconds.
+    // 1 byte per microsecond until 10 ms, 4 bytes until 20 ms, then one byte per 2 microseconds.
     let mut link = link("rate=8M,step=10ms:32M+20ms:4M");
     assert_eq!(offer(&mut link, 0, 1000), Ok(1_000.0));
     assert_eq!(offer(&mut link, 9_000, 1000), Ok(10_000.0), "the last bit leaves at the step");
@@ -69,7 +69,7 @@ fn a_rate_step_is_in_force_for_every_bit_after_it() {
 fn steps_lose_no_fraction() {
     let rates = [999_999_937_u64, 7_000_003, 123_456_789];
     let mut link = link(&format!("rate={},step=1ms:{}+3ms:{}", rates[0], rates[1], rates[2]));
-    // Work in bits times picoseconds a second, done by the ends of the first two rates.
+    // Work in bits times picoseconds per second, done when the first two rates end.
     let done = [1_000_000_000 * u128::from(rates[0]), 2_000_000_000 * u128::from(rates[1])];
     let mut work = 0_u128;
     for number in 0..2_000_u32 {
@@ -154,7 +154,8 @@ fn loss_and_delay_change_at_their_times() {
                 let expected = match millis {
                     ..1_000 => 10,
                     1_000..2_000 => 30,
-                    // Nothing overtakes the last packet of the longer delay, which arrives about 30 ms after it left.
+                    // Packets do not overtake the last packet with the longer delay, which arrives about 30 ms after it
+                    // left.
                     2_000..2_030 => continue,
                     _ => 5,
                 };
@@ -163,7 +164,7 @@ fn loss_and_delay_change_at_their_times() {
         }
     }
     assert_eq!([lost[0], lost[3]], [0, 0], "{lost:?}");
-    // 200 of 1000, with a deviation of 12.6: four of them either way.
+    // 200 of 1000, with a standard deviation of 12.6: within four of them.
     assert!(lost[1..3].iter().all(|lost| (150..250).contains(lost)), "{lost:?}, seed 5");
 }
 

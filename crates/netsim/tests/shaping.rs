@@ -1,4 +1,4 @@
-//! What holds packets to a rate: token buckets and policers, to the byte and the picosecond.
+//! Limits of the rate: token buckets and policers, exact to the byte and the picosecond.
 
 use netsim::{Count, DropReason, Ecn, Fate, Link, Rate, Time};
 
@@ -6,7 +6,7 @@ fn link(text: &str) -> Link {
     Link::new(text.parse().expect("a good link")).expect("a good link")
 }
 
-/// When a packet offered at `micros` arrives, in microseconds; the link has no delay.
+/// Returns when a packet offered at `micros` arrives, in microseconds; the link has no delay.
 fn offer(link: &mut Link, micros: u64, ip_bytes: u32) -> Result<f64, DropReason> {
     match link.offer(Time::from_nanos(micros * 1_000), ip_bytes, Ecn::NotEct) {
         Fate::Delivered(deliveries) => Ok(deliveries.first.at.as_picos() as f64 / 1e6),
@@ -16,7 +16,7 @@ fn offer(link: &mut Link, micros: u64, ip_bytes: u32) -> Result<f64, DropReason>
 
 #[test]
 fn a_full_bucket_passes_at_once_and_then_the_rate_holds() {
-    // 1 byte each microsecond.
+    // 1 byte per microsecond.
     let mut link = link("rate=8M,bucket=2500B");
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));
@@ -26,7 +26,7 @@ fn a_full_bucket_passes_at_once_and_then_the_rate_holds() {
     assert_eq!(offer(&mut link, 1600, 1000), Ok(2500.0), "100 bytes came in the meantime");
     assert_eq!(offer(&mut link, 3700, 1000), Ok(3700.0), "1200 bytes came");
     assert_eq!(offer(&mut link, 3700, 300), Ok(3800.0));
-    // Long enough to fill it three times over: it holds no more than 2500.
+    // Long enough to fill the bucket three times: it holds no more than 2500 bytes.
     assert_eq!(offer(&mut link, 11_300, 2500), Ok(11_300.0));
     assert_eq!(offer(&mut link, 11_300, 1), Ok(11_301.0));
 }

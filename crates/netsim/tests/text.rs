@@ -1,4 +1,4 @@
-//! Reading and printing links.
+//! Parsing and printing of links.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Topologies that a file describes.
+//! Topologies described by a file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -44,7 +44,7 @@ fn dumbbell() -> Topology {
     DUMBBELL.parse().expect("a good topology")
 }
 
-/// Sends numbered packets to its peer, one each millisecond, and notes which came.
+/// Sends one numbered packet each millisecond to its peer and records which arrive.
 struct Counter {
     own: NodeId,
     peer: Option<NodeId>,
@@ -137,7 +137,7 @@ fn no_two_links_share_a_stream() {
     for number in 1..100 {
         all.extend(seeds(&topology.sibling(number)));
     }
-    // Of the links with the same written seed; those of the other two links were written without one.
+    // Includes links with the same seed in the file, and two links without one.
     let count = all.len();
     all.sort_unstable();
     all.dedup();
@@ -150,7 +150,8 @@ fn a_seed_loses_the_same_packets_in_a_network_and_a_fabric() {
     let topology = dumbbell();
     let (came, stats) = in_a_network(&topology);
     let counts: Vec<usize> = came.values().map(Vec::len).collect();
-    // 1 % and 2 % are lost on the way to b1; the way to a2 begins at 10 Mbit/s without a bound, 13.7 are offered.
+    // 1 % and 2 % are lost on the way to b1. The way to a2 starts at 10 Mbit/s with an unbounded queue; 13.7 Mbit/s are
+    // offered.
     assert_eq!((counts[0], counts[3]), (0, 0));
     assert!((2_850..2_950).contains(&counts[1]) && (2_850..2_950).contains(&counts[2]), "{counts:?}");
     assert!(stats[0].dropped_random.packets > 30 && stats[0].reordered.packets > 10, "{:?}", stats[0]);

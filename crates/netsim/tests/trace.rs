@@ -10,7 +10,7 @@ fn link(text: &str, trace: &str) -> Link {
     Link::new(config).expect("a good link")
 }
 
-/// When a packet offered at `millis` arrives, in milliseconds.
+/// Returns when a packet offered at `millis` arrives, in milliseconds.
 fn offer(link: &mut Link, millis: u64, ip_bytes: u32) -> Result<u64, DropReason> {
     match link.offer(Time::from_nanos(millis * 1_000_000), ip_bytes, Ecn::NotEct) {
         Fate::Delivered(deliveries) => Ok(deliveries.first.at.as_nanos() / 1_000_000),
@@ -47,7 +47,7 @@ fn packets_share_opportunities_and_cross_them() {
 
 #[test]
 fn a_trace_has_its_rate_and_its_queue() {
-    // 1504 bytes each millisecond: 12.032 Mbit/s.
+    // 1504 bytes per millisecond: 12.032 Mbit/s.
     let mut link = link(",delay=20ms,queue=6016B", "1\n");
     for number in 0..4 {
         assert_eq!(offer(&mut link, 0, 1504), Ok(21 + number));

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// A client and a server with a relay between them.
+/// Creates a client and a server with a relay between them.
 fn path(link: &str) -> (UdpSocket, UdpSocket, Relay) {
     let open = || {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
@@ -63,7 +63,8 @@ fn what_the_link_drops_does_not_arrive() {
     }
     client.send(&[100]).expect("a send");
     let mut buffer = [0; 2000];
-    // The first is sent while it arrives; what else the queue held of the burst depends on when the thread woke up, the sum does not.
+    // The first packet is sent while the others arrive. How much of the burst the queue holds depends on when the
+    // thread wakes up, but the sum does not.
     let mut arrived = 0;
     while relay.report().forward.offered.packets < 11 || arrived < relay.report().forward.delivered.packets {
         server.recv(&mut buffer).expect("a datagram");

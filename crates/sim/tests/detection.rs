@@ -1,4 +1,4 @@
-//! Whole transfers with every way to find losses, every timeout and every form of feedback that belongs to them.
+//! Whole transfers with every loss detection, every timeout and every compatible form of feedback.
 
 use sim::{Case, Ending, Outcome};
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn run(mut profile: Profile, choices: &[(&str, &str)], link: &str) -> Outcome {
 fn every_combination_moves_a_megabyte() {
     let in_order = ["duplicates", "duplicates:newreno=off", "duplicates:recovery=off", "threshold"];
     let named = ["threshold", "threshold:packets=1,adapt=off", "duplicates"];
-    // Who is told how many packets arrived, and not which, sends symbols of which none is needed itself.
+    // A sender that only learns how many packets arrived, not which, sends symbols that are interchangeable.
     let counted = Profile::rc_udp().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     let forms = [
         ("in-order", Profile::arq(), &in_order[..]),
@@ -39,7 +39,7 @@ fn every_combination_moves_a_megabyte() {
     }
 }
 
-/// arq's figures 1 and 2 in kind.
+/// Reproduces arq's figures 1 and 2 qualitatively.
 #[test]
 fn fast_recovery_is_faster_than_timeouts() {
     let link = "rate=20M,delay=20ms,queue=100KB,loss=1%";
@@ -51,7 +51,7 @@ fn fast_recovery_is_faster_than_timeouts() {
     assert!(on * 2.0 < off, "{on} s with, {off} s without");
 }
 
-/// Law 3: a timeout that is longer than the patience with a silent peer does not let the connection be given up; the peer is asked
+/// Law 3: a timeout longer than the tolerated silence of a peer does not end the connection, since the peer is probed
 /// meanwhile.
 #[test]
 fn a_long_timeout_gives_no_connection_up() {

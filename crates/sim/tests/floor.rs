@@ -1,6 +1,6 @@
-//! The reference cases: what the engine is to reach, and a snapshot of what it does reach, so that every change of speed
-//! is a difference that is read. `cargo run --release -p sim --example floor` prints the table alone; to take a changed one
-//! over, run the tests with `INSTA_UPDATE=always`.
+//! The reference cases: upper bounds for the engine, and a snapshot of its actual times, so that every change of speed
+//! is a readable diff. `cargo run --release -p sim --example floor` prints the table only; to update the snapshot, run
+//! the tests with `INSTA_UPDATE=always`.
 
 use sim::reference::{self, Reference, Row};
 

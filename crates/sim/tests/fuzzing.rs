@@ -1,4 +1,4 @@
-//! The corpus of the connection's fuzz target, and inputs made of frames that nearly make sense.
+//! The corpus of the connection's fuzz target, and inputs made of nearly valid frames.
 
 use erasure::{BlockCode, Code, WindowCode};
 use fastrand::Rng;
@@ -20,8 +20,8 @@ fn the_corpus_is_replayed() {
     assert!(files >= 6, "{files} files in {}", folder.display());
 }
 
-/// A number that is small, at an edge, or anything; a careful peer's is nearly always small, or its connection would not
-/// live to see what follows.
+/// Returns a number that is small, at a limit, or arbitrary. A careful peer's is nearly always small, or its connection
+/// would end before the rest of the input.
 fn number(random: &mut Rng, careful: bool) -> u64 {
     match random.u8(..if careful { 200 } else { 6 }) {
         0 => u64::MAX,
@@ -80,7 +80,7 @@ fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
     let frame = match random.u8(..20) {
         0..=5 => Frame::Feedback(feedback(random, careful)),
         6..=9 => {
-            // A careful peer announces each flow alike.
+            // A careful peer repeats the same announcement of a flow.
             let mut alike = if careful { Rng::with_seed(flow.0.into()) } else { random.fork() };
             Frame::Announce(Announcement {
                 flow,
@@ -105,7 +105,7 @@ fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
                 flow: if careful { FlowId(flow.0 + 4) } else { flow },
                 symbol_size: [100, 100, 100, 1_408, 64, 6][alike.usize(..6)],
                 tag: 0,
-                // The victim takes windows of 3 symbols.
+                // The victim accepts windows of 3 symbols.
                 k: if windows { alike.u32(1..4) } else { [1, 2, 10, 200][alike.usize(..4)] },
                 code: if windows { Code::Window(WindowCode::Rlc) } else { block.into() },
                 short_code,
@@ -122,7 +122,7 @@ fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
     frame.encode(out);
 }
 
-/// An input of the target's layout.
+/// Creates an input in the layout of the fuzz target.
 fn input(random: &mut Rng) -> Vec<u8> {
     let careful = random.u8(..4) > 0;
     let mut input = vec![random.u8(..)];
@@ -156,7 +156,7 @@ fn input(random: &mut Rng) -> Vec<u8> {
     input
 }
 
-/// `SEED=n cargo test -p sim --test fuzzing -- --nocapture` runs one input alone.
+/// `SEED=n cargo test -p sim --test fuzzing -- --nocapture` runs a single input.
 #[test]
 fn a_hostile_peer_breaks_nothing() {
     let alone = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok());

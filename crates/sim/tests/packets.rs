@@ -1,4 +1,4 @@
-//! Packets of several symbols: as many as the path carries, whatever becomes of it.
+//! Packets with several symbols: as many as the path carries, even if it changes.
 
 use netsim::{LinkConfig, NodeId, topology};
 use sim::{Case, Ending, Host, HostConfig, Received};
@@ -13,7 +13,7 @@ fn filling(name: &str) -> Profile {
     if name == "rc-udp" { profile.with_fixed_rate(RATE) } else { profile }
 }
 
-/// r is what the MTU takes (rc-udp §IV-B a), whoever connects and whatever is lost.
+/// r follows from the MTU (rc-udp §IV-B a), whichever side connects and whatever is lost.
 #[test]
 fn packets_fill_what_the_path_carries() {
     // 28 bytes of IP and UDP, 43 of the packet, 1024 for each symbol.
@@ -29,7 +29,8 @@ fn packets_fill_what_the_path_carries() {
                 let symbols = outcome.sender.source_symbols + outcome.sender.repair_symbols;
                 let filled = symbols as f64 / (outcome.sender.packets_sent * u64::from(per_packet)) as f64;
                 println!("{link} {connector:?}: {:.3} s, {filled:.3} full", outcome.completed_secs());
-                // Where the first size that is asked about does not pass, small packets go out for three times two round trips and 25 ms.
+                // If the first probed size is too large, small packets are sent for three times two round trips and 25
+                // ms.
                 let full = if per_packet == 8 || per_packet == 1 { 0.9 } else { 0.5 };
                 assert!(
                     filled > full,
@@ -41,7 +42,7 @@ fn packets_fill_what_the_path_carries() {
     }
 }
 
-/// Every schedule, controller and form of feedback takes packets that are lost or arrive as one.
+/// Every schedule, controller and form of feedback handles packets whose symbols are lost or arrive together.
 #[test]
 fn every_profile_can_fill_its_packets() {
     for name in Profile::NAMES {
@@ -57,8 +58,8 @@ fn every_profile_can_fill_its_packets() {
     }
 }
 
-/// What one of the hosts, the one that connects or the other, puts into a packet in the end, over a path that carries 9000 bytes and then
-/// less.
+/// Returns the symbols per packet and their size that one of the hosts (the connecting one or the other) ends up with,
+/// on a path that first carries 9000 bytes and then less.
 fn shrink(profile: &Profile, sender: u32, loss: &str, mtu: u32) -> (u8, u16) {
     let link = format!("rate=100M,delay=10ms,queue=1MB,mtu=9000B,loss={loss}");
     let link: netsim::Duplex = link.parse().expect("a link");
@@ -93,7 +94,7 @@ fn shrink(profile: &Profile, sender: u32, loss: &str, mtu: u32) -> (u8, u16) {
     (tally(sending).last_stats.per_packet, tally(sending).last_stats.symbol_size)
 }
 
-/// Where fewer of the same symbols will do, the flows go on as they are; where they do not, in smaller symbols.
+/// If fewer symbols of the same size fit, the flows continue unchanged; otherwise they continue with smaller symbols.
 #[test]
 fn a_path_that_shrinks_takes_fewer_symbols_in_a_packet() {
     for (loss, sender) in [("0%", 0), ("0%", 1), ("1%", 0), ("1%", 1)] {
@@ -108,7 +109,7 @@ fn a_path_that_shrinks_takes_fewer_symbols_in_a_packet() {
     }
 }
 
-/// Who takes one symbol per packet, as every receiver before there were more, gets one.
+/// A receiver that accepts one symbol per packet, as all earlier versions did, gets one.
 #[test]
 fn a_receiver_that_takes_no_more_gets_one() {
     let case = Case::new("rate=100M,delay=10ms,queue=1MB,mtu=9000B".parse().expect("a link"));

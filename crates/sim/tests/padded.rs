@@ -1,4 +1,4 @@
-//! What is claimed of the systems that send repair with each block, lt-tcp's and ttp's.
+//! Claims about the systems that send repair with each block: lt-tcp and ttp.
 
 use sim::{Case, Ending};
 use std::time::Duration;
@@ -8,7 +8,7 @@ fn case(profile: Profile, link: &str) -> Case {
     Case { profile, limit: Duration::from_secs(600), ..Case::new(link.parse().expect("a link")) }
 }
 
-/// The document's open fault is that it is slower than TCP where nothing is lost (lt-tcp §5).
+/// The document's open problem is that it is slower than TCP without loss (lt-tcp §5).
 #[test]
 fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
     for delay in [1, 10, 50] {
@@ -24,7 +24,8 @@ fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
     }
 }
 
-/// The document's padding on average, without the mend: half of the chunks fail, and the transfer says so (ttp §I).
+/// The document's average padding, without our correction: half of the chunks fail, and the transfer reports it (ttp
+/// §I).
 #[test]
 fn ttp_as_the_document_has_it_fails_and_says_so() {
     let mut profile = Profile::ttp();

@@ -5,7 +5,8 @@ use sim::{Host, HostConfig};
 use std::time::Duration;
 use transport::Profile;
 
-/// Check symbols per source symbol, in each hundredth of a transfer of 20 MB over the short-slim path with 10 % of the packets lost.
+/// Returns the check symbols per source symbol in each hundredth of a transfer of 20 MB over the short-slim path with
+/// 10 % packet loss.
 fn padding(initial: &str, seed: u64) -> Vec<f64> {
     let mut profile = Profile::ttp();
     profile.set("estimator.initial", initial).expect("a share");
@@ -19,7 +20,7 @@ fn padding(initial: &str, seed: u64) -> Vec<f64> {
     let receives = HostConfig { expects: 1, ..HostConfig::idle(profile, seed) };
     let link = format!("rate=10M,delay=29ms,queue=1MB,loss=10%,seed={seed}");
     let mut link: Duplex = link.parse().expect("a link");
-    // The document's losses are those of packets; a lost bitmap would make 512 more of them.
+    // The document's losses are those of data packets; a lost bitmap would add 512 losses.
     link.backward.loss = Loss::None;
     let (mut network, _) = topology::pair(Host::new(sender, sends), Host::new(receiver, receives), &link)
         .expect("a link that makes sense");
@@ -38,7 +39,7 @@ fn padding(initial: &str, seed: u64) -> Vec<f64> {
     shares
 }
 
-/// The document: after about the first 15 % of the transfer, with minor transients.
+/// The document: settled after about the first 15 % of the transfer, with minor transients.
 #[test]
 fn padding_settles_within_the_first_part_of_a_transfer() {
     for seed in 1..=3 {
@@ -55,7 +56,7 @@ fn padding_settles_within_the_first_part_of_a_transfer() {
                 "seed {seed}: {mean:.3} in part {at} after 15 %: {shares:.3?}"
             );
         }
-        // 10 % of all packets are 11 % of those that arrive; the rest is for the chance.
+        // 10 % of all packets are 11 % of those that arrive; the rest is margin for random variation.
         assert!((0.15..0.35).contains(&settled), "seed {seed}: {settled}");
     }
 }

@@ -1,19 +1,20 @@
-//! Every profile moves 10 MB intact over every kind of link: one table each, so that a change of speed is a readable difference.
+//! Every profile transfers 10 MB intact over every kind of link. One table each, so that a change of speed is a
+//! readable diff.
 
 use sim::{Case, Ending};
 use std::fmt::Write as _;
 use std::time::Duration;
 use transport::{Profile, Rate};
 
-/// Virtual seconds after which a transfer is given up.
+/// Virtual seconds after which a transfer is aborted.
 const LIMIT: u64 = 600;
 const SEED: u64 = 1;
-/// The rate of the link, told to those that have to be told one.
+/// Rate of the link, configured in profiles that require it.
 const RATE: &str = "20M";
 const LOSSES: [&str; 7] = ["0%", "1%", "5%", "10%", "20%", "5%,burst=10", "20%,burst=10"];
 const ROUND_TRIPS: [u32; 3] = [10, 100, 500];
 
-/// The profile as somebody would run it on this link.
+/// Returns the profile as a user would configure it for this link.
 fn fitted(name: &str) -> Profile {
     let profile = Profile::named(name).expect("listed");
     let told = |profile: Profile| profile.with_fixed_rate(Rate::from_bits_per_second(20_000_000));
@@ -21,7 +22,7 @@ fn fitted(name: &str) -> Profile {
         // rc-udp §IV-B: its rate is given.
         "rc-udp" => told(profile),
         "ttp" => {
-            // ttp §III-A: it starts at 80 % of the bottleneck, its most.
+            // ttp §III-A: it starts at 80 % of the bottleneck rate, its maximum.
             let mut profile = profile;
             for key in ["congestion.bottleneck", "congestion.max"] {
                 profile.set(key, RATE).expect("a number of ttp's controller");
@@ -32,8 +33,8 @@ fn fitted(name: &str) -> Profile {
     }
 }
 
-/// A row for each loss, and in it for each round trip the seconds and the bytes sent for each byte of the object; the reference is the least
-/// time that the link allows.
+/// Returns a row for each loss. It contains, for each round trip, the seconds and the bytes sent per byte of the
+/// object. The reference is the least time that the link permits.
 fn table(name: &str) -> String {
     let mut text = format!("{:14}", "loss");
     for rtt in ROUND_TRIPS {
@@ -88,7 +89,7 @@ profiles! {
     ttp "ttp",
 }
 
-/// IPv6's least MTU (RFC 8200 section 5) is what tunnels leave.
+/// IPv6's minimum MTU (RFC 8200 section 5) is what tunnels leave.
 #[test]
 fn every_profile_passes_the_smallest_path_there_may_be() {
     for name in Profile::NAMES {

@@ -1,10 +1,10 @@
-//! Thousands of drawn scenarios end as they must. `SEED=n cargo test -p sim --test property objects -- --nocapture` runs one; what else is drawn
-//! are `streams`, `documents` and `choices`.
+//! Checks the results of thousands of random scenarios. `SEED=n cargo test -p sim --test property objects --
+//! --nocapture` runs a single scenario; the other families are `streams`, `documents` and `choices`.
 
 use sim::property::{Report, check, check_choices, check_documents, check_streams};
 use std::ops::Range;
 
-/// Runs these seeds, or the one that the environment names; what all of them took.
+/// Runs these seeds, or the one in the environment. Returns their reports.
 fn check_all(check: fn(u64) -> Result<Report, String>, seeds: Range<u64>) -> Vec<Report> {
     if let Some(seed) = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok()) {
         println!("{:#?}", check(seed).unwrap_or_else(|wrong| panic!("{wrong}")));
@@ -21,14 +21,14 @@ fn check_all(check: fn(u64) -> Result<Report, String>, seeds: Range<u64>) -> Vec
     reports
 }
 
-/// Of these most came to their end; how many.
+/// Returns the number of scenarios that completed, which must be most of them.
 fn alive(reports: &[Report]) -> usize {
     let (alive, count) = (reports.iter().filter(|report| report.completed.is_some()).count(), reports.len());
     assert!(alive * 10 >= count * 8, "only {alive} of {count} scenarios came to their end: the drawing is wrong");
     alive
 }
 
-/// By `auto` and rates that are told.
+/// Objects, sent with profile `auto` or at fixed rates.
 mod objects {
     use super::*;
 
@@ -36,7 +36,7 @@ mod objects {
         let reports = check_all(check, seeds);
         let unheard = reports.iter().filter(|report| report.completed.is_some() && !report.close_heard).count();
         let alive = alive(&reports);
-        // A path that dies after the last byte, or loses every copy of the close, is rare.
+        // It is rare that a path dies after the last byte or loses every copy of the close.
         assert!(unheard * 20 <= alive, "{unheard} of {alive} closes were not heard");
     }
 
@@ -61,7 +61,7 @@ mod objects {
     }
 }
 
-/// Whatever the paths do, what was written is read, in order, or the stream ends as one side wished.
+/// Whatever the paths do, everything written is read in order, or the stream ends as one side requested.
 mod streams {
     use super::*;
 
@@ -76,7 +76,7 @@ mod streams {
     }
 }
 
-/// The documents' systems have the property that the engine has to have.
+/// The systems of the documents must have the same properties as the engine.
 mod documents {
     use super::*;
 
@@ -91,7 +91,7 @@ mod documents {
     }
 }
 
-/// arq, lt-tcp and ttp have it, whatever else is chosen.
+/// So must arq, lt-tcp and ttp with any other settings.
 mod choices {
     use super::*;
 
@@ -105,9 +105,9 @@ mod choices {
         check_all(check_choices, 500..1_000);
     }
 
-    /// An object whose last block is a short one of one symbol, on a path that shrinks; probes that went to announcements alone while no
-    /// symbol got through; signs that were asked for once in fifteen seconds over a path with bursts of losses; a side with nothing to send
-    /// that did not say again that the handshake is over.
+    /// An object whose last block has a single short symbol, on a path that shrinks; probes that only carried
+    /// announcements while no symbol got through; keep-alives requested once in fifteen seconds over a path with bursts
+    /// of losses; a side without data that did not repeat the confirmation of the handshake.
     #[test]
     fn seeds_that_found_something() {
         for seed in [1_746, 7_238, 2_873, 5_962, 13_065] {

@@ -1,10 +1,12 @@
-//! Response functions: what loss-based controllers get at a loss rate, from end to end in virtual time, against closed formulas.
+//! Response functions: the end-to-end throughput of loss-based controllers at a given loss rate in virtual time,
+//! compared with closed formulas.
 
 use sim::{Case, Ending};
 use std::time::Duration;
 use transport::Profile;
 
-/// Packets per round trip, with feedback that names what arrived, of a transfer over a path that loses data packets at random and has no bottleneck.
+/// Returns the packets per round trip of a transfer, with feedback by ranges, over a path with random loss of data
+/// packets and without a bottleneck.
 fn packets_per_round_trip(profile: &str, congestion: &str, rtt_millis: u64, loss_percent: u64) -> f64 {
     let delay = rtt_millis * 500;
     let link = format!("delay={delay}us,loss={loss_percent}% / delay={delay}us");
@@ -26,8 +28,8 @@ fn packets_per_round_trip(profile: &str, congestion: &str, rtt_millis: u64, loss
     rates.iter().sum::<f64>() / rates.len() as f64
 }
 
-/// Mathis 1997: a Reno that is acknowledged packet by packet averages sqrt(3 / (2 p)) packets. Only whole packets of the window are in
-/// flight, half a packet less on average, which at 5 % is a tenth.
+/// Mathis 1997: a Reno that is acknowledged packet by packet averages sqrt(3 / (2 p)) packets. Only whole packets of
+/// the window are in flight, half a packet less on average, which is a tenth at 5 %.
 #[test]
 fn reno_gets_what_its_response_function_says() {
     for profile in ["arq", "auto"] {
@@ -40,8 +42,8 @@ fn reno_gets_what_its_response_function_says() {
     }
 }
 
-/// Where Reno is faster than the cubic, CUBIC is to average what Reno does (RFC 9438 section 4.3). It gets somewhat more: back above the
-/// window of the last reduction it adds a whole packet per round trip.
+/// Where Reno is faster than the cubic function, CUBIC should average the same as Reno (RFC 9438 section 4.3). It
+/// averages somewhat more: once it is above the window of the last reduction, it adds a whole packet per round trip.
 #[test]
 fn cubic_gets_at_least_renos_response() {
     for profile in ["arq", "auto"] {

@@ -6,7 +6,7 @@ use sim::{Background, Case, Coding, Ending, Flow, OnOff, SharedCase, SharedError
 use std::time::Duration;
 use transport::{Profile, Rate};
 
-/// Two pairs over one bottleneck of 20 Mbit/s, and a bystander.
+/// Creates two pairs over one bottleneck of 20 Mbit/s, and a bystander.
 fn dumbbell(bottleneck: &str) -> Topology {
     let access = |host: &str, router: &str| {
         format!("[[links]]\nbetween = [\"{host}\", \"{router}\"]\nlink = \"rate=1G,delay=1ms\"\n")
@@ -36,7 +36,7 @@ fn every_pair_of_a_topology_gets_its_object_across() {
     let outcome = case.run(1).expect("runs");
     assert_eq!(outcome.ending, Ending::Closed);
     assert_eq!(outcome.flows.iter().map(|flow| flow.pair).collect::<Vec<_>>(), topology.pairs());
-    // Against each other's direction they are alone, as over one link of the same rate and round trip.
+    // In opposite directions each has the link to itself, as on a single link of the same rate and round trip.
     let alone =
         Case { size: 2_000_000, ..Case::new("rate=20M,delay=20ms,queue=100KB,loss=1%".parse().expect("a link")) };
     let floor = alone.floor();
@@ -76,7 +76,7 @@ fn pairs_need_hosts_of_their_own() {
     assert!(matches!(run(&trace), SharedError::Network(_)));
 }
 
-/// ttp III-A, figure 4: the "short-slim" network, with so many pairs of hosts.
+/// ttp III-A, figure 4: the "short-slim" network, with these pairs of hosts.
 fn short_slim(names: &[&str], bottleneck: &str) -> Topology {
     let access = || "rate=10M,delay=2ms".parse().expect("a link");
     let side = |name: &&str| Side { name: (*name).to_owned(), sender: access(), receiver: access() };
@@ -102,7 +102,7 @@ fn parallel_connections_carry_equal_parts() {
         let flow = &outcome.flows[0];
         assert!(flow.is_identical && flow.written == 2_000_003, "{flow:?}");
     }
-    // 10 Mbit/s carry it in 1.6 s at best. Eight slow starts at once are faster than one.
+    // 10 Mbit/s take at least 1.6 s. Eight simultaneous slow starts are faster than one.
     let [one, eight] = [&one, &eight].map(|outcome| outcome.flows[0].completed.expect("complete").as_secs_f64());
     assert!(1.6 < eight && eight < one, "{eight} s with eight connections, {one} s with one");
     let few = run(8, 3);
@@ -120,9 +120,9 @@ fn flows_start_at_their_times_and_are_counted_by_spans() {
     let outcome = case.run(1).expect("runs");
     let [first, second] = [&outcome.flows[0], &outcome.flows[1]];
     assert_eq!(second.arrived[..3], [0, 0, 0]);
-    // Alone the first has all of a megabyte a second, but for its start.
+    // Alone, the first flow gets the whole megabyte per second, except for its start.
     assert!((900_000..1_010_000).contains(&first.arrived[1]), "{first:?}");
-    // Together no more than that, and the link is busy.
+    // Together they get no more than that, and keep the link busy.
     for second_of in 4..7 {
         let both = first.arrived[second_of] + second.arrived[second_of];
         assert!((900_000..1_010_000).contains(&both), "second {second_of}: {first:?}, {second:?}");
@@ -157,11 +157,11 @@ fn background_traffic_takes_its_share() {
     let alone = run(&[], 1);
     let beside = run(std::slice::from_ref(&constant), 1);
     let beside_both = run(&[constant, on_off], 1);
-    // 3 of 5 Mbit/s are left beside the constant source, which never slows down.
+    // 3 of 5 Mbit/s are left by the constant source, which never slows down.
     let ratio = seconds(&beside) / seconds(&alone);
     assert!((1.4..2.6).contains(&ratio), "{ratio}");
     assert!(seconds(&beside_both) > seconds(&beside) * 1.1, "{} s, {} s", seconds(&beside_both), seconds(&beside));
-    // The constant source's own link: 2 Mbit/s for as long as the run took.
+    // The constant source's own link carries 2 Mbit/s throughout the run.
     let sent = beside.links[3][0].offered.bytes as f64 * 8.0;
     let took = beside.flows[0].completed_at.expect("complete").as_secs_f64();
     assert!((sent / took / 2e6 - 1.0).abs() < 0.1, "{sent} bits in {took} s");
@@ -169,10 +169,10 @@ fn background_traffic_takes_its_share() {
     assert!(beside.links[0][0].dropped_queue_full.packets > 0);
 }
 
-/// A host codes one block after the other: where that is slower than the link, it is what the transfer takes.
+/// A host codes one block after the other: if coding is slower than the link, it determines the time of the transfer.
 #[test]
 fn coding_can_be_the_bottleneck() {
-    // All is sent within a round trip, so that repair goes along and most of the 23 blocks need a decoder.
+    // Everything is sent within a round trip, so repair is included and most of the 23 blocks need a decoder.
     let topology = short_slim(&["test"], "rate=50M,delay=300ms,loss=10% / rate=50M,delay=300ms");
     let pair = topology.pairs()[0];
     let mut profile = told(9);
@@ -186,14 +186,14 @@ fn coding_can_be_the_bottleneck() {
     };
     let (free, none) = run("none");
     assert_eq!(none, [Duration::ZERO; 2]);
-    // 8 us a byte are 1 Mbit/s, a ninth of the link: 180 ms a block.
+    // 8 us per byte are 1 Mbit/s, a ninth of the link: 180 ms per block.
     let (slow, [encoding, decoding]) = run("encode=0,decode=8000");
     assert!(encoding.is_zero() && decoding > Duration::from_millis(2_000), "{encoding:?}, {decoding:?}");
     assert!(slow > decoding.as_secs_f64() && slow > free + 1.0, "{slow} s, {free} s without, {decoding:?} of decoding");
-    // A worker for each block: the last one takes its own time.
+    // With a worker for each block, only the time of the last one is added.
     let (many, [_, decoding]) = run("encode=0,decode=8000,workers=64");
     assert!(decoding > Duration::from_millis(2_000) && many < free + 0.4, "{many} s, {free} s without");
-    // The sender waits for its repair symbols, but sends the source meanwhile.
+    // The sender waits for its repair symbols, but sends source symbols meanwhile.
     let (encoded, [encoding, decoding]) = run("encode=8000,decode=0");
     assert!(encoding > Duration::from_millis(2_000) && decoding.is_zero(), "{encoding:?}, {decoding:?}");
     assert!(encoded > free, "{encoded} s, {free} s without");

@@ -1,4 +1,5 @@
-//! Law 9: packets of data cost no allocation each. Alone in its file, since the count is the whole process's.
+//! Law 9: data packets need no allocations. The test has its own process, since it counts all allocations of the
+//! process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::SocketAddr;
@@ -9,28 +10,28 @@ use transport::{
     FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, StreamOptions, Time,
 };
 
-/// Counts what is asked of the system's allocator.
+/// Counts requests to the system's allocator.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 #[allow(unsafe_code, reason = "an allocator is an unsafe trait; every call goes to the system's")]
-// SAFETY: nothing but a counter is added to the system's allocator.
+// SAFETY: only adds a counter to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -40,8 +41,8 @@ static ALLOCATOR: Counting = Counting;
 
 const KEY: [u8; 32] = [3; 32];
 
-/// One end of a path without loss, where a whole batch is one read, as with offload both ways. Feedback, one a millisecond, does
-/// allocate; at 8 Gbit/s that is nothing for each packet.
+/// One end of a path without loss, where one read returns a whole batch, as with offload in both directions. Feedback,
+/// one per millisecond, does allocate; per packet, that is negligible at 8 Gbit/s.
 struct End {
     endpoint: Endpoint,
     connection: Option<ConnectionHandle>,
@@ -49,7 +50,7 @@ struct End {
     batch: Batch,
     wire: Vec<u8>,
     received: bool,
-    /// What is read of a stream, and how much that was in all.
+    /// Buffer for reads of a stream, and the total number of bytes read.
     read: Vec<u8>,
     read_bytes: u64,
 }
@@ -64,7 +65,7 @@ impl End {
         Self { endpoint, connection: None, address, batch, wire, received: false, read, read_bytes: 0 }
     }
 
-    /// Sends everything that may leave now; how many datagrams that were.
+    /// Sends everything that may be sent now. Returns the number of datagrams.
     fn transmit(&mut self, now: Time, peer: &mut Self) -> usize {
         let mut sent = 0;
         while let Some(answer) = self.endpoint.poll_answer() {
@@ -121,7 +122,7 @@ impl End {
     }
 }
 
-/// Writes as much as there is room for.
+/// Writes as much as there is credit for.
 fn write(now: Time, connection: &mut Connection, flow: FlowId) {
     while connection.write_stream(now, flow, &[7; 65_536]) == Ok(65_536) {}
 }
@@ -142,7 +143,7 @@ fn packets_of_data_cost_no_allocation_each() {
     run(&mut now, &mut sender, &mut receiver, |_, packets| packets > 2);
     let connection = sender.endpoint.connection(handle).expect("open");
     connection.send_object(now, ObjectOptions { length: 300_000_000, tag: 0, digest: false }).expect("connected");
-    // Buffers and rings have their size by then.
+    // Buffers and rings have reached their size by then.
     run(&mut now, &mut sender, &mut receiver, |_, packets| packets > 50_000);
     let each = run(&mut now, &mut sender, &mut receiver, |receiver, _| receiver.received);
     assert!(each < 0.1, "{each:.3} allocations for each packet of an object");
@@ -155,7 +156,7 @@ fn packets_of_data_cost_no_allocation_each() {
     assert!(each < 0.1, "{each:.3} allocations for each packet of a stream");
 }
 
-/// Lets time pass until the receiver, or the number of packets since, says so; allocations for each packet.
+/// Runs until `until` returns true for the receiver and the number of packets since. Returns allocations per packet.
 fn run(now: &mut Time, sender: &mut End, receiver: &mut End, until: impl Fn(&End, usize) -> bool) -> f64 {
     let (mut packets, before, start) = (0, ALLOCATIONS.load(Ordering::Relaxed), *now);
     while !until(receiver, packets) {

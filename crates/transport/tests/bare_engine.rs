@@ -1,4 +1,4 @@
-//! The loop of `examples/bare_engine.rs`, over real sockets.
+//! The loop of `examples/bare_engine.rs` over real sockets.
 
 #[path = "../examples/bare_engine.rs"]
 mod bare_engine;

@@ -25,7 +25,7 @@ const MASK: u8 = 0x5a;
 struct Hoarding;
 
 #[allow(unsafe_code, reason = "an allocator is an unsafe trait; every call goes to the system's")]
-// SAFETY: allocations are the system's, and live for ever.
+// SAFETY: allocations are the system's, and are never freed.
 unsafe impl GlobalAlloc for Hoarding {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller upholds the contract of `GlobalAlloc`.

@@ -1,5 +1,5 @@
-//! Law 4: memory follows from one's own limits, never from what a peer claims. Alone in its process, since it looks at the
-//! most memory that the process ever had.
+//! Law 4: memory follows from our own limits, never from a peer's claims. The test has its own process, since it reads
+//! the peak memory of the process.
 
 #![cfg(target_os = "linux")]
 
@@ -16,10 +16,10 @@ use transport::wire::{
 };
 use transport::{EndpointConfig, ObjectOptions, Reply, Request};
 
-/// What a connection may take in all: its credit of 24,000 symbols of 1408 bytes, and as much again for everything else.
+/// Memory limit of a connection: its credit of 24,000 symbols of 1408 bytes, and the same again for everything else.
 const MOST: u64 = 2 * 24_000 * 1_408;
 
-/// The most memory this process ever had, in bytes.
+/// Returns the peak memory of this process, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line of proc(5)");
@@ -47,7 +47,7 @@ fn memory_follows_from_our_limits_not_from_claims() {
     }
 }
 
-/// A symbol behind a gap, again and again in packets of their own.
+/// Sends a symbol behind a gap, again and again in separate packets.
 fn withheld_names() {
     let choice =
         FeedbackConfig { packets: PacketFeedback::InOrder, ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) };
@@ -141,7 +141,8 @@ fn unread_streams() {
     rogue.listen();
 }
 
-/// Every stream keeps all that a window code may keep: symbols of two windows, and equations of half of one.
+/// Fills every stream with everything that a window code may keep: symbols of two windows, and equations of half of
+/// one.
 fn holed_windows() {
     let mut rogue = Rogue::new();
     for flow in (1..=64).map(FlowId) {
@@ -150,7 +151,7 @@ fn holed_windows() {
         rogue.send(&[Frame::AnnounceStream(stream)]);
         let mut symbol = vec![1; 1_408];
         symbol[..5].copy_from_slice(&[0, 0, 5, 0, 0]);
-        // Every other one is missing, and there are half as many equations: nothing follows from them.
+        // Every other block is missing, and there are half as many equations, so none can be solved.
         for block in (1..250).step_by(2) {
             rogue.send_symbol(SymbolId { flow, block, esi: 0 }, 0, &symbol);
             if block % 4 == 3 {

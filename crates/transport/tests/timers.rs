@@ -1,4 +1,4 @@
-//! Every timer that expires is in the trace by its name, and counted.
+//! Every timer that expires is recorded in the trace by its name, and counted.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ fn address(host: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, host], 4_000))
 }
 
-/// A connection by this profile, which is traced, to a host that may answer or not.
+/// A traced connection with this profile to a host that may answer or not.
 struct Traced {
     endpoint: Endpoint,
     handle: ConnectionHandle,
@@ -37,7 +37,7 @@ impl Traced {
         Self { endpoint, handle, now: Time::ZERO, batch: Batch::new(), qlog: Vec::new() }
     }
 
-    /// The datagrams that are to be sent now.
+    /// Returns the datagrams to send now.
     fn transmit(&mut self) -> VecDeque<Vec<u8>> {
         let mut datagrams = VecDeque::new();
         let connection = self.endpoint.connection(self.handle).expect("it is not removed");
@@ -48,7 +48,7 @@ impl Traced {
         datagrams
     }
 
-    /// Lets this time pass while nobody answers.
+    /// Lets this time pass without an answer.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -61,7 +61,7 @@ impl Traced {
         self.now = end;
     }
 
-    /// Shakes hands with a peer that says nothing afterwards, 10 ms away.
+    /// Completes the handshake with a peer 10 ms away that is silent afterwards.
     fn shake_hands(&mut self) {
         let mut peer = Endpoint::new(EndpointConfig::default(), [2; 32]);
         peer.add_key(KEY, None, AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false });
@@ -74,7 +74,7 @@ impl Traced {
         self.endpoint.handle_datagrams(self.now, address(2), None, ReceivedEcn::NotEct, &mut answer, size);
     }
 
-    /// The names of the timers that have expired, in order. All that are in the trace have been counted.
+    /// Returns the names of the timers that have expired, in order. Checks that all in the trace were counted.
     fn expired(&mut self) -> Vec<String> {
         let connection = self.endpoint.connection(self.handle).expect("it is not removed");
         connection.take_qlog(&mut self.qlog);
@@ -110,7 +110,7 @@ fn a_peer_falls_silent_after_the_handshake() {
     let mut traced = Traced::new(Profile::auto());
     traced.shake_hands();
     traced.pass(Duration::from_millis(500));
-    // The ping that tells the peer of us is in flight, and as large as a packet of data.
+    // The ping that announces us to the peer is in flight, and as large as a data packet.
     assert_eq!(traced.expired()[..3], ["pto", "black_hole", "pto"]);
     traced.pass(Duration::from_secs(31));
     assert_eq!(traced.closed(), Some(Closed::Dead));

@@ -1,6 +1,7 @@
-//! The test vectors of `docs/vectors` and the corpora of `fuzz/corpus`, made again and compared: the wire does not change unnoticed.
+//! Creates the test vectors of `docs/vectors` and the corpora of `fuzz/corpus` again and compares them, so that no
+//! change of the wire format goes unnoticed.
 //!
-//! `UPDATE_VECTORS=1 cargo test -p transport --test vectors` writes them anew after a change that is meant.
+//! `UPDATE_VECTORS=1 cargo test -p transport --test vectors` updates them after an intended change.
 
 #![cfg(test)]
 
@@ -32,7 +33,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// 32 bytes that count up from `first`.
+/// Returns 32 bytes that count up from `first`.
 fn counting(first: u8) -> [u8; 32] {
     std::array::from_fn(|index| first + index as u8)
 }
@@ -41,7 +42,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compares a file with what it should hold, or writes it where that is asked for.
+/// Compares a file with its expected content, or writes it if requested.
 fn compare(path: &str, expected: &[u8]) {
     let file = root().join(path);
     if std::env::var_os("UPDATE_VECTORS").is_some() {
@@ -128,7 +129,7 @@ fn stream_plans() {
     compare_json("streams", &json!(vectors));
 }
 
-/// Source symbols of a stream with a window code, and repair of them: headers and bytes.
+/// Source symbols of a stream with a window code, and their repair symbols: headers and bytes.
 #[test]
 fn window_repair() {
     use erasure::rlc::{Density, Encoder, Field};
@@ -203,7 +204,7 @@ fn parameter_sets() {
     );
 }
 
-/// What the document refuses is refused here.
+/// Everything that the document refuses is refused.
 #[test]
 fn refused() {
     let text = fs::read_to_string(root().join("docs/vectors/refused.json")).unwrap();
@@ -224,7 +225,7 @@ fn refused() {
     }
 }
 
-/// A sealed packet with the keys of its own epoch.
+/// Returns a packet sealed with the keys of its epoch.
 fn sealed(secret: &Secret, cipher: Cipher, kind: PacketKind, number: u64, plaintext: &[u8]) -> Vec<u8> {
     let keys = (1..=epoch_of(number))
         .fold(PacketKeys::new(secret, cipher), |keys, epoch| keys.advanced_to(epoch).expect("the next epoch"));
@@ -240,7 +241,7 @@ fn keys_and_sealed_packets() {
     let secret = Secret::new(counting(0x40));
     let symbol = SymbolHeader { id: SymbolId { flow: FlowId(1), block: 2, esi: 3 }, plan: 0 };
     let symbols = [&symbol.encode()[..], &counting(0x60)].concat();
-    // esi 3, 4 and 5 of 16 bytes each.
+    // ESIs 3, 4 and 5 of 16 bytes each.
     let several = [&symbols[..], &counting(0x80)[..16]].concat();
     let mut packets = Vec::new();
     for cipher in Cipher::ALL {
@@ -273,7 +274,7 @@ fn keys_and_sealed_packets() {
     );
 }
 
-/// Both datagrams of a handshake with fixed seeds, and what it leaves.
+/// Returns both datagrams of a handshake with fixed seeds, and its results.
 fn handshake() -> (Vec<u8>, Vec<u8>, Value) {
     let psk = Psk::new(counting(0));
     let prologue = Prologue { key: psk.id(), connection: CONNECTION };
@@ -309,7 +310,7 @@ fn handshake() -> (Vec<u8>, Vec<u8>, Value) {
     (message1, message2, vector)
 }
 
-/// The private key that a seed gives: the first 32 bytes of ChaCha20 under it.
+/// Returns the private key of a seed: the first 32 bytes of ChaCha20 under it.
 fn ephemeral(seed: [u8; 32]) -> [u8; 32] {
     use rand_core::{Rng, SeedableRng};
     let mut key = [0; 32];
@@ -325,7 +326,7 @@ fn a_handshake() {
     compare_json("handshake", &vector);
 }
 
-/// Seeds of the fuzz targets: one file for everything the wire has.
+/// Returns the seeds of the fuzz targets: one file for each element of the wire format.
 fn seeds() -> Vec<(String, Vec<u8>)> {
     let mut seeds = Vec::new();
     for (index, (says, frame)) in frames().iter().enumerate() {
@@ -369,7 +370,7 @@ fn corpora_are_complete() {
     }
 }
 
-/// Replays every file of a corpus, those that fuzzing has added included.
+/// Replays every file of a corpus, including those that fuzzing has added.
 fn replay(corpus: &str, target: fn(&[u8])) {
     let folder = root().join("fuzz/corpus").join(corpus);
     let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -72,7 +72,7 @@ fn a_panic_on_the_network_thread_ends_every_connection() {
     let closed = |event| if let Event::Closed(error) = event { Some(error) } else { None };
     let ended = std::iter::from_fn(|| accepted.recv_timeout(PATIENCE).ok()).find_map(closed);
     assert!(matches!(ended, Some(NetError::Panicked("the network thread"))), "{ended:?}");
-    // No peers connect any more, and no caller waits for ever.
+    // New peers can no longer connect, and no caller waits forever.
     let late = connect(&there);
     assert!(matches!(block_on(late.connection.closed()), NetError::Panicked("the network thread")));
     assert!(block_on(there.refused()).is_err());

@@ -1,5 +1,5 @@
-//! A window that marks govern (lt-tcp §1.1) on paths that clear the ECN field or lose the packets that test for it: losses govern it until
-//! a test of the path succeeds (RFC 9000 section 13.4.2.2), so that it never floods a queue.
+//! A window driven by ECN marks (lt-tcp §1.1) on paths that clear the ECN field or lose the packets that validate it:
+//! losses drive the window until validation succeeds (RFC 9000 section 13.4.2.2), so that it never floods a queue.
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use netsim::NodeId;
@@ -8,8 +8,8 @@ use transport::{ConnectionStats, Profile};
 
 const SIZE: u64 = 8_000_000;
 
-/// lt-tcp over 20 Mbit/s and a queue of 40 ms that marks from 10 ms on, of whose packets those numbered `dropped` never leave and those sent
-/// at `bleached`, in milliseconds, lose their ECN field.
+/// Runs lt-tcp over 20 Mbit/s with a queue of 40 ms that marks from 10 ms on. The packets with the numbers `dropped`
+/// are lost before the link, and those sent in the period `bleached`, in milliseconds, lose their ECN field.
 fn run(dropped: Vec<u64>, bleached: std::ops::Range<u64>) -> ConnectionStats {
     let plan = Plan::new("rate=20M,delay=10ms,queue=100KB,mark-above=25KB", Profile::lt_tcp(), vec![SIZE]);
     let mut network = plan.network([dropped, Vec::new()]);
@@ -25,7 +25,7 @@ fn run(dropped: Vec<u64>, bleached: std::ops::Range<u64>) -> ConnectionStats {
     sender.last_stats
 }
 
-/// IP bytes sent for each byte.
+/// Returns the IP bytes sent per byte.
 fn cost(stats: &ConnectionStats) -> f64 {
     stats.bytes_sent as f64 / SIZE as f64
 }
@@ -44,7 +44,7 @@ fn a_path_that_clears_marks_for_a_while_is_governed_by_marks_again() {
     assert!(stats.ecn == Some(true) && cost(&stats) < 1.25, "{:.2}: {stats:?}", cost(&stats));
 }
 
-/// A burst of losses that takes the first marked packets looks like a path that drops what is marked.
+/// A burst of losses that includes the first marked packets looks like a path that drops marked packets.
 #[test]
 fn a_burst_that_takes_the_first_marked_packets_does_not_end_marking() {
     for last in [12, 20, 40] {

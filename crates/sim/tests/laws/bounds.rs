@@ -1,4 +1,4 @@
-//! Law 2: window and pacer are asked before anything is sent. Law 6: congestion control sees loss before it is repaired.
+//! Law 2: every packet is permitted by window and pacer. Law 6: congestion control sees a loss before it is repaired.
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use netsim::NodeId;
@@ -8,7 +8,7 @@ use transport::{Profile, Rate};
 const SENDER: NodeId = NodeId::from_index(0);
 const FULL_PACKET: u64 = 1_479;
 
-/// The most bytes in any span of this length that begins with a packet.
+/// Returns the most bytes in any span of this length that begins with a packet.
 fn most_within(log: &[(netsim::Time, u64)], span: Duration) -> u64 {
     let (mut most, mut sum, mut end) = (0, 0, 0);
     for (start, (from, bytes)) in log.iter().enumerate() {
@@ -36,7 +36,7 @@ fn a_told_rate_is_never_exceeded() {
         let mut network = plan.network([Vec::new(), Vec::new()]);
         network.run_while(|nodes| !is_over(nodes), at_seconds(60)).expect("time passes");
         let log = &network.nodes()[0].log;
-        // The pacer's depth is 4 ms; handshake, close and what names seen feedback are not paced.
+        // The pacer's depth is 4 ms. Handshake, close and confirmations of feedback are not paced.
         let burst = rate.bytes_in(Duration::from_millis(4)).max(2 * FULL_PACKET) + 8 * FULL_PACKET;
         for span in [10, 100, 1_000].map(Duration::from_millis) {
             let (most, allowed) = (most_within(log, span), rate.bytes_in(span) + burst);
@@ -53,7 +53,7 @@ fn a_told_rate_is_never_exceeded() {
 #[test]
 fn nothing_is_sent_beyond_the_window() {
     let told = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
-    // A fast retransmission asks no window (RFC 5681 section 3.2): over feedback that names what arrived there is none.
+    // Fast retransmissions ignore the window (RFC 5681 section 3.2). With feedback by ranges there are none.
     let mut arq = Profile::arq();
     for (key, value) in [("feedback.packets", "ranges"), ("detection", "threshold")] {
         arq.set(key, value).expect("a choice");
@@ -67,7 +67,7 @@ fn nothing_is_sent_beyond_the_window() {
                 let Some(stats) = network.node_mut(SENDER).and_then(|node| node.host.stats().pop()) else { continue };
                 if stats.in_flight > before {
                     rose += 1;
-                    // One packet may begin while any room is left, and a probe of two packets asks nobody.
+                    // One packet may be sent while any room is left, and a probe of two packets is not limited.
                     let most = stats.window + 3 * FULL_PACKET;
                     assert!(stats.in_flight <= most, "{stats:?} by {} over {link}", profile.name);
                 }
@@ -81,7 +81,7 @@ fn nothing_is_sent_beyond_the_window() {
 #[test]
 fn loss_is_seen_before_decoding_repairs_it() {
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
-    // One round trip carries everything: repair goes ahead and no symbol is sent again.
+    // Everything is sent within one round trip: repair is sent ahead, and no symbol is sent again.
     let plan = Plan::new("rate=100M,delay=200ms,loss=5%", profile, vec![3_000_000]);
     let mut network = plan.network([Vec::new(), Vec::new()]);
     network.run_while(|nodes| !is_done(nodes, &plan), at_seconds(60)).expect("time passes");

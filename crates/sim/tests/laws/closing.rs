@@ -1,11 +1,11 @@
-//! Both ends of a stream close whatever is lost, in each of the three ways of lt-tcp §3.2.
+//! Both ends of a stream close despite any losses, in each of the three ways of lt-tcp §3.2.
 
 use crate::support::{Plan, at_seconds, is_over};
 use sim::{StreamEnd, StreamScript};
 use std::time::Duration;
 use transport::Profile;
 
-/// Over a path that loses half of all packets, each way, all seeds end.
+/// All seeds must end over a path that loses half of all packets in each direction.
 fn check(length: u64, write: u64, every: Duration) {
     let (mut met, seeds) = (0, 60);
     for seed in 0..seeds {
@@ -15,7 +15,7 @@ fn check(length: u64, write: u64, every: Duration) {
         let mut network = plan.network([Vec::new(), Vec::new()]);
         network.run_while(|nodes| !is_over(nodes), at_seconds(600)).expect("time passes");
         let ends = [0, 1].map(|side| network.nodes()[side].host.tallies().next().map(|tally| tally.closed.clone()));
-        // A first message and its answer may both be lost until the connector has had enough.
+        // The first messages and their answers may all be lost until the connector gives up.
         let connected = network.nodes()[0].host.tallies().any(|tally| tally.connected);
         met += u64::from(connected);
         assert!(!connected || ends.iter().all(|end| matches!(end, Some(Some(_)))), "seed {seed}: {ends:?}");
@@ -43,7 +43,7 @@ fn when_a_block_is_on_its_way_an_empty_one_follows() {
     check(3_000, 1_000, Duration::from_millis(7));
 }
 
-/// Once a block has failed nothing more goes out, whatever else there is to send (ttp §I).
+/// Once a block has failed, nothing more is sent, whatever else is queued (ttp §I).
 #[test]
 fn a_failed_transfer_ends_at_once() {
     let mut profile = Profile::ttp();

@@ -1,4 +1,5 @@
-//! The receiver's credit follows the path: what waits to be written does not grow with a slow disk, and no path is slowed.
+//! The receiver's credit follows the path: a slow disk does not increase the data buffered for writing, and no path is
+//! slowed down.
 
 use crate::support::{Plan, at_seconds, is_done};
 use std::time::Duration;
@@ -8,12 +9,12 @@ const fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_second(rate * 1_000_000)
 }
 
-/// What came of one object.
+/// The result of a transfer of one object.
 #[derive(Debug)]
 struct Run {
     /// In floors.
     took: f64,
-    /// The most source symbols that waited to be written: in all, and once the first third was written.
+    /// The most source symbols buffered for writing: overall, and after the first third was written.
     peak: u64,
     settled: u64,
 }
@@ -42,7 +43,7 @@ fn run(link: &str, rate: u64, size: u64, change: impl Fn(&mut Plan)) -> Run {
     let rtt = config.forward.delay + config.backward.delay;
     let floor = transport::floor(size, mbit(rate), rtt, config.forward.loss.mean(), Connector::Sender);
     let took = tally.complete_at.expect("complete").as_secs_f64() / floor.as_secs_f64();
-    // Full symbols: what credit counts.
+    // In full symbols, the unit of credit.
     Run { took, peak: tally.storing_peak / 1_408, settled: settled / 1_408 }
 }
 
@@ -83,7 +84,7 @@ fn a_slow_disk_does_not_make_memory_grow() {
     }
 }
 
-/// Blocks of 8,192 symbols on a path that needs no more than 6,000: credit for the next one has to come all the same.
+/// Blocks of 8,192 symbols on a path that only needs 6,000: credit for the next block must be granted nevertheless.
 #[test]
 fn blocks_larger_than_what_the_path_needs_go_on() {
     let run = run("rate=1G,delay=100us,queue=2MB,loss=1%", 1_000, 200_000_000, |plan| {

@@ -1,4 +1,4 @@
-//! Laws 3 and 7 with every choice of feedback: no packet whose loss stalls a transfer, and no loss that stops one.
+//! Laws 3 and 7 with every form of feedback: no single lost packet stalls a transfer, and no loss stops one.
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use netsim::Network;
@@ -8,7 +8,7 @@ use transport::{Profile, Rate};
 const LINK: &str = "rate=20M,delay=20ms,queue=256KB";
 const RTT: Duration = Duration::from_millis(40);
 
-/// What is told of packets, of blocks, and when.
+/// Feedback on packets, on blocks, and its timing.
 const CHOICES: [[&str; 3]; 9] = [
     ["in-order", "needs", "every-packet"],
     ["in-order", "done", "on-blocks"],
@@ -29,7 +29,7 @@ fn profile([packets, blocks, timing]: [&str; 3]) -> Profile {
     profile
 }
 
-/// The time until the side that closes is content, and the packets that each sent by then.
+/// Returns the time until the closing side is done, and the number of packets that each side had sent by then.
 fn run(plan: &Plan, dropped: [Vec<u64>; 2]) -> (Duration, [u64; 2]) {
     let what = format!("without packets {dropped:?} of {plan:?}");
     let mut network: Network<_> = plan.network(dropped);
@@ -71,8 +71,8 @@ fn no_pattern_of_loss_stops_a_transfer_whatever_is_told() {
     }
 }
 
-/// Who is told how many packets arrived, and not which, takes a lost one for one that arrived; who is told of blocks that are done does not
-/// hear that one needs more than k. The transfer ends all the same.
+/// A sender that only learns how many packets arrived, not which, may take a lost one for delivered. A sender that only
+/// learns of completed blocks does not know that one needs more than k symbols. The transfer completes nevertheless.
 #[test]
 fn wrong_guesses_stop_no_transfer() {
     let guesses: [(&str, &[(&str, &str)]); 6] = [

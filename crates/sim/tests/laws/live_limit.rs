@@ -1,4 +1,4 @@
-//! A limit that changes on the way holds from then on, whatever controls.
+//! A limit that changes during a transfer applies from then on, with any controller.
 
 use crate::support::{Censored, Plan, at_seconds, is_done, with_sender};
 use netsim::Network;
@@ -8,7 +8,7 @@ const fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_second(rate * 1_000_000)
 }
 
-/// IP bits per second that the sender sent in the two seconds before `until`.
+/// Returns the IP bits per second sent in the two seconds before `until`.
 fn rate_before(network: &Network<Censored>, until: u64) -> f64 {
     let span = at_seconds(until - 2)..at_seconds(until);
     let bytes: u64 = network.nodes()[0].log.iter().filter(|(at, _)| span.contains(at)).map(|(_, bytes)| bytes).sum();

@@ -1,4 +1,5 @@
-//! Choices of the profile that change on the way: what was sent before arrives, and what comes after follows the new ones.
+//! Settings of the profile that change during a transfer: everything sent before arrives, and everything after follows
+//! the new settings.
 
 use crate::support::{Plan, at_seconds, is_done, is_over, with_sender};
 use std::time::Duration;
@@ -39,7 +40,7 @@ fn every_choice_changes_on_the_way() {
     }
 }
 
-/// From source to repair alone and back, blocks of other sizes and codes each time.
+/// Changes from source symbols to repair symbols only and back, with other block sizes and codes each time.
 #[test]
 fn schedule_and_blocks_change_on_the_way() {
     let rate = Rate::from_bits_per_second(20_000_000);

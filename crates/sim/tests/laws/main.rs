@@ -1,4 +1,4 @@
-//! The laws of ARCHITECTURE that show in whole transfers, one test each.
+//! The laws of ARCHITECTURE that apply to whole transfers, one test each.
 
 mod bleaching;
 mod bounds;

@@ -1,4 +1,5 @@
-//! Laws 3 and 4 with many objects at once: what does not fit one feedback, or the peer's limit on flows, still ends.
+//! Laws 3 and 4 with many objects at once: transfers complete even if they exceed one feedback or the peer's limit on
+//! flows.
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use transport::{Closed, Profile, Rate};
@@ -28,13 +29,13 @@ fn a_thousand_objects_at_once_on_a_lossy_path() {
     all_arrive(&Plan::new("rate=100M,delay=10ms,queue=256KB,loss=10%,reorder=10%:5ms", told(), vec![1_000; 1_000]));
 }
 
-/// A small block has fewer repair symbols than such a path takes: what is lost of the source goes out again.
+/// A small block has fewer repair symbols than such a path requires: lost source symbols are sent again.
 #[test]
 fn a_block_whose_repair_symbols_are_spent() {
     all_arrive(&Plan::new("rate=100M,delay=100ms,queue=2MB,loss=70%", told(), vec![140_000]));
 }
 
-/// The statuses of the first flows' blocks take all the room of a feedback while the last flows, tiny ones, are complete.
+/// The block statuses of the first flows fill the feedback while the last, tiny flows are complete.
 #[test]
 fn more_to_say_than_fits_one_feedback() {
     let mut profile = told();

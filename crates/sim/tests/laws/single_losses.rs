@@ -1,4 +1,4 @@
-//! Laws 3 and 7: no packet whose loss stalls a transfer, in either direction, whatever it carried.
+//! Laws 3 and 7: no single lost packet stalls a transfer, in either direction, whatever it contained.
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use std::time::Duration;
@@ -11,7 +11,7 @@ fn told() -> Profile {
     Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000))
 }
 
-/// The time until the side that closes is content, and the packets that each sent by then.
+/// Returns the time until the closing side is done, and the number of packets that each side had sent by then.
 fn run(plan: &Plan, dropped: [Vec<u64>; 2]) -> (Duration, [u64; 2]) {
     let what = format!("without packets {dropped:?} of {plan:?}");
     let mut network = plan.network(dropped);
@@ -23,12 +23,12 @@ fn run(plan: &Plan, dropped: [Vec<u64>; 2]) -> (Duration, [u64; 2]) {
     (took, sent)
 }
 
-/// Takes away every packet in turn, one per run, up to the 300th of each side.
+/// Drops every packet in turn, one per run, up to the 300th of each side.
 fn each_loss_costs_at_most(extra: Duration, plan: &Plan) {
     each_further_loss_costs_at_most(extra, plan, &[]);
 }
 
-/// The same where the sender's packets `lost` never leave it in any run.
+/// Same, where the sender's packets `lost` are dropped in every run.
 fn each_further_loss_costs_at_most(extra: Duration, plan: &Plan, lost: &[u64]) {
     let (least, sent) = run(plan, [lost.to_vec(), Vec::new()]);
     let mut worst = (Duration::ZERO, 0, 0);
@@ -60,11 +60,12 @@ fn no_single_loss_stalls_a_fetch() {
 
 #[test]
 fn no_single_loss_stalls_arq() {
-    // CUBIC takes the loss for congestion, and what it costs most is the end of slow start.
+    // CUBIC takes the loss for congestion; the greatest cost is the end of slow start.
     each_loss_costs_at_most(8 * RTT, &Plan::new(LINK, Profile::arq(), vec![100_000]));
 }
 
-/// rc-udp §IV-B: five blocks, each acknowledged before the next; tornado-transfer §2.1: eight blocks, none of whose symbols is sent again.
+/// rc-udp §IV-B: five blocks, each acknowledged before the next. tornado-transfer §2.1: eight blocks whose symbols are
+/// never sent again.
 #[test]
 fn no_single_loss_stalls_the_documents_systems() {
     let mut block_at_a_time = Profile::rc_udp().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
@@ -85,8 +86,8 @@ fn no_single_loss_stalls_the_control_stream() {
     each_loss_costs_at_most(4 * RTT, &Plan { control: 20_000, ..plan });
 }
 
-/// Each block's last word, that it is done, is feedback that comes when nothing else is under way: on a long path repair
-/// has gone ahead of the two losses, and decoding takes until after the last packet was acknowledged.
+/// A block is reported done by feedback that is sent when nothing else is in flight: on a long path, repair was sent
+/// ahead of the two losses, and decoding ends after the last packet was acknowledged.
 #[test]
 fn no_single_loss_stalls_while_coding_takes_time() {
     let plan = Plan::new("rate=20M,delay=300ms,queue=256KB", told(), vec![100_000]);
@@ -94,7 +95,7 @@ fn no_single_loss_stalls_while_coding_takes_time() {
     each_further_loss_costs_at_most(Duration::from_millis(2_500), &plan, &[30, 40]);
 }
 
-/// The credit for the next block comes when this one is written and nothing else is under way.
+/// The credit for the next block arrives when this one is written and nothing else is in flight.
 #[test]
 fn no_single_loss_stalls_while_credit_is_awaited() {
     let mut plan = Plan::new(LINK, told(), vec![100_000]);

@@ -1,4 +1,4 @@
-//! Streams: as quick as objects in bulk, quick to deliver what is small, and in nobody's way.
+//! Streams: as fast as objects in bulk, low latency for small writes, and without impeding each other.
 
 use crate::support::{Censored, Plan, at_seconds, is_done, is_over};
 use netsim::{Network, NodeId};
@@ -14,7 +14,7 @@ fn path(delay: u32, loss: u32, seed: u64) -> String {
     format!("rate=100M,delay={delay}ms,queue=256KB,loss={loss}%,seed={seed}")
 }
 
-/// Runs until the sender knows that all has arrived; then to the end.
+/// Runs until the sender knows that everything has arrived, and then to the end.
 fn finish(plan: &Plan) -> Network<Censored> {
     let mut network = plan.network([Vec::new(), Vec::new()]);
     let done = network.run_while(|nodes| !is_done(nodes, plan), at_seconds(120));
@@ -44,7 +44,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The middle run's seconds and IP bytes sent, of an object and of a stream of the same length.
+/// Returns the seconds and IP bytes sent of the median run, for an object and for a stream of the same length.
 fn object_and_stream(size: u64, delay: u32, loss: u32) -> [(f64, f64); 2] {
     let runs = |streams: bool| {
         let (mut times, mut bytes) = (Vec::new(), Vec::new());
@@ -78,7 +78,7 @@ fn a_bulk_stream_is_as_quick_as_an_object() {
     }
 }
 
-/// Seconds from each write to the read that had all of it.
+/// Returns the seconds from each write to the read that completed it.
 fn latencies(writing: &Writing, reading: &Reading) -> Vec<f64> {
     let read = |until: u64| reading.log.iter().find(|(read, _)| *read >= until).expect("read at last").1;
     writing.log.iter().map(|(until, at)| read(*until).since(*at).as_secs_f64()).collect()
@@ -91,7 +91,8 @@ fn small_writes(every: Duration) -> StreamScript {
 #[test]
 fn small_writes_arrive_in_little_more_than_the_way_takes() {
     for (loss, every, beside) in [(0, 100, 0), (5, 100, 0), (5, 7, 0), (5, 100, 20_000_000), (5, 7, 20_000_000)] {
-        // Below the path's rate: at it, a queue of the first milliseconds stands to the end.
+        // Below the path's rate: at that rate, a queue that builds up in the first milliseconds would persist to the
+        // end.
         let mut plan = Plan::new(path(25, loss, 3), told(90), if beside > 0 { vec![beside; 3] } else { vec![] });
         plan.streams = vec![small_writes(Duration::from_millis(every))];
         let network = finish(&plan);
@@ -114,15 +115,15 @@ fn small_writes_arrive_in_little_more_than_the_way_takes() {
 #[test]
 fn streams_that_are_not_read_hold_up_nobody() {
     let mut plan = Plan::new(path(25, 1, 1), told(100), vec![20_000_000]);
-    // More than what may wait of them, read at 11 Mbit/s each.
+    // More than their buffers hold, read at 11 Mbit/s each.
     plan.streams = vec![StreamScript::bulk(40_000_000); 2];
     plan.reads = ReadScript { most: 40_000, every: Duration::from_millis(30) };
     let network = finish(&plan);
     let tally = network.nodes()[1].host.tallies().next().expect("they met");
     let object = tally.complete_at.expect("complete").as_secs_f64();
-    // With all that may wait, 23 MB, and what is read meanwhile it is 50 MB.
+    // With everything that may be buffered, 23 MB, and everything read meanwhile, it is 50 MB.
     assert!(object < 4.3, "the object took {object} s");
-    // The sender closes when all has arrived; what waits is still read.
+    // The sender closes when everything has arrived; buffered data can still be read.
     assert!(reading(&network).iter().all(|reading| reading.read == 40_000_000));
 }
 
@@ -132,7 +133,7 @@ fn objects_and_streams_share_the_path() {
     plan.streams = vec![StreamScript::bulk(5_000_000); 3];
     let network = finish(&plan);
     let ends: Vec<f64> = reading(&network).iter().map(read_at).collect();
-    // Four share alike: each 5 MB of a stream take what 20 MB take, and the object has its turn all the time.
+    // Four share equally: 5 MB of each stream take as long as 20 MB, and the object always gets its share.
     for end in &ends {
         assert!((1.5..2.1).contains(end), "{ends:?}");
     }
@@ -140,8 +141,8 @@ fn objects_and_streams_share_the_path() {
     assert!(object.as_secs_f64() < 3.4, "35 MB took {:.3} s", object.as_secs_f64());
 }
 
-/// More streams than the peer takes at once, each reset or stopped or read, one after the other: nothing of what the peer
-/// lends is lost, or the last would never come.
+/// More streams than the peer accepts at once, each reset, stopped or read, one after the other: the peer's credit must
+/// be returned completely, or the last stream could not be sent.
 #[test]
 fn what_streams_borrow_comes_back() {
     let streams_allowed = StreamsAllowed { count: 4, window: 64, shared: 100 };
@@ -164,7 +165,7 @@ fn what_streams_borrow_comes_back() {
     }
 }
 
-/// An open stream on which nothing is written costs no more than a connection without one.
+/// An open stream without writes costs no more than a connection without streams.
 #[test]
 fn an_idle_stream_is_silent() {
     let mut plan = Plan::new(path(25, 0, 1), told(100), vec![]);
@@ -176,7 +177,7 @@ fn an_idle_stream_is_silent() {
     let before = sent(&network);
     network.run_until(at_seconds(50)).expect("time passes");
     let after = sent(&network);
-    // A sign of life each 15 s, and its answers.
+    // One keep-alive every 15 s, and the answers to it.
     assert!(after.iter().zip(before).all(|(after, before)| after - before <= 8), "{before:?} and {after:?}");
     let handles = network.node_mut(NodeId::from_index(0)).map(|node| node.host.endpoint().handles().count());
     assert_eq!(handles, Some(1));

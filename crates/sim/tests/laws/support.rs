@@ -1,21 +1,21 @@
-//! Two hosts whose packets a test may take away.
+//! Two hosts; a test may drop their packets.
 
 use netsim::{Duplex, Ecn, Network, Node, NodeId, Packet, topology};
 use sim::{Coding, Host, HostConfig, ReadScript, StreamScript};
 use std::time::Duration;
 use transport::{Connection, EndpointConfig, Profile, Rate};
 
-/// A host some of whose packets never leave it.
+/// A host some of whose packets are dropped.
 #[derive(Debug)]
 pub(crate) struct Censored {
     pub(crate) host: Host,
-    /// Packets sent so far, with those that never left.
+    /// Number of packets sent so far, including dropped ones.
     pub(crate) sent: u64,
-    /// The packets that never leave, counted from 1.
+    /// Numbers of the packets to drop, counted from 1.
     pub(crate) dropped: Vec<u64>,
-    /// Its packets lose their ECN field on the way.
+    /// Whether its packets lose their ECN field.
     pub(crate) bleaches: bool,
-    /// When each packet left, and its IP bytes.
+    /// Departure time and IP bytes of each packet.
     pub(crate) log: Vec<(netsim::Time, u64)>,
 }
 
@@ -52,7 +52,7 @@ impl Node for Censored {
     }
 }
 
-/// What the hosts do.
+/// The configuration of both hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) link: String,
@@ -66,7 +66,7 @@ pub(crate) struct Plan {
     pub(crate) storage_delay: Duration,
     pub(crate) write_rate: Option<Rate>,
     pub(crate) sender_connects: bool,
-    /// Else the sender does, as soon as it knows that every block has arrived, written or not.
+    /// Otherwise the sender closes as soon as it knows that every block has arrived, written or not.
     pub(crate) receiver_closes: bool,
 }
 
@@ -88,7 +88,7 @@ impl Plan {
         }
     }
 
-    /// Sender and receiver, of whose packets those numbered `dropped` never leave.
+    /// Creates sender and receiver; the packets with the numbers `dropped` of each are lost.
     pub(crate) fn network(&self, dropped: [Vec<u64>; 2]) -> Network<Censored> {
         let link: Duplex = self.link.parse().expect("a link");
         let [first, second] = [0, 1].map(NodeId::from_index);
@@ -119,7 +119,7 @@ impl Plan {
     }
 }
 
-/// Does something to the sender's connection, at this moment of its time; `None` where it is over.
+/// Runs `act` on the sender's connection at the current time; `None` if the connection has ended.
 pub(crate) fn with_sender<R>(
     network: &mut Network<Censored>,
     act: impl FnOnce(transport::Time, &mut Connection) -> R,
@@ -130,12 +130,12 @@ pub(crate) fn with_sender<R>(
     endpoint.connection(handle).map(|connection| act(now, connection))
 }
 
-/// The side that closes has all it wanted.
+/// Returns whether the closing side has finished.
 pub(crate) fn is_done(nodes: &[Censored], plan: &Plan) -> bool {
     nodes[usize::from(plan.receiver_closes)].host.tallies().any(|tally| tally.content_at.is_some())
 }
 
-/// Both sides have forgotten each other.
+/// Returns whether both sides have forgotten the connection.
 pub(crate) fn is_over(nodes: &[Censored]) -> bool {
     nodes.iter().all(|node| node.host.is_over())
 }

@@ -1,4 +1,5 @@
-//! The network's word that nobody is there is a hint: it hurries the end of those who are gone, and hurts nobody else.
+//! A report of the network that the peer is unreachable is a hint: it speeds up the detection of a vanished peer, and
+//! does not affect others.
 
 use crate::support::{Censored, Plan, at_seconds, is_over, with_sender};
 use netsim::{Network, NodeId, Time};
@@ -18,7 +19,7 @@ fn closed(network: &Network<Censored>, side: usize) -> Option<Closed> {
     network.nodes()[side].host.tallies().next().and_then(|tally| tally.closed.clone())
 }
 
-/// Runs to the end, and hints `every` so often on the way.
+/// Runs to the end, with a hint in every interval `every`.
 fn run(network: &mut Network<Censored>, every: Option<Duration>) {
     while !is_over(network.nodes()) && network.now() < at_seconds(60) {
         let until = network.now() + every.unwrap_or(millis(10));
@@ -29,18 +30,18 @@ fn run(network: &mut Network<Censored>, every: Option<Duration>) {
     }
 }
 
-/// One process ends without a word.
+/// Ends one process without notice.
 fn vanish(network: &mut Network<Censored>, side: u32) {
     let endpoint = network.node_mut(NodeId::from_index(side)).expect("a host").host.endpoint();
     let handles: Vec<_> = endpoint.handles().collect();
     handles.into_iter().for_each(|handle| endpoint.remove(handle));
 }
 
-/// What a sender does that is lied to all along, from its first message on, is what it does otherwise, packet for packet.
+/// A sender that gets forged hints from its first message on sends exactly the same packets as without them.
 #[test]
 fn forged_hints_change_nothing_where_the_peer_is_heard() {
     for name in Profile::NAMES {
-        // Its first messages are lost, so that there are 2 s of silence before anybody answers.
+        // Its first messages are lost, so that the first answer only arrives after 2 s.
         let network = |every| {
             let profile = Profile::named(name).expect("a profile");
             let plan = Plan::new("rate=20M,delay=25ms,queue=100KB", profile, vec![3_000_000]);
@@ -52,7 +53,8 @@ fn forged_hints_change_nothing_where_the_peer_is_heard() {
         assert_eq!(closed(&lied_to, 0), Some(Closed::ByUs), "{name}");
         let [quiet, lied_to] = [quiet, lied_to].map(|network| network.nodes()[0].log.clone());
         if name == "ttp" {
-            // Its receiver says less the cleaner the path is, and each silence of four round trips is asked about once.
+            // Its receiver sends less feedback the cleaner the path is, and each silence of four round trips causes one
+            // probe.
             assert!(lied_to.len() <= quiet.len() + 10, "{name}: {} and {} packets", quiet.len(), lied_to.len());
         } else {
             assert!(quiet == lied_to, "{name}: other packets, or at other times");
@@ -60,7 +62,7 @@ fn forged_hints_change_nothing_where_the_peer_is_heard() {
     }
 }
 
-/// Nobody answers, and the handshake has all its time.
+/// The peer never answers, and the handshake must use its whole timeout.
 #[test]
 fn hints_during_the_handshake_are_ignored() {
     let plan = Plan::new("rate=20M,delay=25ms,queue=100KB", Profile::auto(), vec![3_000_000]);
@@ -74,7 +76,7 @@ fn hints_during_the_handshake_are_ignored() {
     assert!(network.now() >= at_seconds(30), "{:?}", network.now());
 }
 
-/// A peer that has had nothing to say for a second is asked, and answers.
+/// A peer that has been silent for a second is probed, and answers.
 #[test]
 fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
     for name in Profile::NAMES {
@@ -90,7 +92,7 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
             }
             network.run_until(at_seconds(4)).expect("time passes");
             let sent = network.nodes()[0].sent - before;
-            // Somebody who is believed to be gone would be by now.
+            // A peer taken for vanished would have been given up by now.
             network.run_while(|nodes| !is_over(nodes), at_seconds(60)).expect("time passes");
             assert_eq!(closed(&network, 0), Some(Closed::ByUs), "{name}");
             let read: Vec<_> =
@@ -100,12 +102,13 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
         };
         let (quiet, hinted) = (sent(false), sent(true));
         assert!(hinted > quiet, "{name}: nobody asked");
-        // Two probes, and what tells the receiver that its feedback was seen.
+        // Two probes, and the confirmation of the receiver's feedback.
         assert!(hinted <= quiet + 4, "{name}: {quiet} and {hinted} packets");
     }
 }
 
-/// The sender of a receiver that is gone ends 3 s or six round trips after the first hint, whatever its timeouts.
+/// If the receiver has vanished, the sender gives up 3 s or six round trips after the first hint, whatever its
+/// timeouts.
 #[test]
 fn a_peer_that_is_gone_is_given_up_soon_after_the_first_hint() {
     for (delay, wait) in [(25, millis(3_000)), (600, millis(6 * 1_200))] {
@@ -127,14 +130,14 @@ fn a_peer_that_is_gone_is_given_up_soon_after_the_first_hint() {
             network.run_while(|nodes| !nodes[0].host.is_over(), at_seconds(60)).expect("time passes");
             assert_eq!(closed(&network, 0), Some(Closed::Dead), "{name}");
             let took = network.now().checked_since(silent).expect("later");
-            // The round trip is measured, and has its queue.
+            // The measured round trip includes the queue.
             let longest = if delay == 25 { wait } else { wait * 5 / 4 };
             assert!(took >= wait && took <= longest + millis(1), "{name}: {took:?}");
         }
     }
 }
 
-/// The peer was out of reach for a while, and somebody's router said so.
+/// The peer was unreachable for a while, and a router reported it.
 #[test]
 fn whoever_is_heard_after_the_hint_is_not_given_up() {
     for name in Profile::NAMES {

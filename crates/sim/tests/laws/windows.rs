@@ -1,4 +1,4 @@
-//! Streams with a window code: what was lost is there again without a round trip, and nothing is spent where nothing is lost.
+//! Streams with a window code: losses are repaired without a round trip, and a path without loss costs no repair.
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use erasure::WindowCode;
@@ -6,15 +6,15 @@ use sim::StreamScript;
 use std::time::Duration;
 use transport::{ConnectionStats, Profile, Rate};
 
-/// What came of a stream.
+/// The result of a stream.
 struct Seen {
-    /// From each write to the read that had all of it, in milliseconds; and the same without what was written before the path's
-    /// loss was known, in the first two seconds.
+    /// Milliseconds from each write to the read that completed it: of all writes, and without those of the first two
+    /// seconds, when the loss of the path was not known yet.
     latencies: [Vec<f64>; 2],
     sender: ConnectionStats,
 }
 
-/// One stream over a path with a round trip of 200 ms, told its rate of 20 Mbit/s.
+/// Runs one stream over a path of 20 Mbit/s with a round trip of 200 ms, at the fixed rate of the path.
 fn run(window: bool, loss: &str, script: StreamScript, seed: u64) -> Seen {
     let told = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     let profile = if window { told.with_window_code(WindowCode::Rlc) } else { told };
@@ -45,13 +45,14 @@ fn run(window: bool, loss: &str, script: StreamScript, seed: u64) -> Seen {
     Seen { latencies, sender: sender.last_stats }
 }
 
-/// So many writes of so many bytes, one every so many microseconds.
+/// Returns a script of `count` writes of `write` bytes, one every `micros` microseconds.
 fn writes(count: u64, write: u64, micros: u64) -> StreamScript {
     let every = Duration::from_micros(micros);
     StreamScript { length: count * write, write, every, reset_at: None, stop_at: None }
 }
 
-/// What came of three runs: latencies in order, of all and of the later, and repair for each source symbol.
+/// The combined result of three runs: sorted latencies of all and of the later writes, and repair symbols per source
+/// symbol.
 struct Together {
     latencies: [Vec<f64>; 2],
     repair: f64,
@@ -59,7 +60,7 @@ struct Together {
 }
 
 impl Together {
-    /// So many of a hundred writes are read within so many milliseconds, once the loss is known.
+    /// Returns the latency in milliseconds within which this percentage of the writes is read, once the loss is known.
     fn percentile(&self, percent: f64) -> f64 {
         percentile(&self.latencies[1], percent)
     }
@@ -92,8 +93,8 @@ fn runs(what: &str, window: bool, loss: &str, script: StreamScript) -> Together 
     Together { latencies, repair, bytes }
 }
 
-/// Beside the code of blocks, on the same seeds. The way takes 100 ms; a loss costs the blocks a round trip, and everything
-/// behind it too. Measured: 5 % at 15 Mbit/s, 99 % of the writes within 113 ms and 491 ms.
+/// Comparison with the block code on the same seeds. One-way delay is 100 ms. A loss delays the blocks by a round trip,
+/// and everything behind them too. Measured: 5 % at 15 Mbit/s, 99 % of the writes within 113 ms and 491 ms.
 #[test]
 fn what_is_lost_is_there_again_without_a_round_trip() {
     let busy = ("15 Mbit/s", writes(6_000, 1_400, 747));
@@ -112,7 +113,7 @@ fn what_is_lost_is_there_again_without_a_round_trip() {
     }
 }
 
-/// Writes far apart are made good too, by less repair than blocks of their own take.
+/// Isolated writes are repaired too, with less repair than separate blocks need.
 #[test]
 fn lonely_writes_are_repaired_at_once() {
     let [blocks, window] =
@@ -121,7 +122,7 @@ fn lonely_writes_are_repaired_at_once() {
     assert!(window.repair < 0.8 * blocks.repair, "{:.2} and {:.2}", window.repair, blocks.repair);
 }
 
-/// As fast as the path takes them, both ends of the loss: every byte, in order.
+/// As fast as the path permits, at both low and high loss: every byte arrives in order.
 #[test]
 fn bulk_survives_heavy_loss() {
     for loss in ["5%", "20%"] {
@@ -129,7 +130,8 @@ fn bulk_survives_heavy_loss() {
     }
 }
 
-/// Law 5: once the path has shown that it loses nothing, no repair is made: all of it goes out in the first round trip.
+/// Law 5: once the path has proved to be without loss, no repair is sent: all repair symbols belong to the
+/// first round trip.
 #[test]
 fn a_path_without_loss_costs_nothing() {
     let seen = run(true, "0%", writes(4_000, 1_400, 747), 1);

@@ -1,10 +1,10 @@
-//! Law 5: at zero loss no encoder and no decoder is built.
+//! Law 5: without loss, neither encoder nor decoder is created.
 
 use crate::support::{Plan, at_seconds, is_over};
 use std::time::Duration;
 use transport::{Profile, Rate};
 
-/// Requests to encode and to decode, and repair symbols sent.
+/// Returns the number of requests to encode and to decode, and of repair symbols sent.
 fn coding(plan: &Plan) -> (u64, u64, u64) {
     let mut network = plan.network([Vec::new(), Vec::new()]);
     assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(60)), Ok(true), "{plan:?}");
@@ -34,8 +34,8 @@ fn no_code_runs_where_nothing_is_lost() {
     assert_eq!(coding(&Plan::new("rate=100M,delay=25ms,queue=2MB", Profile::arq(), vec![4_000_000])), (0, 0, 0));
 }
 
-/// The exception: before the first feedback a loss of 5 % is assumed (docs/design/tail-rule.md), so an object that is sent within
-/// the first round trip is followed by repair. Blocks that arrive whole are still not decoded.
+/// The exception: before the first feedback a loss of 5 % is assumed (docs/design/tail-rule.md), so repair follows an
+/// object sent within the first round trip. Blocks that arrive completely are still not decoded.
 #[test]
 fn before_the_first_feedback_repair_is_made_and_not_needed() {
     let plan = Plan::new("rate=100M,delay=100ms,queue=256KB", told(100_000_000), vec![500_000]);
@@ -45,7 +45,7 @@ fn before_the_first_feedback_repair_is_made_and_not_needed() {
     assert!(repairs < 60, "{repairs} repair symbols for 356 at an assumed 5 %");
 }
 
-/// A path so short that feedback is there before coding is: no repair even then.
+/// On a path so short that feedback arrives before encoding, no repair is sent even then.
 #[test]
 fn short_paths_need_no_repair_at_all() {
     let plan = Plan::new("rate=100M,delay=500us,queue=256KB,loss=2%", told(100_000_000), vec![1_000_000]);

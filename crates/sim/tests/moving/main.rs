@@ -1,4 +1,4 @@
-//! Hosts that change their addresses, and a stranger who sends copies of what he sees.
+//! Hosts that change their addresses, and an attacker who sends copies of observed packets.
 
 #![cfg(test)]
 
@@ -9,7 +9,7 @@ use sim::property::moving;
 use sim::roaming::Roaming;
 use transport::Closed;
 
-/// Seeds that every run of the tests tries.
+/// Number of seeds in every run of the tests.
 const SEEDS: u64 = 1_000;
 
 #[test]
@@ -25,8 +25,8 @@ fn seeds() {
     assert!(failures.is_empty(), "{} of {seeds} seeds fail:\n{shown}", failures.len());
 }
 
-/// What a change costs: the round trip of the challenge, half of one until it begins, and that much again until the flow is full.
-/// The sender's window goes back to the start; CUBIC needs some ten round trips to where it was.
+/// A change costs the round trip of the challenge, half a round trip until it begins, and the same again until the path
+/// is full. The sender's window is reset; CUBIC needs some ten round trips to recover.
 #[test]
 fn one_change_costs_a_few_round_trips() {
     for (told, most) in [(true, 5), (false, 20)] {
@@ -86,7 +86,7 @@ fn two_that_leave_at_once_for_good_find_the_connection_dead() {
     }
 }
 
-/// Another network may carry smaller packets: two things to find out, one after the other.
+/// The other network may only carry smaller packets: two discoveries, one after the other.
 #[test]
 fn a_host_may_move_to_a_path_of_smaller_packets() {
     for told in [true, false] {
@@ -103,7 +103,7 @@ fn a_host_may_move_to_a_path_of_smaller_packets() {
     }
 }
 
-/// Nothing is sent, so nothing shows the change but the next sign of life.
+/// Nothing is sent, so the change is only noticed at the next keep-alive.
 #[test]
 fn a_change_while_idle_is_noticed_at_the_next_keep_alive() {
     for side in [0, 1] {
@@ -117,7 +117,7 @@ fn a_change_while_idle_is_noticed_at_the_next_keep_alive() {
     }
 }
 
-/// Of a path that has gone silent for a receiver, which has nothing to say, the sender hears by its question.
+/// A receiver without data to send has moved during an outage. The sender finds it by its probes.
 #[test]
 fn a_receiver_that_moves_in_an_outage_is_found() {
     let mut scene = Scene::new(true);
@@ -143,7 +143,8 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
         let what = format!("host {of} is copied, passed on: {passes_on}");
         assert!(time < millis(1_300), "{what}: {time:?}");
         if passes_on {
-            // A stranger who hands the challenge on and is first with the response is the path, until the next packet.
+            // An attacker who relays the challenge and delivers the response first becomes the path, until the next
+            // packet.
             continue;
         }
         assert_eq!(scene.tally(1 - of).last_stats.path_changes, 0, "{what}");

@@ -15,7 +15,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// 10 MB, by the told rate of the path or by CUBIC.
+    /// Sends 10 MB at the fixed rate of the path or with CUBIC.
     pub(crate) fn new(told: bool) -> Self {
         Self::with(told, vec![10_000_000])
     }
@@ -25,7 +25,7 @@ impl Scene {
         Self::with(false, vec![60_000_000])
     }
 
-    /// Nothing to send, and nobody closes.
+    /// Sends nothing, and neither side closes.
     pub(crate) fn idle() -> Self {
         Self::with(true, Vec::new())
     }
@@ -49,7 +49,7 @@ impl Scene {
         self.roaming.run(time, |_| false).expect("time passes");
     }
 
-    /// Runs to the end; when the last byte was there. It has to be there, and right, and both to know.
+    /// Runs to the end. Returns when the last byte arrived. All bytes must arrive intact, and both sides must know it.
     pub(crate) fn run(&mut self) -> Duration {
         let over = |hosts: [&sim::Host; 2]| hosts.iter().all(|host| host.is_over());
         assert!(self.roaming.run(Duration::from_secs(60), over).expect("time passes"), "not over within a minute");
@@ -63,7 +63,7 @@ impl Scene {
         self.roaming.host(side).tallies().next().expect("one connection").clone()
     }
 
-    /// The path carries nothing, or everything again.
+    /// Makes the path drop all packets, or none.
     pub(crate) fn cut(&mut self, dead: bool) {
         let loss = netsim::Loss::Bernoulli(1.0);
         let change = |config| if dead { netsim::LinkConfig { loss, ..config } } else { config };

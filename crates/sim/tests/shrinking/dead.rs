@@ -1,12 +1,12 @@
-//! A path that answers and carries nothing.
+//! A path that returns answers but carries no data.
 
 use crate::{host_config, millis};
 use netsim::{LinkConfig, NodeId, topology};
 use sim::{Host, HostConfig, StreamScript};
 use transport::{Closed, EndpointConfig};
 
-/// A path that carries no symbol of any size any more, but what is smaller, is dead: the sender gives up although it hears from
-/// the receiver all the time, and so then does the receiver.
+/// A path that only carries packets smaller than the smallest symbol is dead: the sender gives up although it hears
+/// from the receiver all the time, and then the receiver gives up too.
 #[test]
 fn a_path_that_carries_no_symbols_is_given_up_although_it_answers() {
     for (objects, streams) in [(vec![10_000_000], Vec::new()), (Vec::new(), vec![StreamScript::bulk(10_000_000)])] {

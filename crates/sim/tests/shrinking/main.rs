@@ -1,4 +1,4 @@
-//! Paths whose MTU shrinks while data flows.
+//! Paths whose MTU decreases during a transfer.
 
 #![cfg(test)]
 
@@ -11,7 +11,7 @@ use sim::{Case, Host, HostConfig};
 use std::time::Duration;
 use transport::{Profile, Rate};
 
-/// Seeds that every run of the tests tries.
+/// Number of seeds in every run of the tests.
 const SEEDS: u64 = 1_000;
 
 fn check_seeds(streams: bool) {
@@ -40,7 +40,7 @@ const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A host that sends nothing yet; the first one connects and closes.
+/// Configures a host that sends nothing yet; the first one connects and closes.
 fn host_config(side: u32, told: bool, seed: u64) -> HostConfig {
     let profile = Profile::auto();
     let rate = Rate::from_bits_per_second(100_000_000);
@@ -52,21 +52,21 @@ fn host_config(side: u32, told: bool, seed: u64) -> HostConfig {
     }
 }
 
-/// What came of a transfer whose path shrank.
+/// The result of a transfer over a path whose MTU decreases.
 struct Shrunk {
-    /// When the sender had gone over to smaller symbols, after each shrink.
+    /// Times from each decrease until the sender used smaller symbols.
     found: Vec<Duration>,
     sizes: Vec<u16>,
     completed: Duration,
     symbols: u64,
 }
 
-/// Sends objects over a path of 100 Mbit/s and 50 ms that carries so much from these times on.
+/// Sends objects over a path of 100 Mbit/s and 50 ms whose MTU changes at these times.
 fn run(link: &str, told: bool, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrunk {
     run_as(&host_config(0, told, 1).profile, link, objects, shrinks)
 }
 
-/// The same with another profile.
+/// Same as [`run`], with another profile.
 fn run_as(profile: &Profile, link: &str, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrunk {
     let config = |side: u32| HostConfig {
         profile: profile.clone(),
@@ -110,8 +110,8 @@ fn run_as(profile: &Profile, link: &str, objects: &[u64], shrinks: &[(u64, u32)]
     shrunk
 }
 
-/// From the shrink until smaller symbols flow: some silence, two small packets that get through, and the search, each a few round
-/// trips.
+/// Time from a decrease until smaller symbols are sent: some silence, two small packets that get through, and the
+/// search, each a few round trips.
 const FOUND_WITHIN: Duration = millis(15 * 50);
 
 #[test]
@@ -122,7 +122,7 @@ fn a_path_that_shrinks_is_found_out_and_the_object_arrives_once() {
             let Shrunk { found, sizes, completed, symbols } = run(&link, told, &[10_000_000], &[(400, mtu)]);
             println!("{link} told {told} mtu {mtu}: {found:?}, T {sizes:?}, complete {completed:?}, {symbols} symbols");
             assert_eq!(sizes, [size], "mtu {mtu}");
-            // At 5 % a whole size may be lost in the search, seldom.
+            // At 5 % loss, all probes of a size may occasionally be lost.
             assert!(found[0] <= FOUND_WITHIN, "{link} told {told} mtu {mtu}: {found:?}");
         }
     }
@@ -144,7 +144,7 @@ fn a_path_that_shrinks_again_and_again_still_carries_everything() {
     }
 }
 
-/// Packets told in order name none that is behind a gap, and the gap is never filled by what is too large.
+/// In-order feedback does not report packets behind a gap, and the gap is never filled if its packets are too large.
 #[test]
 fn packets_told_in_order_hide_no_path_that_shrinks() {
     for (rtt, timeout) in [(50, "probe"), (50, "rto"), (720, "probe"), (720, "rto")] {
@@ -158,8 +158,8 @@ fn packets_told_in_order_hide_no_path_that_shrinks() {
     }
 }
 
-/// A retransmission timeout without a floor calls packets lost that are late (arq 2.1.1), the copies of a search for the path's size among
-/// them: that is no reason to send all that is under way in smaller symbols.
+/// A retransmission timeout without a minimum declares late packets lost (arq 2.1.1), including the probes of a search
+/// for the MTU. That must not cause all data in flight to be sent again in smaller symbols.
 #[test]
 fn a_timeout_that_is_too_short_makes_no_path_small() {
     for (detection, loss) in [("duplicates", "4.5%"), ("duplicates:recovery=off", "3.5%")] {
@@ -179,7 +179,7 @@ fn a_timeout_that_is_too_short_makes_no_path_small() {
     }
 }
 
-/// The last symbols of an object are few, and all that is left to show it.
+/// Only the few last symbols of an object can reveal the decrease.
 #[test]
 fn a_path_that_shrinks_in_the_tail_is_found_out() {
     for told in [true, false] {

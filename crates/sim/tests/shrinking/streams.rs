@@ -1,33 +1,33 @@
-//! Streams on a path that shrinks: every byte is read once, in order, and soon.
+//! Streams on a path whose MTU decreases: every byte is read once, in order, and soon.
 
 use crate::{FOUND_WITHIN, host_config, millis};
 use netsim::{LinkConfig, NodeId, topology};
 use sim::{Host, HostConfig, ReadScript, Reading, StreamEnd, StreamScript, Writing};
 use std::time::Duration;
 
-/// What is sent over which path.
+/// The streams and the path of a run.
 #[derive(Clone, Debug)]
 struct Case {
     /// Loss in percent, both ways.
     loss: u32,
     seed: u64,
     told: bool,
-    /// Of the first host; the other sends the same.
+    /// Streams of the first host; the other sends the same.
     streams: Vec<StreamScript>,
     reads: ReadScript,
-    /// When the path shrinks, in milliseconds, and the largest IP packet that it carries from then on.
+    /// Times of the decreases, in milliseconds, and the largest IP packet from then on.
     shrinks: Vec<(u64, u32)>,
 }
 
-/// What each host wrote and read.
+/// The writes and reads of each host.
 struct Seen {
     writing: [Vec<Writing>; 2],
     reading: [Vec<Reading>; 2],
-    /// The larger T of both.
+    /// The larger symbol size T of both.
     size: u16,
 }
 
-/// 100 Mbit/s and a round trip of 50 ms.
+/// Runs a case at 100 Mbit/s and a round trip of 50 ms.
 fn run(case: &Case) -> Seen {
     let config = |side: u32| HostConfig {
         streams: case.streams.clone(),
@@ -60,7 +60,7 @@ fn run(case: &Case) -> Seen {
             assert_eq!((reading.read, reading.wrong, reading.end), (script.length, 0, StreamEnd::Whole), "{case:?}");
         }
     }
-    // The one that closes knows that all of its own has arrived; the other may not have heard.
+    // The closing side knows that all of its data has arrived; the other may not know it.
     assert!(seen.writing[0].iter().all(|writing| writing.end == StreamEnd::Whole), "{case:?}");
     let stats = &tallies[0].last_stats;
     let length: u64 = case.streams.iter().map(|script| script.length).sum();
@@ -72,7 +72,7 @@ fn seconds(at: transport::Time) -> f64 {
     at.as_nanos() as f64 / 1e9
 }
 
-/// From each write to the read that had all of it, the longest.
+/// Returns the longest time from a write to the read that completed it.
 fn longest(writing: &Writing, reading: &Reading) -> Duration {
     let read = |until: u64| reading.log.iter().find(|(read, _)| *read >= until).expect("read at last").1;
     writing.log.iter().map(|(until, at)| read(*until).since(*at)).max().expect("something was written")
@@ -100,21 +100,21 @@ fn a_path_that_shrinks_in_the_midst_of_a_stream_costs_it_little() {
             let after = end(&seen);
             println!("{loss} % loss, told {told}, seed {seed}: {before:.3} s, {after:.3} s with smaller packets");
             assert_eq!(seen.size, 1_152, "{case:?}");
-            // What was on its way is sent again, and each time a silence goes by until it is known why.
+            // Data in flight is sent again, and each time there is a silence until the cause is known.
             let within = 1.25 * before + 2.0 * FOUND_WITHIN.as_secs_f64();
             assert!(after < within, "{after:.3} s instead of {before:.3} s: {case:?}");
         }
     }
 }
 
-/// Nobody notices that the path shrinks until something is written.
+/// The decrease is not noticed until something is written.
 #[test]
 fn a_stream_that_was_idle_while_the_path_shrank_goes_on() {
     let every = |secs| Duration::from_secs(secs);
     let mut worst = Duration::ZERO;
     for (length, write) in [(80, 20), (40_000, 10_000)] {
         for (loss, seed) in [(0, 1), (1, 2), (5, 3), (5, 4), (5, 5)] {
-            // At 0, 5, 10 and 15 s; the first 20 bytes are written long before the path shrinks.
+            // At 0, 5, 10 and 15 s; the first 20 bytes are written long before the decrease.
             let script = StreamScript { length, write, every: every(5), reset_at: None, stop_at: None };
             let case = Case {
                 loss,
@@ -138,8 +138,8 @@ fn a_stream_that_was_idle_while_the_path_shrank_goes_on() {
     println!("worst: {worst:?}");
 }
 
-/// A reader that is slower than the path has blocks of every size waiting, and reads them in order; the room for them is the
-/// writer's again, or it would never end.
+/// A reader slower than the path has blocks of all sizes waiting and reads them in order. Their credit must return to
+/// the writer, or the transfer would never end.
 #[test]
 fn a_stream_that_is_read_slowly_while_the_path_shrinks_is_read_whole() {
     for seed in 1..=3 {
@@ -156,7 +156,7 @@ fn a_stream_that_is_read_slowly_while_the_path_shrinks_is_read_whole() {
         let ends = seen.reading.iter().flatten().map(|reading| seconds(reading.log.last().expect("read").1));
         let last = ends.fold(0.0, f64::max);
         println!("seed {seed}: {last:.3} s");
-        // 150 reads of 20 ms, or what the path takes for 60 MB each way.
+        // 150 reads of 20 ms, or the time that the path takes for 60 MB in each direction.
         assert!(last < 12.0, "{last:.3} s");
     }
 }

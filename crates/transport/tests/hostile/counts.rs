@@ -1,4 +1,4 @@
-//! Law 10: every datagram that is refused is counted under its reason.
+//! Law 10: every refused datagram is counted by reason.
 
 use crate::rogue::{Rogue, address, deliver};
 use transport::wire::{Frame, PacketKind, Refused};
@@ -17,7 +17,7 @@ fn every_reason_has_its_count() {
         (Refused::TooShort, good[..20].to_vec()),
         (Refused::UnknownType, change(0, 0x42)),
         (Refused::UnknownConnection, change(3, good[3] ^ 1)),
-        // The highest byte of the packet number: an epoch far away.
+        // The highest byte of the packet number: a distant epoch.
         (Refused::WrongEpoch, change(9, 1)),
         (Refused::AuthenticationFailed, change(good.len() - 1, good[good.len() - 1] ^ 1)),
         (Refused::AuthenticationFailed, change(16, good[16] ^ 1)),

@@ -1,4 +1,4 @@
-//! Peers that hold the key and try to make us keep or compute more than we allowed.
+//! Peers that hold the key and try to make this side store or compute more than it allowed.
 
 use crate::rogue::{Rogue, address, announcement, deliver};
 use erasure::BlockCode;
@@ -8,7 +8,7 @@ use transport::{Batch, Closed, ConnectOptions, Endpoint, EndpointConfig, Event, 
 
 const FLOW: FlowId = FlowId(1);
 
-/// A plan that comes late must not change a block that has begun: its requests would speak of bytes that are not there.
+/// A late plan must not change a block that has begun: its requests would refer to missing bytes.
 #[test]
 fn a_plan_for_a_block_that_has_begun_ends_the_connection() {
     let mut rogue = Rogue::new();
@@ -91,7 +91,8 @@ fn a_forged_version_answer_ends_no_handshake() {
     assert_eq!(connection.poll_event(), Some(explained), "the hint explains the failure once it is one");
 }
 
-/// Feedback that a peer gets is within its share however often it asks: frames are parsed to be sure that it is feedback.
+/// Feedback to a peer stays within its share, however often the peer asks. The frames are parsed to verify that they
+/// are feedback.
 #[test]
 fn answers_to_pings_are_feedback_and_nothing_else() {
     let mut rogue = Rogue::new();

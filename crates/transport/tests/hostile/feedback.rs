@@ -1,4 +1,4 @@
-//! Senders with every choice of feedback: what they hear, and what they cannot make us do.
+//! Senders with every form of feedback: the feedback they get, and abuse that must fail.
 
 use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
@@ -21,7 +21,7 @@ fn told_of_blocks(blocks: BlockFeedback) -> Rogue {
     rogue(FeedbackConfig { blocks: Some(blocks), ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) })
 }
 
-/// The feedback that the victim sends now; all of it, if it is more than one.
+/// Returns the feedback frames that the victim sends now.
 fn feedbacks(rogue: &mut Rogue) -> Vec<Feedback> {
     rogue.plaintexts.clear();
     rogue.listen();
@@ -37,7 +37,7 @@ fn symbol(block: u32, esi: u32) -> SymbolId {
     SymbolId { flow: FLOW, block, esi }
 }
 
-/// Block 0 of a flow of 100 symbols of 100 bytes a block.
+/// Announces a flow with 100 symbols of 100 bytes per block.
 fn large_block(code: BlockCode) -> Announcement {
     let plan = Plan { flow: FLOW, number: 0, first_block: 0, first_symbol: 0, k: 100, code };
     Announcement { plan, ..announcement(1, 20_000) }
@@ -55,7 +55,7 @@ fn packets_are_named_in_the_order_of_their_symbols() {
         assert_eq!((largest, arrived), (rogue.number - 1, rogue.number), "all of them arrived");
         packets.expect("the first was named").ranges
     };
-    // Packet 0 was a ping. What is not announced yet has no order.
+    // Packet 0 was a ping. Symbols of flows that are not announced yet have no order.
     assert_eq!(named(&mut rogue, symbol(0, 0)), [(0, 1)]);
     rogue.send(&[Frame::Announce(announcement(1, 5_000))]);
     assert_eq!(named(&mut rogue, symbol(0, 2)), [(0, 2)], "packet 3 waits");
@@ -68,7 +68,7 @@ fn packets_are_named_in_the_order_of_their_symbols() {
     }
     assert_eq!(named(&mut rogue, symbol(0, 9)), [(0, 13)]);
     assert_eq!(named(&mut rogue, symbol(2, 5)), [(0, 13)], "packet 14 waits");
-    // A flow that goes on as another leaves nothing behind.
+    // A flow that continues as another leaves nothing behind.
     let object = announcement(1, 5_000);
     rogue.send(&[Frame::Successor(Successor { flow: FlowId(2), symbol_size: 50, object })]);
     assert_eq!(feedback(&mut rogue).packets.expect("named").ranges, [(0, 15)]);
@@ -97,12 +97,12 @@ fn blocks_are_told_as_a_mask_where_it_holds_them() {
     assert_eq!((told.masks, told.flows[0].done_below), (vec![], 3), "what is complete is told until it is seen");
 }
 
-/// Sends so many repair symbols of block 0, of nothing in particular.
+/// Sends repair symbols of block 0 with arbitrary content.
 fn send_repair(rogue: &mut Rogue, esis: std::ops::Range<u32>) {
     esis.for_each(|esi| rogue.send_symbol(symbol(0, esi), 0, &[7; 100]));
 }
 
-/// The decoder's job, if there is one.
+/// Runs the pending decoding request, if there is one.
 fn decode(rogue: &mut Rogue) -> Option<Reply> {
     let request = rogue.connection().poll_request()?;
     assert!(matches!(request, Request::Decode(_)), "{request:?}");
@@ -143,7 +143,7 @@ fn assert_undecodable(rogue: &mut Rogue) {
     assert_eq!(rogue.connection().bytes_in_flight(), 0);
 }
 
-/// rc-udp as its document has it: what was acknowledged and cannot be decoded is lost, and said to be.
+/// rc-udp as documented: a block that was acknowledged and cannot be decoded is lost, and reported as lost.
 #[test]
 fn what_was_called_done_too_early_ends_the_connection() {
     let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedBlocks { epsilon: 0 }));
@@ -166,7 +166,7 @@ fn what_was_called_done_does_not_go_on_in_smaller_symbols() {
     assert_undecodable(&mut rogue);
 }
 
-/// Lets time pass up to the next thing that the victim has to do, for so long; the feedback that it sends.
+/// Lets time pass for this long, serving the victim's timers. Returns the number of feedback frames that it sends.
 fn wait(rogue: &mut Rogue, span: Duration) -> usize {
     let (end, mut heard) = (rogue.now + span, 0);
     while let Some(next) = rogue.connection().poll_timeout().filter(|next| *next <= end) {
@@ -196,7 +196,7 @@ fn a_heartbeat_says_again_what_may_have_been_lost() {
     assert_eq!(wait(&mut rogue, second), 0, "nothing is unfinished");
 }
 
-/// Who asks for a heartbeat and goes away gets no more of it than for as long as we believe in them.
+/// A peer that requests heartbeats and vanishes gets them only until the connection times out.
 #[test]
 fn a_heart_stops() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(1) });

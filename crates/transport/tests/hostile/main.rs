@@ -1,5 +1,5 @@
-//! Hostile peers, who hold the key, and strangers, who do not: what they send is refused, counted and bounded, and a peer
-//! that breaks the protocol loses its connection and nothing else.
+//! Hostile peers, who hold the key, and strangers, who do not: their packets are refused, counted and bounded, and a
+//! peer that breaks the protocol only loses its connection.
 
 mod counts;
 mod excess;

@@ -1,4 +1,5 @@
-//! Packets of several symbols: what was not announced, and what cannot be, is refused whole and not acknowledged.
+//! Packets with several symbols: packets with unannounced or impossible symbols are refused as a whole and not
+//! acknowledged.
 
 use crate::rogue::{Rogue, announcement};
 use crate::streams;
@@ -11,12 +12,12 @@ fn symbol(flow: u16, block: u32, esi: u32) -> SymbolId {
     SymbolId { flow: FlowId(flow), block, esi }
 }
 
-/// 50 symbols in 5 blocks, four to a packet.
+/// Announces 50 symbols in 5 blocks, four to a packet.
 fn four() -> Announcement {
     Announcement { symbols_per_packet: 4, ..announcement(1, 5_000) }
 }
 
-/// Whether the victim has acknowledged this packet in what it says now.
+/// Returns whether the victim acknowledges this packet in its current feedback.
 fn is_named(rogue: &mut Rogue, number: u64) -> bool {
     rogue.listen();
     let last = rogue.plaintexts.last().cloned().unwrap_or_default();
@@ -33,20 +34,20 @@ fn a_packet_carries_as_many_symbols_as_were_announced_and_no_more() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Announce(four())]);
     let cases = [
-        // The whole of a block in three packets, of four, four and two.
+        // A whole block in three packets of four, four and two symbols.
         (symbol(1, 0, 0), 4 * SIZE, true),
         (symbol(1, 0, 4), 4 * SIZE, true),
         (symbol(1, 0, 8), 2 * SIZE, true),
-        // From source into repair.
+        // From source into repair symbols.
         (symbol(1, 1, 8), 4 * SIZE, true),
         (symbol(1, 2, 0), 5 * SIZE, false),
         (symbol(1, 2, 0), 255 * SIZE, false),
         (symbol(1, 2, 0), 3 * SIZE + 1, false),
         (symbol(1, 2, 0), SIZE - 1, false),
         (symbol(1, 2, 0), 0, false),
-        // Beyond the largest esi of the wire.
+        // Beyond the largest ESI on the wire.
         (symbol(1, 2, (1 << 24) - 2), 3 * SIZE, false),
-        // A block that there is not.
+        // A block that does not exist.
         (symbol(1, 5, 0), 4 * SIZE, false),
     ];
     let mut refused = 0;
@@ -65,7 +66,7 @@ fn a_packet_carries_as_many_symbols_as_were_announced_and_no_more() {
     assert_eq!(written, [0]);
 }
 
-/// The packet that brings the last symbol that a block needs brings more of it: those are surplus.
+/// If the packet with the last symbol that a block needs has more symbols of it, those are surplus.
 #[test]
 fn what_a_packet_has_beyond_its_block_is_surplus() {
     let mut rogue = Rogue::new();

@@ -1,11 +1,11 @@
-//! Peers and strangers that play with addresses.
+//! Peers and strangers that use other addresses.
 
 use crate::rogue::{Rogue, address, deliver};
 use std::time::Duration;
 use transport::wire::{Frame, Frames, PacketKind, Refused};
 use transport::{Batch, ObjectOptions};
 
-/// What the victim sends now, by destination: the datagrams' sizes.
+/// Returns the destinations and sizes of the datagrams that the victim sends now.
 fn sent(rogue: &mut Rogue) -> Vec<(std::net::SocketAddr, usize)> {
     let (now, mut batch, mut sent) = (rogue.now, Batch::new(), Vec::new());
     while rogue.connection().poll_transmit(now, &mut batch) {
@@ -56,7 +56,8 @@ fn a_response_that_nobody_asked_for_is_counted_and_moves_nothing() {
     assert_eq!(rogue.connection().stats().path_changes, 0);
 }
 
-/// A stranger who forwards packets from ever new addresses gets little at each, and the victim remembers few of them.
+/// A stranger who forwards packets from ever new addresses gets few bytes at each, and the victim remembers few of
+/// them.
 #[test]
 fn no_address_gets_more_than_three_times_what_it_sent() {
     let mut rogue = Rogue::new();

@@ -50,7 +50,7 @@ fn acknowledging_a_skipped_number_ends_the_connection() {
 fn symbols_out_of_range_are_refused_and_not_acknowledged() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Announce(announcement(1, 5_000))]);
-    // 50 symbols in 5 blocks. Reed-Solomon over 2^16 ends before the largest number that crosses the wire.
+    // 50 symbols in 5 blocks. Reed-Solomon over 2^16 ends before the largest ESI on the wire.
     let wrong = [
         (symbol(1, 5, 0), 0, 100),
         (symbol(1, u32::MAX, 0), 0, 100),
@@ -157,7 +157,7 @@ fn impossible_flows_and_plans_end_the_connection() {
         with(&|a| a.plan.k = 0),
         with(&|a| a.plan.k = 8_193),
         with(&|a| a.plan.k = u32::MAX),
-        // 2^64 bytes in blocks of 10 symbols of 100 bytes: more blocks than 32 bits count.
+        // 2^64 bytes in blocks of 10 symbols of 100 bytes: more blocks than 32 bits can count.
         with(&|a| a.length = u64::MAX),
     ];
     for announcement in impossible {
@@ -266,7 +266,7 @@ fn absurd_feedback_for(length: u64) {
     assert!(rogue.connection().bytes_in_flight() <= window + 200 * 1_479, "window {window} and probes");
 }
 
-/// Answers the sender's requests, reads with zeros.
+/// Answers the sender's read requests with zeros.
 fn serve_reads(rogue: &mut Rogue) {
     let now = rogue.now;
     while let Some(request) = rogue.connection().poll_request() {
@@ -291,7 +291,7 @@ fn frames_against_the_layout_are_refused_as_a_whole_packet() {
         &[&announce[..], &[0x7f]].concat(),
         &[&announce[..], &announce[..announce.len() - 1]].concat(),
         &vec![1; 257],
-        // A close whose reason is longer than a reason may be.
+        // A close whose reason exceeds the maximum length.
         &[&[9, 0, 0, 0, 0, 1, 1][..], &[b'x'; 257]].concat(),
         &[],
     ];
@@ -346,7 +346,7 @@ fn a_peer_that_pings_without_end_gets_at_most_its_share() {
     let mut rogue = Rogue::new();
     rogue.listen();
     rogue.numbers.clear();
-    // All within one instant: what comes together is answered together.
+    // All at the same instant: packets that arrive together are answered together.
     let now = rogue.now;
     for _ in 0..1_000 {
         rogue.send(&[Frame::Ping]);

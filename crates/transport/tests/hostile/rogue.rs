@@ -1,4 +1,4 @@
-//! A peer made by hand: it has the key, shakes hands and then sends whatever a test wants.
+//! A hand-made peer: it has the key, completes the handshake and then sends anything that a test wants.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,10 +19,10 @@ pub(crate) fn address(last: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, last], 4_000))
 }
 
-/// An endpoint that answers who holds [`KEY`].
+/// Creates an endpoint that answers holders of [`KEY`].
 pub(crate) fn victim(config: EndpointConfig) -> Endpoint {
     let mut endpoint = Endpoint::new(config, [1; 32]);
-    // Told a rate, it sends a whole window before it has heard anything.
+    // With a fixed rate, it sends a whole window before the first feedback.
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(1_000_000_000));
     endpoint.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
     endpoint
@@ -48,7 +48,7 @@ pub(crate) fn parameters(connection: ConnectionId) -> Parameters {
     }
 }
 
-/// A first message for [`KEY`], as bytes of the wire, and the handshake that waits for its answer.
+/// Returns the bytes of a first message for [`KEY`], and the handshake that waits for its answer.
 pub(crate) fn message1(offer: &Parameters, seed: u8, size: usize) -> (Initiator, Vec<u8>) {
     let psk = Psk::new(KEY);
     let prologue = Prologue { key: psk.id(), connection: offer.connection };
@@ -60,7 +60,7 @@ pub(crate) fn message1(offer: &Parameters, seed: u8, size: usize) -> (Initiator,
     (initiator, datagram)
 }
 
-/// The rogue, connected with its victim.
+/// The rogue, connected to its victim.
 pub(crate) struct Rogue {
     pub(crate) victim: Endpoint,
     pub(crate) handle: ConnectionHandle,
@@ -69,9 +69,9 @@ pub(crate) struct Rogue {
     destination: ConnectionId,
     sealer: Sealer,
     opener: Opener,
-    /// Numbers of the victim's packets, as they came.
+    /// Numbers of the victim's packets, in order of arrival.
     pub(crate) numbers: Vec<u64>,
-    /// The victim's control packets' plaintexts, as they came.
+    /// Plaintexts of the victim's control packets, in order of arrival.
     pub(crate) plaintexts: Vec<Vec<u8>>,
 }
 
@@ -110,7 +110,7 @@ impl Rogue {
         self.victim.connection(self.handle).expect("not removed")
     }
 
-    /// A sealed packet as it crosses the wire.
+    /// Returns a sealed packet as on the wire.
     pub(crate) fn seal(&mut self, kind: PacketKind, plaintext: &[u8]) -> Vec<u8> {
         let header = PacketHeader { kind, connection: self.destination, number: self.number };
         self.number += 1;
@@ -136,7 +136,7 @@ impl Rogue {
         self.send_plaintext(PacketKind::Symbol, &plaintext);
     }
 
-    /// Takes what the victim sends, until it has nothing to send now.
+    /// Receives everything that the victim sends now.
     pub(crate) fn listen(&mut self) {
         let mut batch = Batch::new();
         let opener = self.opener.clone();
@@ -153,19 +153,19 @@ impl Rogue {
         }
     }
 
-    /// The close frame that the victim sent last.
+    /// Returns the code of the last close frame that the victim sent.
     pub(crate) fn close_heard(&self) -> Option<u32> {
         let frames = self.plaintexts.iter().flat_map(|plaintext| Frames::new(plaintext)).flatten();
         frames.filter_map(|frame| if let Frame::Close { code, .. } = frame { Some(code) } else { None }).last()
     }
 
-    /// What the victim's program is told.
+    /// Returns the events for the victim's program.
     pub(crate) fn events(&mut self) -> Vec<Event> {
         let connection = self.connection();
         std::iter::from_fn(|| connection.poll_event()).collect()
     }
 
-    /// The victim has closed for a violation and says so.
+    /// Panics unless the victim has closed because of a violation and reports it.
     #[track_caller]
     pub(crate) fn assert_violation(&mut self, words: &str) {
         let events = self.events();
@@ -178,12 +178,12 @@ impl Rogue {
     }
 }
 
-/// An announcement with a block of 10 uncoded symbols of 100 bytes.
+/// Announces a flow with blocks of 10 uncoded symbols of 100 bytes.
 pub(crate) fn announcement(flow: u16, length: u64) -> Announcement {
     let flow = FlowId(flow);
     let plan = Plan { flow, number: 0, first_block: 0, first_symbol: 0, k: 10, code: erasure::BlockCode::ReedSolomon };
     Announcement { flow, length, symbol_size: 100, symbols_per_packet: 1, tag: 0, plan }
 }
 
-/// The length of an empty sealed packet.
+/// Length of an empty sealed packet.
 pub(crate) const EMPTY: usize = HEADER + TAG;

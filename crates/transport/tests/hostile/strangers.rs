@@ -1,4 +1,4 @@
-//! Strangers, who hold no key, and first messages that come again.
+//! Strangers, who hold no key, and repeated first messages.
 
 use crate::rogue::{EMPTY, KEY, Rogue, address, deliver, message1, parameters, victim};
 use std::time::Duration;
@@ -68,10 +68,10 @@ fn an_unknown_key_or_a_wrong_one_gets_silence() {
     deliver(&mut endpoint, NOW, address(1), datagram.clone());
     assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(Refused::UnknownKey)), (0, 1));
 
-    // Any bit of what is authentic changed: version and key id have answers of their own.
+    // Flip every authenticated bit, except those of version and key id, which have separate answers.
     let mut endpoint = victim(EndpointConfig::default());
     let noise = 24..24 + usize::from(u16::from_be_bytes([datagram[22], datagram[23]]));
-    // The connection id and the Noise message; which copy it is and the padding are not authentic.
+    // The connection id and the Noise message are authenticated; the number of the copy and the padding are not.
     for at in (13..21).chain(noise.clone()) {
         let mut changed = datagram.clone();
         changed[at] ^= 1;
@@ -152,7 +152,7 @@ fn no_answer_is_larger_than_what_was_received() {
         let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, size);
         deliver(&mut endpoint, NOW, address(1), datagram);
         assert!(answers(&mut endpoint).iter().all(|answer| answer.len() <= size), "{size}");
-        // Nothing else leaves before the address is proved.
+        // Nothing else is sent before the address is validated.
         let handle = endpoint.handles().next().expect("accepted");
         let connection = endpoint.connection(handle).expect("accepted");
         assert!(!connection.poll_transmit(NOW, &mut transport::Batch::new()));
@@ -198,7 +198,8 @@ fn garbage_of_every_length_is_counted_and_nothing_else() {
     assert!(packet.len() > EMPTY);
 }
 
-/// What one read brings may mix packets, messages and garbage that begins like a packet; each is taken for what it is.
+/// One read may return a mixture of packets, messages and garbage that begins like a packet; each datagram is handled
+/// by its type.
 #[test]
 fn datagrams_of_one_read_are_told_apart() {
     const LENGTH: usize = 60;

@@ -1,4 +1,4 @@
-//! Peers that succeed streams in ways that make no sense, or count on two flows to bring more than one.
+//! Peers that continue streams in invalid ways, or use two flows to get more than one flow's share.
 
 use crate::rogue::{Rogue, announcement};
 use crate::streams::{FLOW, beginning, read, rogue, stream};
@@ -9,7 +9,7 @@ fn successor(flow: u16, symbol_size: u16, stream: StreamAnnouncement) -> Frame<'
     Frame::StreamSuccessor(StreamSuccessor { flow: FlowId(flow), symbol_size, stream })
 }
 
-/// A symbol of `size` bytes; of the first of its block the header says how many are the stream's.
+/// Sends a symbol of `size` bytes; the header of a block's first symbol says how many bytes belong to the stream.
 fn send(rogue: &mut Rogue, flow: u16, (block, esi, plan): (u32, u32, u8), size: usize, header: Option<(u32, u8)>) {
     let mut symbol = header.map_or_else(Vec::new, |(length, flags)| beginning(length, flags));
     symbol.resize(size, b'0' + esi as u8);
@@ -20,7 +20,7 @@ fn send(rogue: &mut Rogue, flow: u16, (block, esi, plan): (u32, u32, u8), size: 
 fn successors_that_contradict_themselves_end_the_connection() {
     let other = StreamAnnouncement { tag: 6, ..stream(1) };
     let object = announcement(1, 5_000);
-    // Short blocks of 128 symbols become such of 171, of which Reed-Solomon has no odd ones.
+    // Short blocks of 128 symbols become blocks of 171, and Reed-Solomon has no blocks of odd size.
     let large = StreamAnnouncement { k: 128, ..stream(1) };
     let cases: [(&str, Vec<Frame<'static>>); 8] = [
         ("too small", vec![Frame::AnnounceStream(stream(1)), successor(2, 48, stream(1))]),
@@ -41,7 +41,8 @@ fn successors_that_contradict_themselves_end_the_connection() {
     }
 }
 
-/// The program hears of one stream, whatever carries it and in whatever order that is said. Going round in a circle leads nowhere.
+/// The program learns of one stream, whichever flows carry it and in whatever order they are announced. A cycle of
+/// successors is refused.
 #[test]
 fn a_stream_is_announced_once() {
     let first = Frame::AnnounceStream(stream(1));
@@ -69,7 +70,8 @@ fn a_stream_is_announced_once() {
 fn what_was_read_of_a_block_is_not_read_again() {
     let mut rogue = rogue();
     rogue.send(&[Frame::AnnounceStream(stream(1))]);
-    // 1000 bytes: 995 of the stream. Two symbols of the ten are read; then it begins anew, with thirteen.
+    // 1000 bytes, 995 of them of the stream. Two of the ten symbols are read; then the block begins anew, with
+    // thirteen.
     send(&mut rogue, 1, (0, 0, 0), 100, Some((995, 0)));
     send(&mut rogue, 1, (0, 1, 0), 100, None);
     assert_eq!(read(&mut rogue).len(), 195);
@@ -91,7 +93,7 @@ fn what_was_read_of_a_block_is_not_read_again() {
     assert_eq!(rogue.connection().refused().total(), 0);
 }
 
-/// What came whole by the first flow has its symbols, and is read from them.
+/// A block completed by the first flow has that flow's symbols, and is read from them.
 #[test]
 fn a_block_that_was_done_before_is_read_after() {
     let mut rogue = rogue();
@@ -107,7 +109,8 @@ fn a_block_that_was_done_before_is_read_after() {
     assert!(rogue.events().contains(&Event::StreamFinished { flow: FLOW }));
 }
 
-/// A block of plan p is so many bytes whatever the symbols: 995 fit the ten of 100 bytes, not the 40 that the thirteenth has beyond.
+/// A block of plan p has the same number of bytes for any symbol size: 995 fit the ten symbols of 100 bytes, not the
+/// extra 40 bytes of the thirteenth.
 #[test]
 fn a_block_holds_no_more_than_before() {
     let mut rogue = rogue();
@@ -116,7 +119,7 @@ fn a_block_holds_no_more_than_before() {
     rogue.assert_violation("impossible block");
 }
 
-/// Blocks cost what they cost in the first flow, in whichever they begin, and once.
+/// Blocks cost the credit that they cost in the first flow, in whichever flow they begin, and only once.
 #[test]
 fn a_successor_brings_no_more_credit() {
     let mut rogue = rogue();
@@ -143,7 +146,8 @@ fn endings_name_the_stream_and_not_the_flow_that_carries_it() {
     later.assert_violation("a successor was reset");
 }
 
-/// However many flows carry it, it is one stream of the three that may be open; what its program reads is told under its own name.
+/// However many flows carry it, it is one of the three streams that may be open. The credit for its reads is sent under
+/// its first flow id.
 #[test]
 fn a_chain_of_successors_is_one_stream() {
     let mut rogue = rogue();

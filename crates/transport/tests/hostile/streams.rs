@@ -1,4 +1,4 @@
-//! Peers that hold the key and break the rules of streams, or try to make us keep more of them than we allowed.
+//! Peers that hold the key and break the rules of streams, or try to make this side buffer more than it allowed.
 
 use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
@@ -22,7 +22,7 @@ pub(crate) fn stream(flow: u16) -> StreamAnnouncement {
     StreamAnnouncement { flow: FlowId(flow), symbol_size: SIZE as u16, tag: 5, k: 10, code, short_code }
 }
 
-/// The first symbol of a block whose header says this.
+/// Returns the first symbol of a block with this header.
 pub(crate) fn beginning(length: u32, flags: u8) -> Vec<u8> {
     let mut symbol = [&length.to_be_bytes()[..], &[flags]].concat();
     symbol.resize(SIZE, b'x');
@@ -33,7 +33,7 @@ fn symbol(block: u32, esi: u32) -> SymbolId {
     SymbolId { flow: FLOW, block, esi }
 }
 
-/// Plan 1: a block of one symbol.
+/// Sends a block of one symbol (plan 1).
 fn send_short(rogue: &mut Rogue, block: u32, length: u32, flags: u8) {
     rogue.send_symbol(symbol(block, 0), 1, &beginning(length, flags));
 }
@@ -75,7 +75,7 @@ fn bytes_are_read_before_their_block_is_whole() {
 
 #[test]
 fn blocks_that_contradict_themselves_end_the_connection() {
-    // More than a symbol holds, nothing and no end, a flag without meaning.
+    // More than a symbol holds, an empty block that is not the end, an undefined flag.
     for (length, flags) in [(96, 0), (0, 0), (5, 2), (u32::MAX, 1)] {
         let mut rogue = rogue();
         rogue.send(&[Frame::AnnounceStream(stream(1))]);
@@ -105,12 +105,12 @@ fn symbols_beyond_the_credit_and_the_end_are_refused() {
         rogue.send_symbol(symbol(block, 5), 0, &[0; SIZE]);
     }
     assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93, "20 symbols and 50: 7 blocks of 10");
-    // The store is empty; what is its own nobody takes from another stream.
+    // The shared credit is used up, but each stream keeps its own.
     for block in 0..100 {
         rogue.send_symbol(SymbolId { flow: FlowId(2), block, esi: 5 }, 0, &[0; SIZE]);
     }
     assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93 + 98);
-    // A reset stream gives back what it had out of the store.
+    // A reset stream returns its part of the shared credit.
     rogue.send(&[Frame::Reset { flow: FLOW, code: 3 }, Frame::AnnounceStream(stream(3))]);
     for block in 0..100 {
         rogue.send_symbol(SymbolId { flow: FlowId(3), block, esi: 5 }, 0, &[0; SIZE]);
@@ -177,7 +177,7 @@ fn a_reset_before_its_announcement_is_the_end_of_the_stream() {
     rogue.send(&[Frame::AnnounceStream(stream(1))]);
     send_short(&mut rogue, 1, 5, 0);
     assert_eq!(rogue.events(), []);
-    // None of them is open: three more may come.
+    // None of them is open: three more may be announced.
     (2..=4).for_each(|flow| rogue.send(&[Frame::AnnounceStream(stream(flow))]));
     assert!(!rogue.connection().is_closed());
 }
@@ -209,7 +209,7 @@ fn a_peer_that_takes_no_streams_gets_none() {
     assert_eq!(rogue.connection().open_stream(now, StreamOptions { tag: 0 }), Err(FlowError::NoStreams));
 }
 
-/// Announced all the same, such a flow is a violation at the peer, and the user of neither side learns why.
+/// If such a flow were announced nevertheless, the peer would close for a violation, and neither user would learn why.
 #[test]
 fn a_peer_that_takes_smaller_symbols_only_is_offered_none() {
     let takes = transport::wire::Parameters { max_symbol_size: 1_000, ..parameters(ConnectionId([1; 8])) };
@@ -222,7 +222,7 @@ fn a_peer_that_takes_smaller_symbols_only_is_offered_none() {
     assert!(wanted.to_string().ends_with("choose symbols=1000"), "{wanted}");
 }
 
-/// Pings every 5 s for 40 s, while time passes for the victim; whether it has given up.
+/// Pings every 5 s for 40 s while time passes for the victim. Returns whether it has given up.
 fn is_given_up(rogue: &mut Rogue) -> bool {
     for _ in 0..8 {
         rogue.now += Duration::from_secs(5);
@@ -238,7 +238,7 @@ fn is_given_up(rogue: &mut Rogue) -> bool {
     false
 }
 
-/// Whoever is there and takes nothing is not waited for; who has taken all of it may be silent about the packets.
+/// A peer that answers but accepts no data is given up; a peer that has received everything need not report packets.
 #[test]
 fn a_peer_that_answers_and_takes_nothing_is_given_up() {
     for (done, given_up) in [(false, true), (true, false)] {

@@ -1,4 +1,4 @@
-//! Peers that succeed flows in ways that make no sense.
+//! Peers that continue flows in invalid ways.
 
 use crate::rogue::{Rogue, announcement};
 use transport::Event;
@@ -12,7 +12,7 @@ fn successor(flow: u16, symbol_size: u16, object: Announcement) -> Frame<'static
 fn successors_that_contradict_themselves_end_the_connection() {
     let object = announcement(1, 5_000);
     let other = Announcement { length: 6_000, ..object };
-    // A block of 100 symbols becomes one of 134, of which Reed-Solomon has no odd ones.
+    // A block of 100 symbols becomes one of 134, and Reed-Solomon has no blocks of odd size.
     let large = Announcement { plan: Plan { k: 100, ..object.plan }, ..object };
     let cases: [(&str, Vec<Frame<'static>>); 5] = [
         ("too small", vec![Frame::Announce(object), successor(2, 48, object)]),
@@ -33,7 +33,7 @@ fn successors_that_contradict_themselves_end_the_connection() {
     }
 }
 
-/// The program hears of one object, whatever carries it and in whatever order that is said.
+/// The program learns of one object, whichever flows carry it and in whatever order they are announced.
 #[test]
 fn an_object_is_announced_once() {
     let object = announcement(1, 5_000);
@@ -55,7 +55,7 @@ fn an_object_is_announced_once() {
     }
 }
 
-/// A chain of successors leaves a bounded number of flows, whatever their number.
+/// A chain of successors leaves a bounded number of flows, whatever its length.
 #[test]
 fn a_flood_of_successors_opens_no_more_flows_than_are_allowed() {
     let mut rogue = Rogue::new();

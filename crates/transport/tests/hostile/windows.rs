@@ -1,4 +1,4 @@
-//! Peers that hold the key and send repair of windows that cannot be, or lie in it.
+//! Peers that hold the key and send repair of impossible windows, or false repair.
 
 use crate::rogue::Rogue;
 use crate::streams::{FLOW, beginning, read, rogue, stream};
@@ -24,12 +24,12 @@ fn id(block: u32, esi: u32) -> SymbolId {
     SymbolId { flow: FLOW, block, esi }
 }
 
-/// Repair of the window of `symbols` blocks up to `block`.
+/// Returns the id of repair of the window of `symbols` blocks up to `block`.
 fn repair_id(block: u32, symbols: u32, key: u32) -> SymbolId {
     id(block, symbols << 12 | key)
 }
 
-/// What a true sender makes of blocks that hold one byte each, up to `block`.
+/// Returns repair from an honest sender whose blocks up to `block` hold one byte each.
 fn true_repair(block: u32, key: u16) -> (SymbolId, Vec<u8>) {
     let mut symbol = vec![0; beginning(1, 0).len()];
     let mut encoder = Encoder::new(Field::Gf256, symbol.len(), WINDOW);
@@ -51,11 +51,11 @@ fn a_lost_symbol_follows_from_repair() {
     let (repair, symbol) = true_repair(3, 0xabc);
     rogue.send_symbol(repair, 0, &symbol);
     assert_eq!(read(&mut rogue), b"xxx");
-    // The same again, and what it was about.
+    // The same symbol again, and the source symbol that it has repaired.
     rogue.send_symbol(repair, 0, &symbol);
     rogue.send_symbol(id(1, 0), 0, &beginning(1, 0));
     assert_eq!((read(&mut rogue), refused(&mut rogue)), (vec![], 0));
-    // Two are lost, one of them the last of all, of which only repair tells.
+    // Two are lost, one of them the very last, which only repair can restore.
     rogue.send_symbol(id(4, 0), 0, &beginning(1, 0));
     let (first, second) = (true_repair(6, 1), true_repair(6, 2));
     rogue.send_symbol(first.0, 0, &first.1);
@@ -74,7 +74,7 @@ fn windows_that_cannot_be_are_refused_and_counted() {
         (repair_id(2, 4, 1), 0, "begins before the first symbol"),
         (repair, 1, "a plan there is not"),
         (repair, 255, "a plan there is not"),
-        // 20 symbols of its own and 50 that all share.
+        // Beyond its own 20 symbols and the 50 shared ones.
         (repair_id(70, 1, 1), 0, "beyond the credit"),
         (repair_id(u32::MAX, 5, 1), 0, "beyond everything"),
         (id(0, 1), 0, "neither source nor repair"),
@@ -113,7 +113,7 @@ fn windows_that_cannot_be_are_refused_and_counted() {
 fn repair_of_a_stream_without_windows_is_that_of_its_blocks() {
     let mut rogue = rogue();
     rogue.send(&[Frame::AnnounceStream(stream(1))]);
-    // 10 symbols of RaptorQ have as many repair symbols as there are numbers.
+    // 10 symbols of RaptorQ have as many repair symbols as there are ESIs.
     rogue.send_symbol(repair_id(0, 2, 1), 0, &beginning(1, 0));
     assert_eq!((refused(&mut rogue), read(&mut rogue)), (0, vec![]));
 }
@@ -125,7 +125,7 @@ fn larger_windows_than_the_receiver_takes_end_the_connection() {
     rogue.assert_violation("impossible stream");
 }
 
-/// What follows from lies is as wrong as what is lied.
+/// False repair leads to false blocks.
 #[test]
 fn repair_that_makes_impossible_blocks_ends_the_connection() {
     let mut rogue = announced();

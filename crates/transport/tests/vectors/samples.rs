@@ -1,4 +1,4 @@
-//! Every frame of the wire, with what it says in words.
+//! Every frame of the wire format, with a description.
 
 use erasure::{BlockCode, Code, WindowCode};
 use transport::wire::{
@@ -6,7 +6,7 @@ use transport::wire::{
     PacketRanges, Plan, StreamAnnouncement, StreamSuccessor, Successor,
 };
 
-/// All of them: the vectors and the seeds of the fuzz targets.
+/// Returns all frames, for the vectors and the seeds of the fuzz targets.
 pub(crate) fn frames() -> Vec<(&'static str, Frame<'static>)> {
     let mut frames = vec![("ping", Frame::Ping)];
     frames.extend(feedbacks().map(|(says, feedback)| (says, Frame::Feedback(feedback))));
@@ -55,7 +55,7 @@ fn feedback(ranges: Vec<(u64, u64)>) -> Feedback {
     Feedback { number: 7, packets, credit, ..Feedback::default() }
 }
 
-/// What other choices of feedback lead to.
+/// Returns the feedback frames of other forms of feedback.
 fn brief_feedbacks() -> [(&'static str, Feedback); 2] {
     let count = Some(PacketCount { largest: 1_000, delay_micros: 250, arrived: 900 });
     let mut done = [0; 32];

@@ -72,7 +72,8 @@ fn ttp_climbs_and_halves() {
     assert!(lost > 0 && path.recovery.pacing_rate() < Some(Rate::from_bits_per_second(30_000_000)), "{lost}");
 }
 
-/// RFC 3649 table 1: at a loss rate of 1e-4 the window averages 0.12 / p^0.835 packets; with one loss every 10,000 packets.
+/// RFC 3649 table 1: at a loss rate of 1e-4 the window averages 0.12 / p^0.835 packets; tested with one loss every
+/// 10,000 packets.
 #[test]
 fn highspeed_averages_what_its_response_function_says() {
     let conditions = Conditions { periodic_loss: 10_000, ..Conditions::clean(millis(20)) };
