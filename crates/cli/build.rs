@@ -15,7 +15,8 @@ fn main() {
     }
 }
 
-/// The commit checked out; `None` where this is not a checkout of its own, so that an unpacked archive always builds the same.
+/// The commit checked out; `None` where this is not a checkout of its own, so that an unpacked archive always builds
+/// the same.
 fn commit() -> Option<String> {
     let workspace = Path::new(&env::var_os("CARGO_MANIFEST_DIR")?).ancestors().nth(2)?.canonicalize().ok()?;
     if Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != workspace {

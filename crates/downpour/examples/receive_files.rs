@@ -1,4 +1,5 @@
-//! The receiver's half alone, fed with tiny files: `receive_files FOLDER FILES [BYTES]`. Run it twice to see what an unchanged tree takes.
+//! The receiver's half alone, fed with tiny files: `receive_files FOLDER FILES [BYTES]`. Run it twice to see what an
+//! unchanged tree takes.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Measures the sender's half alone: `cargo run --release --example scan -- [--read] [--hard-links] [--hash] PATH...` walks the paths,
-//! reads every file with `--read`, and prints rates and the peak of memory (Linux).
+//! Measures the sender's half alone: `cargo run --release --example scan -- [--read] [--hard-links] [--hash] PATH...`
+//! walks the paths, reads every file with `--read`, and prints rates and the peak of memory (Linux).
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! What ends a transfer: an error that says in one line what to do, its kind for programs, and its close code for the peer.
+//! What ends a transfer: an error that says in one line what to do, its kind for programs, and its close code for the
+//! peer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -194,7 +195,8 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// What kind of failure it is. A transfer of which some names failed succeeds: see [`Summary::failed_count`](crate::Summary::failed_count).
+    /// What kind of failure it is. A transfer of which some names failed succeeds: see
+    /// [`Summary::failed_count`](crate::Summary::failed_count).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -22,10 +22,10 @@
 //! | 6 | scanned | nothing |
 //! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
 //!
-//! An entry is kind 1 (1 file, 2 folder, 3 symlink, 4 hard link, 5 file with hash), mode 2 (`st_mode & 0o7777`), modification time 8
-//! (seconds since 1970, two's complement) + 4 (nanoseconds, below 10^9), path length 2 (1 to 4096), path; a file adds its size 8 and
-//! version 8, a file with hash then the BLAKE3 32 of its content; a link adds target length 2 (1 to 4096), target, which for a hard link
-//! is the path of an earlier file entry.
+//! An entry is kind 1 (1 file, 2 folder, 3 symlink, 4 hard link, 5 file with hash), mode 2 (`st_mode & 0o7777`),
+//! modification time 8 (seconds since 1970, two's complement) + 4 (nanoseconds, below 10^9), path length 2 (1 to 4096),
+//! path; a file adds its size 8 and version 8, a file with hash then the BLAKE3 32 of its content; a link adds target
+//! length 2 (1 to 4096), target, which for a hard link is the path of an earlier file entry.
 //!
 //! From the receiver of files:
 //!
@@ -39,10 +39,10 @@
 //! | 70 | untouched | unchanged 8, kept 8 |
 //!
 //! # What is wanted
-//! A receiver that may hold some of the bytes says so in the handshake. It then answers each batch's last manifest part with its wants:
-//! ranges of the batch, that is of the concatenation of its files, ascending and apart from each other. The batch's object is the concatenation of
-//! those ranges; without such a receiver it is the whole batch. Blocks and digests count in the object. An object of no bytes is not
-//! opened.
+//! A receiver that may hold some of the bytes says so in the handshake. It then answers each batch's last manifest part
+//! with its wants: ranges of the batch, that is of the concatenation of its files, ascending and apart from each other.
+//! The batch's object is the concatenation of those ranges; without such a receiver it is the whole batch. Blocks and
+//! digests count in the object. An object of no bytes is not opened.
 //!
 //! # Order
 //! - Begin comes first. Top, where what is in one folder comes without the folder, follows it: the folder's own.
@@ -55,11 +55,11 @@
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
 //! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
-//! - End comes last; its root is [`RootHasher`]'s over all begin, top, manifest, digest, void and skipped messages as they
-//!   stand on flow 0.
-//! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and limits stand anywhere
-//!   between. It refuses by closing the
-//!   connection, with a code and a reason for the sender's user.
+//! - End comes last; its root is [`RootHasher`]'s over all begin, top, manifest, digest, void and skipped messages as
+//!   they stand on flow 0.
+//! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and
+//!   limits stand anywhere between. It refuses by closing the connection, with a code and a reason for the sender's
+//!   user.
 //! - Untouched precedes complete. It is only sent if the sender announced in the handshake that it understands it.
 
 mod entry;

@@ -1,4 +1,5 @@
-//! The protocol bytes that two downpour programs exchange outside of messages, in one table so that no byte has two meanings.
+//! The protocol bytes that two downpour programs exchange outside of messages, in one table so that no byte has two
+//! meanings.
 
 /// The first bytes of the application data in the handshake, by which each side says what it speaks.
 ///

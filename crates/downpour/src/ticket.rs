@@ -1,8 +1,8 @@
 //! Tickets: what one side prints and the other pastes, so that two strangers become a connection.
 //!
-//! The text is `downpour1` and base32 (RFC 4648, lower case, no padding). Base32 rather than base64: it survives a change
-//! of case, holds no character at which a terminal or messenger breaks or links, and a double click selects all of it.
-//! The encoded bytes, big-endian:
+//! The text is `downpour1` and base32 (RFC 4648, lower case, no padding). Base32 rather than base64: it survives a
+//! change of case, holds no character at which a terminal or messenger breaks or links, and a double click selects all
+//! of it. The encoded bytes, big-endian:
 //!
 //! | field | bytes | |
 //! |---|---|---|
@@ -199,8 +199,8 @@ impl Ticket {
         }
     }
 
-    /// Writes the text to `path`, readable by its owner only. What was there is replaced at once, never written through:
-    /// a reader sees no half ticket, and a link planted under the name is not followed.
+    /// Writes the text to `path`, readable by its owner only. What was there is replaced at once, never written
+    /// through: a reader sees no half ticket, and a link planted under the name is not followed.
     ///
     /// # Errors
     /// [`TicketError::File`], [`TicketError::TooManyAddresses`].

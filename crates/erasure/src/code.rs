@@ -22,7 +22,8 @@ const BEFORE_TORNADO: u8 = 63;
 pub enum BlockCode {
     /// No repair symbols; lost symbols are sent again.
     Uncoded,
-    /// Reed-Solomon, over GF(256) up to 128 source symbols, over GF(2^16) above: any `k` symbols decode. For small blocks.
+    /// Reed-Solomon, over GF(256) up to 128 source symbols, over GF(2^16) above: any `k` symbols decode. For small
+    /// blocks.
     ReedSolomon,
     /// RaptorQ, RFC 6330: nearly any `k` symbols decode, and nearly without limit on the number of repair symbols.
     RaptorQ,
@@ -30,7 +31,8 @@ pub enum BlockCode {
     Raptor,
     /// LT with the robust soliton, [`lt::Parameters::robust`]: slightly more than `k` symbols decode.
     Lt,
-    /// LT over the symbols of a pre-code, [`lt::Parameters::precoded`]: `k` symbols and 1 % more decode where `k` is about 1000.
+    /// LT over the symbols of a pre-code, [`lt::Parameters::precoded`]: `k` symbols and 1 % more decode where `k` is
+    /// about 1000.
     PrecodedLt,
     /// Tornado: only exclusive ors, and a fixed number of repair symbols, which must exceed the losses by a few percent
     /// of `k`.
@@ -63,8 +65,8 @@ pub enum CodeError {
     /// The symbol size lies outside `1..=65535` bytes.
     #[error("a symbol has 1 to {MAX_SYMBOL_SIZE} bytes, not {0}")]
     SymbolSize(usize),
-    /// Above 128 source symbols Reed-Solomon works on elements of two bytes, so a repair symbol of an odd number of bytes does not
-    /// exist.
+    /// Above 128 source symbols Reed-Solomon works on elements of two bytes, so a repair symbol of an odd number of
+    /// bytes does not exist.
     #[error("a symbol of reed-solomon with more than 128 of them has an even number of bytes, not {0}")]
     OddSymbolSize(usize),
 }

@@ -15,9 +15,9 @@ const MAX_OPERATIONS: usize = 400;
 
 /// Interprets `data` as a code, a block and a list of operations on its decoder; panics where the decoder is wrong.
 ///
-/// Layout: code (1 byte), `k` (2), symbol size (1), seed of the content (1), then operations of 3 bytes: the low 3 bits of the first
-/// select the operation, its high 5 bits plus one the number of consecutive ids, the other two a number `v`. Numbers are little-endian
-/// and taken modulo what they may be, so that every input is valid.
+/// Layout: code (1 byte), `k` (2), symbol size (1), seed of the content (1), then operations of 3 bytes: the low 3 bits
+/// of the first select the operation, its high 5 bits plus one the number of consecutive ids, the other two a number
+/// `v`. Numbers are little-endian and taken modulo what they may be, so that every input is valid.
 pub fn fuzz_decoder(data: &[u8]) {
     let Some((head, operations)) = data.split_first_chunk::<5>() else {
         return;

@@ -1,5 +1,5 @@
-//! Decoding by inactivation over the whole block, for every code that is a system of linear equations (RFC 6330, section 5.4.2; RFC 5053,
-//! section 5.5.2).
+//! Decoding by inactivation over the whole block, for every code that is a system of linear equations (RFC 6330,
+//! section 5.4.2; RFC 5053, section 5.5.2).
 
 use std::fmt::Debug;
 

@@ -1,10 +1,12 @@
 //! Erasure codes behind one interface, without any network, clock or randomness.
 //!
-//! A source block is `k` source symbols of `symbol_size` bytes (RFC 5052). Every block code here is systematic: the source symbols
-//! (encoding symbol ids `0..k`) are the bytes of the block itself and are stored in a [`Block`], so an [`Encoder`] makes only repair
-//! symbols (`k..symbol_limit`) and a [`Decoder`] holds only repair symbols. Where no symbol is lost, neither is ever built.
+//! A source block is `k` source symbols of `symbol_size` bytes (RFC 5052). Every block code here is systematic: the
+//! source symbols (encoding symbol ids `0..k`) are the bytes of the block itself and are stored in a [`Block`], so an
+//! [`Encoder`] makes only repair symbols (`k..symbol_limit`) and a [`Decoder`] holds only repair symbols. Where no
+//! symbol is lost, neither is ever built.
 //!
-//! A [`WindowCode`] has no blocks: its repair symbols are made from a window that slides over the source symbols. See [`rlc`].
+//! A [`WindowCode`] has no blocks: its repair symbols are made from a window that slides over the source symbols. See
+//! [`rlc`].
 //!
 //! ```
 //! use erasure::{Block, BlockCode, Progress};

@@ -64,7 +64,8 @@ impl Connection {
         self.ask(|opened| Command::OpenStream { tag, opened }).await.map_err(|(error, _)| error)?
     }
 
-    /// Waits for the next stream that the peer opens. Streams that were opened before the end of the connection can be accepted after it.
+    /// Waits for the next stream that the peer opens. Streams that were opened before the end of the connection can be
+    /// accepted after it.
     ///
     /// # Errors
     /// How the connection ended.
@@ -121,8 +122,8 @@ impl Connection {
         self.controls.command(Command::Ping);
     }
 
-    /// Tells the engine that this side has nothing left to send or to learn and that the peer will close. A peer that has
-    /// left without its close being received is noticed sooner, if its host answers with *port unreachable*.
+    /// Tells the engine that this side has nothing left to send or to learn and that the peer will close. A peer that
+    /// has left without its close being received is noticed sooner, if its host answers with *port unreachable*.
     pub fn expect_close(&self) {
         self.controls.command(Command::ExpectClose);
     }

@@ -1,14 +1,14 @@
-//! Reliable, encrypted connections over UDP, or over a pair of pipes: the sockets, clocks and threads around the sans-IO
-//! engine in [`transport`].
+//! Reliable, encrypted connections over UDP, or over a pair of pipes: the sockets, clocks and threads around the
+//! sans-IO engine in [`transport`].
 //!
 //! An [`Endpoint`] owns a socket and any number of [`Connection`]s over it. Both sides of a connection hold the same
 //! 32-byte key; an endpoint does not answer peers without it. A connection carries:
 //!
-//! - **streams**: ordered bytes in one direction, [`SendStream`] and [`RecvStream`]. They implement tokio's `AsyncWrite`
-//!   and `AsyncRead`, can be cancelled at any point, and buffer a bounded number of bytes. A stream that breaks off is
-//!   distinguished from one that ends.
-//! - **objects**: bytes of known length, read from a [`Source`] and written to a [`Sink`] in blocks, several at once and
-//!   in any order. [`Event`]s report what happens to them.
+//! - **streams**: ordered bytes in one direction, [`SendStream`] and [`RecvStream`]. They implement tokio's
+//!   `AsyncWrite` and `AsyncRead`, can be cancelled at any point, and buffer a bounded number of bytes. A stream that
+//!   breaks off is distinguished from one that ends.
+//! - **objects**: bytes of known length, read from a [`Source`] and written to a [`Sink`] in blocks, several at once
+//!   and in any order. [`Event`]s report what happens to them.
 //! - a **control stream** for the program's short messages, which take precedence over everything else.
 //!
 //! ```
@@ -45,10 +45,10 @@
 //!
 //! # Threads
 //!
-//! Each endpoint has a network thread that owns the engine and the socket. It is not a task of an async runtime, because
-//! pacing needs finer timers than a runtime provides and because feedback to the peer must not wait for the program. It
-//! receives commands through a queue that wakes it, and wakes the tasks that wait for a stream, a reply or the end of a
-//! connection, on whatever executor they run. Workers read and write objects, hash, encode and decode.
+//! Each endpoint has a network thread that owns the engine and the socket. It is not a task of an async runtime,
+//! because pacing needs finer timers than a runtime provides and because feedback to the peer must not wait for the
+//! program. It receives commands through a queue that wakes it, and wakes the tasks that wait for a stream, a reply or
+//! the end of a connection, on whatever executor they run. Workers read and write objects, hash, encode and decode.
 
 mod bind;
 mod buffers;

@@ -13,7 +13,8 @@ use crate::{Rate, TraceFile, TraceFileError};
 /// it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
-    /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue, unless there is a trace.
+    /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue, unless there is
+    /// a trace.
     pub rate: Option<Rate>,
     /// Other rates from given times on, in order. They apply to every bit that leaves afterwards, including those of
     /// waiting packets.
@@ -28,9 +29,11 @@ pub struct LinkConfig {
     pub outages: Vec<Outage>,
     /// Packets above a rate are dropped on arrival.
     pub police: Option<Police>,
-    /// Drop-tail bound of the queue in IP bytes; the packet being sent counts until its last bit has left. `None`: no bound.
+    /// Drop-tail bound of the queue in IP bytes; the packet being sent counts until its last bit has left. `None`: no
+    /// bound.
     pub queue_bytes: Option<u64>,
-    /// Drop-tail bound of the queue in packets, of any size, counted likewise. With both bounds a packet needs room under each.
+    /// Drop-tail bound of the queue in packets, of any size, counted likewise. With both bounds a packet needs room
+    /// under each.
     pub queue_packets: Option<u32>,
     /// Largest packet in IP bytes that passes; larger ones are dropped silently. `None`: any passes.
     pub mtu: Option<u32>,
@@ -111,8 +114,8 @@ pub enum Loss {
     None,
     /// Each packet with this probability, independently.
     Bernoulli(f64),
-    /// Two states, in one of which every packet is lost (Gilbert 1960, Elliott 1963). With loss `p` and mean burst `E`, the bad state
-    /// is entered with probability `p / (E (1 - p))` and left with `1 / E` at each packet.
+    /// Two states, in one of which every packet is lost (Gilbert 1960, Elliott 1963). With loss `p` and mean burst `E`,
+    /// the bad state is entered with probability `p / (E (1 - p))` and left with `1 / E` at each packet.
     GilbertElliott {
         /// Share of packets lost, below 1.
         loss: f64,

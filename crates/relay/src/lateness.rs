@@ -36,7 +36,8 @@ impl Lateness {
         self.largest
     }
 
-    /// What `percent` packets of 100 stayed at or below, in whole microseconds rounded up; the largest where it is beyond 20 ms.
+    /// What `percent` packets of 100 stayed at or below, in whole microseconds rounded up; the largest where it is
+    /// beyond 20 ms.
     pub fn percentile(&self, percent: u64) -> Duration {
         let wanted = self.packets - self.packets * (100 - percent.min(100)) / 100;
         let mut seen = 0;

@@ -1,7 +1,8 @@
 //! An emulated network on this machine: real UDP sockets, with a [`netsim::Link`] between them in each direction.
 //!
-//! The client sends to [`Relay::address`]. What survives the forward link reaches the server, and the server's answers come
-//! back through the backward link. One thread waits for packets and for the next one that is due, and does nothing in between.
+//! The client sends to [`Relay::address`]. What survives the forward link reaches the server, and the server's answers
+//! come back through the backward link. One thread waits for packets and for the next one that is due, and does nothing
+//! in between.
 
 mod lateness;
 
@@ -47,7 +48,8 @@ pub struct Report {
     pub lateness: Lateness,
     /// When the first datagram of the client arrived.
     pub first: Option<Instant>,
-    /// Packets the kernel dropped because the relay did not fetch them in time, or would not send: loss that no link asked for.
+    /// Packets the kernel dropped because the relay did not fetch them in time, or would not send: loss that no link
+    /// asked for.
     pub kernel_drops: u64,
 }
 
@@ -110,7 +112,8 @@ impl Drop for Relay {
     }
 }
 
-/// Packets the kernel dropped at the socket of `port` of this machine, as `/proc/net/udp` counts them; 0 where there is none.
+/// Packets the kernel dropped at the socket of `port` of this machine, as `/proc/net/udp` counts them; 0 where there is
+/// none.
 fn kernel_drops(port: u16) -> u64 {
     let table = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
     let ours = format!(":{port:04X}");
@@ -284,8 +287,8 @@ impl Worker {
             self.buffers.chunks_exact_mut(LARGEST_BUFFER).map(IoSliceMut::new).collect();
         // An error other than "nothing there" is one of an earlier send, and reported there.
         let Ok(received) = port.state.recv((&port.socket).into(), &mut slices, &mut metas) else { return false };
-        // The time of the wake-up. A thread that overslept would make packets late here without a trace, were it not that others that were
-        // due meanwhile are late as well, and counted.
+        // The time of the wake-up. A thread that overslept would make packets late here without a trace, were it not
+        // that others that were due meanwhile are late as well, and counted.
         let now = self.clock.now();
         if from_client {
             lock(&self.report).first.get_or_insert_with(Instant::now);

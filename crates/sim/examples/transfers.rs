@@ -1,4 +1,5 @@
-//! How many packets whole transfers simulate in a second of processor time: `cargo run --release -p sim --example transfers [REPEATS]`.
+//! How many packets whole transfers simulate in a second of processor time: `cargo run --release -p sim --example
+//! transfers [REPEATS]`.
 
 use sim::Case;
 use std::time::Duration;

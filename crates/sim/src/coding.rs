@@ -37,7 +37,8 @@ const MEASURED: [(&str, f64, f64); 4] = [
     ("raptorq", 0.25, 0.36),
     ("precoded-lt", 0.33, 0.62),
     ("tornado", 0.24, 0.54),
-    // ttp III-A: "even for 10MB data chunks the time taken for encoding is less than 5 seconds", and decoding is negligible.
+    // ttp III-A: "even for 10MB data chunks the time taken for encoding is less than 5 seconds", and decoding is
+    // negligible.
     ("ttp-figure-3", 500.0, 0.0),
 ];
 

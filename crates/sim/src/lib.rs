@@ -1,7 +1,7 @@
 //! The transport engine over simulated links: the harness of the tests, the benchmarks and the lab.
 //!
-//! Two endpoints, joined by [`netsim`] links, run in virtual time with everything that a real transfer has except sockets and disks:
-//! handshake, encryption, feedback, coding. The same seed gives the same run.
+//! Two endpoints, joined by [`netsim`] links, run in virtual time with everything that a real transfer has except
+//! sockets and disks: handshake, encryption, feedback, coding. The same seed gives the same run.
 //!
 //! ```
 //! let case = sim::Case { size: 100_000, ..sim::Case::new("rate=100M,delay=25ms,queue=256KB,loss=5%".parse()?) };

@@ -1,7 +1,8 @@
 //! The trace of a connection: one enum of events, written as qlog.
 //!
-//! Records form a JSON text sequence (RFC 7464) in the shape of qlog 0.4 (draft-ietf-quic-qlog-main-schema); events carry
-//! the `recovery:` names of qlog where it has them and `downpour:` names for what it does not know: symbols, blocks, flows.
+//! Records form a JSON text sequence (RFC 7464) in the shape of qlog 0.4 (draft-ietf-quic-qlog-main-schema); events
+//! carry the `recovery:` names of qlog where it has them and `downpour:` names for what it does not know: symbols,
+//! blocks, flows.
 
 use crate::recovery::{Recovery, Report};
 use crate::time::Time;

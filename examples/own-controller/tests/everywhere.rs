@@ -1,5 +1,5 @@
-//! The one controller in the three places where downpour runs: over sockets, in the simulator, and over emulated links, which need a
-//! kernel that makes network namespaces for this user.
+//! The one controller in the three places where downpour runs: over sockets, in the simulator, and over emulated links,
+//! which need a kernel that makes network namespaces for this user.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,8 +1,8 @@
 //! The user's defaults: the environment and the configuration file.
 //!
 //! The command line has precedence, followed by the environment, the sections of the host, and the top of the file.
-//! Their values become the defaults of the options, so that everything else, including validation, is left to clap. Rules
-//! (`--exclude`) do not replace each other: they are concatenated in this order.
+//! Their values become the defaults of the options, so that everything else, including validation, is left to clap.
+//! Rules (`--exclude`) do not replace each other: they are concatenated in this order.
 
 mod file;
 mod known;

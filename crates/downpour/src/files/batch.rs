@@ -2,8 +2,8 @@
 
 use crate::messages::{Entry, Skipped, VoidReason};
 
-/// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`](crate::messages::MAX_BATCH_ENTRIES) entries and one object, made of the bytes of its regular
-/// files one after another, or of those among them that the receiver wants.
+/// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`](crate::messages::MAX_BATCH_ENTRIES) entries and one
+/// object, made of the bytes of its regular files one after another, or of those among them that the receiver wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     /// Counts from 0.

@@ -99,8 +99,8 @@ enum Visit {
 
 impl Deletion<'_> {
     /// Deletes names that were not sent in folders that were, and at the top if `top` is set. Keeps names for which
-    /// `spare` returns true. Calls `empty` for each folder in which the sender has nothing, and deletes there only if it
-    /// returns true.
+    /// `spare` returns true. Calls `empty` for each folder in which the sender has nothing, and deletes there only if
+    /// it returns true.
     pub(super) fn run(
         &mut self,
         sent: &SentPaths,

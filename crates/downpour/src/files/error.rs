@@ -249,7 +249,8 @@ impl FilesError {
     }
 }
 
-/// Whether the file system at `path`, or where that is to be, has no inodes left. Some have no fixed number, and tell none.
+/// Whether the file system at `path`, or where that is to be, has no inodes left. Some have no fixed number, and tell
+/// none.
 fn has_no_inodes(path: &Path) -> bool {
     let here = |path: &Path| statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
     path.ancestors().find_map(here).is_some_and(|found| found.f_files > 0 && found.f_favail == 0)

@@ -1,8 +1,9 @@
 //! Which names of a tree take part: rsync's include and exclude rules.
 //!
-//! The rules are asked in order and the first that matches decides; a name that none matches takes part. A path begins at the
-//! transfer's root: with the name of the item that is sent, or, where only its content is sent, with a name in there. In a folder that
-//! does not take part nothing is looked at, so that an include below an excluded folder has no effect.
+//! The rules are asked in order and the first that matches decides; a name that none matches takes part. A path begins
+//! at the transfer's root: with the name of the item that is sent, or, where only its content is sent, with a name in
+//! there. In a folder that does not take part nothing is looked at, so that an include below an excluded folder has no
+//! effect.
 
 mod class;
 mod pattern;
@@ -86,8 +87,8 @@ impl Filter {
         Self { rules }
     }
 
-    /// Reads rules from lines `+ PATTERN` (include) and `- PATTERN` (exclude), as rsync's `--filter` takes them. Empty lines and those
-    /// that begin with `#` or `;` are left out; a line `!` forgets the rules before it.
+    /// Reads rules from lines `+ PATTERN` (include) and `- PATTERN` (exclude), as rsync's `--filter` takes them. Empty
+    /// lines and those that begin with `#` or `;` are left out; a line `!` forgets the rules before it.
     ///
     /// # Errors
     /// The first line that is no rule.
@@ -119,7 +120,8 @@ impl Filter {
         self.rules.is_empty()
     }
 
-    /// Whether the entry at `path`, components joined by `/` from the transfer's root, takes part, given that its folder does.
+    /// Whether the entry at `path`, components joined by `/` from the transfer's root, takes part, given that its
+    /// folder does.
     #[must_use]
     pub fn allows(&self, path: &[u8], is_folder: bool) -> bool {
         self.rules.iter().find(|rule| rule.pattern().matches(path, is_folder)).is_none_or(Rule::includes)

@@ -81,8 +81,8 @@ impl Status {
         !matches!(self.file_type, FileType::RegularFile | FileType::Directory | FileType::Symlink)
     }
 
-    /// Distinguishes one content of a file from another: FNV-1a over inode number and change time, which no user can set. The device is
-    /// left out: on some file systems its number changes with every reboot.
+    /// Distinguishes one content of a file from another: FNV-1a over inode number and change time, which no user can
+    /// set. The device is left out: on some file systems its number changes with every reboot.
     pub(super) fn version(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -92,8 +92,9 @@ impl Status {
     }
 }
 
-/// When what stands under a name was made, in nanoseconds since 1970: together with its inode number this tells it from what takes that
-/// number later. Zero where the file system does not say; the change time does not serve, for it moves with every name made inside.
+/// When what stands under a name was made, in nanoseconds since 1970: together with its inode number this tells it from
+/// what takes that number later. Zero where the file system does not say; the change time does not serve, for it moves
+/// with every name made inside.
 #[cfg(target_os = "linux")]
 pub(super) fn birth(folder: impl AsFd, name: impl rustix::path::Arg) -> u64 {
     use rustix::fs::{AtFlags, StatxFlags, statx};
@@ -137,8 +138,8 @@ impl ModeRule {
         }
     }
 
-    /// The mode for a file or folder that came with `sent` and stands as `found`: as for `cp`, it keeps its own unless modes are exact.
-    /// Even then a folder keeps its set-id bits, and a file those that it has at the sender too.
+    /// The mode for a file or folder that came with `sent` and stands as `found`: as for `cp`, it keeps its own unless
+    /// modes are exact. Even then a folder keeps its set-id bits, and a file those that it has at the sender too.
     pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
         match self.modes {
             Modes::Masked => found.mode,
@@ -189,8 +190,8 @@ pub(super) fn set_metadata(file: impl AsFd, mode: Option<u32>, mtime: Option<Mti
     mtime.map_or(Ok(()), |mtime| tolerate(futimens(file, &timestamps(mtime)), file, || fstat(file)))
 }
 
-/// Ignores that a file system does not have what was asked for. `look` returns the status of the object, which is on the
-/// file system of `on`: where that has owners, a lack of permission for another user's object is an error.
+/// Ignores that a file system does not have what was asked for. `look` returns the status of the object, which is on
+/// the file system of `on`: where that has owners, a lack of permission for another user's object is an error.
 pub(super) fn tolerate(
     result: rustix::io::Result<()>,
     on: BorrowedFd<'_>,

@@ -5,13 +5,15 @@
 //!                                                    digests ─ Verifier ─────────────┴─ Publisher ─ final names
 //! ```
 //!
-//! A file is written in a staging folder inside the target ([`super::staging`]). When every block it has a part in matches its digest, and
-//! the disk has it, it is moved to its final name: nothing unverified, no partial file and nothing that a loss of power could take back
-//! stands there. Directories and links are created under their final names at once. The next run of a broken transfer continues from
-//! what it left: files in place are found unchanged, and what is staged is on record in the journal ([`super::journal`]). Nothing is
-//! remembered of a batch once it is verified, and nothing is allocated, in memory or on disk, from a claimed size.
+//! A file is written in a staging folder inside the target ([`super::staging`]). When every block it has a part in
+//! matches its digest, and the disk has it, it is moved to its final name: nothing unverified, no partial file and
+//! nothing that a loss of power could take back stands there. Directories and links are created under their final names
+//! at once. The next run of a broken transfer continues from what it left: files in place are found unchanged, and what
+//! is staged is on record in the journal ([`super::journal`]). Nothing is remembered of a batch once it is verified,
+//! and nothing is allocated, in memory or on disk, from a claimed size.
 //!
-//! Each part has its own state and lock; [`FileSink`] ties them. What they share, above all the request and the report, is in `shared`.
+//! Each part has its own state and lock; [`FileSink`] ties them. What they share, above all the request and the report,
+//! is in `shared`.
 
 mod announced;
 mod batch;
@@ -54,11 +56,11 @@ use crate::messages::{
 
 /// Receives one transfer.
 ///
-/// What stands on flow 0 ([`FileSink::begin`], [`FileSink::add_manifest_part`], [`FileSink::expect_digest`], [`FileSink::void`],
-/// [`FileSink::skipped`], [`FileSink::finish`]) is handed over in its order, by one thread at a time; writes and found
-/// digests by any thread at any time once the batch's manifest is complete. After any error the transfer is lost:
-/// stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it leaves what the next run of the same transfer
-/// continues from.
+/// What stands on flow 0 ([`FileSink::begin`], [`FileSink::add_manifest_part`], [`FileSink::expect_digest`],
+/// [`FileSink::void`], [`FileSink::skipped`], [`FileSink::finish`]) is handed over in its order, by one thread at a
+/// time; writes and found digests by any thread at any time once the batch's manifest is complete. After any error the
+/// transfer is lost: stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it leaves
+/// what the next run of the same transfer continues from.
 #[derive(Debug)]
 pub struct FileSink {
     shared: Shared,
@@ -81,14 +83,15 @@ impl FileSink {
     /// Prepares to receive, and changes nothing yet.
     ///
     /// # Errors
-    /// [`FilesError::TargetNotAFolder`], a target whose name is refused, or one whose parent is missing or inaccessible.
+    /// [`FilesError::TargetNotAFolder`], a target whose name is refused, or one whose parent is missing or
+    /// inaccessible.
     pub fn new(spec: ReceiveSpec) -> Result<Self, FilesError> {
         let target_is_directory = spec.target.is_dir();
         Self::with_target(Arc::new(spec), target_is_directory)
     }
 
-    /// As [`FileSink::new`], for another attempt of a transfer that started when the target was a directory, or was none: what an earlier
-    /// attempt has made does not change where the items go.
+    /// As [`FileSink::new`], for another attempt of a transfer that started when the target was a directory, or was
+    /// none: what an earlier attempt has made does not change where the items go.
     ///
     /// # Errors
     /// As [`FileSink::new`]'s.
@@ -121,19 +124,19 @@ impl FileSink {
         self.shared.is_decided()
     }
 
-    /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the sender
-    /// to wait for what is wanted of each batch; if not, each batch's [`Wanted`] is everything.
+    /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the
+    /// sender to wait for what is wanted of each batch; if not, each batch's [`Wanted`] is everything.
     #[must_use]
     pub fn may_hold_some(&self) -> bool {
         self.shared.may_hold_some
     }
 
-    /// Takes the message that begins a transfer: what is sent. Looks for what an earlier run of it has left, and makes nothing
-    /// new.
+    /// Takes the message that begins a transfer: what is sent. Looks for what an earlier run of it has left, and makes
+    /// nothing new.
     ///
     /// # Errors
-    /// [`FilesError::Busy`] while another process receives the same into the same folder, which the caller may try again; a failure of
-    /// the disk.
+    /// [`FilesError::Busy`] while another process receives the same into the same folder, which the caller may try
+    /// again; a failure of the disk.
     pub fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         self.shared.check_going()?;
         let mut intake = self.manifest.intake();
@@ -154,8 +157,8 @@ impl FileSink {
         staged.map_or(0, |place| place.staging.held().bytes())
     }
 
-    /// Decides where the items go, if that depends on the first one; `None` says that there is none, or none soon. What comes later does
-    /// not count.
+    /// Decides where the items go, if that depends on the first one; `None` says that there is none, or none soon. What
+    /// comes later does not count.
     ///
     /// # Errors
     /// As [`FileSink::begin`]'s, and [`FilesError::TargetNotAFolder`] for a target that has to be a directory.
@@ -167,10 +170,12 @@ impl FileSink {
         Ok(())
     }
 
-    /// Takes mode and time of the folder whose content comes, for the target, if that stands for it and modes are exact.
+    /// Takes mode and time of the folder whose content comes, for the target, if that stands for it and modes are
+    /// exact.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotAFolder`] in a comparison with a file.
+    /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotAFolder`] in a
+    /// comparison with a file.
     pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
         self.shared.check_going()?;
         let Destination { directory, rename } = self.destination();
@@ -185,8 +190,8 @@ impl FileSink {
     ///
     /// # Errors
     /// [`FilesError::TargetExists`] with every item that exists already and must not be replaced
-    /// ([`Existing::Refuse`](super::Existing::Refuse)), [`FilesError::BadName`], [`FilesError::NotPermitted`], or a target that cannot
-    /// be accessed.
+    /// ([`Existing::Refuse`](super::Existing::Refuse)), [`FilesError::BadName`], [`FilesError::NotPermitted`], or a
+    /// target that cannot be accessed.
     pub fn check_offer<'a>(&self, parts: impl IntoIterator<Item = &'a ManifestPart>) -> Result<(), FilesError> {
         let permitted = &self.shared.spec.permitted;
         let mut announced = Announced::new(permitted);
@@ -200,24 +205,26 @@ impl FileSink {
         Ok(())
     }
 
-    /// What there is to tell the sender since the last call; to be asked for after each other call. At most 65,536 wait; more
-    /// are counted only, in the [`ReceiveOutcome`].
+    /// What there is to tell the sender since the last call; to be asked for after each other call. At most 65,536
+    /// wait; more are counted only, in the [`ReceiveOutcome`].
     #[must_use]
     pub fn take_notices(&self) -> Vec<Notice> {
         self.shared.report.take_notices()
     }
 
-    /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out what of its files
-    /// is here. When the batch's manifest is complete [`FileSink::settle`] may have work: empty files need no block. Where
-    /// contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them, and so it does what an earlier run
-    /// has staged of them, whose bytes count only if they are still as they were received.
+    /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out
+    /// what of its files is here. When the batch's manifest is complete [`FileSink::settle`] may have work: empty files
+    /// need no block. Where contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them,
+    /// and so it does what an earlier run has staged of them, whose bytes count only if they are still as they were
+    /// received.
     ///
     /// In a dry run what is wanted is told, and nothing may be written of it: the caller asks the sender for nothing.
     ///
     /// # Errors
-    /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::TargetNotAFolder`] for a folder that
-    /// is to get the name of something else, [`FilesError::BadName`], [`FilesError::NotPermitted`], [`FilesError::Protocol`]; nothing of
-    /// the part was made then, except before a duplicate. Or a failure of the disk.
+    /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::TargetNotAFolder`]
+    /// for a folder that is to get the name of something else, [`FilesError::BadName`], [`FilesError::NotPermitted`],
+    /// [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate. Or a failure of the
+    /// disk.
     pub fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
         self.shared.check_going()?;
         let mut intake = self.manifest.intake();
@@ -246,8 +253,8 @@ impl FileSink {
         Ok(ManifestState::Complete(wanted))
     }
 
-    /// Writes a range of a batch's object: of its wanted ranges one after another. Bytes behind the object's end are padding and dropped;
-    /// windows of zeros become holes.
+    /// Writes a range of a batch's object: of its wanted ranges one after another. Bytes behind the object's end are
+    /// padding and dropped; windows of zeros become holes.
     ///
     /// # Errors
     /// A failure of the disk, or a batch that is not open.
@@ -258,8 +265,8 @@ impl FileSink {
         self.writer.write(place, &batch, offset, bytes).map_err(|error| error.of(&batch, place))
     }
 
-    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`FileSink::settle`] has
-    /// work; this call itself does not touch the disk.
+    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`FileSink::settle`]
+    /// has work; this call itself does not touch the disk.
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
@@ -286,8 +293,8 @@ impl FileSink {
         self.verifier.found(batch, block, range, digest)
     }
 
-    /// Drops a file whose bytes the sender could not read as they were, and lists it as failed. Returns its path as the sender named it;
-    /// `None` if it fails for something else already, or is not to be received.
+    /// Drops a file whose bytes the sender could not read as they were, and lists it as failed. Returns its path as the
+    /// sender named it; `None` if it fails for something else already, or is not to be received.
     ///
     /// # Errors
     /// [`FilesError::Protocol`] if the batch is not open or has no such entry; a failure of the disk.
@@ -322,19 +329,22 @@ impl FileSink {
         Ok(())
     }
 
-    /// Puts on record what is verified, and moves files that are complete to their final names, in groups, once the disk has them:
-    /// all of a batch when the batch is. What is verified meanwhile is dealt with too. Each file that stands is told to `placed`, with its path as the sender named it and its length.
-    /// Blocks on the disk, possibly for long: a job for a thread of its own.
+    /// Puts on record what is verified, and moves files that are complete to their final names, in groups, once the
+    /// disk has them: all of a batch when the batch is. What is verified meanwhile is dealt with too. Each file that
+    /// stands is told to `placed`, with its path as the sender named it and its length. Blocks on the disk, possibly
+    /// for long: a job for a thread of its own.
     ///
     /// # Errors
-    /// A failure of the disk, or [`FilesError::TargetExists`] for the name of an item that appeared during the transfer.
+    /// A failure of the disk, or [`FilesError::TargetExists`] for the name of an item that appeared during the
+    /// transfer.
     pub fn settle(&self, mut placed: impl FnMut(&[u8], u64)) -> Result<(), FilesError> {
         self.publisher.settle(self.pipeline(), &mut placed)
     }
 
-    /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the program is told
-    /// to end, from any thread. It waits for a [`FileSink::settle`] that is going on, which asks the disk no further once
-    /// [`FileSink::stop`] was called, and then asks the disk once: for what was verified since, in one group of any size.
+    /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the
+    /// program is told to end, from any thread. It waits for a [`FileSink::settle`] that is going on, which asks the
+    /// disk no further once [`FileSink::stop`] was called, and then asks the disk once: for what was verified since, in
+    /// one group of any size.
     ///
     /// # Errors
     /// As [`FileSink::settle`]'s.
@@ -342,9 +352,9 @@ impl FileSink {
         self.publisher.flush(self.pipeline())
     }
 
-    /// Makes what takes long end soon, with [`FilesError::Over`]: the comparing of contents in [`FileSink::add_manifest_part`], and the
-    /// links, deletions and folders of [`FileSink::finish`]. May be called from any thread, at any time; [`FileSink::flush`] and
-    /// [`FileSink::abandon`] still do their work.
+    /// Makes what takes long end soon, with [`FilesError::Over`]: the comparing of contents in
+    /// [`FileSink::add_manifest_part`], and the links, deletions and folders of [`FileSink::finish`]. May be called
+    /// from any thread, at any time; [`FileSink::flush`] and [`FileSink::abandon`] still do their work.
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::Release);
     }
@@ -365,12 +375,13 @@ impl FileSink {
         self.manifest.intake().check_end(end)
     }
 
-    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives the folders their
-    /// modes and times, makes everything durable and removes the staging folder. The caller has seen
+    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives
+    /// the folders their modes and times, makes everything durable and removes the staging folder. The caller has seen
     /// [`FileSink::unverified`] fall to zero.
     ///
     /// # Errors
-    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once [`FileSink::stop`] was called, or a failure of the disk.
+    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once
+    /// [`FileSink::stop`] was called, or a failure of the disk.
     pub fn finish(&self, end: &End) -> Result<ReceiveOutcome, FilesError> {
         self.shared.check_going()?;
         self.shared.check_stopped()?;
@@ -393,9 +404,9 @@ impl FileSink {
         Ok(self.shared.report.outcome())
     }
 
-    /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to go on stays in
-    /// the staging folder, whose path is returned; with `remove` what this run has made for that is removed. Files that
-    /// have their final names stay.
+    /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to
+    /// go on stays in the staging folder, whose path is returned; with `remove` what this run has made for that is
+    /// removed. Files that have their final names stay.
     ///
     /// # Errors
     /// A staging folder that could not be removed.

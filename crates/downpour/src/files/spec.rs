@@ -10,15 +10,16 @@ use super::permitted::Permitted;
 use crate::base64;
 use crate::messages::{Entry, Kind};
 
-/// What a receiver was asked for. The same value travels from the command line, through ssh where the target is on another machine,
-/// to the [`FileSink`](super::FileSink), which changes nothing at the target that is not in it.
+/// What a receiver was asked for. The same value travels from the command line, through ssh where the target is on
+/// another machine, to the [`FileSink`](super::FileSink), which changes nothing at the target that is not in it.
 ///
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiveSpec {
     /// Where the items go: into this directory, or, for a single item, to this name. See [`ReceiveSpec::destination`].
     ///
-    /// A directory is created if only its last component is missing. A symbolic link to a directory is followed, since the user named it.
+    /// A directory is created if only its last component is missing. A symbolic link to a directory is followed, since
+    /// the user named it.
     #[serde(with = "base64::path")]
     pub target: PathBuf,
     /// Which items were asked for.
@@ -30,18 +31,21 @@ pub struct ReceiveSpec {
     pub compare: Compare,
     /// Which permission bits are applied.
     pub modes: Modes,
-    /// Delete what the sender does not have from the directories that it sends, except what this filter excludes. Nothing is deleted if
-    /// the sender had to skip something it could not read ([`NoticeKind::NotDeleted`](super::NoticeKind::NotDeleted)).
+    /// Delete what the sender does not have from the directories that it sends, except what this filter excludes.
+    /// Nothing is deleted if the sender had to skip something it could not read
+    /// ([`NoticeKind::NotDeleted`](super::NoticeKind::NotDeleted)).
     pub delete: Option<Filter>,
-    /// Most names that are deleted; the rest is kept and reported ([`NoticeKind::DeleteLimit`](super::NoticeKind::DeleteLimit)). With
-    /// a limit, a directory that is not empty is not replaced by a file.
+    /// Most names that are deleted; the rest is kept and reported
+    /// ([`NoticeKind::DeleteLimit`](super::NoticeKind::DeleteLimit)). With a limit, a directory that is not empty is
+    /// not replaced by a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delete: Option<u64>,
     /// Delete also where the sender has nothing but directories, so that its disk may not be mounted
     /// ([`NoticeKind::EmptySource`](super::NoticeKind::EmptySource)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force_empty: bool,
-    /// Skip symbolic links that point out of the copied tree ([`NoticeKind::UnsafeLink`](super::NoticeKind::UnsafeLink)).
+    /// Skip symbolic links that point out of the copied tree
+    /// ([`NoticeKind::UnsafeLink`](super::NoticeKind::UnsafeLink)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub safe_links: bool,
     /// Use what an interrupted run has left without reading and comparing it.
@@ -65,10 +69,11 @@ pub struct ReceiveSpec {
 pub struct Requested {
     /// Several items, or the contents of a directory: the target has to be a directory.
     pub many: bool,
-    /// The contents of a directory, without the directory itself: the target stands for it, so that `delete` and the directory's mode and
-    /// time apply to the target.
+    /// The contents of a directory, without the directory itself: the target stands for it, so that `delete` and the
+    /// directory's mode and time apply to the target.
     pub contents: bool,
-    /// The names of the items, if they are known. Where none of them exists, the sender need not wait to hear what is wanted.
+    /// The names of the items, if they are known. Where none of them exists, the sender need not wait to hear what is
+    /// wanted.
     #[serde(with = "base64::names")]
     pub items: Option<Vec<Vec<u8>>>,
     /// When a target that is no directory becomes one because of the first item.
@@ -89,11 +94,12 @@ pub struct DirectoryIf {
 /// What happens to names that exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Existing {
-    /// An item whose name exists ends the transfer before anything is touched, unless an earlier run of the same transfer created it. Below
-    /// an item of this transfer, names are replaced.
+    /// An item whose name exists ends the transfer before anything is touched, unless an earlier run of the same
+    /// transfer created it. Below an item of this transfer, names are replaced.
     #[default]
     Refuse,
-    /// Whatever differs is replaced: a file or link by anything, an empty directory by a file or link. Directories are merged.
+    /// Whatever differs is replaced: a file or link by anything, an empty directory by a file or link. Directories are
+    /// merged.
     Replace,
     /// Whatever exists is kept. Directories are merged.
     Skip,
@@ -112,11 +118,12 @@ pub enum Compare {
 /// Which permission bits are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Modes {
-    /// Those that the user's umask allows, but not set-user-id and set-group-id. Existing names keep their modes, replaced files too, which
-    /// lose these two bits.
+    /// Those that the user's umask allows, but not set-user-id and set-group-id. Existing names keep their modes,
+    /// replaced files too, which lose these two bits.
     #[default]
     Masked,
-    /// All but set-user-id and set-group-id, since owner and group are not transferred. Existing directories keep these bits.
+    /// All but set-user-id and set-group-id, since owner and group are not transferred. Existing directories keep these
+    /// bits.
     Exact,
 }
 
@@ -129,8 +136,8 @@ pub struct Destination {
     pub rename: Option<Vec<u8>>,
 }
 
-/// What is known when a destination is chosen. It grows: the target is looked at when the transfer starts, whose work it is shows when
-/// the source is known, and the first item comes last.
+/// What is known when a destination is chosen. It grows: the target is looked at when the transfer starts, whose work
+/// it is shows when the source is known, and the first item comes last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence<'a> {
     /// The target was a directory when the transfer started.
@@ -184,8 +191,8 @@ impl ReceiveSpec {
     /// Where the items go, or `None` while the evidence does not decide that.
     ///
     /// - Several items go into the target, and so does anything if the target is written like a directory (`a/`, `.`).
-    /// - A single item goes into a target that is a directory, as with `cp`, unless an earlier, broken run of the same transfer created
-    ///   that directory as the item itself: then the run continues there.
+    /// - A single item goes into a target that is a directory, as with `cp`, unless an earlier, broken run of the same
+    ///   transfer created that directory as the item itself: then the run continues there.
     /// - It takes the target's name otherwise, unless [`Requested::directory_if`] says that it keeps its own.
     #[must_use]
     pub fn destination(&self, evidence: &Evidence<'_>) -> Option<Destination> {

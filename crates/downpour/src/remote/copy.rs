@@ -67,8 +67,8 @@ impl Copy {
             self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect();
         let names: Vec<_> = paths.iter().map(|path| ItemName::of(path)).collect();
         let is_list = self.scan.files_from.is_some();
-        // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match several names; a name
-        // that contains wildcard characters itself is like any other.
+        // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match
+        // several names; a name that contains wildcard characters itself is like any other.
         let pattern = names.iter().flatten().find_map(|name| match name {
             ItemName::Wildcard(pattern) => Some(vec![pattern.clone().into_bytes()]),
             ItemName::Exact(_) | ItemName::NewDirectory => None,
@@ -77,7 +77,8 @@ impl Copy {
         let is_contents = names.iter().any(Option::is_none);
         let requested = Requested {
             many: paths.len() > 1 || is_contents,
-            // A list of names is of a directory's contents. In other comparisons the sender tells whether it is a directory.
+            // A list of names is of a directory's contents. In other comparisons the sender tells whether it is a
+            // directory.
             contents: is_contents || (self.receive.compared && is_list),
             items: names
                 .iter()

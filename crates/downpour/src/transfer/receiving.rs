@@ -43,7 +43,8 @@ pub struct Offer {
     pub entries: u64,
     /// Bytes known so far.
     pub bytes: u64,
-    /// Whether that is all. If so, the sender can announce nothing else; if not, more files and items may follow, within the limits.
+    /// Whether that is all. If so, the sender can announce nothing else; if not, more files and items may follow,
+    /// within the limits.
     pub is_all: bool,
     /// Most bytes and most entries that may come in all, those known so far included.
     pub limits: (Option<u64>, Option<u64>),

@@ -1,5 +1,5 @@
-//! AVX-512 with GFNI. A product with a constant is linear over GF(2), so it is one `vgf2p8affineqb` with the constant's 8 x 8 matrix;
-//! the field of `vgf2p8mulb` is another one (0x11b).
+//! AVX-512 with GFNI. A product with a constant is linear over GF(2), so it is one `vgf2p8affineqb` with the constant's
+//! 8 x 8 matrix; the field of `vgf2p8mulb` is another one (0x11b).
 
 use std::arch::x86_64::{
     __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_set1_epi64, _mm512_setzero_si512,

@@ -6,8 +6,8 @@ use super::{Level, dispatch};
 /// Outputs kept in registers while the inputs are read.
 const BLOCK: usize = 4;
 
-/// Vectors of each output in registers. With AVX2 and a block of outputs they take half of the 16 registers, the tables and halves of
-/// bytes the other half.
+/// Vectors of each output in registers. With AVX2 and a block of outputs they take half of the 16 registers, the tables
+/// and halves of bytes the other half.
 const WIDTH: usize = 2;
 
 /// Bytes of all inputs together that are multiplied into one block of outputs after the other: an amount that stays in
@@ -44,8 +44,8 @@ dispatch! {
 
 /// # Safety
 ///
-/// The CPU has the instructions of `V`; there is an output, the outputs and inputs are of one length, and the coefficients are as many
-/// as the outputs times the inputs.
+/// The CPU has the instructions of `V`; there is an output, the outputs and inputs are of one length, and the
+/// coefficients are as many as the outputs times the inputs.
 #[inline(always)]
 unsafe fn combine_body<V: Vector>(outputs: &mut [&mut [u8]], coefficients: &[u8], inputs: &[&[u8]]) {
     let length = outputs[0].len();
@@ -88,7 +88,8 @@ unsafe fn rows<V: Vector, const ROWS: usize>(
     end: usize,
 ) {
     let mut at = start;
-    // SAFETY: all reads and writes lie in `start..end` of the inputs and outputs, and every index below `ROWS * inputs.len()`.
+    // SAFETY: all reads and writes lie in `start..end` of the inputs and outputs, and every index below `ROWS *
+    // inputs.len()`.
     unsafe {
         while at + WIDTH * V::BYTES <= end {
             let mut sums = [[V::zero(); WIDTH]; ROWS];

@@ -1,4 +1,5 @@
-//! The products of every factor with each low and each high half of a byte, for instruction sets that look up 16 bytes at once.
+//! The products of every factor with each low and each high half of a byte, for instruction sets that look up 16 bytes
+//! at once.
 
 use crate::field;
 

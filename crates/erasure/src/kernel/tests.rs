@@ -1,4 +1,5 @@
-//! Every level of this machine against arithmetic of single bytes, and so against the portable level, which is one of them.
+//! Every level of this machine against arithmetic of single bytes, and so against the portable level, which is one of
+//! them.
 
 use super::combine::combine_at;
 use super::slices::{add_at, add_many_at, add_outer_at, add_scaled_at, scale_at};

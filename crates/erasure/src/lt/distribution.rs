@@ -161,7 +161,8 @@ mod tests {
         }
     }
 
-    /// The sum of all weights, and of those up to degree 2, from a second implementation, written from docs/PROTOCOL.md, section 6.
+    /// The sum of all weights, and of those up to degree 2, from a second implementation, written from
+    /// docs/PROTOCOL.md, section 6.
     #[test]
     fn weights_are_exact() {
         let robust = Distribution::Robust { c: 30, delta: 1 };

@@ -8,7 +8,8 @@ use crate::linear::Equations;
 use crate::raptor::ldpc;
 use crate::splitmix::{SplitMix64, mix};
 
-/// The equations of blocks of `k` source symbols: unknowns 0 to k - 1 are the source symbols, the R parities of the pre-code follow.
+/// The equations of blocks of `k` source symbols: unknowns 0 to k - 1 are the source symbols, the R parities of the
+/// pre-code follow.
 #[derive(Debug)]
 pub(crate) struct System {
     parameters: Parameters,

@@ -29,7 +29,8 @@ impl Row for Vec<u8> {
     }
 }
 
-/// Independent rows in reduced row echelon form: each has a pivot, a column in which its coefficient is 1 and that of every other row is 0.
+/// Independent rows in reduced row echelon form: each has a pivot, a column in which its coefficient is 1 and that of
+/// every other row is 0.
 ///
 /// An unknown is determined by the rows exactly when the row with its pivot has no other coefficient.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! The LDPC symbols of RFC 5053, section 5.4.2.3: every source symbol is added to three of them. The pre-code of `lt` is the same.
+//! The LDPC symbols of RFC 5053, section 5.4.2.3: every source symbol is added to three of them. The pre-code of `lt`
+//! is the same.
 
 use crate::raptorq::is_prime;
 

@@ -1,4 +1,5 @@
-//! The generators of RFC 5053, section 5.4.4: random numbers, degrees. Its tables V0 and V1 (section 5.6) are the first two of RFC 6330.
+//! The generators of RFC 5053, section 5.4.4: random numbers, degrees. Its tables V0 and V1 (section 5.6) are the first
+//! two of RFC 6330.
 
 use crate::raptorq::tables::V;
 

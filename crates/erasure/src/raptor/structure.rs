@@ -70,8 +70,8 @@ impl Structure {
         sets
     }
 
-    /// Appends the intermediate symbols, without repetition, that encoding symbol `esi` adds up: Trip and LTEnc, sections 5.4.4.4 and
-    /// 5.4.4.3.
+    /// Appends the intermediate symbols, without repetition, that encoding symbol `esi` adds up: Trip and LTEnc,
+    /// sections 5.4.4.4 and 5.4.4.3.
     pub(super) fn terms(&self, esi: u32, terms: &mut Vec<u32>) {
         // Below Q.
         let y = ((self.b + u64::from(esi) * self.a) % Q) as u32;

@@ -1,6 +1,7 @@
 //! The systematic indices of RFC 5053, section 5.7.
 
-/// J(K) for K = 4 to 8192: the index for which the source symbols' equations and those of the pre-code have one solution.
+/// J(K) for K = 4 to 8192: the index for which the source symbols' equations and those of the pre-code have one
+/// solution.
 #[rustfmt::skip]
 pub(super) const SYSTEMATIC_INDEX: [u16; 8189] = [
     18, 14, 61, 46, 14, 22, 20, 40, 48, 1, 29, 40, 43, 46, 18, 8, 20, 2, 61, 26, 13, 29, 36, 19, 58, 5, 58, 0, 54, 56, 24, 14, 5, 67, 39, 31, 25,

@@ -90,7 +90,8 @@ impl Parameters {
         [first as u8, second as u8]
     }
 
-    /// Appends the intermediate symbols that make up encoding symbol `id` (an internal symbol id) to `terms`: Tuple and Enc, sections 5.3.5.4 and 5.3.5.3.
+    /// Appends the intermediate symbols that make up encoding symbol `id` (an internal symbol id) to `terms`: Tuple and
+    /// Enc, sections 5.3.5.4 and 5.3.5.3.
     pub(super) fn terms(&self, id: u32, terms: &mut Vec<u32>) {
         let (w, p, prime) = (self.lt, self.permanent(), self.prime);
         let a = (53_591 + self.systematic_index * 997) | 1;

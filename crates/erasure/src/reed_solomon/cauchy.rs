@@ -74,8 +74,9 @@ impl Decoder {
 
     /// Writes the missing symbols, from as many repair symbols and the source symbols that are present.
     ///
-    /// Let `r` be the repair symbols, `m` the missing source symbols and `s` those present: `r = A m + B s`, with two parts of the
-    /// matrix. So `m = A' r + A' B s`, with `A'` the inverse of `A`: one product of a matrix and `k` symbols, as in the encoder.
+    /// Let `r` be the repair symbols, `m` the missing source symbols and `s` those present: `r = A m + B s`, with two
+    /// parts of the matrix. So `m = A' r + A' B s`, with `A'` the inverse of `A`: one product of a matrix and `k`
+    /// symbols, as in the encoder.
     fn solve(&self, block: &mut Block) {
         let k = block.k() as usize;
         let missing: Vec<u32> = block.missing().collect();

@@ -117,8 +117,8 @@ impl Decoder {
         Self { repairs: Repairs::new(k, symbol_size, symbol_limit(k)) }
     }
 
-    /// Solves for the missing symbols with as many repair symbols, those of lowest esi: the transform covers the points up to the
-    /// highest one used.
+    /// Solves for the missing symbols with as many repair symbols, those of lowest esi: the transform covers the points
+    /// up to the highest one used.
     fn solve(&self, block: &mut Block) {
         let (k, size) = (block.k(), block.symbol_size());
         let mut used: Vec<_> = self.repairs.iter().collect();

@@ -7,7 +7,8 @@ use super::tinymt32::TinyMt32;
 pub enum Field {
     /// GF(2), FEC Encoding ID 9: repair is an exclusive or. Needs a few symbols more than were lost.
     Gf2,
-    /// GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1, FEC Encoding ID 10: nearly as many symbols as were lost suffice.
+    /// GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1, FEC Encoding ID 10: nearly as many symbols as were lost
+    /// suffice.
     Gf256,
 }
 

@@ -41,7 +41,8 @@ fn vector_symbol(id: u64) -> [u8; 6] {
     [0, 1, 2, 3, 4, 5].map(|j| (17 * id + 5 * j + 1) as u8)
 }
 
-/// Repair symbols over the source symbols 7 to 18, from a program written from the text of the RFCs, GF(256) by shift and add.
+/// Repair symbols over the source symbols 7 to 18, from a program written from the text of the RFCs, GF(256) by shift
+/// and add.
 #[test]
 fn repair_symbols_are_those_of_others() {
     for (field, threshold, key, expected) in [

@@ -9,15 +9,16 @@ use super::Rate;
 /// rate.
 pub(super) const MOST_IN_END: u32 = 120;
 
-/// A bipartite graph: its left symbols, and after them its check symbols, each the exclusive or of some of the left ones.
+/// A bipartite graph: its left symbols, and after them its check symbols, each the exclusive or of some of the left
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Level {
     pub(super) lefts: Range<u32>,
     pub(super) checks: Range<u32>,
 }
 
-/// The levels, whose checks are the lefts of the next, and the end: an MDS code of the last level's checks. Symbols are named by their
-/// esi: source, then the checks level by level, then the repair symbols of the end.
+/// The levels, whose checks are the lefts of the next, and the end: an MDS code of the last level's checks. Symbols are
+/// named by their esi: source, then the checks level by level, then the repair symbols of the end.
 #[derive(Clone, Debug)]
 pub(super) struct Cascade {
     pub(super) levels: Vec<Level>,

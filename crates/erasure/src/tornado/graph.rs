@@ -57,8 +57,8 @@ impl Lists {
     }
 }
 
-/// A cascade and the edges of its graphs. A check symbol of a graph is an equation: it and its lefts add up to zero. Equation `e` is
-/// the one of check symbol `k + e`.
+/// A cascade and the edges of its graphs. A check symbol of a graph is an equation: it and its lefts add up to zero.
+/// Equation `e` is the one of check symbol `k + e`.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) k: u32,

@@ -23,9 +23,9 @@ const VERDICT: &str = "verdict.txt";
 
 /// Plot results and write a report.
 ///
-/// Writes a picture of every sweep (SVG and PNG) and a table of all runs (results.csv) to each folder of results. The report is a single HTML page with
-/// the pictures, medians and spread, the environment, the claims, and the text of verdict.txt beside the results. It needs no other file, no network and
-/// no scripts.
+/// Writes a picture of every sweep (SVG and PNG) and a table of all runs (results.csv) to each folder of results. The
+/// report is a single HTML page with the pictures, medians and spread, the environment, the claims, and the text of
+/// verdict.txt beside the results. It needs no other file, no network and no scripts.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
     /// Folders of results, or plans whose results are in lab-results.

@@ -16,7 +16,8 @@ const EXPERIMENTS: &str = "experiments";
 
 /// Repeat an experiment from a paper, plot it and write a report.
 ///
-/// NAME is a plan in the folder `experiments`, such as tornado-transfer/fig2. The folder is searched from the current folder upwards.
+/// NAME is a plan in the folder `experiments`, such as tornado-transfer/fig2. The folder is searched from the current
+/// folder upwards.
 #[derive(Clone, Debug, Args)]
 pub struct ReproduceArgs {
     /// The experiment, such as tornado-transfer/fig2.

@@ -17,8 +17,9 @@ use crate::simulated::{self, SimPlan};
 
 /// Run a plan.
 ///
-/// Every result is appended to FOLDER/results.jsonl at once. After an interruption the same command resumes: cases with a valid result are not
-/// measured again. Runs in which the emulator did not keep up are kept, marked as invalid, and repeated.
+/// Every result is appended to FOLDER/results.jsonl at once. After an interruption the same command resumes: cases with
+/// a valid result are not measured again. Runs in which the emulator did not keep up are kept, marked as invalid, and
+/// repeated.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
     /// The plan.

@@ -50,8 +50,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Switches loss, jitter, reordering, duplication, corruption and marks of all links on or off, and waits until that is done; see
-    /// [`netsim::Link::set_impaired`].
+    /// Switches loss, jitter, reordering, duplication, corruption and marks of all links on or off, and waits until
+    /// that is done; see [`netsim::Link::set_impaired`].
     pub fn set_impaired(&self, impaired: bool) {
         let (done, is_done) = channel();
         self.order(Order::SetImpaired { impaired, done });

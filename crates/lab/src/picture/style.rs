@@ -4,8 +4,8 @@
 /// and on black, and with grey.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
 
-/// Corners of markers around the origin, in units of their size. Their number has no divisor in common with that of the colours, so that
-/// the first 56 series differ in one or the other, and neighbours in both.
+/// Corners of markers around the origin, in units of their size. Their number has no divisor in common with that of the
+/// colours, so that the first 56 series differ in one or the other, and neighbours in both.
 const MARKERS: [&[(f64, f64)]; 8] = [
     &[(0.0, -1.1), (0.78, -0.78), (1.1, 0.0), (0.78, 0.78), (0.0, 1.1), (-0.78, 0.78), (-1.1, 0.0), (-0.78, -0.78)],
     &[(-0.95, -0.95), (0.95, -0.95), (0.95, 0.95), (-0.95, 0.95)],

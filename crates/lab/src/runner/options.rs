@@ -15,8 +15,8 @@ pub struct RunOptions {
     pub dry_run: bool,
     /// Measure this many cases in parallel.
     ///
-    /// Each case has its own links, but all share the processor. The verdict of each run says whether the links kept up; it does not say whether the
-    /// programs had enough processor time.
+    /// Each case has its own links, but all share the processor. The verdict of each run says whether the links kept
+    /// up; it does not say whether the programs had enough processor time.
     #[arg(long, value_name = "N", default_value = "1")]
     pub jobs: NonZeroUsize,
     /// Folder for results [default: lab-results/ and the plan's name].

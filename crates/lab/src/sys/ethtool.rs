@@ -29,7 +29,8 @@ pub(crate) fn switch_offloads_off(interface: &str) -> io::Result<()> {
         let mut value = Value { command, data: 0 };
         let mut request = interface_request(interface)?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
-        // SAFETY: the request names an interface by a terminated string, and points to a value of this command that outlives the call.
+        // SAFETY: the request names an interface by a terminated string, and points to a value of this command that
+        // outlives the call.
         check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) })?;
     }
     Ok(())

@@ -57,7 +57,8 @@ impl Tun {
         let mut request = interface_request(name)?;
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
         let header_bytes = HEADER_BYTES as libc::c_int;
-        // SAFETY: the requests point to an interface request and an int, as these commands want, that outlive the calls.
+        // SAFETY: the requests point to an interface request and an int, as these commands want, that outlive the
+        // calls.
         unsafe {
             check(libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request))?;
             check(libc::ioctl(file.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header_bytes))?;

@@ -47,8 +47,8 @@ pub struct FlowOutcome {
     pub loss_estimate: Option<f64>,
     /// Bytes of the symbols that the sender sent, of every kind.
     pub symbol_bytes: u64,
-    /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run on. The last one may not
-    /// be over.
+    /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run
+    /// on. The last one may not be over.
     pub arrived: Vec<u64>,
     /// The state of the sender in each of these spans.
     pub course: Vec<Moment>,

@@ -34,7 +34,8 @@ pub(super) struct Control {
     sender: ControlSender,
     receiver: ControlReceiver,
     pending: VecDeque<ReliableFrame>,
-    /// Extra copies of announcements: one with each of the next batches, so that a single loss does not leave symbols without their flow.
+    /// Extra copies of announcements: one with each of the next batches, so that a single loss does not leave symbols
+    /// without their flow.
     echoes: VecDeque<ReliableFrame>,
     /// The content of each packet in flight, under the packet's key.
     in_flight: Vec<Vec<ReliableFrame>>,

@@ -6,8 +6,8 @@ use crate::wire::{ConnectionId, PacketHeader, PacketKind, Parameters};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// On average one packet number in this many is skipped, so that a peer which acknowledges packets it has not received is soon
-/// caught (RFC 9000 section 21.4).
+/// On average one packet number in this many is skipped, so that a peer which acknowledges packets it has not received
+/// is soon caught (RFC 9000 section 21.4).
 const SKIP_EVERY: u32 = 512;
 
 /// Packet numbers reserved for closing the connection, more than closing can use.

@@ -57,7 +57,8 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// Every byte of a stream of ours that was finished has arrived; the peer's program may not have read it yet. Its last event.
+    /// Every byte of a stream of ours that was finished has arrived; the peer's program may not have read it yet. Its
+    /// last event.
     StreamSent {
         /// The flow.
         flow: FlowId,

@@ -1,5 +1,5 @@
-//! The handshake. The initiator sends the same first message in several copies and sizes until one is answered; the responder waits
-//! until the initiator has proved that it holds the key.
+//! The handshake. The initiator sends the same first message in several copies and sizes until one is answered; the
+//! responder waits until the initiator has proved that it holds the key.
 
 use super::batch::Batch;
 use super::event::Closed;

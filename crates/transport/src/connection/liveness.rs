@@ -134,8 +134,8 @@ impl Liveness {
         self.probes = PROBES;
     }
 
-    /// Notes that the program has nothing left to send or to learn: nothing is lost if the peer leaves without its close
-    /// being received.
+    /// Notes that the program has nothing left to send or to learn: nothing is lost if the peer leaves without its
+    /// close being received.
     pub(super) const fn expect_close(&mut self) {
         self.expects_close = true;
     }
@@ -191,8 +191,8 @@ impl Liveness {
     /// Returns when to send a PING while something of ours is unfinished and nothing is in flight whose feedback would
     /// report its state: a grant of credit, or the completion of a block, may have been in feedback that was lost. A
     /// peer that has not heard us under the new keys waits for that, and forgets us otherwise: a retransmission timeout
-    /// does not repeat a PING. Where only the peer's close is missing, a PING finds out whether it has left. Spaced like
-    /// probes.
+    /// does not repeat a PING. Where only the peer's close is missing, a PING finds out whether it has left. Spaced
+    /// like probes.
     pub(super) fn send_ping_deadline(&self, activity: &Activity) -> Option<Time> {
         let waits = self.expects_close || ((activity.sending || self.unconfirmed) && !activity.in_flight);
         // A program waits for the close, for a few seconds at most: PINGs are not spaced out.

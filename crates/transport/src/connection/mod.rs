@@ -238,7 +238,8 @@ impl Connection {
     ///
     /// # Errors
     /// [`FlowError::NotConnected`] before [`Event::Connected`] and after the end, [`FlowError::Exhausted`], and
-    /// [`FlowError::SymbolsTooLarge`] or [`FlowError::Unsendable`] when the profile's blocks do not fit the peer's limits.
+    /// [`FlowError::SymbolsTooLarge`] or [`FlowError::Unsendable`] when the profile's blocks do not fit the peer's
+    /// limits.
     pub fn send_object(&mut self, now: Time, options: ObjectOptions) -> Result<FlowId, FlowError> {
         let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, Phase::Open)) else {
             return Err(FlowError::NotConnected);

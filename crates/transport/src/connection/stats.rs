@@ -93,7 +93,8 @@ pub struct ConnectionStats {
     pub ecn: Option<bool>,
     /// UDP payload of the largest datagram that the path is known to carry, in bytes.
     pub datagram: usize,
-    /// Datagrams of this connection that were refused; [`Connection::refused`](super::Connection::refused) has the reasons.
+    /// Datagrams of this connection that were refused; [`Connection::refused`](super::Connection::refused) has the
+    /// reasons.
     pub refused: u64,
     /// The limit that keeps data from being sent faster.
     pub limited_by: LimitedBy,

@@ -182,7 +182,8 @@ impl Connection {
 
     fn fill_with_data(&mut self, now: Time, batch: &mut Batch, mut budget: u64) -> bool {
         let path = self.path_estimate();
-        // All flows of a connection have one symbol size, so that the segments of a batch are equal. Streams have one symbol per packet.
+        // All flows of a connection have one symbol size, so that the segments of a batch are equal. Streams have one
+        // symbol per packet.
         let most = if self.send_flows.has_objects() { self.mtu.per_packet() } else { 1 };
         let size = self.mtu.payload_of(most);
         let bytes = u64::from(size as u32 + self.datagram_overhead());

@@ -1,4 +1,5 @@
-//! The connections of one UDP socket: their ids, the keys that open them, first messages and their replays, version negotiation.
+//! The connections of one UDP socket: their ids, the keys that open them, first messages and their replays, version
+//! negotiation.
 
 mod answers;
 
@@ -44,7 +45,8 @@ impl Default for EndpointConfig {
 pub struct ConnectOptions {
     /// How this side sends.
     pub profile: Profile,
-    /// The application's bytes for the peer, encrypted in the first message; at most [`crate::wire::limits::MAX_APPLICATION`].
+    /// The application's bytes for the peer, encrypted in the first message; at most
+    /// [`crate::wire::limits::MAX_APPLICATION`].
     pub application: Vec<u8>,
     /// Addresses of the peer: all are tried, and the first to answer is kept.
     pub remotes: Vec<SocketAddr>,

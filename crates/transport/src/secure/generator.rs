@@ -6,8 +6,8 @@ use std::fmt;
 use std::hint::black_box;
 use zeroize::Zeroize;
 
-/// Generates secret bytes from a seed. Each draw replaces the key (fast key erasure, Bernstein 2017), so a later leak of
-/// memory does not reveal earlier output.
+/// Generates secret bytes from a seed. Each draw replaces the key (fast key erasure, Bernstein 2017), so a later leak
+/// of memory does not reveal earlier output.
 pub struct Generator {
     key: Box<[u8; 32]>,
 }

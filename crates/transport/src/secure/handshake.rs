@@ -74,7 +74,8 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Starts a handshake; returns the Noise message to send, in as many copies as needed. `seed` is random and never used again.
+    /// Starts a handshake; returns the Noise message to send, in as many copies as needed. `seed` is random and never
+    /// used again.
     ///
     /// # Errors
     ///

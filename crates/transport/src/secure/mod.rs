@@ -1,7 +1,7 @@
 //! Handshake, keys and epochs, sealing and opening, the replay window. `docs/PROTOCOL.md` shows every derivation.
 //!
-//! A handshake ([`Initiator`], [`respond`]) turns a [`Psk`] into two [`Secret`]s, one per direction. Each becomes [`PacketKeys`], behind
-//! which a [`Sealer`] or an [`Opener`] works; both are pure and can be used from any thread.
+//! A handshake ([`Initiator`], [`respond`]) turns a [`Psk`] into two [`Secret`]s, one per direction. Each becomes
+//! [`PacketKeys`], behind which a [`Sealer`] or an [`Opener`] works; both are pure and can be used from any thread.
 
 mod cipher;
 mod erase;

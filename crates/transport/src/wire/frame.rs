@@ -100,7 +100,8 @@ pub struct Feedback {
 pub struct PacketRanges {
     /// Microseconds between the arrival of `largest` and the sending of this feedback.
     pub delay_micros: u32,
-    /// Inclusive ranges (lowest, highest) of packet numbers that arrived, highest first, disjoint and not adjacent. Never empty.
+    /// Inclusive ranges (lowest, highest) of packet numbers that arrived, highest first, disjoint and not adjacent.
+    /// Never empty.
     pub ranges: Vec<(u64, u64)>,
 }
 

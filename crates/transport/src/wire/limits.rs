@@ -18,7 +18,8 @@ pub const MAX_HANDSHAKE_PAYLOAD: usize = MIN_MESSAGE1 - super::datagram::MESSAGE
 /// TLV entries in a set of parameters.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Bytes of the program in a set of parameters: with every other parameter present they still fit [`MAX_HANDSHAKE_PAYLOAD`].
+/// Bytes of the program in a set of parameters: with every other parameter present they still fit
+/// [`MAX_HANDSHAKE_PAYLOAD`].
 pub const MAX_APPLICATION: usize = 1_000;
 
 /// Ciphers in one offer.
@@ -71,8 +72,8 @@ pub const MAX_STREAM_WINDOW: u32 = 2_047;
 /// The first esi of repair symbols over a window: the upper 12 bits give its number of source symbols, at least one.
 pub const WINDOW_REPAIR: u32 = 1 << 12;
 
-/// Packets of [`PacketFeedback::Last`](super::PacketFeedback::Last) and [`FeedbackTiming::Every`](super::FeedbackTiming::Every): the bits of
-/// one packets section.
+/// Packets of [`PacketFeedback::Last`](super::PacketFeedback::Last) and
+/// [`FeedbackTiming::Every`](super::FeedbackTiming::Every): the bits of one packets section.
 pub const MAX_LAST_PACKETS: u16 = 8 * MAX_RANGES_BODY as u16;
 
 /// Largest epsilon, in millionths: the share of its k symbols that a block may exceed before decoding is attempted.

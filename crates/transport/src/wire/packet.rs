@@ -103,8 +103,8 @@ impl SymbolHeader {
         bytes
     }
 
-    /// Reads the plaintext of a symbol packet: the header, and the symbols after it (possibly none, and of any length: only the flow
-    /// knows its symbol size).
+    /// Reads the plaintext of a symbol packet: the header, and the symbols after it (possibly none, and of any length:
+    /// only the flow knows its symbol size).
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The packets section of feedback: which packet numbers arrived, as run lengths or as a bitmap, both from the newest packet downward.
+//! The packets section of feedback: which packet numbers arrived, as run lengths or as a bitmap, both from the newest
+//! packet downward.
 
 use super::bytes::{Put, Reader, length_u16};
 use super::error::WireError;

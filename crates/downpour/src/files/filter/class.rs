@@ -15,8 +15,8 @@ impl Class {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Reads what stands behind the opening bracket; gives the class and what follows its closing one. A closing bracket in the first
-    /// place is a member, and so is what follows a backslash.
+    /// Reads what stands behind the opening bracket; gives the class and what follows its closing one. A closing
+    /// bracket in the first place is a member, and so is what follows a backslash.
     pub(super) fn parse(text: &[u8]) -> Result<(Self, &[u8]), PatternError> {
         let (negated, mut rest) = match text {
             [b'!' | b'^', rest @ ..] => (true, rest),

@@ -7,9 +7,11 @@ use super::class::Class;
 
 /// A pattern for paths, as rsync understands it.
 ///
-/// - A pattern that begins with `/` matches from the transfer's root, any other at the end of the path, from any of its components on.
+/// - A pattern that begins with `/` matches from the transfer's root, any other at the end of the path, from any of its
+///   components on.
 /// - One that ends in `/` matches folders only; one that ends in `/***` matches a folder and everything in it.
-/// - `?` is any byte but `/`, `*` any number of them; `**` is any bytes; `[a-z]`, `[!a-z]` and `[[:alpha:]]` are one byte of a class.
+/// - `?` is any byte but `/`, `*` any number of them; `**` is any bytes; `[a-z]`, `[!a-z]` and `[[:alpha:]]` are one
+///   byte of a class.
 /// - A backslash takes the meaning from the byte behind it, in a pattern that has `*`, `?` or `[` at all.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
@@ -181,8 +183,8 @@ fn tokens(text: &[u8]) -> Result<Vec<Token>, PatternError> {
 
 /// Whether the tokens match the whole text.
 ///
-/// Only the last `*` and the last `**` are tried anew: what stands before them has its shortest match, and a longer one would leave
-/// them less; what lies between two `*` of different components has only one.
+/// Only the last `*` and the last `**` are tried anew: what stands before them has its shortest match, and a longer one
+/// would leave them less; what lies between two `*` of different components has only one.
 fn matches(tokens: &[Token], text: &[u8]) -> bool {
     /// Where to go on after a star that takes one byte more: token and byte.
     type Retry = Option<(usize, usize)>;

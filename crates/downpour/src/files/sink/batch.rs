@@ -170,8 +170,8 @@ impl OpenBatch {
         change(&mut self.lock().states[file]);
     }
 
-    /// Notes the digest of a written piece, if the journal needs one that is not the block's: the piece is only a part of
-    /// the block that `block` is the bytes of.
+    /// Notes the digest of a written piece, if the journal needs one that is not the block's: the piece is only a part
+    /// of the block that `block` is the bytes of.
     pub(super) fn note_part(&self, piece: &Piece, block: &[u8]) {
         if piece.bytes.len() < block.len() && self.files[piece.file].size > SMALL_FILE {
             let digest = *blake3::hash(&block[piece.bytes.clone()]).as_bytes();

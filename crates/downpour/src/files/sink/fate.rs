@@ -58,8 +58,8 @@ impl Judge<'_> {
         if skips {
             return Ok(Fate::Kept);
         }
-        // An existing item has ended the transfer, unless an earlier run created it. Nothing tells what that run created
-        // beneath it from what somebody else has changed there since.
+        // An existing item has ended the transfer, unless an earlier run created it. Nothing tells what that run
+        // created beneath it from what somebody else has changed there since.
         if self.spec.existing == Existing::Refuse && path.contains(&b'/') {
             return Ok(Fate::Refused(NoticeKind::Exists));
         }

@@ -49,8 +49,8 @@ impl<'a> Finder<'a> {
         Self { target, may_probe, created: OnceCell::new() }
     }
 
-    /// Returns the staging folder of `source`. It has the name that follows from the source, or a random one if somebody
-    /// else had taken that.
+    /// Returns the staging folder of `source`. It has the name that follows from the source, or a random one if
+    /// somebody else had taken that.
     pub(super) fn find(&self, source: SourceId) -> io::Result<Option<Found>> {
         match self.open(staging_name(source), source)? {
             Some(found) => Ok(Some(found)),

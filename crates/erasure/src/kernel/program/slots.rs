@@ -106,7 +106,8 @@ impl Slots<'_> {
         assert!(program.slots <= self.count() && tables.width == self.width, "slots");
         assert!(program.targets.max(program.others) <= tables.count(), "tables");
         let to = tables.bytes.as_mut_ptr();
-        // SAFETY: a program's words are whole sums; every target and source exists, as asserted, and input 0 is not read.
+        // SAFETY: a program's words are whole sums; every target and source exists, as asserted, and input 0 is not
+        // read.
         unsafe { sums(self.level, program.words(), self.run_without_inputs(program, to, Targets::Slots(to))) }
     }
 
@@ -118,7 +119,8 @@ impl Slots<'_> {
         let pointers: Vec<*mut u8> =
             outputs.iter_mut().map(|output| output[offset..][..self.width].as_mut_ptr()).collect();
         let run = self.run_without_inputs(program, tables.bytes.as_ptr(), Targets::Outputs(pointers.as_ptr()));
-        // SAFETY: a program's words are whole sums; every target and source exists, as asserted, and input 0 is not read.
+        // SAFETY: a program's words are whole sums; every target and source exists, as asserted, and input 0 is not
+        // read.
         unsafe { sums(self.level, program.words(), run) }
     }
 
@@ -129,8 +131,9 @@ impl Slots<'_> {
         Run { bytes: self.width, first, last, inputs: ZEROS.as_ptr(), offset: 0, part: Part::All, to }
     }
 
-    /// The chain of RFC 6330's HDPC rows: with y doubled and slot j added at each step j, adds y to the two slots, counted from
-    /// `first`, that `taps[j]` names; the last step, which has no taps, adds y to the first of `rows` slots, 2 y to the second and so on.
+    /// The chain of RFC 6330's HDPC rows: with y doubled and slot j added at each step j, adds y to the two slots,
+    /// counted from `first`, that `taps[j]` names; the last step, which has no taps, adds y to the first of `rows`
+    /// slots, 2 y to the second and so on.
     pub(crate) fn chain(&mut self, taps: &[[u8; 2]], first: u32, rows: u32) {
         assert!(taps.len() < first as usize && u64::from(first) + u64::from(rows) <= self.count(), "slots");
         assert!(taps.iter().flatten().all(|&tap| u32::from(tap) < rows), "taps");

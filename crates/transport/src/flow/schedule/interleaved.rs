@@ -188,7 +188,8 @@ mod tests {
         assert_eq!(line.send(3), [s(2, 12), s(0, 13), s(2, 13)]);
     }
 
-    /// §2.1: "after all source symbols of block n has been sent, the receiver has received enough symbols for block n-1".
+    /// §2.1: "after all source symbols of block n has been sent, the receiver has received enough symbols for block
+    /// n-1".
     #[test]
     fn x_follows_the_loss() {
         for (loss, fewest, most) in [(0.01, 4, 15), (0.1, 35, 60), (0.2, 75, 115)] {

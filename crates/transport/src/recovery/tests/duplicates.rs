@@ -6,7 +6,8 @@ use crate::wire::{FlowId, SymbolId};
 /// No packet is declared lost.
 const NONE: [u64; 0] = [];
 
-/// A sender with feedback in order, in its tenth millisecond on a path of 50 ms, with packets 0 to `sent - 1` in flight.
+/// A sender with feedback in order, in its tenth millisecond on a path of 50 ms, with packets 0 to `sent - 1` in
+/// flight.
 struct Line {
     recovery: Recovery,
     next: u64,

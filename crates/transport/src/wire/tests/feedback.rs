@@ -98,7 +98,8 @@ fn complete_flows_have_room_before_masks() {
     let open = feedback().flows[0].clone();
     let flows: Vec<_> = (1..=32).map(complete).chain([open, complete(40)]).collect();
     let whole = Feedback { packets: None, flows: flows.clone(), masks: masks.clone(), ..brief() };
-    // 1100 - 22 - 20 leaves 1058: 257 for complete flows, 23 masks (783), and the last flow's head in the 18 that are left, with a block.
+    // 1100 - 22 - 20 leaves 1058: 257 for complete flows, 23 masks (783), and the last flow's head in the 18 that are
+    // left, with a block.
     let told = within(&whole, 1_100).unwrap();
     assert_eq!((told.masks.len(), told.flows.len()), (23, 33));
     assert_eq!(told.flows[..32], flows[..32]);

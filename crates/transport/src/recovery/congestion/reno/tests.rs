@@ -50,7 +50,8 @@ fn grows_as_the_document_says() {
     assert_eq!(bench.controller.window(), 2_000_001, "at least a byte");
 }
 
-/// arq §3.1: ssthresh is half the window, the window ssthresh + 3 MSS until new data is acknowledged, and then ssthresh.
+/// arq §3.1: ssthresh is half the window, the window ssthresh + 3 MSS until new data is acknowledged, and then
+/// ssthresh.
 #[test]
 fn fast_recovery_halves_inflates_and_deflates() {
     let mut bench = bench("", 100);
