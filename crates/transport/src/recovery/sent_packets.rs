@@ -236,9 +236,9 @@ impl SentPackets {
     }
 
     /// Settles the packets outstanding up to `largest` if feedback only counts arrivals: assumes that the newest
-    /// `arrivals` of them are delivered and the older ones lost. Packets without symbols are all assumed lost if any
-    /// is, since each of them must itself arrive. Arrivals in excess of the packets outstanding are late ones of
-    /// packets declared lost, the newest first. Returns when `largest` was sent, if it is newly acknowledged.
+    /// `arrivals` of them are delivered and the older ones lost. Arrivals in excess of the packets outstanding are late
+    /// ones of packets declared lost, the newest first. A packet without symbols must itself arrive: it is assumed lost
+    /// unless it is the largest, or every packet up to that has arrived. Returns when `largest` was sent, if it is newly acknowledged.
     pub(super) fn settle_count(
         &mut self,
         now: Time,
@@ -250,12 +250,16 @@ impl SentPackets {
         let from = self.first_outstanding().map_or(end, |first| first.sent.number).min(end);
         let slots = (from - self.base) as usize..(end - self.base) as usize;
         let outstanding = self.slots.range(slots).filter(|slot| matches!(slot, Slot::Outstanding(_))).count() as u64;
+        let declared_lost =
+            self.slots.range(..(end - self.base) as usize).filter(|slot| matches!(slot, Slot::Lost(..))).count() as u64;
         let mut missing = outstanding.saturating_sub(arrivals);
-        let any_missing = missing > 0;
+        // Otherwise any arrival may be that of a packet declared lost.
+        let all_arrived = arrivals >= outstanding + declared_lost;
+        let is_known = |number, entry: &Entry| all_arrived || number == largest || entry.sent.content.is_symbol();
         let mut largest_sent = None;
         for number in from..end {
             let Slot::Outstanding(entry) = self.slots[(number - self.base) as usize] else { continue };
-            let is_lost = missing > 0 || (any_missing && number < largest && !entry.sent.content.is_symbol());
+            let is_lost = missing > 0 || !is_known(number, &entry);
             if is_lost {
                 missing = missing.saturating_sub(1);
                 self.lose(&entry, now);
@@ -269,7 +273,9 @@ impl SentPackets {
         let mut number = end;
         while late > 0 && number > self.base {
             number -= 1;
-            if matches!(self.slots[(number - self.base) as usize], Slot::Lost(..)) {
+            if let Slot::Lost(entry, _) = &self.slots[(number - self.base) as usize]
+                && is_known(number, entry)
+            {
                 self.settle(number, number + 1, &mut |arrival: Arrival<'_>| each(Fate::Arrived(arrival)));
                 late -= 1;
             }

@@ -120,6 +120,33 @@ fn counts_take_no_control_packet_for_granted() {
     assert_eq!(numbers(recovery.report().delivered), [11]);
 }
 
+/// An arrival that is counted may be that of a packet declared lost before.
+#[test]
+fn counts_take_no_control_packet_for_granted_after_a_loss() {
+    let mut recovery = recovery_with("probe", "threshold");
+    let count = |largest, arrived| AckInfo::Count { largest, delay_micros: 0, arrived };
+    for number in 0..6 {
+        if number == 1 || number == 4 {
+            send(&mut recovery, number, at(number));
+        } else {
+            send_symbol(&mut recovery, number, at(number));
+        }
+    }
+    recovery.on_feedback(at(70), count(2, 1), None).unwrap();
+    assert_eq!(numbers(recovery.report().lost), [0, 1]);
+    recovery.on_feedback(at(71), count(2, 2), None).unwrap();
+    assert_eq!(
+        numbers(recovery.report().spurious),
+        [0],
+        "not the control packet, which may be the one that is missing"
+    );
+    recovery.on_feedback(at(72), count(5, 5), None).unwrap();
+    assert_eq!(numbers(recovery.report().lost), [4], "one of the three that arrived may be packet 1");
+    assert_eq!(numbers(recovery.report().delivered), [3, 5]);
+    recovery.on_feedback(at(73), count(5, 6), None).unwrap();
+    assert!(recovery.report().spurious.is_empty(), "it may be that of packet 1 or of packet 4");
+}
+
 #[test]
 fn a_live_path_takes_other_choices() {
     let mut recovery = recovery_with("probe", "threshold");
