@@ -1,9 +1,5 @@
 //! What a sender may name: the part of the receive request that its manifest is checked against.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
@@ -41,9 +37,32 @@ pub enum ItemName {
     NewDirectory,
 }
 
-/// Wildcards as in a shell: they match neither a leading dot nor a slash.
-pub(crate) const AS_A_SHELL: glob::MatchOptions =
-    glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+/// Shell wildcards for one name. They match no leading dot, and bytes that are not UTF-8 one by one.
+pub(crate) struct Wildcards {
+    pattern: glob::Pattern,
+    takes_dot: bool,
+}
+
+impl Wildcards {
+    /// Reads a pattern; `None` if it is none.
+    pub(crate) fn new(pattern: &[u8]) -> Option<Self> {
+        let takes_dot = pattern.starts_with(b".");
+        glob::Pattern::new(&text(pattern)).ok().map(|pattern| Self { pattern, takes_dot })
+    }
+
+    /// Whether they match a name.
+    pub(crate) fn match_name(&self, name: &[u8]) -> bool {
+        (self.takes_dot || !name.starts_with(b".")) && self.pattern.matches(&text(name))
+    }
+}
+
+/// A name as text: a byte that is not UTF-8 becomes a character of a plane that is for private use.
+fn text(name: &[u8]) -> String {
+    let private = |byte: &u8| char::from_u32(0x10_0000 + u32::from(*byte));
+    name.utf8_chunks()
+        .flat_map(|chunk| chunk.valid().chars().chain(chunk.invalid().iter().filter_map(private)))
+        .collect()
+}
 
 /// Whether a path contains shell wildcards.
 pub(crate) fn has_wildcards(path: &[u8]) -> bool {
@@ -81,15 +100,18 @@ impl ItemName {
         if path == b"~" {
             return Some(Self::NewDirectory);
         }
+        if stands_for_contents(path) {
+            return None;
+        }
         let last = path.split(|byte| *byte == b'/').rfind(|component| !component.is_empty()).unwrap_or_default();
         if has_wildcards(path) {
-            // The other machine matches text only.
+            // Requests have wildcards as text.
             return Some(
                 str::from_utf8(last)
                     .map_or_else(|_| Self::Exact(last.to_vec()), |last| Self::Wildcard(last.to_owned())),
             );
         }
-        (!stands_for_contents(path)).then(|| Self::Exact(last.to_vec()))
+        Some(Self::Exact(last.to_vec()))
     }
 
     /// Whether the user named the item `name`.
@@ -98,10 +120,9 @@ impl ItemName {
             Self::Exact(own) => own == name,
             // A file may have the pattern itself as its name.
             Self::Wildcard(pattern) if pattern.as_bytes() == name => true,
-            // The crate takes the dot of `*.csv` for a leading one.
-            Self::Wildcard(pattern) if name.starts_with(b".") && !pattern.starts_with('.') => false,
-            Self::Wildcard(pattern) => glob::Pattern::new(pattern)
-                .is_ok_and(|pattern| pattern.matches_path_with(Path::new(OsStr::from_bytes(name)), AS_A_SHELL)),
+            Self::Wildcard(pattern) => {
+                Wildcards::new(pattern.as_bytes()).is_some_and(|wildcards| wildcards.match_name(name))
+            }
             Self::NewDirectory => false,
         }
     }
@@ -122,7 +143,9 @@ mod tests {
         assert_eq!(ItemName::of(b"/srv/.data"), exact(".data"));
         assert_eq!(ItemName::of(b"*/x"), Some(ItemName::Wildcard("x".into())));
         assert_eq!(ItemName::of(b"dir/a*"), Some(ItemName::Wildcard("a*".into())));
-        assert_eq!(ItemName::of(b"d*/"), Some(ItemName::Wildcard("d*".into())));
+        // The contents of what matches, or of a directory that has this name.
+        assert_eq!(ItemName::of(b"d*/"), None);
+        assert_eq!(ItemName::of(b"[1]/"), None);
         assert_eq!(ItemName::of(b"~"), Some(ItemName::NewDirectory));
     }
 
@@ -133,7 +156,12 @@ mod tests {
         assert!(!wildcard.matches(b".csv") && !wildcard.matches(b".a.csv"), "a leading dot");
         assert!(!wildcard.matches(b"a.csv.sh") && !wildcard.matches(b".ssh"));
         assert!(!ItemName::Wildcard("[".into()).matches(b"a"), "no pattern");
-        assert!(!ItemName::Wildcard("*".into()).matches(b"\xff"), "no text");
+        assert!(ItemName::Wildcard("*".into()).matches(b"\xff"), "no text");
+        assert!(ItemName::Wildcard("a?.csv".into()).matches(b"a\xff.csv"));
+        assert!(
+            ItemName::Wildcard("?".into()).matches("ü".as_bytes())
+                && !ItemName::Wildcard("?".into()).matches(b"\xff\xff")
+        );
         assert!(ItemName::Exact(b"\xff".to_vec()).matches(b"\xff"));
     }
 }

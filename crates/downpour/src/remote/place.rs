@@ -1,12 +1,12 @@
 //! Interpretation of paths on the machine that they refer to.
 
-use std::env;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use crate::files::Root;
-use crate::files::permitted::{AS_A_SHELL, has_wildcards};
+use crate::files::permitted::{Wildcards, has_wildcards};
 
 /// Expands `~` and `~/`, as a login shell does; an empty path is the current directory.
 pub(super) fn expand(path: &Path) -> PathBuf {
@@ -23,10 +23,35 @@ pub(super) fn expand(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns the paths that match the wildcards of `pattern`, in alphabetical order.
+/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it ends in a slash, so do they.
 pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
-    let found = pattern.to_str().and_then(|pattern| glob::glob_with(pattern, AS_A_SHELL).ok());
-    found.into_iter().flatten().flatten().collect()
+    let mut found = vec![PathBuf::new()];
+    for component in pattern.components() {
+        let component = component.as_os_str();
+        if has_wildcards(component.as_bytes()) {
+            let wildcards = Wildcards::new(component.as_bytes());
+            found = found.iter().flat_map(|folder| matches_in(folder, wildcards.as_ref())).collect();
+        } else {
+            found.iter_mut().for_each(|path| path.push(component));
+        }
+    }
+    if pattern.as_os_str().as_bytes().ends_with(b"/") {
+        found.retain(|path| path.is_dir());
+        found.iter_mut().for_each(|path| path.push(""));
+    } else {
+        found.retain(|path| path.symlink_metadata().is_ok());
+    }
+    found
+}
+
+/// The matches in one folder. One that cannot be read has none, as in a shell.
+fn matches_in(folder: &Path, wildcards: Option<&Wildcards>) -> Vec<PathBuf> {
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = fs::read_dir(here).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+    names.retain(|name| wildcards.is_some_and(|wildcards| wildcards.match_name(name.as_bytes())));
+    names.sort();
+    names.iter().map(|name| folder.join(name)).collect()
 }
 
 /// Returns the sources that `path` names: the path itself or, if it does not exist, the matches of its wildcards.
@@ -35,8 +60,35 @@ pub(super) fn sources(path: &Path) -> Vec<Root> {
     if has_wildcards(path.as_os_str().as_bytes()) && path.symlink_metadata().is_err() {
         let found = matches(&path);
         if !found.is_empty() {
-            return found.into_iter().map(Root::new).collect();
+            return found.iter().map(|path| Root::typed(path.as_os_str())).collect();
         }
     }
     vec![Root::typed(path.as_os_str())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_match_any_bytes_in_any_component() {
+        let here = tempfile::tempdir().expect("a folder");
+        let names: [&[u8]; 6] = [b"a/1.txt", b"a/\xff.txt", b"b/2.txt", b"b/.3.txt", b"c", b"\xfe"];
+        for name in names {
+            let path = here.path().join(OsStr::from_bytes(name));
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::write(path, "").expect("a file");
+        }
+        let found = |pattern: &str| {
+            let found = matches(&here.path().join(pattern));
+            let names = found.iter().map(|path| path.strip_prefix(here.path()).expect("a path in it"));
+            names.map(|name| name.as_os_str().as_bytes().to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(found("*"), [b"a".to_vec(), b"b".to_vec(), b"c".to_vec(), b"\xfe".to_vec()]);
+        assert_eq!(found("?/*.txt"), [b"a/1.txt".to_vec(), b"a/\xff.txt".to_vec(), b"b/2.txt".to_vec()]);
+        assert_eq!(found("*/.*"), [b"b/.3.txt".to_vec()]);
+        assert_eq!(found("[a-c]/"), [b"a/".to_vec(), b"b/".to_vec()]);
+        assert_eq!(found("*/1.txt"), [b"a/1.txt".to_vec()]);
+        assert!(found("d*").is_empty() && found("[").is_empty());
+    }
 }
