@@ -193,6 +193,8 @@ impl Staging {
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(error) => Err(error),
             },
+            // A link is nothing that was staged.
+            Err(Errno::LOOP) => unlinkat(&self.dir, id.place(), AtFlags::empty()).and_then(|()| open()),
             opened => opened,
         };
         Ok(File::from(opened?))

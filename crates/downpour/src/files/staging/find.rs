@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use data_encoding::BASE32_NOPAD;
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, fchmod, fstat, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -183,7 +183,8 @@ fn holds_only_parts(dir: &OwnedFd) -> io::Result<bool> {
     for item in Dir::read_from(dir)? {
         let item = item?;
         let name = item.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") && !is_part(name) {
+        let is_link = item.file_type() == FileType::Symlink;
+        if !matches!(name, b"." | b"..") && (is_link || !is_part(name)) {
             return Ok(false);
         }
     }

@@ -79,6 +79,21 @@ fn folders(into: &Path) -> Vec<String> {
 
 /// If the preferred name is taken, another is used and found again. The object with the first name is not touched.
 #[test]
+fn a_link_in_the_place_of_a_staged_file_is_replaced_and_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("mine"), "mine").unwrap();
+    let (staging, id) = (open(dir.path()), StagedId([1; 16]));
+    staging.open_file(id, 0o644).unwrap();
+    let place = staging.path().join(id.place());
+    fs::remove_file(&place).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("mine"), &place).unwrap();
+    assert!(staging.open_to_read(id).is_err());
+    staging.open_file(id, 0o644).unwrap();
+    assert_eq!(fs::symlink_metadata(&place).unwrap().len(), 0);
+    assert_eq!(fs::read(dir.path().join("mine")).unwrap(), b"mine");
+}
+
+#[test]
 fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let name = staging_name(SOURCE);
@@ -97,7 +112,12 @@ fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
     };
     let to_elsewhere = |path: &Path| symlink("/tmp", path).unwrap();
     let a_file = |path: &Path| fs::write(path, "mine").unwrap();
-    let ways: [&dyn Fn(&Path); 5] = [&open_to_all, &of_another_source, &with_a_file, &to_elsewhere, &a_file];
+    let with_a_link = |path: &Path| {
+        fs::create_dir(path).unwrap();
+        symlink("/tmp", path.join(FILES)).unwrap();
+    };
+    let ways: [&dyn Fn(&Path); 6] =
+        [&open_to_all, &of_another_source, &with_a_file, &to_elsewhere, &a_file, &with_a_link];
     for (number, take) in ways.into_iter().enumerate() {
         let dir = tempfile::tempdir().unwrap();
         let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
