@@ -7,10 +7,11 @@ use crate::failure::Failure;
 use crate::tools;
 
 /// What the tests start, and the packages that have it on Debian.
-const NEEDED: [(&str, &str); 8] = [
+const NEEDED: [(&str, &str); 9] = [
     ("sshd", "openssh-server"),
     ("ssh", "openssh-client"),
     ("ssh-keygen", "openssh-client"),
+    ("rsync", "rsync"),
     ("nft", "nftables"),
     ("ip", "iproute2"),
     ("nsenter", "util-linux"),

@@ -9,13 +9,18 @@
 mod carriers;
 mod client;
 mod copying;
+mod edits;
+mod honest;
 mod hosts;
+mod interrupting;
 mod killing;
 mod network;
+mod oracle;
 mod piping;
 #[path = "../cli/program.rs"]
 #[allow(dead_code, reason = "the tests without ssh need more of it")]
 mod program;
+mod random;
 mod refusing;
 mod signals;
 mod smoke;

@@ -1,0 +1,299 @@
+//! Random interruptions of copies over ssh and by ticket, with random edits of source, target and staging directory between the runs, and
+//! of the source during them.
+//!
+//! The oracle: a file that a run has put in place or called verified is a version that its source had during that run; what was not
+//! requested stays as it was; and a last run that nothing disturbs leaves the target as the source. A seed decides everything but how far
+//! a transfer is when it is met: a failure may take several attempts to come again.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use rustix::process::{Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::edits::Edits;
+use crate::hosts::{Hosts, at};
+use crate::oracle::{self, Run};
+use crate::program::{Ended, Program, arguments, command};
+use crate::random::{self, Tree, snapshot};
+use crate::sshd::at_home;
+
+/// Cases of `cargo xtask test-ssh`; [`MINUTES`] runs as many as there is time for, from [`SEED`] on if it is given.
+const QUICK: u64 = 6;
+const MINUTES: &str = "DOWNPOUR_INTERRUPTING_MINUTES";
+const SEED: &str = "DOWNPOUR_INTERRUPTING_SEED";
+
+/// A tree of a few megabytes takes a second.
+const LIMIT: &str = "32M";
+/// Within this a run is interrupted: logins and transfers take about as long.
+const MOMENTS: Duration = Duration::from_millis(2_000);
+/// Longer than any kernel's clock takes from one time of a file to the next.
+const TICK: Duration = Duration::from_millis(20);
+/// What is left of a run whose ssh was killed ends by then: the dead connection's 2 s, and a busy machine.
+const GONE: Duration = Duration::from_secs(30);
+
+/// How the files get to their target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+    Local,
+    SenderListens,
+    ReceiverListens,
+}
+
+const WAYS: [Way; 7] = [Way::Up, Way::Up, Way::Down, Way::Down, Way::Local, Way::SenderListens, Way::ReceiverListens];
+
+/// What a signal meets.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    /// The program that was started first.
+    Near,
+    /// The other side of it.
+    Far,
+    /// ssh on this side.
+    Session,
+}
+
+/// One tree on its way to a target.
+struct Case {
+    hosts: Hosts,
+    tickets: TempDir,
+    way: Way,
+    via: &'static str,
+    /// Files are compared by content, and edits may leave size and time alone.
+    by_content: bool,
+    syncs: bool,
+    deletes: bool,
+}
+
+impl Case {
+    fn new(rng: &mut Rng) -> Self {
+        let way = WAYS[rng.usize(..WAYS.len())];
+        let by_ticket = matches!(way, Way::SenderListens | Way::ReceiverListens);
+        let syncs = !by_ticket && rng.bool();
+        let case = Self {
+            hosts: Hosts::start(),
+            tickets: tempfile::tempdir().expect("a folder"),
+            way,
+            via: ["udp", "ssh"][rng.usize(..2)],
+            by_content: !by_ticket && rng.bool(),
+            syncs,
+            deletes: syncs && rng.bool(),
+        };
+        for folder in [case.source(), case.target()] {
+            random::grow(rng, &folder.join("canary"), 12, 5_000);
+        }
+        random::grow(rng, &case.source().join("tree"), 30, 2_000_000);
+        // Nothing is deleted for a source that is empty.
+        fs::write(case.source().join("tree/always"), vec![rng.u8(..); rng.usize(1_000_000..6_000_000)])
+            .expect("a file");
+        random::grow(rng, &case.target().join("tree/of the target"), 6, 5_000);
+        case
+    }
+
+    fn source(&self) -> PathBuf {
+        if self.way == Way::Down { self.hosts.there("from") } else { self.hosts.here("from") }
+    }
+
+    fn target(&self) -> PathBuf {
+        if self.way == Way::Up { self.hosts.there("to") } else { self.hosts.here("to") }
+    }
+
+    /// `cp` or `sync` with its options.
+    fn copy(&self) -> Program {
+        let mut options: Vec<OsString> = ["--json", "--limit", LIMIT].map(Into::into).into();
+        let flags = [(self.by_content, "--checksum"), (self.deletes, "--delete"), (!self.syncs, "-r")];
+        options.extend(flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag.into()));
+        if self.way != Way::Local {
+            options.extend(["--via", self.via, "--timeout", "2"].map(Into::into));
+        }
+        let path = |folder: &str, is_there: bool| if is_there { at(folder) } else { folder.into() };
+        options.extend([path("from/tree", self.way == Way::Down), path("to", self.way == Way::Up)]);
+        let mut command = self.hosts.command(if self.syncs { "sync" } else { "cp" });
+        command.args(options);
+        Program::start(command)
+    }
+
+    /// `send` and `recv`, the listening one first.
+    fn by_ticket(&self) -> [Program; 2] {
+        let ticket = self.tickets.path().join("ticket");
+        let (tree, into) = (self.source().join("tree"), self.target());
+        let send = arguments!["send", "--json", "--limit", LIMIT, "--ticket-file", ticket, "--timeout", "2", tree];
+        let recv = ["recv", "--json", "--yes", "--existing", "replace", "--timeout", "2"].map(OsString::from);
+        let (mut send, mut recv) = (command(send), command(recv));
+        recv.arg("--ticket-file").arg(&ticket).arg("--into").arg(into);
+        // Of the run before, which may have left it behind.
+        let _ = fs::remove_file(&ticket);
+        let listening = match self.way {
+            Way::SenderListens => send.args(["--listen", "127.0.0.1:0"]),
+            _ => recv.args(["--listen", "127.0.0.1:0"]),
+        };
+        let mut listening = Program::start(std::mem::replace(listening, std::process::Command::new("true")));
+        listening.wait_for("a ticket", |line| line.contains("\"start\""));
+        let connecting = match self.way {
+            Way::SenderListens => recv,
+            _ => {
+                send.arg("--to");
+                send
+            }
+        };
+        [listening, Program::start(connecting)]
+    }
+
+    /// Which of the programs receives, if it is on this side.
+    fn receiver(&self) -> Option<usize> {
+        match self.way {
+            Way::Up => None,
+            Way::Down | Way::Local | Way::ReceiverListens => Some(0),
+            Way::SenderListens => Some(1),
+        }
+    }
+
+    fn start(&self) -> Vec<Program> {
+        match self.way {
+            Way::Up | Way::Down | Way::Local => vec![self.copy()],
+            Way::SenderListens | Way::ReceiverListens => self.by_ticket().into(),
+        }
+    }
+
+    /// Sends a signal; whoever has ended already is spared.
+    fn strike(&self, programs: &[Program], victim: Victim, signal: Signal) {
+        match (victim, programs) {
+            (Victim::Near, _) => programs[0].signal(signal),
+            (_, [_, connecting]) => connecting.signal(signal),
+            (Victim::Far, _) => {
+                for process in self.hosts.remote_processes() {
+                    let _ = kill_process(process, Signal::KILL);
+                }
+            }
+            (Victim::Session, _) => {
+                for (process, words) in at_home(&self.hosts.here("")) {
+                    if words.first().is_some_and(|program| program == "ssh") {
+                        let _ = kill_process(process, Signal::KILL);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs the transfer to an end that comes at a random moment, while the source may be edited.
+    fn disturbed(&self, rng: &mut Rng) -> Run {
+        let (before, mut versions) = (snapshot(&self.target()), vec![snapshot(&self.source())]);
+        let edits = Edits { by_content: self.by_content, canary: self.source().join("canary") };
+        let victim = [Victim::Near, Victim::Far, Victim::Session][rng.usize(..3)];
+        let signal = [Signal::KILL, Signal::KILL, Signal::TERM, Signal::INT][rng.usize(..4)];
+        let mut moments: Vec<Duration> = (0..rng.usize(1..4)).map(|_| MOMENTS.mul_f64(rng.f64())).collect();
+        moments.sort_unstable();
+        let strike = moments.pop();
+        eprintln!("{:?} of {victim:?} after {strike:?}, edits after {moments:?}", signal);
+        let begun = Instant::now();
+        let programs = self.start();
+        for moment in moments {
+            thread::sleep(moment.saturating_sub(begun.elapsed()));
+            if rng.bool() {
+                edits.source(rng, &self.source().join("tree"), self.tickets.path());
+                versions.push(snapshot(&self.source()));
+            }
+        }
+        thread::sleep(strike.unwrap_or_default().saturating_sub(begun.elapsed()));
+        self.strike(&programs, victim, signal);
+        if let [listening, _] = &programs[..] {
+            // It would wait for the next peer.
+            listening.signal(Signal::TERM);
+        }
+        let ended = self.end(programs);
+        Run {
+            before,
+            after: snapshot(&self.target()),
+            versions,
+            ended,
+            receiver: self.receiver(),
+            deletes: self.deletes,
+        }
+    }
+
+    /// Runs the transfer to its own end.
+    fn undisturbed(&self) -> Run {
+        let (before, versions) = (snapshot(&self.target()), vec![snapshot(&self.source())]);
+        let ended = self.end(self.start());
+        Run {
+            before,
+            after: snapshot(&self.target()),
+            versions,
+            ended,
+            receiver: self.receiver(),
+            deletes: self.deletes,
+        }
+    }
+
+    /// Waits until nothing of a run is left on either side.
+    fn end(&self, programs: Vec<Program>) -> Vec<Ended> {
+        let ended = programs.into_iter().map(Program::end).collect();
+        let deadline = Instant::now() + GONE;
+        let homes = [self.hosts.here(""), self.hosts.sshd.home()];
+        while homes.iter().any(|home| !at_home(home).is_empty()) {
+            assert!(Instant::now() < deadline, "{:?}: processes are left", self.way);
+            thread::sleep(Duration::from_millis(10));
+        }
+        ended
+    }
+
+    /// What somebody does between two runs.
+    fn edit(&self, rng: &mut Rng) {
+        let edits = Edits { by_content: self.by_content, canary: self.target().join("canary") };
+        for _ in 0..rng.usize(0..4) {
+            // Source and target that are edited in one tick of the kernel's clock have the same time.
+            thread::sleep(TICK);
+            match rng.u8(0..5) {
+                0 => edits.source(rng, &self.source().join("tree"), self.tickets.path()),
+                1 => edits.target(rng, &self.target().join("tree")),
+                // Otherwise there is soon nothing left that takes long enough to be interrupted.
+                2 => edits.flip(rng, &self.source().join("tree/always")),
+                _ => edits.staging(rng, &self.target()),
+            }
+        }
+    }
+}
+
+/// A tree that is copied with interruptions until a run is left alone. Returns the number of runs.
+fn case(seed: u64) -> u32 {
+    let mut rng = Rng::with_seed(seed);
+    let case = Case::new(&mut rng);
+    let disturbed = rng.u32(1..5);
+    for _ in 0..disturbed {
+        let source = |versions: &[Tree]| versions.last().cloned();
+        let run = case.disturbed(&mut rng);
+        assert_eq!(source(&run.versions), Some(snapshot(&case.source())), "the source was changed");
+        oracle::judge(&run);
+        eprintln!("between two runs");
+        case.edit(&mut rng);
+    }
+    let run = case.undisturbed();
+    oracle::judge(&run);
+    oracle::judge_complete(&run, case.syncs);
+    disturbed + 1
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn no_interruption_and_no_edit_harms() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number(SEED).unwrap_or_else(|| fastrand::u64(..1 << 48));
+    let until = number(MINUTES).map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
+    let (mut runs, mut cases) = (0, 0);
+    while until.map_or(cases < QUICK, |until| Instant::now() < until) {
+        let seed = first + cases;
+        let result = std::panic::catch_unwind(|| case(seed));
+        let Ok(count) = result else {
+            panic!("seed {seed} after {cases} cases; again: {SEED}={seed} cargo xtask test-ssh no_interruption")
+        };
+        runs += count;
+        cases += 1;
+    }
+    println!("{cases} cases from seed {first} on, {runs} runs");
+}

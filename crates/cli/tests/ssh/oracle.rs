@@ -1,0 +1,137 @@
+//! What a transfer may have done, judged by what stood at its source and target before and after.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+
+use data_encoding::BASE64;
+use serde_json::Value;
+
+use crate::program::{Ended, json};
+use crate::random::{Found, Object, Tree};
+
+/// Exit codes that an interrupted command may have: done, broken, unreachable, timeout, partial, vanished, stopped.
+const CODES: [i32; 9] = [0, 1, 4, 5, 8, 23, 24, 75, 130];
+
+/// One run of a transfer of `tree`, in the folder of the source, to `tree` in that of the target.
+pub(crate) struct Run {
+    /// The folder of the target.
+    pub(crate) before: Tree,
+    pub(crate) after: Tree,
+    /// The folder of the source: at the beginning, and after each edit while the run lasted.
+    pub(crate) versions: Vec<Tree>,
+    /// Every program of it.
+    pub(crate) ended: Vec<Ended>,
+    /// Which of them receives; the sender's is not the word that a file has arrived.
+    pub(crate) receiver: Option<usize>,
+    pub(crate) deletes: bool,
+}
+
+impl Run {
+    fn in_a_version(&self, name: &Path, object: &Object) -> bool {
+        self.versions.iter().any(|tree| tree.get(name).is_some_and(|found| found.object == *object))
+    }
+
+    fn was_absent(&self, name: &Path) -> bool {
+        self.versions.iter().any(|tree| !tree.contains_key(name))
+    }
+
+    fn told(&self) -> String {
+        let all = self.ended.iter();
+        all.map(|ended| format!("{}\n{}{}", ended.status, ended.stdout, ended.stderr)).collect()
+    }
+}
+
+/// Panics if a run has done what it must not, however it ended.
+pub(crate) fn judge(run: &Run) {
+    for ended in &run.ended {
+        let code = ended.status.code();
+        assert!(!ended.stderr.contains("panicked"), "{}", run.told());
+        let is_killed = code.is_none() && ended.status.signal().is_some();
+        assert!(is_killed || code.is_some_and(|code| CODES.contains(&code)), "{}", run.told());
+    }
+    judge_names(run);
+    for (number, ended) in run.ended.iter().enumerate() {
+        for line in json_of_killed(&ended.stdout) {
+            match line["type"].as_str() {
+                Some("file") if run.receiver == Some(number) => judge_file(run, &path(&line)),
+                Some("summary") if line["verified"] == true => judge_verified(run, &line),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The lines of a program that may have been killed within the last.
+fn json_of_killed(stdout: &str) -> Vec<Value> {
+    let whole = stdout.lines().filter(|line| line.ends_with('}')).map(|line| format!("{line}\n"));
+    json(&whole.collect::<String>())
+}
+
+fn path(line: &Value) -> PathBuf {
+    let text = |key: &str| line[key].as_str().map(str::as_bytes);
+    let bytes = match text("path_bytes") {
+        Some(encoded) => BASE64.decode(encoded).expect("base64"),
+        None => text("path").expect("a path").to_vec(),
+    };
+    OsStr::from_bytes(&bytes).into()
+}
+
+/// What was not requested stands as it stood; what has changed is a version of the source.
+fn judge_names(run: &Run) {
+    for (name, after) in &run.after {
+        // With another time, an old version would look like the new one.
+        let is_as_before = |before: &Found| before.object == after.object && before.mtime == after.mtime;
+        if run.before.get(name).is_some_and(is_as_before) {
+            continue;
+        }
+        assert!(name.starts_with("tree"), "{name:?} was not requested:\n{}", run.told());
+        assert!(run.in_a_version(name, &after.object), "{name:?} is no version of its source:\n{}", run.told());
+    }
+    for name in run.before.keys().filter(|name| !run.after.contains_key(*name)) {
+        assert!(name.starts_with("tree"), "{name:?} was deleted:\n{}", run.told());
+        // What was beneath something that the source has as a file or link went with it.
+        let replaced = name
+            .ancestors()
+            .skip(1)
+            .any(|above| run.after.get(above).is_some_and(|found| found.object != Object::Folder));
+        assert!(replaced || run.deletes && run.was_absent(name), "{name:?} was deleted:\n{}", run.told());
+    }
+}
+
+/// A file that is said to have arrived.
+fn judge_file(run: &Run, name: &Path) {
+    let found = run.after.get(name).unwrap_or_else(|| panic!("{name:?} is not there:\n{}", run.told()));
+    assert!(matches!(found.object, Object::File(_)), "{name:?} is no file:\n{}", run.told());
+    assert!(run.in_a_version(name, &found.object), "{name:?} was called verified:\n{}", run.told());
+}
+
+/// A transfer that is said to be verified as a whole.
+fn judge_verified(run: &Run, summary: &Value) {
+    assert_eq!((&summary["unchanged"], summary["failed"].as_array().map(Vec::len)), (&0.into(), Some(0)), "{summary}");
+    for (name, _) in run.versions[0].iter().filter(|(name, _)| name.starts_with("tree")) {
+        match run.after.get(name) {
+            Some(found) => assert!(run.in_a_version(name, &found.object), "{name:?} was verified:\n{}", run.told()),
+            None => assert!(run.was_absent(name), "{name:?} is missing:\n{}", run.told()),
+        }
+    }
+}
+
+/// Panics unless a run that nothing disturbed has made the target like the source, whose modes it keeps if it `syncs`.
+pub(crate) fn judge_complete(run: &Run, syncs: bool) {
+    let source = run.versions[0].iter().filter(|(name, _)| name.starts_with("tree"));
+    for ended in &run.ended {
+        assert_eq!(ended.status.code(), Some(0), "{}", run.told());
+    }
+    let mut count = 0;
+    for (name, found) in source {
+        let after = run.after.get(name).unwrap_or_else(|| panic!("{name:?} is missing:\n{}", run.told()));
+        assert_eq!(after.object, found.object, "{name:?}:\n{}", run.told());
+        assert_eq!(after.mtime, found.mtime, "time of {name:?}:\n{}", run.told());
+        assert!(!syncs || after.mode == found.mode, "mode of {name:?}:\n{}", run.told());
+        count += 1;
+    }
+    let at_target = run.after.keys().filter(|name| name.starts_with("tree")).count();
+    assert!(!run.deletes || at_target == count, "{at_target} instead of {count} names:\n{}", run.told());
+}

@@ -1,0 +1,175 @@
+//! Random trees, and what a tree holds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{self, File, Permissions};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use fastrand::Rng;
+
+/// Few names, so that patterns match them and folders share them; some that shells, patterns and terminals take for something else.
+const NAMES: [&[u8]; 16] = [
+    b"a",
+    b"b.txt",
+    b"c d.txt",
+    b"cache",
+    b"d",
+    b"e.tmp",
+    b"f.tmp",
+    b".hidden",
+    "Grüße".as_bytes(),
+    b"[1]",
+    b"-n",
+    b"x:y",
+    b"back\\slash",
+    b"new\nline",
+    b"star*",
+    b"\xff\xfe",
+];
+
+/// The bytes of a file, which are too many to be shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Content(pub(crate) Vec<u8>);
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B, {:02x?}...", self.0.len(), &self.0[..self.0.len().min(8)])
+    }
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Object {
+    File(Content),
+    Folder,
+    Link(PathBuf),
+}
+
+/// An object and its attributes. Those of links are not compared: not every system can set them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) object: Object,
+    pub(crate) mode: u32,
+    /// Seconds and nanoseconds.
+    pub(crate) mtime: (i64, i64),
+    /// The first name of the same file.
+    pub(crate) same_as: Option<PathBuf>,
+}
+
+/// Everything in a folder, by its path in there.
+pub(crate) type Tree = BTreeMap<PathBuf, Found>;
+
+/// What a folder holds without staging directories; nothing if there is no folder.
+pub(crate) fn snapshot(folder: &Path) -> Tree {
+    let mut found = Tree::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder_path) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder_path) else { continue };
+        for entry in entries {
+            let path = entry.expect("an entry").path();
+            if is_staging(&path) {
+                continue;
+            }
+            let name = path.strip_prefix(folder).expect("a path in the folder").to_owned();
+            found.insert(name, look(&path));
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            }
+        }
+    }
+    name_hard_links(folder, &mut found);
+    found
+}
+
+/// Whether this is the name of a staging directory.
+pub(crate) fn is_staging(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".downpour-"))
+}
+
+/// An object and its attributes.
+pub(crate) fn look(path: &Path) -> Found {
+    let status = path.symlink_metadata().expect("a status");
+    if status.is_symlink() {
+        let object = Object::Link(path.read_link().expect("a link"));
+        return Found { object, mode: 0, mtime: (0, 0), same_as: None };
+    }
+    let object = if status.is_dir() { Object::Folder } else { Object::File(Content(fs::read(path).expect("a file"))) };
+    Found { object, mode: status.mode() & 0o7777, mtime: (status.mtime(), status.mtime_nsec()), same_as: None }
+}
+
+/// Notes which names are the same file.
+fn name_hard_links(folder: &Path, tree: &mut Tree) {
+    let mut first = HashMap::new();
+    for (name, found) in tree.iter_mut().filter(|(_, found)| matches!(found.object, Object::File(_))) {
+        let inode = folder.join(name).metadata().expect("a status").ino();
+        found.same_as = Some(first.entry(inode).or_insert_with(|| name.clone()).clone());
+    }
+}
+
+/// A random name.
+pub(crate) fn name(rng: &mut Rng) -> &'static OsStr {
+    OsStr::from_bytes(NAMES[rng.usize(..NAMES.len())])
+}
+
+/// Random bytes, sometimes none.
+pub(crate) fn bytes(rng: &mut Rng, most: usize) -> Vec<u8> {
+    let length = match rng.u8(0..8) {
+        0 => 0,
+        1 => rng.usize(..=most),
+        _ => rng.usize(..=most.min(5_000)),
+    };
+    let mut bytes = vec![0; length];
+    rng.fill(&mut bytes);
+    bytes
+}
+
+/// Fills a new folder with up to `count` objects: files of up to `largest` bytes, folders, links, and second names.
+pub(crate) fn grow(rng: &mut Rng, root: &Path, count: usize, largest: usize) {
+    fs::create_dir_all(root).expect("a folder");
+    let (mut folders, mut files) = (vec![root.to_owned()], Vec::new());
+    for _ in 0..count {
+        let path = folders[rng.usize(..folders.len())].join(name(rng));
+        if path.symlink_metadata().is_ok() {
+            continue;
+        }
+        match rng.u8(0..12) {
+            0..=3 => {
+                fs::create_dir(&path).expect("a folder");
+                folders.push(path);
+            }
+            4 => symlink(link_target(rng), &path).expect("a link"),
+            5 if !files.is_empty() => fs::hard_link(&files[rng.usize(..files.len())], &path).expect("a name"),
+            _ => {
+                fs::write(&path, bytes(rng, largest)).expect("a file");
+                files.push(path);
+            }
+        }
+    }
+    age(rng, &files, &[0o644, 0o600, 0o755, 0o444, 0o664]);
+    // The innermost first: what is done in a folder changes its time.
+    folders.reverse();
+    age(rng, &folders, &[0o755, 0o700, 0o750, 0o775]);
+}
+
+/// Within the tree, to nowhere, and out of it.
+fn link_target(rng: &mut Rng) -> PathBuf {
+    match rng.u8(0..5) {
+        0 => "no such name".into(),
+        1 => Path::new("..").join(name(rng)),
+        2 => "/etc/hostname".into(),
+        _ => name(rng).into(),
+    }
+}
+
+/// Random modes, and times of the last twenty years.
+fn age(rng: &mut Rng, paths: &[PathBuf], modes: &[u32]) {
+    for path in paths {
+        fs::set_permissions(path, Permissions::from_mode(modes[rng.usize(..modes.len())])).expect("a mode");
+        let time = UNIX_EPOCH + Duration::new(1_000_000_000 + rng.u64(..600_000_000), rng.u32(..1_000_000_000));
+        File::open(path).and_then(|file| file.set_modified(time)).expect("a time");
+    }
+}
