@@ -13,6 +13,7 @@ mod relayed_ssh;
 mod soak;
 mod test_ssh;
 mod tools;
+mod unit;
 mod vectors;
 
 use std::ffi::OsString;
@@ -31,7 +32,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check what must hold before a commit: format, lints, other targets, citations, dependencies, documentation
+    /// Check what must hold before a commit: format, lints, other targets, citations, systemd unit,
+    /// dependencies, documentation
     Check,
     /// Run all tests
     Test,

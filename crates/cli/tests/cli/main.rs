@@ -6,6 +6,7 @@ mod configuring;
 mod copying;
 mod copying_again;
 mod demonstrating;
+mod depositing;
 mod far;
 mod hiding;
 mod interop;

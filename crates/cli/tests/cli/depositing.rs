@@ -1,0 +1,191 @@
+//! The command of the systemd unit, as systemd would start it: its settings, its mask, its folders, and a user for each depositor.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, geteuid};
+use tempfile::{TempDir, tempdir};
+
+use crate::program::{Ended, Program, arguments, downpour, program_with};
+use crate::tree;
+
+const UNIT: &str = include_str!("../../../../packaging/systemd/downpour-recv@.service");
+
+/// The users that depositors get where the test may choose them.
+const FIRST_USER: u32 = 61_184;
+/// A listener has its ticket by then.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a setting of the unit is.
+fn setting(name: &str) -> &'static str {
+    let lines: Vec<&str> = UNIT.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect();
+    assert_eq!(lines.len(), 1, "{name}: {lines:?}");
+    lines[0]
+}
+
+/// A machine with the unit.
+struct Machine {
+    folder: TempDir,
+    program: PathBuf,
+    /// What `systemctl edit` has set.
+    settings: &'static str,
+}
+
+impl Machine {
+    fn new(settings: &'static str) -> Self {
+        let folder = tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("a mode");
+        let program = folder.path().join("downpour");
+        // Not every user can enter the folder that it was built in.
+        fs::copy(env!("CARGO_BIN_EXE_downpour"), &program).expect("a copy of the program");
+        Self { folder, program, settings }
+    }
+
+    /// `/run` or `/var/lib`.
+    fn place(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The folder of a depositor, which systemd makes.
+    fn folder_of(&self, place: &str, setting_name: &str, depositor: &str) -> PathBuf {
+        let mode = u32::from_str_radix(setting(&format!("{setting_name}Mode")), 8).expect("a mode");
+        let folder = self.place(place).join(setting(setting_name).replace("%i", depositor));
+        if !folder.exists() {
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::set_permissions(&folder, Permissions::from_mode(mode)).expect("a mode");
+            if geteuid().is_root() {
+                let user = Some(user_of(depositor));
+                chown(&folder, user, user).expect("an owner");
+            }
+        }
+        folder
+    }
+
+    fn state_of(&self, depositor: &str) -> PathBuf {
+        self.folder_of("lib", "StateDirectory", depositor)
+    }
+
+    fn ticket_of(&self, depositor: &str) -> PathBuf {
+        self.folder_of("run", "RuntimeDirectory", depositor).join("ticket")
+    }
+
+    /// Starts the unit for a depositor and waits for the ticket.
+    fn start(&self, depositor: &str) -> Program {
+        let ticket = self.ticket_of(depositor);
+        let _ = fs::remove_file(&ticket);
+        self.state_of(depositor);
+        let mut line = setting("ExecStart").replace("%i", depositor);
+        line = line.replace("%t", &self.place("run").display().to_string());
+        line = line.replace("%S", &self.place("lib").display().to_string());
+        let assignments =
+            setting("Environment").split(' ').chain(self.settings.split(' ').filter(|part| !part.is_empty()));
+        // The last one counts.
+        for (name, value) in assignments.map(|one| one.split_once('=').expect("an assignment")).rev() {
+            line = line.replace(&format!("${{{name}}}"), value);
+        }
+        let words: Vec<&str> = line.split(' ').skip(1).collect();
+        let with_mask = format!("umask {}; exec \"$0\" \"$@\"", setting("UMask"));
+        let mut shell: Command = program_with(Path::new("/bin/sh"), arguments!["-c", with_mask, self.program]);
+        shell.args(words).current_dir("/");
+        if geteuid().is_root() {
+            shell.uid(user_of(depositor)).gid(user_of(depositor));
+        }
+        let listener = Program::start(shell);
+        let deadline = Instant::now() + PATIENCE;
+        while !fs::read_to_string(&ticket).is_ok_and(|text| text.ends_with('\n')) {
+            assert!(Instant::now() < deadline, "no ticket: {line}");
+            thread::sleep(Duration::from_millis(10));
+        }
+        listener
+    }
+
+    /// A depositor sends files with the ticket that root has handed over.
+    fn deposit(&self, depositor: &str, source: &Path) -> Ended {
+        let handed = self.place("handed");
+        let _ = fs::remove_file(&handed);
+        fs::copy(self.ticket_of(depositor), &handed).expect("a ticket");
+        downpour(arguments!["send", "--to", "--ticket-file", handed, source]).end()
+    }
+}
+
+fn user_of(depositor: &str) -> u32 {
+    FIRST_USER + u32::from(depositor.as_bytes()[0])
+}
+
+#[test]
+fn each_depositor_has_a_folder_and_replaces_nothing() {
+    let (machine, here) = (Machine::new(""), tempdir().expect("a folder"));
+    let source = tree::folder(&here.path().join("photos"));
+    let mut listeners: Vec<Program> = ["alice", "bob"].map(|depositor| machine.start(depositor)).into();
+    for depositor in ["alice", "bob"] {
+        machine.deposit(depositor, &source).expect(0);
+        let arrived = machine.state_of(depositor).join("photos");
+        assert_eq!(
+            fs::read(arrived.join("in/some")).expect("a file"),
+            fs::read(source.join("in/some")).expect("a file")
+        );
+        let status = fs::metadata(arrived.join("one")).expect("a file");
+        assert_eq!(status.mode() & 0o077, 0, "private");
+        assert!(!geteuid().is_root() || status.uid() == user_of(depositor), "{}", status.uid());
+        listeners.remove(0).end().expect(0);
+    }
+    // Alice sends another file under the name of one that bob has too, and of one that only she has.
+    fs::write(source.join("one"), "another").expect("a file");
+    let before = fs::read(machine.state_of("alice").join("photos/one")).expect("a file");
+    let listener = machine.start("alice");
+    machine.deposit("alice", &source).expect(1);
+    listener.end().expect(1);
+    for depositor in ["alice", "bob"] {
+        assert_eq!(fs::read(machine.state_of(depositor).join("photos/one")).expect("a file"), before, "{depositor}");
+        assert_eq!(tree::names(&machine.state_of(depositor)), [PathBuf::from("photos")]);
+    }
+}
+
+#[test]
+fn nobody_deposits_more_than_the_quota() {
+    let here = tempdir().expect("a folder");
+    let (small, large) = (tree::file(&here.path().join("small"), 900), tree::file(&here.path().join("large"), 1_001));
+    let many = here.path().join("many");
+    fs::create_dir(&many).expect("a folder");
+    for name in ["1", "2", "3"] {
+        tree::file(&many.join(name), 1);
+    }
+    let machine = Machine::new("QUOTA=1kB MAX_FILES=3");
+    let listener = machine.start("alice");
+    for source in [&large, &many] {
+        let ended = machine.deposit("alice", source);
+        assert_ne!(ended.status.code(), Some(0), "{}", ended.stderr);
+        assert!(tree::names(&machine.state_of("alice")).is_empty());
+    }
+    machine.deposit("alice", &small).expect(0);
+    listener.end().expect(0);
+    assert_eq!(tree::names(&machine.state_of("alice")), [PathBuf::from("small")]);
+}
+
+#[test]
+fn a_depositor_cannot_write_elsewhere() {
+    if !geteuid().is_root() {
+        println!("not checked: only root has users for the depositors");
+        return;
+    }
+    let machine = Machine::new("");
+    let listener = machine.start("alice");
+    machine.state_of("bob");
+    // What alice's program could do if it were taken over.
+    let write = |into: PathBuf| {
+        let mut shell = Command::new("/bin/sh");
+        let script = format!(": > '{}/mine'", into.display());
+        let status = shell.args(["-c", &script]).uid(user_of("alice")).gid(user_of("alice")).status().expect("a shell");
+        status.success()
+    };
+    assert!(write(machine.state_of("alice")));
+    assert!(!write(machine.state_of("bob")));
+    assert!(!write(machine.place("lib")));
+    listener.signal(Signal::TERM);
+    listener.end().expect(75);
+}
