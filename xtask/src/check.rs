@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::failure::Failure;
-use crate::{citations, tools, unit};
+use crate::{citations, threats, tools, unit};
 
 /// What is built for a target that may not be the one of this machine.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
@@ -16,11 +16,12 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
 
 type Step = (&'static str, fn() -> Result<(), Failure>);
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     ("format", format),
     ("lints", lints),
     ("other targets", elsewhere),
     ("citations", citations::check),
+    ("threat model", threats::check),
     ("systemd unit", unit::check),
     ("dependencies", dependencies),
     ("documentation", documentation),

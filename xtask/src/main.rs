@@ -12,6 +12,7 @@ mod lab_deps;
 mod relayed_ssh;
 mod soak;
 mod test_ssh;
+mod threats;
 mod tools;
 mod unit;
 mod vectors;
@@ -32,7 +33,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check what must hold before a commit: format, lints, other targets, citations, systemd unit,
+    /// Check what must hold before a commit: format, lints, other targets, citations, threat model, systemd unit,
     /// dependencies, documentation
     Check,
     /// Run all tests
