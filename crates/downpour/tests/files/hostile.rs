@@ -146,14 +146,16 @@ fn names_of_staging_folders_are_not_taken() {
     let staging = receiving.staging_path().unwrap();
     let name = staging.file_name().unwrap().to_str().unwrap().to_owned();
     let shouted = name.to_uppercase();
-    let entries = vec![folder(&name), file(format!("{name}/journal"), 0), link(&shouted, "d")];
-    let free = ["d/.downpour-abcdefgh", ".downpour-notes", ".downpour-abcdefg1", ".downpour-"];
+    // Beneath a folder too: a later transfer into that folder would take it for its own, with all that it claims to hold.
+    let nested = "d/.downpour-abcdefgh".to_owned();
+    let entries = vec![folder(&name), file(format!("{name}/journal"), 0), link(&shouted, "d"), folder(&nested)];
+    let free = [".downpour-notes", ".downpour-abcdefg1", ".downpour-"];
     let entries = [entries, free.map(folder).to_vec()].concat();
     let other = |part: ManifestPart| ManifestPart { batch: 0, ..part };
     receiving.add_manifest_part(&other(part(0, entries))).unwrap();
     let refused: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
-    let expected =
-        [name.clone(), format!("{name}/journal"), shouted].map(|name| (NoticeKind::Reserved, name.into_bytes()));
+    let expected = [name.clone(), format!("{name}/journal"), shouted, nested]
+        .map(|name| (NoticeKind::Reserved, name.into_bytes()));
     assert_eq!(refused, expected);
     for name in free {
         assert!(dir.path().join("into").join(name).is_dir(), "{name} is free");

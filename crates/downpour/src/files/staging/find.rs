@@ -39,14 +39,15 @@ pub(super) struct Found {
 /// Looks for staging folders in one target.
 pub(super) struct Finder<'a> {
     target: &'a OwnedFd,
-    /// Whether a file may be created for a moment, to see what the file system makes of owners and modes.
-    may_probe: bool,
+    /// Whether the target may be changed: a file created for a moment, to see what the file system makes of owners and
+    /// modes, and a staging folder closed to others.
+    may_change: bool,
     created: OnceCell<Option<Status>>,
 }
 
 impl<'a> Finder<'a> {
-    pub(super) fn new(target: &'a OwnedFd, may_probe: bool) -> Self {
-        Self { target, may_probe, created: OnceCell::new() }
+    pub(super) fn new(target: &'a OwnedFd, may_change: bool) -> Self {
+        Self { target, may_change, created: OnceCell::new() }
     }
 
     /// Returns the staging folder of `source`. It has the name that follows from the source, or a random one if
@@ -107,7 +108,10 @@ impl<'a> Finder<'a> {
         if matches!(journal::source(&dir), Ok(Some(other)) if other != source) {
             return Ok(None);
         }
-        close(&dir)?;
+        // A dry run changes no mode.
+        if self.may_change {
+            close(&dir)?;
+        }
         Ok(Some(Found { name, dir, is_new: false }))
     }
 
@@ -154,7 +158,7 @@ impl<'a> Finder<'a> {
     /// Returns the status of a file that was created with mode 0600 in the target; `None` if none can be created.
     fn created(&self) -> Option<Status> {
         *self.created.get_or_init(|| {
-            let name = self.may_probe.then(random_name)?.ok()?;
+            let name = self.may_change.then(random_name)?.ok()?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = openat(self.target, &name, flags, Mode::RUSR | Mode::WUSR).ok()?;
             let created = fstat(&file).ok().map(Status::from);
