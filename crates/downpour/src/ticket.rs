@@ -15,7 +15,7 @@
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -232,8 +232,8 @@ impl Ticket {
         let failed = |source| TicketError::File { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
-        // Pipes and terminals have no owner who could replace the ticket.
-        if metadata.is_file() {
+        // Nobody can replace what is typed. A pipe may have a name in a directory of another user.
+        if !metadata.file_type().is_char_device() {
             check_owner(path, (metadata.uid(), metadata.mode()), geteuid().as_raw())?;
         }
         let mut bytes = Vec::new();
