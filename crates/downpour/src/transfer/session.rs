@@ -397,7 +397,8 @@ impl Session {
         let (now, connection) = (Instant::now(), &stats.connection);
         let reading = connection.limited_by == LimitedBy::Source;
         self.headway.on_bytes(now, connection.bytes_written + connection.bytes_acknowledged);
-        self.headway.set_ours(now, self.busy || self.paused || self.asked.is_some() || reading);
+        // A pause is no excuse: it lasts until the peer takes notices, or sends what is missing of earlier batches.
+        self.headway.set_ours(now, self.busy || self.asked.is_some() || reading);
         let Some(patience) = self.config.patience else { return Ok(()) };
         let limit = if self.rival.is_some() { patience.contested } else { patience.alone };
         self.stalled |= matches!(self.config.origin, Origin::Accepted) && self.headway.is_stalled(now, limit);
