@@ -13,7 +13,7 @@ use crate::interrupt::StopSignal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Code {
-    /// Everything arrived and was verified.
+    /// Everything is there, verified or unchanged.
     Done = 0,
     /// Failures without a code of their own.
     Other = 1,
@@ -61,7 +61,7 @@ Exit codes:
     5  unreachable: no answer, or UDP is blocked on the way
     6  integrity: what arrived is not what was sent or requested, or is too little to decode
     7  disk: full, over quota, or permission denied; also for stdin and stdout
-    8  timeout: no more packets from the other side
+    8  timeout: no more packets from the other side, or no progress
    23  partial: some files were not transferred, or changed meanwhile; each is listed
    24  partial: some files vanished from the source meanwhile
    75  stopped by SIGTERM; the same command resumes

@@ -153,7 +153,7 @@ pub(crate) struct Summary<'a> {
     links_followed: u64,
     seconds: f64,
     goodput_bytes_per_second: f64,
-    /// Whether everything that did not fail was compared with the digests of its source.
+    /// Whether every file of the sources is at the target, and its content was transferred or compared in this run.
     verified: bool,
     /// Whether it was a dry run.
     dry_run: bool,
@@ -200,7 +200,7 @@ impl<'a> Summary<'a> {
             links_followed: summary.links_followed,
             seconds: summary.elapsed.as_secs_f64(),
             goodput_bytes_per_second: summary.goodput() / 8.0,
-            verified: verified && summary.unchecked == 0,
+            verified,
             dry_run: notices == Notices::Planned,
             failed: failed.collect(),
             wire_bytes: summary.wire_bytes,

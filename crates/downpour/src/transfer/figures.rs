@@ -134,7 +134,7 @@ impl Summary {
     /// in this run.
     #[must_use]
     pub const fn is_verified(&self) -> bool {
-        self.unchanged == 0 && self.kept == 0 && self.failed_count == 0
+        self.unchanged == 0 && self.unchecked == 0 && self.kept == 0 && self.failed_count == 0
     }
 
     /// Returns the bits of files transferred per second over the whole transfer.
@@ -153,7 +153,12 @@ impl fmt::Display for Summary {
         match (self.files.saturating_sub(self.unchanged), self.unchanged) {
             (0, 0) => {}
             (0, _) => f.write_str(", unchanged by size and time")?,
-            (_, _) if self.unchecked > 0 => write!(f, ", {} of it not checked", Bytes(self.unchecked))?,
+            (_, unchanged) if self.unchecked > 0 => {
+                write!(f, ", {} of it not checked", Bytes(self.unchecked))?;
+                if unchanged > 0 {
+                    write!(f, ", {unchanged} unchanged by size and time")?;
+                }
+            }
             (_, 0) => f.write_str(", verified")?,
             (verified, unchanged) => write!(f, ", {verified} verified, {unchanged} unchanged by size and time")?,
         }
