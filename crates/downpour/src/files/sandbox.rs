@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::metadata::{Status, mode_of, set_metadata, timestamps, tolerate};
+use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
 use crate::messages::Mtime;
 
 /// Number of folders kept open: enough for a few threads at different places of a tree.
@@ -134,10 +134,25 @@ impl DirectorySandbox {
         Ok(File::from(openat(&parent.fd, name, flags, Mode::empty())?))
     }
 
-    /// Sets the mode and mtime of a file or folder, where given.
-    pub(super) fn set_attributes(&self, path: &[u8], mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
-        // Through the open file: the path could be a link by now.
-        set_metadata(self.open(path)?, mode, mtime)
+    /// Opens the file or folder that was `found`.
+    ///
+    /// # Errors
+    /// `ESTALE` if something else has its name by now: whoever can write its folder could otherwise direct a mode to a
+    /// file that was never looked at.
+    pub(super) fn open_found(&self, path: &[u8], found: Identity) -> io::Result<File> {
+        let file = self.open(path)?;
+        if Status::from(fstat(&file)?).identity == found { Ok(file) } else { Err(Errno::STALE.into()) }
+    }
+
+    /// Sets the mode and mtime of the file or folder that was `found`, where given.
+    pub(super) fn set_attributes(
+        &self,
+        path: &[u8],
+        found: Identity,
+        mode: Option<u32>,
+        mtime: Option<Mtime>,
+    ) -> io::Result<()> {
+        set_metadata(self.open_found(path, found)?, mode, mtime)
     }
 
     /// Moves `name` of the folder `from` to `path`, replacing a file or link unless `new`.
@@ -254,5 +269,30 @@ fn rename_new(from: &OwnedFd, name: &[u8], to: &OwnedFd, new_name: &[u8]) -> rus
         Ok(_) => Err(Errno::EXIST),
         Err(Errno::NOENT) => renameat(from, name, to, new_name),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// In a directory of another user, who exchanges names between the look and the change.
+    #[test]
+    fn attributes_are_set_only_on_what_was_found() {
+        let here = tempfile::tempdir().unwrap();
+        let path = |name: &str| here.path().join(name);
+        fs::write(path("found"), b"found").unwrap();
+        fs::write(path("secret"), b"other").unwrap();
+        let sandbox = DirectorySandbox::new(File::open(here.path()).unwrap().into());
+        let mode = |name: &str| sandbox.look(name.as_bytes()).unwrap().unwrap().mode;
+        let found = sandbox.look(b"found").unwrap().unwrap().identity;
+        sandbox.set_attributes(b"found", found, Some(0o751), None).unwrap();
+        assert_eq!(mode("found"), 0o751);
+        let before = mode("secret");
+        fs::rename(path("secret"), path("found")).unwrap();
+        let error = sandbox.set_attributes(b"found", found, Some(0o777), None).unwrap_err();
+        assert_eq!((errno(&error), mode("found")), (Errno::STALE, before));
     }
 }

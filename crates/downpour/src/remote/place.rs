@@ -81,8 +81,8 @@ mod tests {
         }
         let found = |pattern: &str| {
             let found = matches(&here.path().join(pattern));
-            let names = found.iter().map(|path| path.strip_prefix(here.path()).expect("a path in it"));
-            names.map(|name| name.as_os_str().as_bytes().to_vec()).collect::<Vec<_>>()
+            let prefix = here.path().as_os_str().len() + 1;
+            found.iter().map(|path| path.as_os_str().as_bytes()[prefix..].to_vec()).collect::<Vec<_>>()
         };
         assert_eq!(found("*"), [b"a".to_vec(), b"b".to_vec(), b"c".to_vec(), b"\xfe".to_vec()]);
         assert_eq!(found("?/*.txt"), [b"a/1.txt".to_vec(), b"a/\xff.txt".to_vec(), b"b/2.txt".to_vec()]);

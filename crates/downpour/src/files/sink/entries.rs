@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::super::error::FilesError;
 use super::super::folding::Folding;
-use super::super::metadata::with_set_id;
+use super::super::metadata::{Identity, Status, with_set_id};
 use super::super::names::{NameError, link_leads_out};
 use super::super::ranges::RangeSet;
 use super::super::spec::Existing;
@@ -58,8 +58,8 @@ impl Admission<'_> {
             }
             let is_other = intake.spellings.admit(&path, folding);
             let building = intake.batches.building(part);
-            let top = path.split(|b| *b == b'/').next().unwrap_or(&path);
-            if is_staging_name(top) {
+            // In a folder too: a later transfer into that would take it for its own.
+            if path.split(|byte| *byte == b'/').any(is_staging_name) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
             } else if !is_other {
                 self.refuse(building, &path, entry, NoticeKind::Folded);
@@ -110,7 +110,9 @@ impl Admission<'_> {
             }
             (Ok(fate), Kind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
             (Ok(fate), Kind::Symlink { target }) => self.take_symlink(place, path, entry, target, fate).map(|()| None),
-            (Ok(Fate::Same { attributes }), _) => self.take_same(place, path, entry, attributes).map(|()| None),
+            (Ok(Fate::Same { attributes, identity }), _) => {
+                self.take_same(place, path, entry, attributes.then_some(identity)).map(|()| None)
+            }
             (Ok(fate), _) => match place.target.may_write(path) {
                 Ok(true) => Ok(Some(self.stage(place, path, entry, fate)?)),
                 Ok(false) => {
@@ -166,8 +168,8 @@ impl Admission<'_> {
             fate => fate,
         };
         let kind = match fate {
-            Fate::Same { attributes: false } => None,
-            Fate::Same { attributes: true } => Some(NoticeKind::Attributes),
+            Fate::Same { attributes: false, .. } => None,
+            Fate::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
             Fate::New => Some(NoticeKind::Create),
             Fate::Replace { .. } => Some(NoticeKind::Replace),
             Fate::Kept => {
@@ -197,17 +199,16 @@ impl Admission<'_> {
         let mut mode = self.shared.modes.apply(entry.mode);
         let made = (mode | FILLABLE) & 0o777;
         let skips = self.shared.spec.existing == Existing::Skip;
-        if matches!(fate, Fate::Same { .. }) {
-            if let Some(found) = place.target.look(path)? {
-                // A folder with the mode with which an interrupted run creates folders is that run's, and has not got
-                // its final mode yet.
-                let is_made = found.mode == with_set_id(self.shared.modes.as_made(made), found.mode);
-                if place.staging.is_new || !is_made {
-                    mode = self.shared.modes.apply_over(entry.mode, &found);
-                }
-                if found.mode & FILLABLE != FILLABLE && !skips {
-                    place.target.set_attributes(path, Some(mode | FILLABLE), None)?;
-                }
+        if let Fate::Same { identity, .. } = fate {
+            let found = look_again(place, path, identity)?;
+            // A folder with the mode with which an interrupted run creates folders is that run's, and has not got its
+            // final mode yet.
+            let is_made = found.mode == with_set_id(self.shared.modes.as_made(made), found.mode);
+            if place.staging.is_new || !is_made {
+                mode = self.shared.modes.apply_over(entry.mode, &found);
+            }
+            if found.mode & FILLABLE != FILLABLE && !skips {
+                place.target.set_attributes(path, identity, Some(mode | FILLABLE), None)?;
             }
         } else {
             if matches!(fate, Fate::Replace { .. }) {
@@ -230,7 +231,7 @@ impl Admission<'_> {
 
     fn take_symlink(&self, place: &Place, path: &[u8], entry: &Entry, target: &[u8], fate: Fate) -> io::Result<()> {
         match fate {
-            Fate::Same { attributes } => {
+            Fate::Same { attributes, .. } => {
                 if attributes {
                     place.target.set_link_time(path, entry.mtime)?;
                 }
@@ -249,11 +250,12 @@ impl Admission<'_> {
         Ok(())
     }
 
-    fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, attributes: bool) -> io::Result<()> {
-        if attributes {
-            let found = place.target.look(path)?.filter(|_| self.shared.modes.is_exact());
-            let mode = found.map(|found| self.shared.modes.apply_over(entry.mode, &found));
-            place.target.set_attributes(path, mode, Some(entry.mtime))?;
+    /// Takes a file that exists; `outdated` has other attributes.
+    fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, outdated: Option<Identity>) -> io::Result<()> {
+        if let Some(identity) = outdated {
+            let found = look_again(place, path, identity)?;
+            let mode = self.shared.modes.is_exact().then(|| self.shared.modes.apply_over(entry.mode, &found));
+            place.target.set_attributes(path, identity, mode, Some(entry.mtime))?;
         }
         place.note_file(path)?;
         self.shared.report.count(entry, true);
@@ -345,6 +347,15 @@ impl Admission<'_> {
         self.shared.refused(&entry.path, kind);
         self.leave_out(building, path, entry);
     }
+}
+
+/// Returns the status of an item that was compared before.
+///
+/// # Errors
+/// `ESTALE` if something else has its name by now: whoever can write its folder may have put it there.
+fn look_again(place: &Place, path: &[u8], compared: Identity) -> io::Result<Status> {
+    let found = place.target.look(path)?.filter(|found| found.identity == compared);
+    found.ok_or_else(|| Errno::STALE.into())
 }
 
 /// Whether an entry is a symbolic link that points out of the copied tree.

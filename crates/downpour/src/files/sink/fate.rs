@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::metadata::{ModeRule, Status};
+use super::super::metadata::{Identity, ModeRule, Status};
 use super::super::sandbox::DirectorySandbox;
 use super::super::spec::{Compare, Existing, ReceiveSpec};
 use crate::messages::{Entry, Kind, NoticeKind};
@@ -19,6 +19,8 @@ pub(super) enum Fate {
     Same {
         /// Whether mode or time differ.
         attributes: bool,
+        /// What was compared.
+        identity: Identity,
     },
     /// Nothing exists under its name.
     New,
@@ -53,7 +55,7 @@ impl Judge<'_> {
                 Kind::Symlink { .. } | Kind::HardLink { .. } => false,
             };
             let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);
-            return Ok(Fate::Same { attributes: (mode || time) && !skips });
+            return Ok(Fate::Same { attributes: (mode || time) && !skips, identity: found.identity });
         }
         if skips {
             return Ok(Fate::Kept);

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{fstat, fsync};
+use rustix::io::Errno;
 
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
@@ -145,14 +146,17 @@ impl Shared {
                 decode_attributes(&attributes).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
             let seal = || -> io::Result<()> {
                 let Some(found) = place.target.look(&path)? else { return Ok(()) };
+                if !found.is_directory() {
+                    return Err(Errno::STALE.into());
+                }
                 let mode = with_set_id(mode, found.mode);
-                let is_sealed = found.is_directory() && found.mode == mode && found.has_time(mtime);
+                let is_sealed = found.mode == mode && found.has_time(mtime);
                 // A folder sealed by an earlier run may not be durable.
                 let syncs = changed && !at_once;
                 if is_sealed && !syncs {
                     return Ok(());
                 }
-                let folder = place.target.open(&path)?;
+                let folder = place.target.open_found(&path, found.identity)?;
                 if !is_sealed {
                     set_metadata(&folder, Some(mode), Some(mtime))?;
                 }
