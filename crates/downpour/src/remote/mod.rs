@@ -9,6 +9,7 @@ mod only;
 mod pipe;
 mod pipe_end;
 mod pipe_frames;
+mod pipe_guard;
 mod pipe_output;
 mod place;
 mod process;

@@ -1,10 +1,7 @@
 //! The remote end of a pipe: a command whose standard input is a stream.
 
-use std::fs::File;
 use std::io::{self, BufRead, PipeWriter, Read, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -12,10 +9,13 @@ use std::thread;
 use std::time::Duration;
 
 use net::{Bind, Connection, Endpoint, Event, EventHandler, NetError};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use transport::AcceptOptions;
 
 use super::pipe::{code, shell};
 use super::pipe_frames;
+use super::pipe_guard::{Guarded, Started, kill, start};
 use super::serve::{Unbuffered, answer, goes_on, ticket};
 use crate::error::{CloseCode, Error};
 use crate::protocol::handshake::PIPE;
@@ -42,7 +42,7 @@ enum Input {
     /// UDP is blocked: these chunks are the stream.
     OverSsh(Receiver<Vec<u8>>),
     /// The command has ended.
-    Exited(u8),
+    Exited(Child),
     /// ssh has ended.
     End,
 }
@@ -78,6 +78,9 @@ pub(super) fn run(
             Err(error) => connection.close(error.close_code() as u32, error.close_reason()),
         }
         wait_for_close(&inputs);
+    }
+    if let Some(running) = &end.child {
+        running.guarded.hold();
     }
     Ok(result)
 }
@@ -127,41 +130,8 @@ fn wait_for_close(inputs: &Receiver<Input>) {
 
 /// A running command.
 struct Running {
-    /// Its process group, which it shares only with its guard.
-    group: rustix::process::Pid,
-    dismissal: Dismissal,
-}
-
-/// Shell script of a guard: it waits for the word `whole`. If the pipe ends without it, this program has died, and the
-/// guard kills the command before the command's input ends.
-const GUARD: &str = r#"read -r word; test "$word" = whole || kill -KILL 0"#;
-
-/// A process that briefly outlives this program and holds the command's input open: the command must not take input
-/// that was cut off by a kill of this program for the whole.
-struct Guard {
-    process: Child,
-    dismissal: Dismissal,
-}
-
-/// A handle that ends a guard, and nothing else.
-struct Dismissal(File);
-
-impl Guard {
-    /// Starts a guard as leader of a process group, holding `input` open too.
-    fn start(input: &PipeWriter) -> std::io::Result<Self> {
-        let mut guard = Command::new("sh");
-        guard.args(["-c", GUARD]).stdin(Stdio::piped()).stdout(input.try_clone()?).process_group(0);
-        let mut process = guard.spawn()?;
-        let word = process.stdin.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
-        Ok(Self { process, dismissal: Dismissal(OwnedFd::from(word).into()) })
-    }
-}
-
-impl Dismissal {
-    fn dismiss(&mut self) {
-        // It may have been dismissed already.
-        let _ = self.0.write_all(b"whole\n");
-    }
+    group: Pid,
+    guarded: Guarded,
 }
 
 struct End {
@@ -176,11 +146,11 @@ struct End {
 impl End {
     fn drive(&mut self, inputs: &Receiver<Input>) -> Result<u8, Error> {
         let result = self.follow(inputs);
-        match (&result, &mut self.child) {
-            (Err(_), _) => self.kill(),
+        match (&result, &self.child) {
+            (Err(_), Some(running)) => kill(running.group),
             // Processes that the command has deliberately left running must not die with this program.
-            (Ok(_), Some(child)) => child.dismissal.dismiss(),
-            (Ok(_), None) => {}
+            (Ok(_), Some(running)) => running.guarded.dismiss(),
+            (_, None) => {}
         }
         result
     }
@@ -196,7 +166,7 @@ impl End {
                     return Err(Error::Violation("it reset the stream".to_owned()));
                 }
                 Input::Broken(_) => return Err(Error::Vanished),
-                Input::Exited(code) => return Ok(code),
+                Input::Exited(mut child) => return Ok(child.wait().map_or(1, code)),
                 Input::End => return Err(Error::Cancelled),
                 Input::OverSsh(bytes) if self.child.is_none() => {
                     // Its peer has gone, or never received a response.
@@ -228,44 +198,31 @@ impl End {
 
     /// Starts the command, a thread that feeds it, and one that waits for its end.
     fn start(&mut self, input: impl BufRead + Send + 'static) -> Result<(), Error> {
-        let (stdin, into) = std::io::pipe().map_err(Error::System)?;
-        let guard = Guard::start(&into).map_err(Error::System)?;
-        let dismissal = Dismissal(guard.dismissal.0.try_clone().map_err(Error::System)?);
-        let group = rustix::process::Pid::from_child(&guard.process);
-        let child = shell(&self.command).stdin(stdin).process_group(group.as_raw_nonzero().get()).spawn();
-        let child = child.map_err(Error::System)?;
-        let sender = self.sender.clone();
-        thread::spawn(move || {
+        let Started { child, group, input: into, guarded } = start(shell(&self.command)).map_err(Error::System)?;
+        let (sender, guard) = (self.sender.clone(), guarded.clone());
+        thread::spawn(move || match feed(into, input) {
+            Ok(()) => guard.dismiss(),
             // Fails if the end has finished.
-            if let Err(Some(error)) = feed(into, input, guard) {
-                let _ = sender.send(Input::Broken(error));
-            }
+            Err(Some(error)) => drop(sender.send(Input::Broken(error))),
+            Err(None) => {}
         });
         let sender = self.sender.clone();
-        thread::spawn(move || wait(child, &sender));
-        self.child = Some(Running { group, dismissal });
+        thread::spawn(move || wait(child, group, &sender));
+        self.child = Some(Running { group, guarded });
         Ok(())
-    }
-
-    /// Kills the command and its children before its input ends: it must not take a part for the whole.
-    fn kill(&self) {
-        if let Some(Running { group, .. }) = &self.child {
-            // It may have ended by itself.
-            let _ = rustix::process::kill_process_group(*group, rustix::process::Signal::KILL);
-        }
     }
 }
 
-/// Feeds a command until its input is complete; its guard holds the input open until then.
+/// Feeds a command until its input is complete; its guard holds the input open.
 ///
 /// # Errors
 /// The input broke off. For input through ssh, its reader reports that.
-fn feed(mut stdin: PipeWriter, mut input: impl BufRead, mut guard: Guard) -> Result<(), Option<NetError>> {
+fn feed(mut stdin: PipeWriter, mut input: impl BufRead) -> Result<(), Option<NetError>> {
     let mut deaf = false;
     loop {
         let chunk = input.fill_buf().map_err(|error| error.downcast().ok())?;
         if chunk.is_empty() {
-            break;
+            return Ok(());
         }
         // A command may end, or close its input, before reading everything: the rest is read and dropped, as by a
         // shell's pipe.
@@ -273,11 +230,6 @@ fn feed(mut stdin: PipeWriter, mut input: impl BufRead, mut guard: Guard) -> Res
         let count = chunk.len();
         input.consume(count);
     }
-    drop(stdin);
-    guard.dismissal.dismiss();
-    // It exits at once.
-    let _ = guard.process.wait();
-    Ok(())
 }
 
 /// Input through ssh: chunks, of which an empty one is the end.
@@ -316,7 +268,11 @@ impl BufRead for Frames {
     }
 }
 
-fn wait(mut child: Child, sender: &Sender<Input>) {
-    let code = child.wait().map_or(1, code);
-    let _ = sender.send(Input::Exited(code));
+/// Waits for the end of a command, and leaves its process to whoever is told, so that the number of its group stays its
+/// own until then.
+fn wait(child: Child, group: Pid, sender: &Sender<Input>) {
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while matches!(waitid(WaitId::Pid(group), ended), Err(Errno::INTR)) {}
+    // Fails if the end has finished.
+    let _ = sender.send(Input::Exited(child));
 }
