@@ -100,7 +100,8 @@ async fn run(command: Command) -> Result<u8, Failure> {
     match command {
         // It handles signals itself while it has something to save.
         Command::Remote(args) => Ok(exit::of_remote(remote::run(args).await)),
-        Command::Pipe(args) => pipe::run(*args, &mut taken(Interrupts::without_hang_up())?).await,
+        // It has something to start before signals are handled.
+        Command::Pipe(args) => pipe::run(*args).await,
         Command::Completions(args) => Ok(man_pages::completions(&args)),
         Command::Man(args) => man_pages::man(&args),
         Command::Profile(what) => profile::run(&what),

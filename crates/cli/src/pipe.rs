@@ -1,6 +1,6 @@
 //! `downpour pipe`.
 
-use downpour::remote::{self, Pipe, PipeEvent};
+use downpour::remote::{self, Pipe, PipeEvent, Witness};
 use tokio::time::Instant;
 
 use crate::args::PipeArgs;
@@ -8,16 +8,18 @@ use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::limit::Limit;
 use crate::watch::{GRACE, at};
-use crate::{escape, options, print};
+use crate::{escape, options, print, taken};
 
 /// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`], since there is
 /// nothing to save.
-pub(crate) async fn run(args: PipeArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
+    let witness = Witness::start()?;
+    let mut interrupts = taken(Interrupts::without_hang_up())?;
     if args.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
     let profile = options::profile(&args.speed)?;
-    let mut piping = remote::pipe(Pipe {
+    let pipe = Pipe {
         // Joined like ssh does.
         command: args.command.join(" "),
         via: options::via(args.via),
@@ -27,7 +29,8 @@ pub(crate) async fn run(args: PipeArgs, interrupts: &mut Interrupts) -> Result<u
         profile,
         dead_after: args.network.timeout,
         host: args.host,
-    })?;
+    };
+    let mut piping = remote::pipe(pipe, witness)?;
     let (mut stopped, mut deadline) = (None, None);
     loop {
         let event = tokio::select! {

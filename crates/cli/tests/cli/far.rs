@@ -2,11 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
 use tempfile::TempDir;
 
 use crate::program::{Ended, Program, command};
@@ -61,7 +63,24 @@ impl Far {
         command
     }
 
-    /// Panics unless the remote process with this id ends soon.
+    /// The processes that run for this machine on either side, with this word among their first two; an empty word
+    /// stands for all.
+    pub(crate) fn processes(&self, word: &str) -> Vec<Pid> {
+        let home = [b"FAR_HOME=", self.home().as_os_str().as_bytes()].concat();
+        // A process may end while it is looked at.
+        let parts = |path: PathBuf| fs::read(path).unwrap_or_default();
+        let runs = |entry: fs::DirEntry| {
+            let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+            let environment = parts(entry.path().join("environ"));
+            environment.split(|byte| *byte == 0).any(|variable| variable == home).then_some(())?;
+            let arguments = parts(entry.path().join("cmdline"));
+            let mut first = arguments.split(|byte| *byte == 0).take(2);
+            (word.is_empty() || first.any(|argument| argument == word.as_bytes())).then_some(process)
+        };
+        fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(runs).collect()
+    }
+
+    /// Panics unless a process over there, by its number, ends soon.
     #[track_caller]
     pub(crate) fn assert_gone(&self, pid: &str) {
         let process = Path::new("/proc").join(pid.trim());

@@ -2,10 +2,14 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
 use crate::far::Far;
+use crate::terminal::Terminal;
 
 /// A closed output ends both sides within a second, or later if the machine is busy.
 const SOON: Duration = Duration::from_secs(3);
@@ -66,5 +70,174 @@ fn an_output_that_fails_otherwise_ends_the_command_too_and_is_told() {
         assert_eq!(status.code(), Some(7), "{words}");
         assert!(words.contains("cannot write to stdout: No space left on device"), "{words}");
         far.assert_gone(&std::fs::read_to_string(far.there("pid")).expect("a file"));
+    }
+}
+
+/// A command that has taken its input for whole when there is a file `whole`.
+const WHOLE_ONLY: &str = "cat >part && mv part whole";
+
+/// What is written before an input ends or breaks.
+const SOME: usize = 100_000;
+
+/// `downpour pipe far COMMAND` whose input comes from a process of the same group, which has written [`SOME`] bytes
+/// and would go on.
+struct Fed {
+    far: Far,
+    feeder: Child,
+    pipe: Child,
+}
+
+impl Fed {
+    #[track_caller]
+    fn start(via: &str, command: &str) -> Self {
+        let far = Far::new();
+        let mut feeder = Command::new("sh");
+        let line = format!("head -c {SOME} /dev/zero; exec sleep 1000");
+        let mut feeder = feeder.args(["-c", &line]).process_group(0).stdout(Stdio::piped()).spawn().expect("a feeder");
+        let mut pipe = far.command("pipe", ["--via", via, "far", command]);
+        pipe.stdin(feeder.stdout.take().expect("a pipe")).stdout(Stdio::null());
+        let pipe = pipe.process_group(feeder.id().cast_signed()).spawn().expect("downpour");
+        let fed = Self { far, feeder, pipe };
+        wait_until("all of it over there", || {
+            std::fs::metadata(fed.far.there("part")).is_ok_and(|part| part.len() == SOME as u64)
+        });
+        fed
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_child(&self.feeder)
+    }
+
+    /// The child of the pipe that any signal to the group ends.
+    #[track_caller]
+    fn witness(&self) -> Pid {
+        let id = self.pipe.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("children");
+        let is_cat = |child: &&str| {
+            std::fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name.trim() == "cat")
+        };
+        let witness = children.split(' ').find(is_cat).expect("a witness");
+        Pid::from_raw(witness.parse().expect("a number")).expect("a process")
+    }
+
+    /// Panics unless the pipe ends with this code and these words, and nothing over there is whole.
+    #[track_caller]
+    fn assert_broken(mut self, code: i32, told: &str) {
+        let _ = self.feeder.wait();
+        let (status, words) = ended(self.pipe);
+        assert_eq!(status.code(), Some(code), "{words}");
+        assert!(words.contains(told), "{words}");
+        assert!(!self.far.there("whole").exists());
+    }
+}
+
+#[test]
+fn an_end_that_a_signal_has_brought_about_is_not_the_end_of_the_data() {
+    for via in ["udp", "ssh"] {
+        // The signal has reached everybody, but this program's handler is late.
+        let fed = Fed::start(via, WHOLE_ONLY);
+        let witness = fed.witness();
+        kill_process(fed.group(), Signal::INT).expect("a feeder");
+        kill_process(witness, Signal::INT).expect("a witness");
+        std::thread::sleep(Duration::from_millis(500));
+        kill_process(Pid::from_child(&fed.pipe), Signal::INT).expect("a pipe");
+        fed.assert_broken(130, "interrupted");
+        // The handler never hears of it.
+        let fed = Fed::start(via, WHOLE_ONLY);
+        kill_process(fed.witness(), Signal::INT).expect("a witness");
+        kill_process(fed.group(), Signal::INT).expect("a feeder");
+        fed.assert_broken(7, "its end came with a signal to this process group");
+    }
+}
+
+#[test]
+fn ctrl_c_while_the_program_is_stopped_is_not_the_end_of_the_data() {
+    for via in ["udp", "ssh"] {
+        for _ in 0..5 {
+            let fed = Fed::start(via, WHOLE_ONLY);
+            // It finds everything at once when it goes on: the signal and the end of its input.
+            kill_process(Pid::from_child(&fed.pipe), Signal::STOP).expect("a pipe");
+            kill_process_group(fed.group(), Signal::INT).expect("a group");
+            kill_process_group(fed.group(), Signal::CONT).expect("a group");
+            fed.assert_broken(130, "interrupted");
+        }
+    }
+}
+
+#[test]
+fn a_terminal_that_goes_away_is_not_the_end_of_the_data() {
+    for via in ["udp", "ssh"] {
+        let far = Far::new();
+        let (mut terminal, stdin, stderr) = Terminal::open();
+        let mut pipe = far.command("pipe", ["--via", via, "far", WHOLE_ONLY]);
+        let child = pipe.stdin(stdin).stdout(Stdio::null()).spawn().expect("downpour");
+        // Otherwise this test would hold the terminal's other side.
+        drop((pipe, stderr));
+        terminal.type_line("a line");
+        wait_until("the line over there", || far.there("part").metadata().is_ok_and(|part| part.len() > 0));
+        // Stopped, so that it reads again when nothing is left to read from.
+        let process = Pid::from_child(&child);
+        kill_process(process, Signal::STOP).expect("a pipe");
+        wait_until("it has stopped", || is_stopped(process));
+        drop(terminal);
+        kill_process(process, Signal::CONT).expect("a pipe");
+        let (status, words) = ended(child);
+        assert_eq!(status.code(), Some(7), "{words}");
+        assert!(words.contains("cannot read stdin"), "{words}");
+        assert!(!far.there("whole").exists());
+    }
+}
+
+#[test]
+fn what_has_left_the_group_of_the_command_never_sees_the_end_of_a_broken_input() {
+    type Break = fn(&Fed);
+    let breaks: [(&str, Break); 2] = [
+        ("this side is killed", |fed| kill_process(Pid::from_child(&fed.pipe), Signal::KILL).expect("a pipe")),
+        ("both sides are killed", |fed| {
+            for process in fed.far.processes("remote") {
+                kill_process(process, Signal::KILL).expect("a process");
+            }
+            kill_process(Pid::from_child(&fed.pipe), Signal::KILL).expect("a pipe");
+        }),
+    ];
+    for (what, break_it) in breaks {
+        for via in ["udp", "ssh"] {
+            let mut fed =
+                Fed::start(via, "echo $$ >pid; setsid sh -c 'echo $$ >left; cat >part && mv part whole'; true");
+            let process = |name: &str| {
+                let number = std::fs::read_to_string(fed.far.there(name)).expect("a file");
+                Pid::from_raw(number.trim().parse().expect("a number")).expect("a process")
+            };
+            let (command, left) = (process("pid"), process("left"));
+            break_it(&fed);
+            wait_until("the command is killed", || !fed.far.processes("").contains(&command));
+            kill_process(fed.group(), Signal::KILL).expect("a feeder");
+            let _ = (fed.feeder.wait(), fed.pipe.wait());
+            // An end of its input would show by then.
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(fed.far.processes("").contains(&left), "{what}, {via}: it has ended");
+            kill_process_group(left, Signal::KILL).expect("a group");
+            // What has held its input open ends with it.
+            wait_until("nothing is left there", || fed.far.processes("").is_empty());
+            assert!(!fed.far.there("whole").exists(), "{what}, {via}");
+        }
+    }
+}
+
+/// Whether all threads of a process are stopped.
+fn is_stopped(process: Pid) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).expect("threads");
+    tasks.flatten().all(|task| {
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("State:\tT"))
+    })
+}
+
+#[track_caller]
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -10,6 +10,7 @@ mod pipe;
 mod pipe_end;
 mod pipe_frames;
 mod pipe_guard;
+mod pipe_input;
 mod pipe_output;
 mod place;
 mod process;
@@ -33,6 +34,7 @@ pub use doctor::doctor;
 pub use location::{Location, LocationError};
 pub use only::{Access, Limit};
 pub use pipe::{Pipe, PipeEvent, Piping, pipe};
+pub use pipe_input::Witness;
 pub use serve::{Served, serve};
 
 /// Beginning of the line in which the other side answers with its ticket.

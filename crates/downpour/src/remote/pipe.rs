@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd as _;
 use std::process::{ChildStdin, Command, ExitStatus};
@@ -20,6 +20,7 @@ use super::launch::log_in;
 use super::locator::{UDP_TIMEOUT, from_there};
 use super::pipe_end::STREAM;
 use super::pipe_frames::Unsent;
+use super::pipe_input::{Stdin, Witness};
 use super::pipe_output::Shown;
 use super::request::{RemoteTask, Request};
 use super::ssh::Remote;
@@ -36,9 +37,6 @@ const CHUNK: usize = 128 << 10;
 
 /// Maximum number of events waiting for the program; there are fewer.
 const MAX_EVENTS: usize = 16;
-
-/// A Ctrl-C that ends both sides of a shell's pipe may be seen as the end of the input before the Ctrl-C itself is.
-const SETTLE: Duration = Duration::from_millis(100);
 
 /// How long to wait for the other side's last messages when ssh has ended with its own error code instead of the
 /// command's.
@@ -87,18 +85,19 @@ pub enum PipeEvent {
 /// Pipes this process's standard input to a command on another machine, and the command's output to this process's
 /// standard output.
 ///
-/// A broken connection kills the command, so that it never takes part of its input for the whole.
+/// A broken connection kills the command, so that it never takes part of its input for the whole. So does an end of
+/// standard input that a signal to this process group has brought about, which `witness` shows.
 ///
 /// # Errors
 /// [`Error::System`] if a thread cannot be spawned. Errors of ssh and of the connection are reported by
 /// [`PipeEvent::Done`].
-pub fn pipe(pipe: Pipe) -> Result<Piping, Error> {
+pub fn pipe(pipe: Pipe, witness: Witness) -> Result<Piping, Error> {
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let switch = Arc::<Switch>::default();
     let own = Arc::clone(&switch);
     let work = move || {
         // Sending fails if the program has dropped its `Piping`.
-        let result = pipe.run(&own, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
+        let result = pipe.run(&own, witness, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
         let _ = sender.blocking_send(PipeEvent::Done(result));
     };
     thread::Builder::new().name("downpour-pipe".into()).spawn(work).map_err(Error::System)?;
@@ -146,7 +145,7 @@ enum Input {
 }
 
 impl Pipe {
-    fn run(&self, switch: &Arc<Switch>, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
+    fn run(&self, switch: &Arc<Switch>, witness: Witness, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
         let request = Request::new(
             RemoteTask::Pipe { command: self.command.clone() },
             self.via,
@@ -172,10 +171,10 @@ impl Pipe {
         };
         // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
         let printed = pipe_output::print(output, life, tell).map_err(Error::System)?;
-        let switch = Arc::clone(switch);
-        let mut piped = Piped { pipe: self, remote, inputs, sender, switch, ssh: None, cut_off: Cell::default() };
+        let stdin = Cell::new(Some(Stdin::new(witness, Arc::clone(switch))));
+        let mut piped = Piped { pipe: self, remote, inputs, sender, stdin, ssh: None, cut_off: Cell::default() };
         let status = piped.run(told);
-        piped.switch.unwatch(watch);
+        switch.unwatch(watch);
         let status = status.inspect_err(|_| piped.remote.terminate());
         let code = match status {
             Ok(status) => code(status),
@@ -191,29 +190,14 @@ impl Pipe {
     }
 }
 
-/// This process's standard input. Where it is ended together with this process, that is not its end.
-struct Stdin(Arc<Switch>);
-
-impl Read for Stdin {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let count = io::stdin().read(out)?;
-        if count == 0 {
-            self.0.wait(SETTLE);
-            if self.0.stopped().is_some() {
-                return Err(io::Error::other("stopped"));
-            }
-        }
-        Ok(count)
-    }
-}
-
 /// A pipe whose other side has answered.
 struct Piped<'a> {
     pipe: &'a Pipe,
     remote: Remote,
     inputs: Receiver<Input>,
     sender: Sender<Input>,
-    switch: Arc<Switch>,
+    /// Until it is sent.
+    stdin: Cell<Option<Stdin>>,
     /// Kept open until the command has ended, since the end of ssh's input is not the end of the command's input.
     ssh: Option<ChildStdin>,
     /// Standard output takes no more: when the command is ended that has not ended by then.
@@ -241,7 +225,7 @@ impl Piped<'_> {
         let ssh = self.ssh.insert(self.remote.take_input().ok_or(Error::Internal("ssh without an input"))?);
         ssh.write_all(&[GO_ON]).map_err(ended)?;
         let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::System)?;
-        let (input, sender) = (Stdin(Arc::clone(&self.switch)), self.sender.clone());
+        let (input, sender) = (self.take_stdin()?, self.sender.clone());
         thread::spawn(move || {
             // If ssh cannot be written to, it is ending.
             if let Err(Unsent::Unreadable(error)) = pipe_frames::send(input, File::from(frames)) {
@@ -249,6 +233,10 @@ impl Piped<'_> {
             }
         });
         self.status()
+    }
+
+    fn take_stdin(&self) -> Result<Stdin, Error> {
+        self.stdin.take().ok_or(Error::Internal("standard input is sent twice"))
     }
 
     /// Sends standard input over UDP.
@@ -278,7 +266,7 @@ impl Piped<'_> {
             match self.next()? {
                 Input::Network(Event::Connected { .. }) => {
                     let (connection, sender) = (connection.clone(), self.sender.clone());
-                    let input = Stdin(Arc::clone(&self.switch));
+                    let input = self.take_stdin()?;
                     thread::spawn(move || {
                         let Ok(mut stream) = block_on(connection.open_stream(STREAM)) else { return };
                         if let Err(error) = send_input(input, &mut stream) {

@@ -1,0 +1,106 @@
+//! Standard input of a pipe, and whether its end is the end of the data: docs/design/end-of-input.md.
+
+use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::transfer::Switch;
+
+/// How long the program may take to report the signal that ended the witness. It decides only which error the user
+/// sees: the input has no clean end either way.
+const REPORTED: Duration = Duration::from_secs(2);
+
+/// A child process that shows whether this process group has been sent a signal that ends processes.
+///
+/// Such a signal, a Ctrl-C for example, also ends what writes to this process's standard input, whose end then looks
+/// like the end of the data. The witness handles no signal, so that one that was sent to the group ends it before it
+/// runs another instruction. This process's own handlers cannot tell as much: a signal that a handler has not yet
+/// recorded leaves no trace.
+#[derive(Debug)]
+pub struct Witness {
+    process: Child,
+    questions: ChildStdin,
+    answers: ChildStdout,
+}
+
+impl Witness {
+    /// Starts a witness. What is sent before that it cannot see, so this belongs before the installation of signal
+    /// handlers: until then a signal ends this process too.
+    ///
+    /// # Errors
+    /// [`Error::System`] if `cat` cannot be started.
+    pub fn start() -> Result<Self, Error> {
+        // It answers each byte with the same byte.
+        let mut cat = Command::new("cat");
+        cat.arg("-u").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = cat.spawn().map_err(Error::System)?;
+        match (process.stdin.take(), process.stdout.take()) {
+            (Some(questions), Some(answers)) => Ok(Self { process, questions, answers }),
+            _ => Err(Error::Internal("a child without pipes")),
+        }
+    }
+
+    /// Whether the group was sent a signal that ends processes, if such a signal has already ended another process of
+    /// the group.
+    ///
+    /// # Errors
+    /// The system has no thread.
+    fn saw_a_signal(&mut self) -> io::Result<bool> {
+        // The kernel may still be on its way through the group when the first process has ended. It holds a lock that
+        // a new thread needs.
+        thread::Builder::new().spawn(|| ())?.join().map_err(|_| io::Error::other("a thread has panicked"))?;
+        let mut answer = [0];
+        let answered = self.questions.write_all(b"?").and_then(|()| self.answers.read_exact(&mut answer));
+        Ok(answered.is_err())
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// This process's standard input. Its end is the end of the data: an end that a signal has brought about, or the loss
+/// of a terminal, is an error.
+pub(super) struct Stdin {
+    witness: Witness,
+    switch: Arc<Switch>,
+    is_terminal: bool,
+}
+
+impl Stdin {
+    pub(super) fn new(witness: Witness, switch: Arc<Switch>) -> Self {
+        Self { witness, switch, is_terminal: io::stdin().is_terminal() }
+    }
+
+    /// Checks that the end is that of the data.
+    fn check_end(&mut self) -> io::Result<()> {
+        // From a terminal that has gone, reading returns nothing, as after Ctrl-D.
+        if self.is_terminal && !io::stdin().is_terminal() {
+            return Err(io::Error::other("the terminal has gone"));
+        }
+        if self.witness.saw_a_signal()? {
+            self.switch.wait(REPORTED);
+            return Err(io::Error::other("its end came with a signal to this process group"));
+        }
+        match self.switch.stopped() {
+            Some(_) => Err(io::Error::other("stopped")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Read for Stdin {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = io::stdin().read(out)?;
+        if count == 0 {
+            self.check_end()?;
+        }
+        Ok(count)
+    }
+}
