@@ -8,6 +8,7 @@ mod citations;
 mod dist;
 mod failure;
 mod fuzz;
+mod interrupt;
 mod lab_deps;
 mod relayed_ssh;
 mod soak;
@@ -63,6 +64,8 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Install and build the programs that `downpour-lab` measures beside downpour (Debian; as root)
     LabDeps,
+    /// Interrupt transfers and pipes at random moments, and check that no part is taken for the whole
+    Interrupt(interrupt::Options),
     /// Run ssh over an emulated link, for `downpour cp --ssh`
     #[command(name = "relayed-ssh", hide = true)]
     RelayedSsh(Box<relayed_ssh::Options>),
@@ -94,6 +97,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Dist(options) => dist::run(&options),
         Command::LabDeps => lab_deps::run(),
+        Command::Interrupt(options) => interrupt::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         // Ends as ssh does.
         Command::RelayedSsh(options) => return relayed_ssh::run(&options),

@@ -10,6 +10,7 @@ mod depositing;
 mod far;
 mod hiding;
 mod interop;
+mod interrupting;
 mod limiting;
 mod linking;
 mod man_pages;
