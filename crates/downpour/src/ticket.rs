@@ -12,6 +12,8 @@
 //! | addresses | 1 | their number, at most 16; then each: 4 or 6, the unicast address in 4 or 16 bytes, port 2 (not 0) |
 //! | checksum | 4 | the first bytes of BLAKE3 over what precedes, in key derivation mode |
 
+pub mod fuzzing;
+
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use samples::frames;
 use serde_json::{Value, json};
+use transport::endpoint::fuzzing::fuzz_strangers;
+use transport::profile::fuzzing::fuzz_profile;
 use transport::secure::{
     Cipher, EPOCH_BITS, Initiator, PacketKeys, Prologue, Psk, Sealer, Secret, epoch_of, fuzzing::fuzz_handshake,
     respond,
@@ -390,4 +392,14 @@ fn the_wire_corpus_replays() {
 #[test]
 fn the_handshake_corpus_replays() {
     replay("handshake", fuzz_handshake);
+}
+
+#[test]
+fn the_corpus_of_the_strangers_replays() {
+    replay("strangers", fuzz_strangers);
+}
+
+#[test]
+fn the_corpus_of_the_profiles_replays() {
+    replay("profile", fuzz_profile);
 }

@@ -6,6 +6,7 @@
 //! effect.
 
 mod class;
+pub(super) mod fuzzing;
 mod pattern;
 
 use std::fmt;

@@ -12,6 +12,7 @@ mod delete;
 mod error;
 mod filter;
 mod folding;
+pub mod fuzzing;
 mod journal;
 mod list;
 mod listing;

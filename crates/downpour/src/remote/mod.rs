@@ -2,6 +2,7 @@
 
 mod copy;
 pub mod doctor;
+pub mod fuzzing;
 mod launch;
 mod location;
 mod locator;

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod corpora;
+#[cfg(test)]
 mod existing;
 #[cfg(test)]
 mod filters;

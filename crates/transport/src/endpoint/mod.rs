@@ -2,6 +2,7 @@
 //! negotiation.
 
 mod answers;
+pub mod fuzzing;
 
 use crate::connection::{AddressPair, Connection, Initiation, Limits, Parts, ReceivedEcn};
 use crate::profile::Profile;

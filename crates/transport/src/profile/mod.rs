@@ -7,6 +7,7 @@
 mod arq;
 mod auto;
 mod feedback;
+pub mod fuzzing;
 mod keys;
 mod lt_tcp;
 mod names;

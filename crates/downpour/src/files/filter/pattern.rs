@@ -16,15 +16,15 @@ use super::class::Class;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 pub struct Pattern {
-    text: Vec<u8>,
-    anchored: bool,
-    folders_only: bool,
-    tokens: Vec<Token>,
+    pub(super) text: Vec<u8>,
+    pub(super) anchored: bool,
+    pub(super) folders_only: bool,
+    pub(super) tokens: Vec<Token>,
     reach: Reach,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+pub(super) enum Token {
     Byte(u8),
     /// `?`
     NotSlash,
@@ -45,7 +45,7 @@ enum Reach {
 }
 
 impl Token {
-    fn takes(&self, byte: u8) -> bool {
+    pub(super) fn takes(&self, byte: u8) -> bool {
         match self {
             Self::Byte(own) => *own == byte,
             Self::NotSlash => byte != b'/',

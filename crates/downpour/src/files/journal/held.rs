@@ -1,7 +1,6 @@
 //! The contents of a journal when it is opened.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
 use std::io::{self, BufReader};
 use std::ops::Range;
 
@@ -75,6 +74,11 @@ impl Held {
         self.recorded.get(&id)
     }
 
+    /// Returns the files with recorded ranges.
+    pub(super) fn files(&self) -> impl Iterator<Item = StagedId> + '_ {
+        self.recorded.keys().copied()
+    }
+
     /// Forgets all files for which `is_staged` returns false.
     pub(in crate::files) fn retain(&mut self, is_staged: impl Fn(StagedId) -> bool) {
         self.recorded.retain(|id, _| is_staged(*id));
@@ -86,9 +90,9 @@ impl Held {
         self.recorded.iter().filter(move |(_, ranges)| is_open(ranges)).map(|(id, _)| *id)
     }
 
-    /// Returns the number of bytes in all recorded ranges.
+    /// Returns the number of bytes in all recorded ranges, which of a damaged journal may claim more than there can be.
     pub(in crate::files) fn bytes(&self) -> u64 {
-        self.recorded.values().map(Recorded::bytes).sum()
+        self.recorded.values().map(Recorded::bytes).fold(0, u64::saturating_add)
     }
 
     /// Returns all contents as records: first items and durable ranges, then the `Synced` record that covers them, then
@@ -127,7 +131,7 @@ impl Held {
 }
 
 /// Reads the valid contents of a journal. A journal of another source or format counts as empty.
-pub(super) fn read(file: File, source: SourceId, boot: BootId) -> io::Result<Held> {
+pub(super) fn read(file: impl io::Read, source: SourceId, boot: BootId) -> io::Result<Held> {
     let mut held = Held::default();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut found = [0; HEADER];

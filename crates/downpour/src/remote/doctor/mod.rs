@@ -6,6 +6,7 @@ mod attend;
 mod checkup;
 mod disk;
 mod examine;
+pub(super) mod fuzzing;
 mod machine;
 mod meter;
 mod probe;

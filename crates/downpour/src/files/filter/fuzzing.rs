@@ -1,0 +1,79 @@
+//! Fuzz target of the filter rules.
+
+use super::pattern::Token;
+use super::{Filter, Pattern};
+
+/// Reads the part of `data` before the first NUL byte as rules, and what follows as paths, each ended by another NUL:
+/// every pattern must match what a slow matcher says, and rules survive the way through ssh.
+///
+/// # Panics
+/// If they do not.
+pub fn fuzz_filter(data: &[u8]) {
+    /// Bounds the cost of an input.
+    const LONGEST: usize = 200;
+    let mut parts = data.split(|byte| *byte == 0);
+    let rules = parts.next().unwrap_or_default();
+    let Ok(filter) = Filter::parse(rules) else { return };
+    let text = serde_json::to_vec(&filter).expect("rules are plain data");
+    assert_eq!(serde_json::from_slice::<Filter>(&text).expect("what was written"), filter);
+    for rule in filter.rules() {
+        assert_eq!(Pattern::new(rule.pattern().text()).as_ref(), Ok(rule.pattern()));
+    }
+    for path in parts.filter(|path| path.len() <= LONGEST) {
+        for is_folder in [false, true] {
+            let matches = |pattern: &Pattern| {
+                let expected = matches_slowly(pattern, path, is_folder);
+                assert_eq!(pattern.matches(path, is_folder), expected, "{pattern}, {}", path.escape_ascii());
+                expected
+            };
+            let decides = filter.rules().iter().find(|rule| matches(rule.pattern()));
+            assert_eq!(filter.allows(path, is_folder), decides.is_none_or(|rule| rule.includes()));
+        }
+    }
+}
+
+/// [`Pattern::matches`], formulated once more.
+fn matches_slowly(pattern: &Pattern, path: &[u8], is_folder: bool) -> bool {
+    if pattern.folders_only && !is_folder {
+        return false;
+    }
+    let tokens = &pattern.tokens[..];
+    // `folder/***` stands for the folder as well as for everything in it.
+    let name = if is_folder && pattern.text.ends_with(b"/***") { [path, b"/"].concat() } else { path.to_vec() };
+    if pattern.anchored {
+        return whole(tokens, &name);
+    }
+    // `**/` in front may stand for no component.
+    if tokens[0] == Token::DeepStar && whole(tokens, &[b"/", &name[..]].concat()) {
+        return true;
+    }
+    let slashes = (0..path.len()).filter(|at| path[*at] == b'/');
+    std::iter::once(0).chain(slashes.map(|at| at + 1)).any(|start| whole(tokens, &name[start..]))
+}
+
+/// Returns whether tokens match a whole text: the places in the pattern that can be reached are tracked byte by byte.
+fn whole(tokens: &[Token], text: &[u8]) -> bool {
+    let is_star = |at: usize| matches!(tokens.get(at), Some(Token::Star | Token::DeepStar));
+    // A star may stand for nothing.
+    let skip_stars = |places: &mut Vec<bool>| {
+        for at in 0..tokens.len() {
+            places[at + 1] |= places[at] && is_star(at);
+        }
+    };
+    let mut places = vec![false; tokens.len() + 1];
+    places[0] = true;
+    skip_stars(&mut places);
+    for byte in text {
+        let mut next = vec![false; tokens.len() + 1];
+        for (at, token) in tokens.iter().enumerate().filter(|(at, _)| places[*at]) {
+            match token {
+                Token::DeepStar => next[at] = true,
+                Token::Star => next[at] |= *byte != b'/',
+                single => next[at + 1] |= single.takes(*byte),
+            }
+        }
+        skip_stars(&mut next);
+        places = next;
+    }
+    places[tokens.len()]
+}

@@ -1,0 +1,95 @@
+//! Fuzz targets of the files on both sides: plain functions that panic where a rule is broken.
+
+pub(super) mod draws;
+mod oracle;
+mod request;
+mod sender;
+mod tree;
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use self::draws::Draws;
+use self::oracle::Oracle;
+use self::sender::Said;
+use self::tree::{Tree, snapshot};
+use super::{Destination, FileSink, ReceiveSpec};
+
+pub use super::filter::fuzzing::fuzz_filter;
+pub use super::journal::fuzzing::fuzz_journal;
+
+/// Bytes drawn from a seed: more than a case uses.
+const DRAWN: usize = 1024;
+
+/// Takes `data` for the choices of a user and of a hostile sender, and checks the rule of every receiver: nothing
+/// outside the receive request is created, replaced, followed, chmodded or deleted, and what is placed is whole.
+///
+/// A target with files, directories and links is made in a temporary directory. One or two transfers with random
+/// requests meet manifests, digests, voids and bytes in any order. The oracle is a second, slow formulation of what the
+/// request permits, applied to snapshots of the target before and after each transfer.
+///
+/// # Panics
+/// If the rule is broken, or if there is no temporary directory.
+pub fn fuzz_sink(data: &[u8]) {
+    let mut draws = Draws::new(data);
+    // In memory: a case writes a dozen files and syncs them.
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary directory");
+    let (into, outside) = (dir.path().join("into"), dir.path().join("outside"));
+    fs::create_dir(&outside).expect("a new directory");
+    fs::write(outside.join("victim"), "victim").expect("a new file");
+    tree::populate(&mut draws, &into);
+    let original = snapshot(&into);
+    for _ in 0..=u8::from(draws.one_in(3)) {
+        let spec = request::spec(&mut draws, &into);
+        transfer(&mut draws, &spec, [&into, &outside], &original);
+    }
+}
+
+/// Runs [`fuzz_sink`] with choices that follow from `seed`.
+///
+/// # Panics
+/// If the rule is broken, or if there is no temporary directory.
+pub fn check_random_case(seed: u64) {
+    let mut data = [0; DRAWN];
+    blake3::Hasher::new().update(&seed.to_be_bytes()).finalize_xof().fill(&mut data);
+    fuzz_sink(&data);
+}
+
+/// Runs one transfer into the directory `into` and judges what it changed there and in `outside`.
+fn transfer(draws: &mut Draws<'_>, spec: &ReceiveSpec, [into, outside]: [&Path; 2], original: &Tree) {
+    let before = (snapshot(into), snapshot(outside));
+    let Ok(sink) = FileSink::new(spec.clone()) else { return };
+    let mut said = Said::default();
+    if !sender::attack(draws, &sink, &mut said) {
+        // What is left to write may be refused too.
+        let _ = sink.flush();
+        let _ = sink.abandon(draws.one_in(2));
+    }
+    let after = (snapshot(into), snapshot(outside));
+    assert_eq!(before.1, after.1, "outside of the target");
+    judge((spec, &said), sink.destination(), into, [original, &before.0, &after.0]);
+}
+
+/// Judges the change of the tree beneath `into`, of which `destination` may be a part, with the trees before the first
+/// transfer, before this one and after it.
+fn judge(
+    (spec, said): (&ReceiveSpec, &Said),
+    destination: &Destination,
+    into: &Path,
+    [original, before, after]: [&Tree; 3],
+) {
+    let place = destination.directory.strip_prefix(into).expect("the destination is in the target");
+    let place = place.as_os_str().as_bytes();
+    let beneath = if place.is_empty() { Vec::new() } else { [place, b"/"].concat() };
+    let inside = |tree: &Tree| -> Tree {
+        tree.iter().filter_map(|(path, found)| Some((path.strip_prefix(&*beneath)?.to_vec(), found.clone()))).collect()
+    };
+    let beside = |tree: &Tree| -> Tree {
+        let others = tree.iter().filter(|(path, _)| *path != place && !path.starts_with(&beneath));
+        others.map(|(path, found)| (path.clone(), found.clone())).collect()
+    };
+    assert_eq!(beside(before), beside(after), "beside the destination");
+    let oracle = Oracle { spec, said, rename: destination.rename.as_deref(), original: &inside(original) };
+    oracle.judge(&inside(before), &inside(after));
+}

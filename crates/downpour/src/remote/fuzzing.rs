@@ -1,0 +1,43 @@
+//! Fuzz target of what two downpours say to each other through ssh.
+
+use transport::profile::Names;
+
+use super::ANSWER;
+use super::doctor::fuzzing::check_report;
+use super::launch::{parse_answer, read_answer};
+use super::request::Request;
+
+/// Reads `data` as a request, as the output of a login with its answer, and as each line of a doctor. What is
+/// accepted is the same when it is written and read again.
+///
+/// # Panics
+/// If it is not.
+pub fn fuzz_remote(data: &[u8]) {
+    check_request(data);
+    check_answer(data);
+    check_report(data);
+}
+
+/// Reads `text` as the JSON of a request, and as a frame that may be of any length.
+fn check_request(text: &[u8]) {
+    let names = Names::default();
+    let _ = Request::read(&mut &text[..], &names);
+    let length = u32::try_from(text.len()).expect("an input is short");
+    let frame = [&length.to_be_bytes(), text].concat();
+    let Ok(request) = Request::read(&mut &*frame, &names) else { return };
+    let written = request.to_frame().expect("what was read");
+    let again = Request::read(&mut &*written, &names).expect("what was written");
+    assert_eq!(again.to_frame().expect("what was read"), written);
+    let _ = request.bind();
+}
+
+/// Reads `output` as what a login prints, and as an answer that it prints at last.
+fn check_answer(output: &[u8]) {
+    for output in [output.to_vec(), [b"a greeting\n", ANSWER.as_bytes(), output].concat()] {
+        let Ok(Some(line)) = read_answer(&mut &*output) else { continue };
+        let Ok(answer) = parse_answer(&line) else { continue };
+        let text = answer.to_text().expect("as many addresses as were read");
+        let again = parse_answer(&text).expect("what was written");
+        assert_eq!((again.ticket, again.links_followed), (answer.ticket, answer.links_followed));
+    }
+}

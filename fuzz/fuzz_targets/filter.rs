@@ -1,0 +1,5 @@
+//! Filter rules and paths, against a slow matcher.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| downpour::files::fuzzing::fuzz_filter(data));

@@ -1,0 +1,5 @@
+//! What an interrupted transfer has left on record, from any bytes.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| downpour::files::fuzzing::fuzz_journal(data));

@@ -1,0 +1,5 @@
+//! What two downpours say to each other through ssh.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| downpour::remote::fuzzing::fuzz_remote(data));
