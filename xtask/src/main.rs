@@ -1,5 +1,6 @@
 //! Development commands: `cargo xtask COMMAND`.
 
+mod assure;
 mod bench;
 #[cfg(target_os = "linux")]
 mod bench_codes;
@@ -10,6 +11,7 @@ mod failure;
 mod fuzz;
 mod interrupt;
 mod lab_deps;
+mod miri;
 mod relayed_ssh;
 mod soak;
 mod test_ssh;
@@ -34,6 +36,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Fuzz every target and soak every property for hours, with new seeds, and print the table of docs/ASSURANCE.md
+    Assure(assure::Options),
     /// Check what must hold before a commit: format, lints, other targets, citations, threat model, systemd unit,
     /// dependencies, documentation
     Check,
@@ -66,6 +70,8 @@ enum Command {
     LabDeps,
     /// Interrupt transfers and pipes at random moments, and check that no part is taken for the whole
     Interrupt(interrupt::Options),
+    /// Run the tests of unsafe and shared code in Miri, which finds undefined behaviour (needs a nightly toolchain)
+    Miri,
     /// Run ssh over an emulated link, for `downpour cp --ssh`
     #[command(name = "relayed-ssh", hide = true)]
     RelayedSsh(Box<relayed_ssh::Options>),
@@ -85,6 +91,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
+        Command::Assure(options) => assure::run(&options),
         Command::Check => check::run(),
         Command::Test => tools::run(tools::cargo().args(["test", "--workspace"])),
         Command::TestSsh { arguments } => test_ssh::run(&arguments),
@@ -99,6 +106,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::LabDeps => lab_deps::run(),
         Command::Interrupt(options) => interrupt::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Miri => miri::run(),
         // Ends as ssh does.
         Command::RelayedSsh(options) => return relayed_ssh::run(&options),
         Command::Soak(options) => soak::run(&options),

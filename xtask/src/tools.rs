@@ -26,6 +26,14 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// The cargo of the nightly toolchain, in the workspace: that of the toolchain manager, not the one that started this
+/// program.
+pub(crate) fn cargo_nightly() -> Command {
+    let mut command = Command::new("cargo");
+    command.arg("+nightly").current_dir(root()).env_remove("RUSTUP_TOOLCHAIN");
+    command
+}
+
 /// Runs a program to its end; what it prints is shown.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let line = shown(command);

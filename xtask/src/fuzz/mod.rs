@@ -4,12 +4,12 @@
 //! search; without, inputs are mutations of the committed corpora. Each follows from the seed and its number alone, so a run can be repeated from any
 //! point, whatever became of the process.
 
+mod guided;
 mod mutate;
 mod search;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
@@ -47,21 +47,46 @@ pub(crate) struct Options {
 
 /// Something that reads bytes from strangers.
 #[derive(Clone, Copy, Debug)]
-struct Target {
+pub(crate) struct Target {
     /// Its name, and that of its corpus.
-    name: &'static str,
+    pub(crate) name: &'static str,
     function: fn(&[u8]),
 }
 
 /// Same names as in `fuzz/fuzz_targets`.
-const TARGETS: [Target; 6] = [
+pub(crate) const TARGETS: [Target; 13] = [
     Target { name: "wire", function: transport::wire::fuzzing::fuzz_wire },
+    Target { name: "strangers", function: transport::endpoint::fuzzing::fuzz_strangers },
     Target { name: "handshake", function: transport::secure::fuzzing::fuzz_handshake },
     Target { name: "decoder", function: erasure::fuzzing::fuzz_decoder },
     Target { name: "window", function: erasure::fuzzing::fuzz_window },
     Target { name: "connection", function: sim::fuzzing::fuzz_connection },
     Target { name: "messages", function: downpour::messages::fuzz_messages },
+    Target { name: "sink", function: downpour::files::fuzzing::fuzz_sink },
+    Target { name: "journal", function: downpour::files::fuzzing::fuzz_journal },
+    Target { name: "filter", function: downpour::files::fuzzing::fuzz_filter },
+    Target { name: "ticket", function: downpour::ticket::fuzzing::fuzz_ticket },
+    Target { name: "remote", function: downpour::remote::fuzzing::fuzz_remote },
+    Target { name: "profile", function: transport::profile::fuzzing::fuzz_profile },
 ];
+
+/// What a search without a failure has tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Searched {
+    /// Inputs given to the target.
+    pub(crate) inputs: u64,
+    /// What a search that is guided by coverage has reached.
+    pub(crate) reached: Option<Reached>,
+}
+
+/// libFuzzer's figures: the edges of the program that were taken, their combinations with how often they were, and
+/// the inputs that reach all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) edges: u64,
+    pub(crate) features: u64,
+    pub(crate) inputs: u64,
+}
 
 fn target(name: &str) -> Result<Target, String> {
     let known = || TARGETS.map(|target| target.name).join(", ");
@@ -87,14 +112,15 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if options.code.is_some() && options.target.is_some_and(|target| target.name != "decoder") {
         return Err(Failure::new("--code goes with the target decoder"));
     }
-    let guided = !options.plain && options.seed.is_none() && options.code.is_none() && has_cargo_fuzz();
+    let guided = !options.plain && options.seed.is_none() && options.code.is_none() && guided::is_possible();
     if !guided {
         println!("Mutations of the corpora, without coverage (for that: a nightly toolchain and cargo-fuzz).");
     }
     let targets = options.target.map_or(TARGETS.to_vec(), |target| vec![target]);
     let mut broken = Vec::new();
     for target in targets {
-        let result = if guided { search_guided(target, options.seconds) } else { search_plainly(target, options) };
+        let time = Duration::from_secs(options.seconds);
+        let result = if guided { search_guided(target, time) } else { search_plainly(target, time, options) };
         if let Err(failure) = result {
             eprintln!("{failure}");
             broken.push(target.name);
@@ -103,7 +129,16 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if broken.is_empty() { Ok(()) } else { Err(Failure::new(format_args!("broken: {}", broken.join(", ")))) }
 }
 
-fn search_plainly(target: Target, options: &Options) -> Result<(), Failure> {
+/// Searches one target, guided by coverage.
+///
+/// # Errors
+/// What broke, with the command that replays it; no cargo-fuzz.
+pub(crate) fn search_guided(target: Target, time: Duration) -> Result<Searched, Failure> {
+    // libFuzzer draws a seed of its own for 0.
+    guided::search(target, fastrand::u32(1..), time)
+}
+
+fn search_plainly(target: Target, time: Duration, options: &Options) -> Result<Searched, Failure> {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
     let crashes = tools::root().join("fuzz/crashes");
     // The first byte of an input of the decoders is the code's place in the list.
@@ -113,30 +148,5 @@ fn search_plainly(target: Target, options: &Options) -> Result<(), Failure> {
         return Err(Failure::new(format_args!("the target decoder does not have {code}")));
     }
     let search = Search { target, corpus: target.corpus()?, first, seed, crashes };
-    search.run(options.from, Duration::from_secs(options.seconds))
-}
-
-/// `cargo +nightly` is the toolchain manager's cargo, not the one that started this program.
-fn cargo_nightly() -> Command {
-    let mut command = Command::new("cargo");
-    command.arg("+nightly").current_dir(tools::root()).env_remove("RUSTUP_TOOLCHAIN");
-    command
-}
-
-fn has_cargo_fuzz() -> bool {
-    tools::answers(cargo_nightly().args(["fuzz", "--version"]))
-}
-
-/// What cargo-fuzz finds interesting goes to a folder of its own: the committed corpus only grows by hand.
-fn search_guided(target: Target, seconds: u64) -> Result<(), Failure> {
-    let found = tools::target()?.join("fuzz-corpus").join(target.name);
-    fs::create_dir_all(&found).map_err(Failure::at(found.display()))?;
-    let mut command = cargo_nightly();
-    command.args(["fuzz", "run", target.name]).arg(found).arg(format!("fuzz/corpus/{}", target.name));
-    tools::run(command.args([
-        "--",
-        &format!("-max_total_time={seconds}"),
-        "-timeout=10",
-        "-artifact_prefix=fuzz/crashes/",
-    ]))
+    search.run(options.from, time)
 }

@@ -8,7 +8,7 @@ use std::{fs, panic, process, thread};
 
 use fastrand::Rng;
 
-use super::{Target, mutate};
+use super::{Searched, Target, mutate};
 use crate::failure::Failure;
 
 /// An input that takes longer than this hangs, or does work out of all proportion to its size.
@@ -35,7 +35,7 @@ struct Trial {
 
 impl Search {
     /// The corpus as it is, then mutations from number `from` on, until the time is up or something breaks.
-    pub(super) fn run(self, from: u64, time: Duration) -> Result<(), Failure> {
+    pub(super) fn run(self, from: u64, time: Duration) -> Result<Searched, Failure> {
         println!(
             "{}: seed {}, {} inputs in the corpus, {} s",
             self.target.name,
@@ -61,7 +61,7 @@ impl Search {
         worker.join().map_err(|_| Failure::new("the search itself broke"))?
     }
 
-    fn search(&self, from: u64, time: Duration, trial: &Mutex<Trial>) -> Result<(), Failure> {
+    fn search(&self, from: u64, time: Duration, trial: &Mutex<Trial>) -> Result<Searched, Failure> {
         let started = Instant::now();
         let mut slowest = Duration::ZERO;
         let as_they_are = self.corpus.len() as u64;
@@ -92,7 +92,7 @@ impl Search {
             self.target.name,
             1.0 / each
         );
-        Ok(())
+        Ok(Searched { inputs: tried, reached: None })
     }
 
     /// Every input has a generator of its own, so that any of them can be made without those before it.
