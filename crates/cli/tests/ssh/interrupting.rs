@@ -145,11 +145,11 @@ impl Case {
         [listening, Program::start(connecting)]
     }
 
-    /// Which of the programs receives, if it is on this side.
+    /// Which of the programs speaks for the receiver, if one does. A copy on one machine speaks for its sender.
     fn receiver(&self) -> Option<usize> {
         match self.way {
-            Way::Up => None,
-            Way::Down | Way::Local | Way::ReceiverListens => Some(0),
+            Way::Up | Way::Local => None,
+            Way::Down | Way::ReceiverListens => Some(0),
             Way::SenderListens => Some(1),
         }
     }
