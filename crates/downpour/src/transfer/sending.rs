@@ -1,7 +1,7 @@
 //! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each,
 //! made of the ranges that the receiver wants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use net::{BlockDigest, Event};
@@ -33,6 +33,8 @@ struct Begun {
     wanted: Wanted,
     /// Number of wanted ranges received.
     pieces: usize,
+    /// Entries whose files changed while they were read.
+    voided: BTreeSet<u32>,
     phase: Phase,
 }
 
@@ -246,8 +248,9 @@ impl Sending {
             return Err(Error::Internal("a digest of a batch that is not open"));
         };
         *digested += block.range.end - block.range.start;
-        let (batch, source) = (Arc::clone(&begun.batch), Arc::clone(source));
-        for Voided { entry, reason } in source.take_voided() {
+        let (batch, voided) = (Arc::clone(&begun.batch), source.take_voided());
+        begun.voided.extend(voided.iter().map(|voided| voided.entry));
+        for Voided { entry, reason } in voided {
             self.say(&Message::Void(Void { batch: batch.number, entry, reason }))?;
             if let Some(entry) = batch.entries.get(entry as usize) {
                 self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
@@ -294,17 +297,19 @@ impl Sending {
         }
     }
 
-    /// Reports the files of a batch of which any part was sent.
+    /// Reports the files of a batch of which any part was sent, except those that did not stay the same.
     fn tell_files(&mut self, begun: &Begun) {
         let mut files = Vec::new();
         let mut start = 0;
         let mut wanted = begun.wanted.ranges(begun.batch.length).peekable();
-        for entry in &begun.batch.entries {
+        for (number, entry) in (0..).zip(&begun.batch.entries) {
             let Kind::File { size, .. } = entry.kind else { continue };
             let end = start + size;
             while wanted.next_if(|range| range.end <= start).is_some() {}
             if wanted.peek().is_some_and(|range| range.start < end) {
-                files.push((entry.path.clone(), size));
+                if !begun.voided.contains(&number) {
+                    files.push((entry.path.clone(), size));
+                }
             } else if self.session.peer_may_hold_some() {
                 self.unwanted += 1;
             }
@@ -336,7 +341,8 @@ impl Sending {
                 true => (Wanted::none(), Phase::Asked),
                 false => (Wanted::all(), Phase::Ready),
             };
-            self.begun.insert(u64::from(batch.number), Begun { batch, wanted, pieces: 0, phase });
+            self.begun
+                .insert(u64::from(batch.number), Begun { batch, wanted, pieces: 0, voided: BTreeSet::new(), phase });
         } else {
             self.opening = Some(Opening { batch, next_entry });
         }

@@ -307,7 +307,15 @@ fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
         offered(&mut receiver).await;
         fs::File::options().write(true).open(root.join("b")).unwrap().set_len(50_000_000).unwrap();
         receiver.accept();
-        let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
+        let mut told = Vec::new();
+        let hear = |event| {
+            if let TransferEvent::Files(files) = &event {
+                told.extend(files.iter().map(|(path, _)| path.clone()));
+            }
+            done(event)
+        };
+        let (sent, received) = tokio::join!(wait_for(&mut sender, hear), wait_for(&mut receiver, done));
+        assert_eq!(told, [b"dir/a".to_vec(), b"dir/c".to_vec()], "the sender tells of no file that failed");
         let (sent, received) = (sent.unwrap(), received.unwrap());
         let reason = FailReason::Voided(VoidReason::Shrank);
         let failed = vec![Failed { path: b"dir/b".to_vec(), reason }];
