@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use downpour::files::{
     BatchSource, Existing, FileSink, FilesError, Filter, Kind, Modes, ReceiveSpec, Root, ScanOptions, Scanner,
@@ -192,7 +192,14 @@ impl World {
         let scanner = Scanner::new(vec![Root::new(self.source.join("tree"))], ScanOptions::default())?;
         let roots = scanner.roots();
         let receiving = FileSink::new(settings)?;
-        let mut control = Control::begin(&receiving)?;
+        let begun = Instant::now();
+        let mut control = loop {
+            match Control::begin(&receiving) {
+                // Until it executes its program, a process that another test starts holds the lock of the last run too.
+                Err(FilesError::Busy { .. }) if begun.elapsed() < Duration::from_secs(10) => std::thread::yield_now(),
+                result => break result?,
+            }
+        };
         let mut left = steps.unwrap_or(usize::MAX);
         let mut next = move || {
             left = left.saturating_sub(1);
