@@ -116,8 +116,9 @@ mod tests {
             shared.poll(&Context::from_waker(&waker), |state| state.established.then_some(()))
         };
         for count in &counts {
-            // Polled twice, as by a `select!`.
-            assert!(established(count).is_pending() && established(count).is_pending());
+            assert!(established(count).is_pending());
+            // Polled twice, as by a `select!`. In Miri no two wakers are known to be the same.
+            assert!(cfg!(miri) || established(count).is_pending());
         }
         shared.end(NetError::PeerLost, Stats::default());
         shared.end(NetError::ClosedLocally, Stats::default());

@@ -9,7 +9,7 @@ use crate::testing::noise;
 
 /// Lengths around and below every register, and beyond several registers: in Miri, which is slow, those of the portable
 /// level's.
-const LENGTHS: std::ops::Range<usize> = if cfg!(miri) { 0..70 } else { 0..300 };
+const LENGTHS: std::ops::Range<usize> = if cfg!(miri) { 0..40 } else { 0..300 };
 
 /// Runs `kernel` on rows of every length at every level, inside a buffer whose other bytes must not change. `expected`
 /// computes the first row's byte from those of all rows.
@@ -135,7 +135,10 @@ fn check_product(outputs: usize, inputs: usize, length: usize) {
 /// From no input to more outputs than one block of registers and one strip hold.
 #[test]
 fn a_matrix_times_symbols() {
-    for (outputs, inputs) in [(1, 0), (1, 1), (2, 3), (3, 2), (4, 5), (5, 4), (9, 130)] {
+    let shapes = [(1, 0), (1, 1), (2, 3), (3, 2), (4, 5), (5, 4), (9, 130)];
+    // In Miri the last takes longer than all other tests.
+    let count = if cfg!(miri) { shapes.len() - 1 } else { shapes.len() };
+    for &(outputs, inputs) in &shapes[..count] {
         for length in LENGTHS.step_by(if inputs > 100 || cfg!(miri) { 13 } else { 1 }) {
             check_product(outputs, inputs, length);
         }
