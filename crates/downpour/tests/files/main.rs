@@ -12,6 +12,8 @@ mod filters;
 #[cfg(test)]
 mod folding;
 #[cfg(test)]
+mod foreseeing;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod in_the_way;

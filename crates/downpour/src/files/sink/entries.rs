@@ -16,7 +16,7 @@ use super::batch::{FileState, ReceivedFile};
 use super::fate::{Fate, Judge};
 use super::lock;
 use super::manifest::{Building, Intake};
-use super::place::{Place, refusal};
+use super::place::{Clearing, Place, refusal};
 use super::shared::Shared;
 use super::writer::WRITABLE;
 use crate::files::list::encode_attributes;
@@ -66,9 +66,11 @@ impl Admission<'_> {
             } else if self.shared.spec.safe_links && leads_out(entry) {
                 self.refuse(building, &path, entry, NoticeKind::UnsafeLink);
             } else if self.shared.spec.dry_run {
-                let stands = target.as_deref().is_none_or(|target| intake.standing.contains(&path_hash(target)));
-                if self.foresee(building, &path, entry, target.as_deref(), stands)? {
-                    intake.standing.insert(path_hash(&path));
+                let stands = target.as_deref().map(|target| intake.standing.get(&path_hash(target)).copied());
+                // A file that would be replaced has none of its links yet.
+                let target = target.as_deref().filter(|_| stands == Some(Some(true)));
+                if let Some(is_there) = self.foresee(building, &path, entry, target, stands != Some(None))? {
+                    intake.standing.insert(path_hash(&path), is_there);
                 }
             } else {
                 self.take_entry(building, &path, entry, target.as_deref())?;
@@ -137,8 +139,8 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Reports what would happen to an entry; for a hard link `stands` says whether its file would exist. Returns
-    /// whether a file would exist to which links can be made.
+    /// Reports what would happen to an entry. For a hard link `stands` says whether its file would exist, and `target`
+    /// is the path of a file that does already. Returns for a file to which links could be made whether it does.
     fn foresee(
         &self,
         building: &mut Building,
@@ -146,9 +148,9 @@ impl Admission<'_> {
         entry: &Entry,
         target: Option<&[u8]>,
         stands: bool,
-    ) -> Result<bool, FilesError> {
+    ) -> Result<Option<bool>, FilesError> {
         let fate = match self.shared.seen()? {
-            Some(seen) => self.judge(seen).fate(path, entry, target),
+            Some(seen) => self.foresee_fate(seen, path, entry, target, stands),
             None => Ok(Fate::New),
         };
         self.shared.check_stopped()?;
@@ -162,11 +164,7 @@ impl Admission<'_> {
             },
             Ok(fate) => fate,
         };
-        let fate = match fate {
-            Fate::Same { .. } if !stands && self.shared.spec.existing == Existing::Skip => Fate::Kept,
-            Fate::Same { .. } | Fate::New | Fate::Replace { .. } if !stands => Fate::Refused(NoticeKind::NoFirstName),
-            fate => fate,
-        };
+        let fate = if stands { fate } else { without_first_name(fate, self.shared.spec.existing) };
         let kind = match fate {
             Fate::Same { attributes: false, .. } => None,
             Fate::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
@@ -174,21 +172,40 @@ impl Admission<'_> {
             Fate::Replace { .. } => Some(NoticeKind::Replace),
             Fate::Kept => {
                 self.shared.report.kept(path);
-                return Ok(false);
+                return Ok(None);
             }
             Fate::Refused(kind) => {
                 self.shared.refused(&entry.path, kind);
-                return Ok(false);
+                return Ok(None);
             }
         };
         if let Some(kind) = kind {
             self.shared.report.notice(kind, path);
         }
-        if !matches!(fate, Fate::Same { .. }) {
+        let is_there = matches!(fate, Fate::Same { .. });
+        if !is_there {
             building.wanted.push(building.length..building.length + entry.size());
         }
-        self.shared.report.count(entry, matches!(fate, Fate::Same { .. }));
-        Ok(matches!(entry.kind, Kind::File { .. }))
+        self.shared.report.count(entry, is_there);
+        Ok(matches!(entry.kind, Kind::File { .. }).then_some(is_there))
+    }
+
+    /// Decides about an entry, and reports the deletion of a folder that it would replace.
+    fn foresee_fate(
+        &self,
+        seen: &DirectorySandbox,
+        path: &[u8],
+        entry: &Entry,
+        target: Option<&[u8]>,
+        stands: bool,
+    ) -> io::Result<Fate> {
+        let fate = self.judge(seen).fate(path, entry, target)?;
+        if !matches!(fate, Fate::Replace { .. }) || matches!(entry.kind, Kind::Directory) || !stands {
+            return Ok(fate);
+        }
+        let Shared { spec, report, .. } = self.shared;
+        let clearing = Clearing { target: seen, spec, report, renamed: self.shared.renaming() };
+        Ok(if clearing.foresee(path)? { fate } else { Fate::Refused(NoticeKind::FolderInTheWay) })
     }
 
     fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
@@ -356,6 +373,19 @@ impl Admission<'_> {
 fn look_again(place: &Place, path: &[u8], compared: Identity) -> io::Result<Status> {
     let found = place.target.look(path)?.filter(|found| found.identity == compared);
     found.ok_or_else(|| Errno::STALE.into())
+}
+
+/// What happens to a hard link whose file would not exist.
+fn without_first_name(fate: Fate, existing: Existing) -> Fate {
+    match fate {
+        Fate::Same { .. } if existing == Existing::Skip => Fate::Kept,
+        Fate::Same { .. } | Fate::New | Fate::Replace { .. } => Fate::Refused(NoticeKind::NoFirstName),
+        // Judged later than the file, by the run too.
+        Fate::Refused(NoticeKind::FolderInTheWay | NoticeKind::SpecialInTheWay | NoticeKind::Exists) => {
+            Fate::Refused(NoticeKind::NoFirstName)
+        }
+        fate => fate,
+    }
 }
 
 /// Whether an entry is a symbolic link that points out of the copied tree.

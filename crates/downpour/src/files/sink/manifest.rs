@@ -1,7 +1,7 @@
 //! The sender's announcements: its messages in the order of flow 0, checked without the file system and hashed into the
 //! root.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
 use super::super::delete::SentPaths;
@@ -40,8 +40,9 @@ pub(super) struct Intake {
     pub(super) sent: Option<SentPaths>,
     /// All paths so far, to detect those that the target's file system treats as equal.
     pub(super) spellings: Spellings,
-    /// In a dry run: hashes of the paths of the files that would be in place.
-    pub(super) standing: HashSet<u64>,
+    /// In a dry run: the files that would be in place, by the hashes of their paths, each with whether it is the file
+    /// that is there now.
+    pub(super) standing: HashMap<u64, bool>,
     /// Reused to encode messages for the root.
     encoded: Vec<u8>,
 }

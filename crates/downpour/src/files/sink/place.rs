@@ -145,30 +145,9 @@ impl Place {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
         }
-        // A folder is only cleared where the number of deletions is not limited: it would be left half deleted.
-        if let Some(filter) = self.spec.delete.as_ref().filter(|_| self.spec.max_delete.is_none()) {
-            let mut first = Ok(());
-            let mut failed = |_: &[u8], error| drop(std::mem::replace(&mut first, Err(error)));
-            let renamed = self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice));
-            let mut deletion = Deletion {
-                target: &self.target,
-                filter,
-                sent_as: &|path| sent_as(renamed, path),
-                // Not stoppable: a half deleted folder would be reported as one that is in the way.
-                is_stopped: &|| false,
-                dry_run: false,
-                most: None,
-                is_limited: false,
-                deleted: &mut |path| self.report.deleted(path),
-                failed: &mut failed,
-            };
-            deletion.delete(path.to_vec(), true);
-            first?;
-            if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
-                return Ok(());
-            }
-        }
-        self.target.remove_folder(path)
+        let renamed = self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice));
+        let clearing = Clearing { target: &self.target, spec: &self.spec, report: &self.report, renamed };
+        if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_folder(path) }
     }
 
     /// Records that the file at `path` is in place as it was sent: hard links are made only to such files.
@@ -189,6 +168,60 @@ impl Place {
             let _ = std::fs::remove_dir(&self.destination.directory);
         }
         Ok(())
+    }
+}
+
+/// The removal of a folder that something else replaces.
+pub(super) struct Clearing<'a> {
+    pub(super) target: &'a DirectorySandbox,
+    pub(super) spec: &'a ReceiveSpec,
+    pub(super) report: &'a Report,
+    /// The item's names here and at the sender, if they differ.
+    pub(super) renamed: Option<(&'a [u8], &'a [u8])>,
+}
+
+impl Clearing<'_> {
+    /// Deletes the folder at `path` and what is in it, except names that the filter excludes, if names are deleted at
+    /// all; a dry run only reports that. Returns whether the folder is gone, or would be.
+    ///
+    /// # Errors
+    /// The first name that cannot be deleted.
+    pub(super) fn clear(&self, path: &[u8], dry_run: bool) -> io::Result<bool> {
+        // A folder is only cleared where the number of deletions is not limited: it would be left half deleted.
+        let Some(filter) = self.spec.delete.as_ref().filter(|_| self.spec.max_delete.is_none()) else {
+            return Ok(false);
+        };
+        let (mut gone, mut first) = (false, None);
+        let mut failed = |_: &[u8], error| {
+            if first.is_none() {
+                first = Some(error);
+            }
+        };
+        let mut deletion = Deletion {
+            target: self.target,
+            filter,
+            sent_as: &|path| sent_as(self.renamed, path),
+            // Not stoppable: a half deleted folder would be reported as one that is in the way.
+            is_stopped: &|| false,
+            dry_run,
+            most: None,
+            is_limited: false,
+            deleted: &mut |deleted| {
+                gone |= deleted == path;
+                self.report.deleted(deleted);
+            },
+            failed: &mut failed,
+        };
+        deletion.delete(path.to_vec(), true);
+        first.map_or(Ok(gone), Err)
+    }
+
+    /// Reports what [`Place::clear_the_way`] would delete; returns whether the way would be clear.
+    pub(super) fn foresee(&self, path: &[u8]) -> io::Result<bool> {
+        if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
+            return Ok(true);
+        }
+        Ok(self.clear(path, true)? || self.target.list(path)?.is_empty())
     }
 }
 

@@ -183,7 +183,12 @@ impl Shared {
 
     /// Returns the sender's name of a path beneath the target.
     pub(super) fn sent_as(&self, path: &[u8]) -> Vec<u8> {
-        sent_as(self.destination().rename.as_deref().zip(self.renamed.get().map(Vec::as_slice)), path)
+        sent_as(self.renaming(), path)
+    }
+
+    /// Returns the item's names here and at the sender, if they differ.
+    pub(super) fn renaming(&self) -> Option<(&[u8], &[u8])> {
+        self.destination().rename.as_deref().zip(self.renamed.get().map(Vec::as_slice))
     }
 
     /// Claims a path, by its hash, for a file that is being received; false if another file of the transfer has claimed
