@@ -36,7 +36,12 @@ fn ended(mut child: Child) -> (ExitStatus, String) {
 #[test]
 fn a_closed_output_ends_the_command_on_both_sides() {
     // Commands that die of the next write, ignore the failed write, or write nothing more.
-    for (command, rest) in [("yes", ""), ("trap '' PIPE; yes || exec sleep 1000", ""), ("yes", "; exec sleep 1000")] {
+    for (command, rest) in [
+        ("yes", ""),
+        ("trap '' PIPE; yes || exec sleep 1000", ""),
+        ("yes", "; exec sleep 1000"),
+        ("echo y", "; exec sleep 1000"),
+    ] {
         for via in ["udp", "ssh"] {
             let far = Far::new();
             let line = format!("echo $$ >pid; {command}{rest}");

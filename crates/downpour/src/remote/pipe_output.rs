@@ -1,11 +1,16 @@
 //! What the command of a pipe prints: from ssh to this process's standard output. The end of ssh shows there too.
 
-use std::io::{self, PipeReader, Write as _};
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::ChildStdout;
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+/// Bytes read at a time: what a pipe holds.
+const CHUNK: usize = 64 << 10;
 
 /// What shows at the output of ssh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +50,30 @@ pub(super) fn print(
 }
 
 /// Copies all, and lets go of `ssh`.
+///
+/// # Errors
+/// The error that standard output gives, also while there is nothing to write: [`io::ErrorKind::BrokenPipe`] once
+/// nobody reads it any more.
 fn copy(mut ssh: ChildStdout) -> io::Result<()> {
-    let mut stdout = io::stdout();
-    io::copy(&mut ssh, &mut stdout)?;
-    stdout.flush()
+    let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        // Asked for nothing, the system still tells that the readers of a pipe, a socket or a terminal have gone.
+        let mut waiting = [PollFd::new(&stdout, PollFlags::empty()), PollFd::new(&ssh, PollFlags::IN)];
+        match poll(&mut waiting, None) {
+            Err(Errno::INTR) => continue,
+            result => result?,
+        };
+        if waiting[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        match ssh.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => stdout.write_all(&chunk[..count])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Waits for the end of ssh; false if printing is `over` first. Lets go of `life`.
