@@ -209,6 +209,7 @@ impl Error {
             },
             Self::Ticket(
                 TicketError::File { .. }
+                | TicketError::NotReplaced { .. }
                 | TicketError::Foreign { .. }
                 | TicketError::Writable { .. }
                 | TicketError::TooManyAddresses(_),

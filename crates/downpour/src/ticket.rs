@@ -99,6 +99,12 @@ pub enum TicketError {
         /// The system's own words.
         source: io::Error,
     },
+    /// A ticket would replace a file that holds something else.
+    #[error("{} holds something other than a ticket and is not replaced: name another file for the ticket", path.display())]
+    NotReplaced {
+        /// The file.
+        path: PathBuf,
+    },
     /// The ticket file belongs to another user, who chooses where the ticket leads.
     #[error("ticket file {} belongs to another user (uid {owner}): make a copy of your own if you trust it", path.display())]
     Foreign {
@@ -205,10 +211,14 @@ impl Ticket {
     /// through: a reader sees no half ticket, and a link planted under the name is not followed.
     ///
     /// # Errors
-    /// [`TicketError::File`], [`TicketError::TooManyAddresses`].
+    /// [`TicketError::File`], [`TicketError::NotReplaced`] for a file that is neither empty nor a ticket,
+    /// [`TicketError::TooManyAddresses`].
     pub fn save(&self, path: &Path) -> Result<(), TicketError> {
         let text = self.to_text()?;
         let failed = |source| TicketError::File { path: path.to_owned(), source };
+        if !may_replace(path).map_err(failed)? {
+            return Err(TicketError::NotReplaced { path: path.to_owned() });
+        }
         let mut suffix = [0; 8];
         getrandom::fill(&mut suffix).map_err(|e| TicketError::Random(io::Error::other(e)))?;
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
@@ -298,6 +308,25 @@ fn may_listen(address: SocketAddr) -> bool {
         IpAddr::V6(ip) => !ip.is_multicast() && !ip.is_unspecified(),
     };
     of_a_host && address.port() != 0
+}
+
+/// Whether a ticket may take this name: of nothing, a link, an empty file, or a ticket of any version.
+fn may_replace(path: &Path) -> io::Result<bool> {
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    if found.is_symlink() {
+        return Ok(true);
+    }
+    if !found.is_file() || found.len() > MAX_TEXT as u64 {
+        return Ok(false);
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MAX_TEXT as u64).read_to_end(&mut bytes)?;
+    let is_ticket = |text| !matches!(Ticket::parse(text), Err(TicketError::NotATicket));
+    Ok(bytes.is_empty() || std::str::from_utf8(&bytes).is_ok_and(is_ticket))
 }
 
 /// Rejects a ticket file with this owner and mode if a user other than `user` or root could have written it, as ssh

@@ -150,3 +150,17 @@ fn nobody_reads_stdout() {
     sender.end().expect(0);
     tree::assert_same(&source, &into.join("file"));
 }
+
+#[test]
+fn a_ticket_replaces_no_other_file() {
+    let here = tempdir().expect("a folder");
+    let (source, notes) = (tree::file(&here.path().join("source"), 10), here.path().join("notes"));
+    std::fs::write(&notes, "precious").expect("a file");
+    for arguments in [
+        arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", notes, source].to_vec(),
+        arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", notes, "--into", here.path()].to_vec(),
+    ] {
+        downpour(arguments).end().expect_line(2, "notes holds something other than a ticket and is not replaced");
+        assert_eq!(std::fs::read(&notes).expect("a file"), b"precious");
+    }
+}

@@ -106,6 +106,27 @@ fn files_are_private_and_never_written_through() {
 }
 
 #[test]
+fn only_tickets_and_empty_files_are_replaced() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("file");
+    let long = format!("{} ", "x".repeat(20_000));
+    for other in [&b"precious"[..], b" ", &[0xff; 10], b"x\ndownpour1aaaa", long.as_bytes()] {
+        fs::write(&path, other).unwrap();
+        assert!(matches!(ticket(1).save(&path), Err(TicketError::NotReplaced { .. })));
+        assert_eq!(fs::read(&path).unwrap(), other);
+    }
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(matches!(ticket(1).save(&path), Err(TicketError::NotReplaced { .. })));
+    fs::remove_dir(&path).unwrap();
+    for own in ["", "downpour1aaaa\n", "downpour9aaaa\n"] {
+        fs::write(&path, own).unwrap();
+        ticket(1).save(&path).unwrap();
+        assert_eq!(Ticket::load(&path).unwrap(), ticket(1));
+    }
+}
+
+#[test]
 fn fresh_keys_differ() {
     assert_ne!(fresh_key().unwrap(), fresh_key().unwrap());
 }
