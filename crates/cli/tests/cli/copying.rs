@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Stdio;
 
 use tempfile::tempdir;
 
+use crate::far::Far;
 use crate::program::{Program, arguments, command, downpour, json};
 use crate::tree;
 
@@ -146,4 +148,40 @@ fn what_makes_no_sense() {
         downpour(arguments).end().expect_line(code, words);
     }
     assert!(downpour(arguments!["cp", file]).end().expect(2).stderr.contains("SRC... DST"));
+}
+
+#[test]
+fn wildcards_stand_for_what_a_shell_makes_of_them() {
+    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    for (folder, names) in [("s1", &["a"][..]), ("s2", &["b"]), ("w", &[".x", ".y", "z"])] {
+        fs::create_dir(far.there(folder)).expect("a folder");
+        for name in names {
+            tree::file(&far.there(folder).join(name), 10);
+        }
+    }
+    let into = here.path().join("into");
+    let taken = |options: &[&str], path: &str| {
+        fs::create_dir(&into).expect("a folder");
+        let options = options.iter().map(std::ffi::OsString::from);
+        let all = options.chain([format!("far:{path}").into(), into.clone().into_os_string()]);
+        let ended = far.run("cp", all.collect::<Vec<_>>());
+        let names = tree::names(&into);
+        fs::remove_dir_all(&into).expect("a folder");
+        (ended, names)
+    };
+    for contents in ["s*/", "s*/.", "s?/./"] {
+        let (ended, names) = taken(&["-r"], contents);
+        ended.expect(0);
+        assert_eq!(names, [Path::new("a"), Path::new("b")], "{contents}");
+    }
+    for parent in ["*/..", "s1*/.."] {
+        let (ended, names) = taken(&["-r"], parent);
+        ended.expect_line(2, &format!("far:{parent} stands for the parent of every match: name that folder itself"));
+        assert!(names.is_empty(), "{names:?}");
+    }
+    for options in [&[][..], &["-r"]] {
+        let (ended, names) = taken(options, "w/.*");
+        ended.expect(0);
+        assert_eq!(names, [Path::new(".x"), Path::new(".y")]);
+    }
 }

@@ -12,6 +12,7 @@ use super::request::{RemoteTask, Request};
 use super::{Copy, Location};
 use crate::base64::Bytes;
 use crate::error::Error;
+use crate::files::permitted::has_wildcards;
 use crate::files::{Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, Scanner};
 use crate::ticket::fresh_key;
 use crate::transfer::{
@@ -65,6 +66,12 @@ impl Copy {
     fn down(self, host: String) -> Result<Transfer, Error> {
         let paths: Vec<Vec<u8>> =
             self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect();
+        if let Some(path) = paths.iter().find(|path| has_wildcards(path) && path.ends_with(b"/..")) {
+            return Err(Error::Copy(format!(
+                "{host}:{} stands for the parent of every match: name that folder itself",
+                String::from_utf8_lossy(path)
+            )));
+        }
         let names: Vec<_> = paths.iter().map(|path| ItemName::of(path)).collect();
         let is_list = self.scan.files_from.is_some();
         // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match

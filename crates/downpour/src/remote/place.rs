@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use crate::files::Root;
-use crate::files::permitted::{Wildcards, has_wildcards};
+use crate::files::permitted::{Wildcards, has_wildcards, stands_for_contents};
 
 /// Expands `~` and `~/`, as a login shell does; an empty path is the current directory.
 pub(super) fn expand(path: &Path) -> PathBuf {
@@ -23,7 +23,8 @@ pub(super) fn expand(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it ends in a slash, so do they.
+/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it stands for the contents of folders,
+/// the matches are folders and end in a slash.
 pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -35,7 +36,8 @@ pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
             found.iter_mut().for_each(|path| path.push(component));
         }
     }
-    if pattern.as_os_str().as_bytes().ends_with(b"/") {
+    // `Path` drops a slash or `/.` at the end.
+    if stands_for_contents(pattern.as_os_str().as_bytes()) {
         found.retain(|path| path.is_dir());
         found.iter_mut().for_each(|path| path.push(""));
     } else {
@@ -88,6 +90,7 @@ mod tests {
         assert_eq!(found("?/*.txt"), [b"a/1.txt".to_vec(), b"a/\xff.txt".to_vec(), b"b/2.txt".to_vec()]);
         assert_eq!(found("*/.*"), [b"b/.3.txt".to_vec()]);
         assert_eq!(found("[a-c]/"), [b"a/".to_vec(), b"b/".to_vec()]);
+        assert_eq!(found("[a-c]/."), [b"a/".to_vec(), b"b/".to_vec()]);
         assert_eq!(found("*/1.txt"), [b"a/1.txt".to_vec()]);
         assert!(found("d*").is_empty() && found("[").is_empty());
     }
