@@ -146,6 +146,34 @@ fn honest_use_is_not_refused() {
 }
 
 #[test]
+fn the_home_of_a_limited_login_is_its_folder() {
+    let (here, far) = (tempdir().expect("a folder"), limited(""));
+    // As of any home: `~` has the name of the folder, the others stand for its contents.
+    for (command, path, name) in [
+        (&["cp", "-r"][..], "~", "limit"),
+        (&["sync"], "~", "limit"),
+        (&["cp", "-r"], "~/", ""),
+        (&["sync"], "~/.", ""),
+        (&["cp", "-r"], "", ""),
+    ] {
+        let into = here.path().join("into");
+        fs::create_dir(&into).expect("a folder");
+        let all = command[1..].iter().map(|option| std::ffi::OsString::from(*option));
+        let all = all.chain(["--via=ssh".into(), format!("far:{path}").into(), into.clone().into_os_string()]);
+        far.run(command[0], all.collect::<Vec<_>>()).expect(0);
+        assert_eq!(tree::names(&into.join(name)), tree::names(&far.there("limit")), "{command:?} {path}");
+        fs::remove_dir_all(&into).expect("a folder");
+    }
+    let file = tree::file(&here.path().join("new"), 10);
+    for target in ["far:~", "far:~/"] {
+        far.run("cp", arguments!["--via=ssh", file, target]).expect(0);
+        tree::assert_same(&file, &far.there("limit/new"));
+        fs::remove_file(far.there("limit/new")).expect("a file");
+    }
+    assert_outside_untouched(&far);
+}
+
+#[test]
 fn a_key_may_be_for_one_direction() {
     let here = tempdir().expect("a folder");
     let (file, into) = (tree::file(&here.path().join("new"), 10), here.path().join("into"));

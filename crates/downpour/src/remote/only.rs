@@ -150,9 +150,16 @@ impl Only {
             let folder = self.open_folder(path, inside)?;
             Ok(source(Root::contents(anchor(&folder, b".")), folder, is_followed))
         };
-        let last = last_name(path.as_os_str().as_bytes());
-        if matches!(last, b"" | b"." | b".." | b"~") {
+        let typed = path.as_os_str().as_bytes();
+        let last = last_name(typed);
+        if matches!(last, b"" | b"." | b"..") || (typed == b"~" && reading == Reading::Compared) {
             return folder(false);
+        }
+        if typed == b"~" {
+            // Sent under its own name, as any home.
+            let folder = self.open_folder(path, inside)?;
+            let name = last_name(self.path()?.as_os_str().as_bytes()).to_vec();
+            return Ok(source(Root { path: anchor(&folder, b"."), name: Some(name) }, folder, false));
         }
         let parent = self.open_folder(path, parent_of(inside))?;
         let seen =
@@ -477,9 +484,15 @@ mod tests {
             assert_eq!(sent(&only, path, reading).unwrap(), names, "{path} {reading:?}");
         }
         let whole = sent(&only, "", Reading::AsIs).unwrap();
-        assert!(whole.len() == 11 && sent(&only, "~", Reading::AsIs).unwrap() == whole, "{whole:?}");
+        assert_eq!(whole.len(), 11, "{whole:?}");
+        for (path, reading) in [("~/", Reading::AsIs), ("~/.", Reading::Followed), ("~", Reading::Compared)] {
+            assert_eq!(sent(&only, path, reading).unwrap(), whole, "{path} {reading:?}");
+        }
         let named = sent(&only, absolute("").trim_end_matches('/'), Reading::AsIs).unwrap();
         assert_eq!((named.len(), &*named[0]), (12, "limit"));
+        for reading in [Reading::AsIs, Reading::Followed] {
+            assert_eq!(sent(&only, "~", reading).unwrap(), named, "{reading:?}");
+        }
         for absent in ["nothing", "folder/nothing", "file/x", "nothing/x", "no*"] {
             let error = sent(&only, absent, Reading::Followed).unwrap_err();
             assert!(
