@@ -129,3 +129,27 @@ fn a_folder_does_not_replace_a_file() {
     }
     assert_eq!(fs::read_to_string(&file).expect("a file"), "mine");
 }
+
+#[test]
+fn a_path_that_is_too_long_is_left_out_and_named() {
+    let here = tempdir().expect("a folder");
+    let (source, copy) = (here.path().join("photos"), here.path().join("copy"));
+    fs::create_dir(&source).expect("a folder");
+    tree::file(&source.join("aside"), 1000);
+    let make = r#"d=$(printf %250s | tr ' ' d); for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do
+        mkdir $d && cd -P $d || exit; done; echo x >last"#;
+    let made = std::process::Command::new("sh").args(["-c", make]).current_dir(&source).status().expect("a shell");
+    assert!(made.success());
+    for command in [&["cp", "-r"][..], &["sync", "--delete"]] {
+        let all = command.iter().map(Into::into).chain([source.clone(), copy.clone()].map(Into::into));
+        let ended = downpour(all.collect::<Vec<std::ffi::OsString>>()).end().expect(23);
+        let told: Vec<_> = ended.stderr.lines().filter(|line| line.contains("too long a name")).collect();
+        assert_eq!(told.len(), 1, "{}", ended.stderr);
+        assert!(told[0].contains("photos/.../ddd") && told[0].len() < 1000, "{}", told[0]);
+        let at = if command[0] == "sync" { copy.join("photos") } else { copy.clone() };
+        tree::assert_same(&source.join("aside"), &at.join("aside"));
+        let folders = std::process::Command::new("find").arg(&at).args(["-name", "ddd*"]).output().expect("find");
+        assert_eq!(folders.stdout.iter().filter(|byte| **byte == b'\n').count(), 16);
+        fs::remove_dir_all(&copy).expect("a folder");
+    }
+}

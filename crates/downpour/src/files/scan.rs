@@ -167,7 +167,7 @@ impl Scanner {
                 if let Some(path) = inside
                     && let Err((path, error)) = self.walk.enter(path)
                 {
-                    batch.skipped.push(Skipped { path, reason: skip_reason(&error) });
+                    batch.skipped.push(Skipped::new(path, skip_reason(&error)));
                 }
             }
             Ok(Looked::LeftOut) => {}
@@ -178,7 +178,7 @@ impl Scanner {
                     .as_mut()
                     .filter(|_| candidate.provenance == Provenance::Way)
                     .and_then(Listed::blocked);
-                batch.skipped.push(Skipped { path: blocked.unwrap_or(candidate.sent), reason });
+                batch.skipped.push(Skipped::new(blocked.unwrap_or(candidate.sent), reason));
             }
         }
         true

@@ -105,6 +105,27 @@ pub struct Skipped {
     pub reason: SkipReason,
 }
 
+impl Skipped {
+    /// Creates a message about a name of any length; of one that no message holds, only the ends are named.
+    #[must_use]
+    pub fn new(path: Vec<u8>, reason: SkipReason) -> Self {
+        Self { path: shortened(path), reason }
+    }
+}
+
+/// Returns the path, or the components at the ends of one that is longer than [`MAX_PATH`] with `...` in between.
+pub(super) fn shortened(path: Vec<u8>) -> Vec<u8> {
+    /// Enough of each end to recognise the path by.
+    const END: usize = 200;
+    if path.len() <= MAX_PATH {
+        return path;
+    }
+    let head = &path[..path[..END].iter().rposition(|byte| *byte == b'/').unwrap_or(END)];
+    let tail = &path[path.len() - END..];
+    let tail = &tail[tail.iter().position(|byte| *byte == b'/').map_or(0, |slash| slash + 1)..];
+    [head, b"/.../", tail].concat()
+}
+
 /// The reason why a name was skipped, with its number on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -1,5 +1,7 @@
 //! A receiver's reports about single names: what it does with them, or cannot do.
 
+use super::entry::shortened;
+
 /// A name, and what happens to it at the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
@@ -7,6 +9,14 @@ pub struct Notice {
     pub kind: NoticeKind,
     /// For a failure the sender's name, otherwise the path beneath the target.
     pub path: Vec<u8>,
+}
+
+impl Notice {
+    /// Creates a notice about a name of any length; of one that no message holds, only the ends are named.
+    #[must_use]
+    pub fn new(kind: NoticeKind, path: &[u8]) -> Self {
+        Self { kind, path: shortened(path.to_vec()) }
+    }
 }
 
 /// What happens to a name, with its number on the wire.

@@ -84,7 +84,7 @@ impl Walk {
             }
             if let Err(error) = self.enter_item(item) {
                 let path = self.roots.items()[item].path.as_os_str().as_bytes().to_vec();
-                return Some(Err(Skipped { path, reason: skip_reason(&error) }));
+                return Some(Err(Skipped::new(path, skip_reason(&error))));
             }
         }
     }

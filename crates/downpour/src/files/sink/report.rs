@@ -172,7 +172,7 @@ impl Report {
     pub(super) fn notice(&self, kind: NoticeKind, path: &[u8]) {
         let mut notices = lock(&self.notices);
         if notices.len() < MAX_NOTICES {
-            notices.push(Notice { kind, path: path.to_vec() });
+            notices.push(Notice::new(kind, path));
         }
     }
 
