@@ -35,6 +35,7 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
     copy.receive.delete = args.delete.then(|| (*copy.scan.filter).clone());
     copy.receive.max_delete = args.max_delete;
     copy.receive.force_empty = args.force_empty;
+    copy.scan.refuse_empty = args.delete && !args.force_empty;
     run("sync", copy, &common, &mut Output::new(output), interrupts).await
 }
 
@@ -148,6 +149,7 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> 
         hash: false,
         filter: Arc::new(Filter::new(args.rules.list.clone())),
         files_from,
+        refuse_empty: false,
     })
 }
 

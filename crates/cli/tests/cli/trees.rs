@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use tempfile::tempdir;
 
+use crate::far::Far;
 use crate::program::{arguments, downpour};
 use crate::tree;
 
@@ -128,6 +129,39 @@ fn a_folder_does_not_replace_a_file() {
         program.end().expect_line(1, "is not a folder");
     }
     assert_eq!(fs::read_to_string(&file).expect("a file"), "mine");
+}
+
+#[test]
+fn an_empty_folder_among_several_sources_deletes_nothing_unless_that_is_forced() {
+    let here = tempdir().expect("a folder");
+    let far = Far::new();
+    let copy = here.path().join("copy");
+    for at in [here.path(), &far.home()] {
+        for (folder, name) in [("m1", "one"), ("m2", "two")] {
+            fs::create_dir(at.join(folder)).expect("a folder");
+            tree::file(&at.join(folder).join(name), 10);
+        }
+    }
+    let sources = |prefix: &str| ["m1/", "m2/"].map(|folder| format!("{prefix}{folder}"));
+    let near = sources(&format!("{}/", here.path().display()));
+    downpour(arguments!["sync", "--delete", near[0], near[1], copy]).end().expect(0);
+    assert_eq!(tree::names(&copy), [Path::new("one"), Path::new("two")]);
+    // As if its disk were not mounted.
+    fs::remove_file(here.path().join("m1/one")).expect("a file");
+    fs::remove_file(far.there("m1/one")).expect("a file");
+    for [first, second] in [near.clone(), sources("far:")] {
+        for more in [&["--delete"][..], &["--delete", "-n"]] {
+            let options = more.iter().map(Into::into).chain([&first, &second].map(Into::into));
+            let all: Vec<std::ffi::OsString> = options.chain([copy.clone().into_os_string()]).collect();
+            let ended = far.run("sync", all).expect_line(2, "m1/ is empty");
+            assert!(ended.stderr.contains("--force-empty"), "{}", ended.stderr);
+            assert_eq!(tree::names(&copy), [Path::new("one"), Path::new("two")]);
+        }
+        // Without deletion an empty folder is one like any other.
+        far.run("sync", arguments![first, second, copy]).expect(0);
+    }
+    far.run("sync", arguments!["--delete", "--force-empty", near[0], near[1], copy]).expect(0);
+    assert_eq!(tree::names(&copy), [Path::new("two")]);
 }
 
 #[test]

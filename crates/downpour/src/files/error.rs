@@ -44,6 +44,13 @@ pub enum FilesError {
         /// The source named later.
         second: PathBuf,
     },
+    /// One of several folders whose contents are sent is empty, and what was there before would be deleted at the
+    /// target.
+    #[error("{} is empty: its disk may not be mounted, and --delete would remove what came from it; if that is intended, use --force-empty", path.display())]
+    SourceEmpty {
+        /// As the user named it.
+        path: PathBuf,
+    },
     /// Names that would arrive exist already. Nothing was overwritten.
     #[error("already there, and not overwritten: {}", join(names))]
     TargetExists {
@@ -213,7 +220,7 @@ impl FilesError {
     pub(crate) const fn class(&self) -> Class {
         match self {
             Self::SourceAbsent { .. } | Self::SourceUnusable { .. } => Class::Source,
-            Self::NotRecursive { .. } | Self::SameName { .. } => Class::Usage,
+            Self::NotRecursive { .. } | Self::SameName { .. } | Self::SourceEmpty { .. } => Class::Usage,
             Self::TargetExists { .. } => Class::Exists,
             Self::Busy { .. } => Class::Busy,
             Self::DiskFull { .. } | Self::OutOfInodes { .. } | Self::Quota { .. } => Class::Full,

@@ -187,7 +187,7 @@ impl Roots {
     ///
     /// # Errors
     /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless folders may be
-    /// sent, [`FilesError::SameName`].
+    /// sent, [`FilesError::SameName`], [`FilesError::SourceEmpty`].
     pub(super) fn new(roots: Vec<Root>, options: &ScanOptions) -> Result<Self, FilesError> {
         let ScanOptions { links, follow_items, ref filter, .. } = *options;
         let folders = options.recursive || options.files_from.is_some();
@@ -219,13 +219,13 @@ impl Roots {
             let is_folder = seen.is_directory();
             made.items.push(Item { path: root.path, name, is_folder, listing: None });
         }
-        made.list_contents(filter)?;
+        made.list_contents(filter, options.refuse_empty)?;
         Ok(made)
     }
 
     /// Reads in advance the contents of each folder that is sent without its own name, if there are other items, since
     /// two names may clash. Files created in such a folder later are not sent.
-    fn list_contents(&mut self, filter: &Filter) -> Result<(), FilesError> {
+    fn list_contents(&mut self, filter: &Filter, refuse_empty: bool) -> Result<(), FilesError> {
         if self.items.len() < 2 {
             return Ok(());
         }
@@ -238,6 +238,9 @@ impl Roots {
                 .map_err(io::Error::from)
                 .and_then(Listing::read)
                 .map_err(|error| FilesError::system(path, error))?;
+            if refuse_empty && listing.get(0).is_none() {
+                return Err(FilesError::SourceEmpty { path: path.clone() });
+            }
             // Each folder is compared with the named items and with the folders before it.
             let taken = listing.iter().find_map(|name| {
                 let left_out = !filter.allows(name, true) && !filter.allows(name, false);

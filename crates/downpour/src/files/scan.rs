@@ -56,6 +56,9 @@ pub struct ScanOptions {
     /// too, whatever the filter says; a listed folder is sent with its contents if `recursive`. Names that do not exist
     /// are skipped and reported.
     pub files_from: Option<Vec<Vec<u8>>>,
+    /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
+    /// come, could not tell that the disk of one is not mounted.
+    pub refuse_empty: bool,
 }
 
 impl Default for ScanOptions {
@@ -69,6 +72,7 @@ impl Default for ScanOptions {
             hash: false,
             filter: Arc::default(),
             files_from: None,
+            refuse_empty: false,
         }
     }
 }
@@ -94,7 +98,7 @@ impl Scanner {
     ///
     /// # Errors
     /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for an item that is not a file, folder or link, has
-    /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`].
+    /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`], [`FilesError::SourceEmpty`].
     pub fn new(roots: Vec<Root>, options: ScanOptions) -> Result<Self, FilesError> {
         let looker = Looker::new(&options);
         let roots = Arc::new(Roots::new(roots, &options)?);

@@ -305,6 +305,7 @@ pub(super) fn as_typed(error: FilesError, sources: &[Source]) -> FilesError {
         FilesError::SourceAbsent { path } => FilesError::SourceAbsent { path: typed(path) },
         FilesError::SourceUnusable { path, reason } => FilesError::SourceUnusable { path: typed(path), reason },
         FilesError::NotRecursive { path } => FilesError::NotRecursive { path: typed(path) },
+        FilesError::SourceEmpty { path } => FilesError::SourceEmpty { path: typed(path) },
         FilesError::SameName { name, first, second } => {
             FilesError::SameName { name, first: typed(first), second: typed(second) }
         }

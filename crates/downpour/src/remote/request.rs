@@ -70,6 +70,8 @@ pub(super) struct Scan {
     hash: bool,
     filter: Filter,
     files_from: Option<Vec<Bytes>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    refuse_empty: bool,
 }
 
 impl Scan {
@@ -89,6 +91,7 @@ impl From<&ScanOptions> for Scan {
             hash: options.hash,
             filter: (*options.filter).clone(),
             files_from: options.files_from.as_ref().map(|names| names.iter().cloned().map(Bytes).collect()),
+            refuse_empty: options.refuse_empty,
         }
     }
 }
@@ -103,6 +106,7 @@ impl From<Scan> for ScanOptions {
             hash: scan.hash,
             filter: scan.filter.into(),
             files_from: scan.files_from.map(|names| names.into_iter().map(|name| name.0).collect()),
+            refuse_empty: scan.refuse_empty,
         }
     }
 }
