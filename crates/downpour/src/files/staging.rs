@@ -82,7 +82,11 @@ impl Staging {
         source: SourceId,
         make: bool,
     ) -> Result<Option<Self>, FilesError> {
-        let failed = |error: io::Error| FilesError::system(into.join(staging_name(source)), error);
+        let failed = |error: io::Error| match errno(&error) {
+            // The user knows the target, and nothing is wrong with the staging folder, which does not exist.
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => FilesError::system(into, error),
+            _ => FilesError::system(into.join(staging_name(source)), error),
+        };
         let finder = Finder::new(target, true);
         loop {
             let found = match make {

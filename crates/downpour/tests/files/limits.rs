@@ -113,7 +113,8 @@ fn child_writes_read_only() {
     let Some(disk) = child_folder() else { return };
     for into in [disk.clone(), disk.join("new")] {
         let error = refused(&into);
-        assert!(matches!(error, FilesError::ReadOnly { .. }), "{error}");
+        let FilesError::ReadOnly { path } = error else { panic!("{error}") };
+        assert_eq!(path, into);
     }
 }
 
@@ -125,7 +126,8 @@ fn refused(into: &Path) -> FilesError {
 
 fn refused_for_permission(into: &Path) {
     let error = refused(into);
-    assert!(matches!(error, FilesError::Permission { .. }), "{error}");
+    let FilesError::Permission { path, .. } = error else { panic!("{error}") };
+    assert_eq!(path, into);
 }
 
 /// In a user namespace without a mapping, even root has only the permissions of the owner.
