@@ -26,7 +26,7 @@ const NAMES: usize = 5;
 pub(crate) struct Output {
     shown: OutputArgs,
     showing: Showing,
-    last: Option<Progress>,
+    unprinted: Option<Progress>,
     noticed: u64,
     only_in_a: u64,
     next_json: Instant,
@@ -36,7 +36,7 @@ impl Output {
     /// Creates the output selected by the options.
     pub(crate) fn new(shown: OutputArgs) -> Self {
         let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
-        Self { shown, showing: Showing::new(how), last: None, noticed: 0, only_in_a: 0, next_json: Instant::now() }
+        Self { shown, showing: Showing::new(how), unprinted: None, noticed: 0, only_in_a: 0, next_json: Instant::now() }
     }
 
     /// Shows the configured rate and the limit, in both units.
@@ -101,8 +101,10 @@ impl Output {
         if self.shown.json && now >= self.next_json {
             self.next_json = now + JSON_PERIOD;
             json::print(&Line::Progress(json::Progress::from(&progress)));
+            self.unprinted = None;
+            return;
         }
-        self.last = Some(progress);
+        self.unprinted = Some(progress);
     }
 
     /// Reports a file that has arrived.
@@ -199,7 +201,7 @@ impl Output {
             warn(format_args!("and {}", units::count(more, "more name", "more names")));
         }
         if self.shown.json {
-            if let Some(progress) = &self.last {
+            if let Some(progress) = &self.unprinted {
                 json::print(&Line::Progress(json::Progress::from(progress)));
             }
             json::print(&Line::Summary(json::Summary::new(summary, notices, self.noticed)));

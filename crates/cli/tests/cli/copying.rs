@@ -136,6 +136,19 @@ fn json_tells_of_a_copy() {
 }
 
 #[test]
+fn json_tells_each_figure_once() {
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 600_000);
+    // 0.3 s: the figures after 0.2 s are the last.
+    let ended =
+        downpour(arguments!["cp", "--json", "--limit", "16M", source, here.path().join("copy")]).end().expect(0);
+    let story = json(&ended.stdout);
+    let progress: Vec<_> = story.iter().filter(|line| line["type"] == "progress").collect();
+    assert!(!progress.is_empty());
+    assert!(progress.windows(2).all(|two| two[0] != two[1]), "{}", ended.stdout);
+}
+
+#[test]
 fn what_makes_no_sense() {
     let here = tempdir().expect("a folder");
     let file = tree::file(&here.path().join("file"), 10);
