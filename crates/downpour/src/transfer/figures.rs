@@ -89,9 +89,9 @@ pub struct Summary {
     pub loss: Option<f64>,
     /// Datagrams dropped for any reason: unknown connections, corruption, replay.
     pub refused: u64,
-    /// At a sender with a configured rate: the shortest possible time at this rate, loss and round-trip time, divided
-    /// by the time taken. This includes the time in which the receiver's user was asked, which the sender does not
-    /// know.
+    /// At a sender with a configured rate: the shortest possible time at this rate, loss and round-trip time for the
+    /// bytes that crossed, divided by the time taken. This includes the time in which the receiver's user was asked,
+    /// which the sender does not know. `None` for a transfer that is too short to measure a path by.
     pub path_share: Option<f64>,
 }
 
@@ -122,9 +122,12 @@ impl Summary {
         let last = self.elapsed;
         self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
         let share = last.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
-        self.path_share = self.path_share.map(|of_last| of_last * share);
         // Bytes transferred by an earlier attempt were not present before the transfer.
-        self.bytes_present = self.bytes_present.saturating_sub(prior.crossed);
+        let earlier = self.bytes_present.min(prior.crossed);
+        let crossed = self.bytes.saturating_sub(self.bytes_present).max(1);
+        let more = 1.0 + earlier as f64 / crossed as f64;
+        self.path_share = self.path_share.map(|of_last| of_last * more * share);
+        self.bytes_present -= earlier;
         self.wire_bytes += prior.wire_bytes;
         self.refused += prior.refused;
         self
@@ -185,6 +188,14 @@ impl fmt::Display for Summary {
             count => write!(f, "; {count} names failed"),
         }
     }
+}
+
+/// Returns the share of the path's rate that a transfer used which takes at least `least` and took `elapsed`; `None` if
+/// its beginning and end, on both machines, weigh more than the path.
+pub(super) fn path_share(least: Duration, elapsed: Duration) -> Option<f64> {
+    /// Below this, pacing in bursts and the work on both disks decide.
+    const MEASURABLE: Duration = Duration::from_millis(100);
+    (least >= MEASURABLE).then(|| least.as_secs_f64() / elapsed.as_secs_f64().max(1e-9))
 }
 
 /// A number of bytes, displayed with a decimal unit.
@@ -277,7 +288,17 @@ mod tests {
         assert_eq!((whole.elapsed, whole.refused), (elapsed + Duration::from_secs(6), refused + 2));
         let whole = Summary { path_share: Some(0.9), elapsed: Duration::from_secs(2), ..summary() }.after(&prior, last);
         assert_eq!(whole.path_share, Some(0.9 * 0.25));
+        // Half of what the last attempt found there had crossed in the one before: three times as much in all.
+        let of_last = Summary { bytes: 10_000, bytes_present: 8_000, path_share: Some(0.3), ..summary() };
+        let prior = PriorAttempts { crossed: 4_000, since: Some(last - of_last.elapsed), ..PriorAttempts::default() };
+        assert!((of_last.after(&prior, last).path_share.unwrap() - 0.3 * 3.0 / 2.0).abs() < 1e-9);
         assert_eq!(summary().after(&PriorAttempts::default(), last).elapsed, summary().elapsed);
+    }
+
+    #[test]
+    fn what_is_too_short_says_nothing_about_the_path() {
+        assert_eq!(path_share(Duration::from_millis(99), Duration::from_millis(50)), None);
+        assert_eq!(path_share(Duration::from_secs(1), Duration::from_secs(2)), Some(0.5));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use net::{Connection, Event, NetError, PIPE_PEER, Stats};
 use transport::{Connector, LimitedBy, Rate, floor};
 
-use super::figures::{Meter, PriorAttempts, Progress, Summary};
+use super::figures::{Meter, PriorAttempts, Progress, Summary, path_share};
 use super::headway::Headway;
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
@@ -564,7 +564,9 @@ impl Session {
         let connector = if connected { Connector::Sender } else { Connector::Receiver };
         // Only the side that sends much knows the loss and the configured rate.
         let told = self.config.told.zip(connection.min_rtt).filter(|_| sends);
-        let least = told.map(|(rate, rtt)| floor(done.bytes, rate, rtt, lost.clamp(0.0, 0.99), connector));
+        // What was there before has not crossed.
+        let crossed = done.bytes.saturating_sub(done.present);
+        let least = told.map(|(rate, rtt)| floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
         let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
         Ok(Summary {
             role: self.config.role,
@@ -588,7 +590,7 @@ impl Session {
             rtt: connection.rtt,
             loss: sends.then_some(lost),
             refused: stats.refused.total(),
-            path_share: least.map(|least| least.as_secs_f64() / elapsed.as_secs_f64().max(1e-9)),
+            path_share: least.and_then(|least| path_share(least, elapsed)),
         })
     }
 }
