@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use tempfile::tempdir;
 
 use crate::far::Far;
-use crate::program::{arguments, downpour};
+use crate::program::{Program, arguments, command, downpour};
 use crate::tree;
 
 #[track_caller]
@@ -186,4 +186,12 @@ fn a_path_that_is_too_long_is_left_out_and_named() {
         assert_eq!(folders.stdout.iter().filter(|byte| **byte == b'\n').count(), 16);
         fs::remove_dir_all(&copy).expect("a folder");
     }
+}
+
+#[test]
+fn a_pipe_as_stdin_is_no_dangling_link() {
+    let here = tempdir().expect("a folder");
+    let mut command = command(arguments!["cp", "/dev/stdin", here.path().join("copy")]);
+    command.stdin(std::process::Stdio::piped());
+    Program::start(command).end().expect_line(3, "it is neither a file, a folder nor a link");
 }

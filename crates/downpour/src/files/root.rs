@@ -19,6 +19,9 @@ use super::permitted::stands_for_contents;
 use super::scan::ScanOptions;
 use crate::messages::{Attributes, MAX_COMPONENT, SkipReason};
 
+/// Said of pipes, sockets and devices.
+const NOT_SENT: &str = "it is neither a file, a folder nor a link";
+
 /// How symbolic links are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Links {
@@ -80,6 +83,10 @@ impl Root {
         }
         let name = self.name.clone().map_or_else(|| own_name(&self.path), Ok)?;
         let path = self.path.canonicalize().map_err(|error| {
+            // Such as /dev/stdin: a link to a pipe, which has no path.
+            if self.path.metadata().is_ok() {
+                return FilesError::SourceUnusable { path: self.path.clone(), reason: NOT_SENT.to_owned() };
+            }
             let dead_end = match error.raw_os_error().map(Errno::from_raw_os_error) {
                 Some(Errno::NOENT | Errno::NOTDIR) => SkipReason::Dangling,
                 Some(Errno::LOOP) => SkipReason::Loop,
@@ -108,7 +115,7 @@ impl Root {
             FileType::RegularFile => {}
             FileType::Symlink if links == Links::Skip => return Err(unusable("it is a link, and links are left out")),
             FileType::Symlink => {}
-            _ => return Err(unusable("it is neither a file, a folder nor a link")),
+            _ => return Err(unusable(NOT_SENT)),
         }
         if self.is_contents() {
             // Fail now if the folder cannot be read: nothing at all would be sent.
