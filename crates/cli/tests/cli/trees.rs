@@ -189,6 +189,26 @@ fn a_path_that_is_too_long_is_left_out_and_named() {
 }
 
 #[test]
+fn unsafe_links_are_left_out_and_told_and_no_failure() {
+    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let source = here.path().join("photos");
+    fs::create_dir(&source).expect("a folder");
+    tree::file(&source.join("file"), 10);
+    symlink("file", source.join("within")).expect("a link");
+    symlink("/etc/hosts", source.join("out")).expect("a link");
+    let copy = here.path().join("copy");
+    for target in [copy.clone().into_os_string(), "far:copy".into()] {
+        let ended = far.run("cp", arguments!["-r", "--safe-links", source, target]).expect(0);
+        let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("left out")).collect();
+        assert_eq!(told, ["left out: photos/out is a link that points out of the copied tree"]);
+        assert!(ended.stderr.lines().last().is_some_and(|line| line.contains("verified")), "{}", ended.stderr);
+    }
+    for copy in [copy, far.there("copy")] {
+        assert_eq!(tree::names(&copy), [Path::new("file"), Path::new("within")]);
+    }
+}
+
+#[test]
 fn a_pipe_as_stdin_is_no_dangling_link() {
     let here = tempdir().expect("a folder");
     let mut command = command(arguments!["cp", "/dev/stdin", here.path().join("copy")]);

@@ -95,7 +95,8 @@ impl NoticeKind {
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub const fn is_failure(self) -> bool {
-        self as u8 >= Self::Permission as u8
+        // An unsafe link is left out on purpose.
+        self as u8 >= Self::Permission as u8 && !matches!(self, Self::UnsafeLink)
     }
 }
 
@@ -119,7 +120,7 @@ impl std::fmt::Display for NoticeKind {
             }
             Self::NotDeleted => "nothing is deleted, for not all of the source could be read",
             Self::Exists => "exists already and is not replaced",
-            Self::UnsafeLink => "the link points out of the copied tree",
+            Self::UnsafeLink => "is a link that points out of the copied tree",
             Self::EmptySource => "nothing is deleted here, because the source is empty; if that is intended, use --force-empty",
             Self::DeleteLimit => "more would be deleted than --max-delete permits; the rest is kept",
             Self::Folded => "the receiver's file system takes it for another name of this transfer: rename one of them",

@@ -18,7 +18,7 @@ use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, Other};
 use crate::files::{FailReason, Failed, Notice, SkipReason, Skipped};
-use crate::messages::{Message, MessageReader};
+use crate::messages::{Message, MessageReader, NoticeKind};
 use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
 use crate::wait::block_on;
@@ -204,6 +204,9 @@ impl Session {
     pub(super) fn notice(&self, notice: Notice, done: &mut Totals) {
         if notice.kind.is_failure() {
             done.fail(&notice.path, FailReason::Refused(notice.kind));
+        } else if notice.kind == NoticeKind::UnsafeLink {
+            let reason = FailReason::Refused(notice.kind);
+            self.events.tell(TransferEvent::LeftOut(Failed { path: notice.path, reason }));
         } else {
             self.events.tell(TransferEvent::Notice { kind: notice.kind, path: notice.path });
         }

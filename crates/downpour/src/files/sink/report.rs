@@ -45,6 +45,9 @@ pub struct ReceiveOutcome {
     pub special_count: u64,
     /// Symbolic links that the sender skipped because its user wanted it so.
     pub links_left_out: u64,
+    /// Symbolic links that were left out because they point out of the copied tree
+    /// ([`ReceiveSpec::safe_links`](crate::files::ReceiveSpec)).
+    pub unsafe_links: u64,
     /// The staging folder, if it could not be removed because something in it is still in use.
     pub staging_left: Option<PathBuf>,
     /// The first thousand names that failed.
@@ -101,6 +104,10 @@ impl ReceiveOutcome {
             FailReason::Skipped(skip) if !skip.is_failure() => {
                 self.special_count += 1;
                 &mut self.special
+            }
+            FailReason::Refused(kind) if !kind.is_failure() => {
+                self.unsafe_links += 1;
+                return;
             }
             _ => {
                 self.failed_count += 1;
