@@ -27,8 +27,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+pub(super) use self::find::is_staging_name;
+#[cfg(test)]
+pub(super) use self::find::staging_name;
 use self::find::{Finder, Found};
-pub(super) use self::find::{is_staging_name, staging_name};
 use super::error::FilesError;
 use super::folding::{Folding, PROBES};
 use super::journal::{self, Held, Journal};
@@ -82,11 +84,8 @@ impl Staging {
         source: SourceId,
         make: bool,
     ) -> Result<Option<Self>, FilesError> {
-        let failed = |error: io::Error| match errno(&error) {
-            // The user knows the target, and nothing is wrong with the staging folder, which does not exist.
-            Errno::ACCESS | Errno::PERM | Errno::ROFS => FilesError::system(into, error),
-            _ => FilesError::system(into.join(staging_name(source)), error),
-        };
+        // A staging folder that could not be created does not exist; the user knows the target.
+        let failed = |error: io::Error| FilesError::system(into, error);
         let finder = Finder::new(target, true);
         loop {
             let found = match make {
@@ -95,7 +94,8 @@ impl Staging {
             };
             let Some(Found { name, dir, is_new }) = found else { return Ok(None) };
             let path = into.join(&name);
-            let failed = |error: io::Error| FilesError::system(&path, error);
+            // A new one is removed again.
+            let failed = |error: io::Error| FilesError::system(if is_new { into } else { &path }, error);
             match lock(&dir) {
                 Ok(Some(lock)) => {
                     // The folder is locked until both are dropped.

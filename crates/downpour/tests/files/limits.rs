@@ -99,6 +99,11 @@ fn child_uses_up_inodes() {
     assert!(matches!(error, FilesError::OutOfInodes { .. }), "{error}");
     receiving.abandon(true).unwrap();
     assert!(names(&disk).iter().all(|name| !name.starts_with('.')), "{:?}", names(&disk));
+    // Where not even a staging folder can be made, the target is named.
+    let filled = (0..).take_while(|n| fs::write(disk.join(format!("filler {n}")), b"").is_ok()).count();
+    assert!(filled < 20);
+    let FilesError::OutOfInodes { path } = refused(&disk) else { panic!("there is room") };
+    assert_eq!(path, disk);
 }
 
 #[test]

@@ -64,6 +64,10 @@ impl<'a> Finder<'a> {
     /// # Errors
     /// I/O errors, also if other users keep replacing what is created.
     pub(super) fn find_or_create(&self, source: SourceId) -> io::Result<Found> {
+        // A folder with a random name may hold what an earlier run has received, although the first name is free now.
+        if let Some(found) = self.find(source)? {
+            return Ok(found);
+        }
         let mut last = match self.create(&staging_name(source)) {
             Ok(found) => return Ok(found),
             Err(error) if is_taken(error) => error,

@@ -77,7 +77,6 @@ fn folders(into: &Path) -> Vec<String> {
     names
 }
 
-/// If the preferred name is taken, another is used and found again. The object with the first name is not touched.
 #[test]
 fn a_link_in_the_place_of_a_staged_file_is_replaced_and_not_followed() {
     let dir = tempfile::tempdir().unwrap();
@@ -93,6 +92,24 @@ fn a_link_in_the_place_of_a_staged_file_is_replaced_and_not_followed() {
     assert_eq!(fs::read(dir.path().join("mine")).unwrap(), b"mine");
 }
 
+#[test]
+fn what_was_received_under_another_name_is_found_when_the_first_is_free_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = dir.path().join(staging_name(SOURCE));
+    fs::write(&taken, "mine").unwrap();
+    let (staging, id) = (open(dir.path()), StagedId([1; 16]));
+    staging.open_file(id, 0o644).unwrap();
+    staging.journal.append(&[journal::Record::Verified(id, 0..1, [0; 32])]).unwrap();
+    let path = staging.path().to_owned();
+    drop(staging);
+    fs::remove_file(&taken).unwrap();
+    let again = open(dir.path());
+    assert_eq!(again.path(), path);
+    assert!(again.claim(id).unwrap());
+    assert_eq!(folders(dir.path()).len(), 1);
+}
+
+/// If the preferred name is taken, another is used and found again. The object with the first name is not touched.
 #[test]
 fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
