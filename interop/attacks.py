@@ -14,6 +14,7 @@ from layout import Record
 from interop import ticket
 from interop.connection import PING, VIOLATION, Closed
 from interop.crypto import blake3
+from interop.incoming import IncomingObject
 from interop.messages import FILE, FOLDER, HARD_LINK, SYMLINK, entry, read_ranges
 from interop.receiving import Receiver
 from interop.session import Session, TimedOut
@@ -363,6 +364,13 @@ def parked(session: Session) -> str:
 def parked_receiver(session: Session) -> str:
     """The same by a receiver, which never accepts."""
     session.hear = lambda name, fields, whole: None  # type: ignore[method-assign]
+    return park(session)
+
+
+@by_receiver
+def silent_receiver(session: Session) -> str:
+    """A receiver that grants credit without end and acknowledges every packet, but reports no block as done."""
+    IncomingObject.status = lambda self: {"flow": self.flow, "done below": 0, "blocks": []}  # type: ignore[method-assign]
     return park(session)
 
 

@@ -160,6 +160,20 @@ fn nothing_is_written_beside_what_was_shown() {
     assert_eq!(fs::read(into.join(".ssh/authorized_keys")).expect("the file"), b"mine");
 }
 
+/// Only reading here excuses a peer without progress: one that reports no block as done would keep its place for ever.
+#[test]
+fn a_receiver_that_reports_no_block_as_done_is_what_holds_the_sender_up() {
+    let here = tempdir().expect("a folder");
+    // More than the 6,000 symbols that may be open.
+    let (source, ticket) = (tree::file(&here.path().join("file"), 12_000_000), here.path().join("ticket"));
+    let send = arguments!["send", "--json", "--listen", "127.0.0.1:0", "--ticket-file", ticket, source];
+    let mut sender = downpour(send);
+    sender.wait_for("its ticket", |line| line.contains(r#""type":"start""#));
+    let attack = peer(arguments!["attack", "silent-receiver", at(&ticket)]);
+    sender.wait_for("what limits it", |line| line.contains(r#""limited_by":"writing there""#));
+    drop(attack);
+}
+
 /// Attacks like CVE-2019-6111: the host of a `cp` sends other names than requested.
 #[test]
 fn a_host_sends_only_what_was_requested() {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use net::{Connection, Event, NetError, PIPE_PEER, Stats};
-use transport::{Connector, LimitedBy, Rate, floor};
+use transport::{Connector, Rate, floor};
 
 use super::figures::{Meter, PriorAttempts, Progress, Summary, path_share};
 use super::headway::Headway;
@@ -398,10 +398,10 @@ impl Session {
     /// place.
     fn check_headway(&mut self, stats: &Stats) -> Result<(), Error> {
         let (now, connection) = (Instant::now(), &stats.connection);
-        let reading = connection.limited_by == LimitedBy::Source;
         self.headway.on_bytes(now, connection.bytes_written + connection.bytes_acknowledged);
         // A pause is no excuse: it lasts until the peer takes notices, or sends what is missing of earlier batches.
-        self.headway.set_ours(now, self.busy || self.asked.is_some() || reading);
+        // What the peer alone can end is none either: blocks that it never reports as done.
+        self.headway.set_ours(now, self.busy || self.asked.is_some() || connection.reading > 0);
         let Some(patience) = self.config.patience else { return Ok(()) };
         let limit = if self.rival.is_some() { patience.contested } else { patience.alone };
         self.stalled |= matches!(self.config.origin, Origin::Accepted) && self.headway.is_stalled(now, limit);

@@ -435,6 +435,7 @@ impl Connection {
             datagram: self.mtu.max_datagram(),
             refused: self.counters.refused.total(),
             limited_by: self.pause.limited_by(),
+            reading: self.send_flows.reading(),
         }
     }
 

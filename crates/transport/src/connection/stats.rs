@@ -18,7 +18,8 @@ pub enum LimitedBy {
     Pacing,
     /// The source's bytes have not been read yet.
     Source,
-    /// The receiver has granted no more credit: it does not write fast enough.
+    /// The receiver does not write fast enough: it has granted no more credit, or does not report enough of the open
+    /// blocks as done.
     Receiver,
 }
 
@@ -98,4 +99,6 @@ pub struct ConnectionStats {
     pub refused: u64,
     /// The limit that keeps data from being sent faster.
     pub limited_by: LimitedBy,
+    /// Blocks of our objects whose bytes the program has been asked for and has not delivered.
+    pub reading: usize,
 }

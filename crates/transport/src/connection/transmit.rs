@@ -212,7 +212,7 @@ impl Connection {
     /// Notes that the schedules had nothing to send although window and pacer would have allowed it.
     fn on_idle(&mut self) {
         self.recovery.set_app_limited();
-        let limited_by = if self.send_flows.is_credit_limited() {
+        let limited_by = if self.send_flows.is_credit_limited() || self.send_flows.is_full(self.open_limit()) {
             LimitedBy::Receiver
         } else if self.send_flows.has_source() {
             LimitedBy::Source

@@ -93,6 +93,23 @@ impl SendFlows {
         next.is_some_and(|cost| !self.credit.covers(cost)) || self.served().any(SendFlow::is_held_back)
     }
 
+    /// Returns whether `most` source symbols of objects are open, and only the receiver can change that: another block
+    /// is to be opened, and nothing of the open ones is being read, digested or encoded here.
+    pub(in super::super) fn is_full(&self, most: u64) -> bool {
+        let waits = self.served_objects().any(|flow| flow.next_cost().is_some());
+        let open = || self.served_objects().map(SendFlow::held_symbols).sum::<u64>();
+        waits && open() >= most && !self.served_objects().any(SendFlow::is_prepared_here)
+    }
+
+    /// Returns the number of blocks of objects whose bytes are requested and not here yet.
+    pub(in super::super) fn reading(&self) -> usize {
+        self.served_objects().map(SendFlow::reading).sum()
+    }
+
+    fn served_objects(&self) -> impl Iterator<Item = &SendFlow> {
+        self.objects.served.iter().filter_map(|first| self.flows.named(*first))
+    }
+
     /// Returns whether unsent source symbols are left.
     pub(in super::super) fn has_source(&self) -> bool {
         let unsent = |first: &FlowId| self.has_source_of(*first);

@@ -98,6 +98,28 @@ fn objects_go_out_in_order_and_take_turns_with_each_stream() {
     assert_eq!(sent[2..4], [(1, 1, 0), (3, 0, 0)]);
 }
 
+/// A receiver that has granted credit and reports no block as done is what keeps such a sender from going on; while
+/// its own bytes are not read, it is itself.
+#[test]
+fn too_many_open_blocks_are_the_receivers_only_once_they_are_read() {
+    let (mut flows, mut control) = flows();
+    flows.open(object(1, 9), &mut control);
+    frames(&flows, &mut control);
+    let mut requests = Vec::new();
+    flows.open_blocks(Time::ZERO, &PATH, 4, &mut control, &mut requests);
+    let seen = |flows: &SendFlows| (flows.reading(), flows.is_full(4), flows.is_full(5), flows.is_credit_limited());
+    assert_eq!((requests.len(), seen(&flows)), (2, (2, false, false, false)));
+    for request in requests.drain(..) {
+        assert!(!flows.is_full(4));
+        let Request::Read { flow, block, length, .. } = request else { panic!("{request:?}") };
+        assert!(flows.on_reply(Reply::Read { flow, block, buffer: vec![1; length] }).is_none());
+    }
+    let sent = (0..9).map_while(|_| flows.next_symbol(Time::ZERO, &PATH, &mut requests)).count();
+    assert_eq!((sent, seen(&flows)), (4, (0, true, false, false)));
+    flows.on_statuses(1, &[status(1, &[0])]);
+    assert_eq!(seen(&flows), (0, false, false, false));
+}
+
 #[test]
 fn flows_wait_until_the_peer_takes_them() {
     let (mut flows, mut control) = flows();

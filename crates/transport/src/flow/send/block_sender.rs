@@ -108,6 +108,11 @@ impl BlockSender {
         self.blocks.id
     }
 
+    /// Returns its blocks.
+    pub(in crate::flow) const fn blocks(&self) -> &SendBlocks {
+        &self.blocks
+    }
+
     /// Notes that the receiver has the announcement.
     pub(crate) const fn on_announced(&mut self) {
         self.blocks.announced = true;

@@ -299,6 +299,18 @@ impl SendFlow {
         self.blocks.open_symbols() + digesting
     }
 
+    /// Returns the number of open blocks whose bytes are not here yet.
+    pub(crate) fn reading(&self) -> usize {
+        self.blocks.blocks().open_blocks().filter(|block| !block.is_filled()).count()
+    }
+
+    /// Returns whether bytes of open blocks are being read, digested or encoded.
+    pub(crate) fn is_prepared_here(&self) -> bool {
+        let is_digesting = matches!(&self.source, Source::Object(object) if object.done_digesting() > 0);
+        let mut open = self.blocks.blocks().open_blocks();
+        is_digesting || open.any(|block| !block.is_filled() || block.is_encoding())
+    }
+
     /// Returns when the flow has something to do if nothing is received: its schedule waits, a short block of a stream
     /// is to be opened, or its repair sent.
     pub(crate) fn deadline(&self) -> Option<Time> {
