@@ -14,6 +14,7 @@ mod interrupting;
 mod limiting;
 mod linking;
 mod man_pages;
+mod older;
 mod piping;
 mod profiles;
 mod program;

@@ -4,7 +4,7 @@ use transport::profile::Names;
 
 use super::ANSWER;
 use super::doctor::fuzzing::check_report;
-use super::launch::{parse_answer, read_answer};
+use super::launch::{Answer, parse_answer, read_answer};
 use super::request::Request;
 
 /// Reads `data` as a request, as the output of a login with its answer, and as each line of a doctor. What is
@@ -38,6 +38,7 @@ fn check_answer(output: &[u8]) {
         let Ok(answer) = parse_answer(&line) else { continue };
         let text = answer.to_text().expect("as many addresses as were read");
         let again = parse_answer(&text).expect("what was written");
-        assert_eq!((again.ticket, again.links_followed), (answer.ticket, answer.links_followed));
+        let parts = |answer: Answer| (answer.ticket, answer.links_followed, answer.enforced);
+        assert_eq!(parts(again), parts(answer));
     }
 }

@@ -16,6 +16,7 @@ use rustix::fs::{Access, access};
 
 use super::process::{Process, STEP};
 use super::request::Request;
+use super::restriction::Restriction;
 use super::ssh::{KINDS, Remote, remote_command};
 use super::{ANSWER, SshOptions};
 use crate::error::{Error, ErrorKind};
@@ -29,6 +30,9 @@ const MAX_LINE: usize = 16 << 10;
 
 /// Prefix of the number of followed links in an answer.
 const FOLLOWED: &str = "followed=";
+
+/// Prefix of the names of restrictions in an answer, separated by commas.
+const ENFORCES: &str = "enforces=";
 
 /// Exit codes: of a shell that does not find the program, and of ssh for its own failures.
 const NOT_FOUND: i32 = 127;
@@ -301,15 +305,21 @@ pub(super) struct Answer {
     pub(super) ticket: Ticket,
     /// Number of sources at the other side that are symbolic links and were followed.
     pub(super) links_followed: u64,
+    /// The restrictions of the request that the other side enforces.
+    pub(super) enforced: Vec<Restriction>,
 }
 
 impl Answer {
-    /// Returns the line without [`ANSWER`]: the ticket, followed by words `KEY=NUMBER`, which are only present if
+    /// Returns the line without [`ANSWER`]: the ticket, followed by words `KEY=VALUE`, which are only present if
     /// requested.
     pub(super) fn to_text(&self) -> Result<String, TicketError> {
         let mut text = self.ticket.to_text()?;
         if self.links_followed > 0 {
             text += &format!(" {FOLLOWED}{}", self.links_followed);
+        }
+        if !self.enforced.is_empty() {
+            let names: Vec<_> = self.enforced.iter().map(|restriction| restriction.name()).collect();
+            text += &format!(" {ENFORCES}{}", names.join(","));
         }
         Ok(text)
     }
@@ -330,8 +340,15 @@ pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
         None => {
             let mut words = line.split_whitespace();
             let ticket = Ticket::parse(words.next().unwrap_or_default())?;
-            let links_followed = words.find_map(|word| word.strip_prefix(FOLLOWED)?.parse().ok()).unwrap_or_default();
-            Ok(Answer { ticket, links_followed })
+            let (mut links_followed, mut enforced) = (0, Vec::new());
+            for word in words {
+                if let Some(count) = word.strip_prefix(FOLLOWED) {
+                    links_followed = count.parse().unwrap_or_default();
+                } else if let Some(names) = word.strip_prefix(ENFORCES) {
+                    enforced = names.split(',').filter_map(Restriction::from_name).collect();
+                }
+            }
+            Ok(Answer { ticket, links_followed, enforced })
         }
     }
 }
@@ -515,7 +532,8 @@ mod tests {
             addresses: Vec::new(),
             listener: crate::ticket::Role::Sends,
         };
-        let text = |links_followed| Answer { ticket: ticket.clone(), links_followed }.to_text().unwrap();
+        let text =
+            |links_followed| Answer { ticket: ticket.clone(), links_followed, enforced: Vec::new() }.to_text().unwrap();
         assert_eq!(text(0), ticket.to_text().unwrap(), "what older programs read");
         for (line, followed) in
             [(text(0), 0), (text(3), 3), (text(0) + " new=1 followed=2", 2), (text(0) + " followed=x", 0)]
@@ -524,6 +542,10 @@ mod tests {
             assert_eq!((answer.ticket, answer.links_followed), (ticket.clone(), followed), "{line}");
         }
         assert!(parse_answer("followed=1").is_err());
+        let line = text(2) + " enforces=safe-links,later,max-delete";
+        let answer = parse_answer(&line).unwrap();
+        assert_eq!(answer.enforced, [Restriction::SafeLinks, Restriction::MaxDelete]);
+        assert_eq!(answer.to_text().unwrap(), text(2) + " enforces=safe-links,max-delete");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use net::Family;
 
 use super::launch::log_in;
-use super::request::Request;
+use super::request::{RemoteTask, Request};
+use super::restriction::Restriction;
 use super::ssh::Remote;
 use super::{SshOptions, Via};
 use crate::error::{CloseCode, Error, ErrorKind};
@@ -41,7 +42,12 @@ impl SshLocator {
 
 impl PeerLocator for SshLocator {
     fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
-        let remote = self.remote.insert(log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?);
+        let remote = log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?;
+        if let RemoteTask::Receive(spec) = &self.request.task {
+            // Otherwise the other side ends with ssh, and has changed nothing.
+            Restriction::check(spec, &remote.enforced)?;
+        }
+        let remote = self.remote.insert(remote);
         self.links_followed = remote.links_followed;
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
         match &self.remote {

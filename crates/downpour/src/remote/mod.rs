@@ -16,6 +16,7 @@ mod pipe_output;
 mod place;
 mod process;
 mod request;
+mod restriction;
 mod serve;
 mod ssh;
 

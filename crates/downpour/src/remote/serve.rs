@@ -16,6 +16,7 @@ use super::launch::Answer;
 use super::only::{Limit, Only, Reading, Source, as_typed};
 use super::place::{expand, sources};
 use super::request::{RemoteTask, Request};
+use super::restriction::Restriction;
 use super::ssh::answer_error;
 use super::{ANSWER, Via, doctor, pipe_end};
 use crate::base64::Bytes;
@@ -152,6 +153,10 @@ fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<Served, Err
 
 fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
     let (via, bind) = (request.via, request.bind());
+    let enforced = match &request.task {
+        RemoteTask::Receive(spec) => Restriction::of(spec),
+        _ => Vec::new(),
+    };
     let (config, links_followed, sources) = config(request, only)?;
     let (transfer, ticket) = if via == Via::Ssh {
         (None, ticket(None, config.task.role())?)
@@ -162,7 +167,7 @@ fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
         add_ssh_address(&mut ticket);
         (Some(transfer), ticket)
     };
-    answer(&Answer { ticket: ticket.clone(), links_followed }.to_text()?);
+    answer(&Answer { ticket: ticket.clone(), links_followed, enforced }.to_text()?);
     Ok(Serving { config, ticket, transfer, _sources: sources })
 }
 

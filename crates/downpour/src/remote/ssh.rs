@@ -15,6 +15,7 @@ use net::Family;
 use super::SshOptions;
 use super::launch::Answer;
 use super::process::Process;
+use super::restriction::Restriction;
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::Ticket;
@@ -101,6 +102,8 @@ pub(super) struct Remote {
     pub(super) ticket: Ticket,
     /// Number of sources at the other side that are symbolic links and were followed.
     pub(super) links_followed: u64,
+    /// The restrictions of the request that the other side enforces.
+    pub(super) enforced: Vec<Restriction>,
 }
 
 impl fmt::Debug for Remote {
@@ -112,8 +115,8 @@ impl fmt::Debug for Remote {
 impl Remote {
     /// Wraps ssh and its pipes, once the other side has answered.
     pub(super) fn new(process: Process, stdin: ChildStdin, stdout: ChildStdout, answer: Answer) -> Self {
-        let Answer { ticket, links_followed } = answer;
-        Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket, links_followed }
+        let Answer { ticket, links_followed, enforced } = answer;
+        Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket, links_followed, enforced }
     }
 
     /// Tells the other side to continue over ssh, and returns the pipes to it: the one to read, the one to write.

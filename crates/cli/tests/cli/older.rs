@@ -1,0 +1,33 @@
+//! A remote downpour that is older than this one. It differs in its answer: it does not say which restrictions it
+//! enforces.
+
+use std::fs;
+
+use tempfile::tempdir;
+
+use crate::far::Far;
+use crate::program::arguments;
+use crate::tree;
+
+#[test]
+fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
+    let far = Far::with_login(r#"sh -c "$command" | sed -u 's/ enforces=[^ ]*//'"#);
+    let here = tempdir().expect("a folder");
+    let source = tree::folder(&here.path().join("photos"));
+    fs::create_dir(far.there("photos")).expect("a folder");
+    fs::write(far.there("photos/old"), "old").expect("a file");
+    let before = tree::names(&far.home());
+    for (options, said) in [
+        (&["--safe-links"][..], "does not know --safe-links: update it, or leave the option out"),
+        (&["--delete", "--force-empty", "--max-delete", "9"], "does not know --max-delete: update it, or leave"),
+        (&["--delete"], "deletes everything if the source is empty: update it, or accept that with --force-empty"),
+    ] {
+        let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
+        ended.expect_line(1, said);
+        assert_eq!(tree::names(&far.home()), before, "{options:?}");
+    }
+    far.run("sync", arguments!["-n", "--delete", "--safe-links", source, "far:"]).expect(0);
+    assert_eq!(tree::names(&far.home()), before, "a dry run");
+    far.run("sync", arguments!["--delete", "--force-empty", source, "far:"]).expect(0);
+    tree::assert_same(&source, &far.there("photos"));
+}
