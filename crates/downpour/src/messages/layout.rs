@@ -74,7 +74,7 @@ impl Message {
                 out.extend(complete.bytes.to_be_bytes());
                 out.extend(complete.present.to_be_bytes());
                 out.extend(complete.failed.to_be_bytes());
-                // Earlier releases take no such field, and would report what was not checked as verified.
+                // Earlier releases take no such field.
                 if complete.unchecked > 0 {
                     out.extend(complete.unchecked.to_be_bytes());
                 }

@@ -92,6 +92,17 @@ impl NoticeKind {
         .find(|kind| *kind as u8 == code)
     }
 
+    /// Returns the kind that stands for it to a sender that does not understand
+    /// [`Message::Untouched`](super::Message::Untouched), and that would end the transfer at a later kind.
+    #[must_use]
+    pub const fn for_older_sender(self) -> Self {
+        match self {
+            Self::EmptySource => Self::NotDeleted,
+            Self::Exists | Self::UnsafeLink | Self::DeleteLimit | Self::Folded => Self::Other,
+            known => known,
+        }
+    }
+
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub const fn is_failure(self) -> bool {
@@ -125,5 +136,19 @@ impl std::fmt::Display for NoticeKind {
             Self::DeleteLimit => "more would be deleted than --max-delete permits; the rest is kept",
             Self::Folded => "the receiver's file system takes it for another name of this transfer: rename one of them",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_sender_hears_only_of_kinds_that_it_knows() {
+        for kind in (0..=u8::MAX).filter_map(NoticeKind::from_code) {
+            let told = kind.for_older_sender();
+            assert!(told as u8 <= 24 && told.is_failure() == kind.is_failure(), "{kind:?}");
+            assert!(kind as u8 > 24 || told == kind, "{kind:?}");
+        }
     }
 }

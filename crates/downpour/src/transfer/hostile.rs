@@ -21,8 +21,8 @@ use super::{
 };
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::files::{
-    DirectoryIf, Entry, FilesError, Kind, Mtime, NameError, ReceiveSpec, Requested, Root, ScanOptions, SkipReason,
-    Skipped, SourceId,
+    DirectoryIf, Entry, FailReason, FilesError, Kind, Mtime, NameError, NoticeKind, ReceiveSpec, Requested, Root,
+    ScanOptions, SkipReason, Skipped, SourceId,
 };
 use crate::messages::{
     Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader, RootHasher, Untouched, Wants,
@@ -64,12 +64,17 @@ impl Puppet {
     }
 
     fn connect_with(ticket: &Ticket, role: Role, may_hold_some: bool) -> Self {
+        Self::connect_saying(ticket, role, application(role, may_hold_some))
+    }
+
+    /// Connects with these application bytes in the handshake.
+    fn connect_saying(ticket: &Ticket, role: Role, application: Vec<u8>) -> Self {
         let endpoint = Endpoint::bind(&Bind::default(), Duration::from_secs(30), ()).unwrap();
         let (sender, events) = channel();
         let handler = Box::new(move |event| sender.send(event).unwrap_or_default());
         let options = ConnectOptions {
             profile: Profile::auto(),
-            application: application(role, may_hold_some),
+            application,
             remotes: ticket.addresses.clone(),
             handshake_timeout: Duration::from_secs(10),
             qlog: false,
@@ -480,6 +485,29 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
         puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
         let summary = summary_of(sender);
         assert_eq!((summary.files, summary.unchanged, summary.is_verified()), (1, unchanged, unchanged == 0));
+    }
+}
+
+/// Not a hostile case: an older release ends a transfer at a kind of notice that it does not know.
+#[test]
+fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
+    let recent = application(Role::Sends, false);
+    let older = [&recent[..2], &[0]].concat();
+    for (application, wanted) in [(recent, NoticeKind::UnsafeLink), (older, NoticeKind::Other)] {
+        let to = tempdir().unwrap();
+        let task = Task::receive(ReceiveSpec { safe_links: true, ..ReceiveSpec::into_directory(to.path()) }, false);
+        let options = ReceiveOptions::default();
+        let receiver = start(listening(), options.common.config(task, options.profile)).unwrap();
+        let mut puppet = Puppet::connect_saying(receiver.ticket().unwrap(), Role::Sends, application);
+        let mut link = part(&[("link", 0)]);
+        link.entries[0].kind = Kind::Symlink { target: b"/etc/passwd".to_vec() };
+        puppet.say(&Message::Manifest(link));
+        let heard = |message: &Message| matches!(message, Message::Notice(notice) if notice.kind == wanted);
+        puppet.hear(&mut MessageReader::new(), heard);
+        puppet.end((1, 1, 0));
+        let summary = summary_of(receiver);
+        assert_eq!(summary.failed_count, 1);
+        assert_eq!(summary.failed[0].reason, FailReason::Refused(NoticeKind::UnsafeLink), "what its own user hears");
     }
 }
 

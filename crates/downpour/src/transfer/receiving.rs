@@ -14,7 +14,7 @@ use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use super::target::{BatchSink, Target, batch_number};
 use crate::error::Error;
-use crate::files::{Compare, Entry, FailReason, Failed, FilesError, Kind, ManifestState};
+use crate::files::{Compare, Entry, FailReason, Failed, FilesError, Kind, ManifestState, Notice};
 use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, Untouched, wants};
 
 /// Bytes of messages after which the user is asked even if the first batch's manifest is not complete: well below the
@@ -394,7 +394,11 @@ impl Receiving {
     /// Reports to the sender, and to this side's user, what happens to single names.
     fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
-            self.say(&Message::Notice(notice.clone()))?;
+            let kind = match self.session.peer_hears_untouched() {
+                true => notice.kind,
+                false => notice.kind.for_older_sender(),
+            };
+            self.say(&Message::Notice(Notice { kind, path: notice.path.clone() }))?;
             self.checksums.iter_mut().for_each(|list| list.heed(&notice));
             self.session.notice(notice, &mut self.done);
         }
@@ -460,7 +464,8 @@ impl Receiving {
         // Files compared by content and found equal do not count as unchanged, since their content was compared.
         let by_time = self.target.files().spec().compare == Compare::SizeAndTime;
         let untouched = Untouched { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
-        if self.session.peer_hears_untouched() {
+        let is_recent = self.session.peer_hears_untouched();
+        if is_recent {
             self.say(&Message::Untouched(untouched))?;
         }
         self.say(&Message::Complete(Complete {
@@ -468,7 +473,8 @@ impl Receiving {
             bytes: outcome.bytes,
             present: outcome.present,
             failed: outcome.failed_count,
-            unchecked: outcome.unchecked,
+            // An older sender takes no such field, and would end a transfer that is complete.
+            unchecked: if is_recent { outcome.unchecked } else { 0 },
         }))?;
         if let Some(checksums) = &mut self.checksums {
             checksums.save()?;
