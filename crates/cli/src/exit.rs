@@ -222,6 +222,8 @@ mod tests {
             bytes: 0,
             bytes_present: 0,
             unchecked: 0,
+            altered: None,
+            links_left_out: 0,
             unchanged: 0,
             kept: 0,
             links_followed: 0,

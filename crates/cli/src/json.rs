@@ -151,6 +151,13 @@ pub(crate) struct Summary<'a> {
     kept: u64,
     /// Links named as sources that were followed.
     links_followed: u64,
+    /// Links that were left out (`--links skip`).
+    links_left_out: u64,
+    /// Bytes among `bytes_present` that an earlier run had left and that were not checked (`--trust-staging`).
+    unchecked_bytes: u64,
+    /// Bytes that an earlier run had left, that had changed since, and that were transferred again; known only to the
+    /// side that receives.
+    altered_bytes: Option<u64>,
     seconds: f64,
     goodput_bytes_per_second: f64,
     /// Whether every file of the sources is at the target, and its content was transferred or compared in this run.
@@ -198,6 +205,9 @@ impl<'a> Summary<'a> {
             unchanged: summary.unchanged,
             kept: summary.kept,
             links_followed: summary.links_followed,
+            links_left_out: summary.links_left_out,
+            unchecked_bytes: summary.unchecked,
+            altered_bytes: summary.altered,
             seconds: summary.elapsed.as_secs_f64(),
             goodput_bytes_per_second: summary.goodput() / 8.0,
             verified,

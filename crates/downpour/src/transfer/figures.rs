@@ -71,6 +71,11 @@ pub struct Summary {
     pub links_followed: u64,
     /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
     pub unchecked: u64,
+    /// Bytes that an interrupted run had left and that had changed since, so that they were transferred again; known
+    /// only to the receiver.
+    pub altered: Option<u64>,
+    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::Links::Skip)).
+    pub links_left_out: u64,
     /// Time from the first datagram to completion, not counting the time spent waiting for this side's user.
     pub elapsed: Duration,
     /// The first thousand names that were not transferred, each with the reason.
@@ -254,6 +259,8 @@ mod tests {
             bytes: 4_200_000_000,
             bytes_present: 0,
             unchecked: 0,
+            altered: None,
+            links_left_out: 0,
             unchanged: 0,
             kept: 0,
             links_followed: 0,

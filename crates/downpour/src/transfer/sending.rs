@@ -155,6 +155,7 @@ impl Sending {
                 let Untouched { unchanged, kept } = self.untouched.unwrap_or(at_worst);
                 (self.done.unchanged, self.done.kept) = (unchanged, kept);
                 self.done.links_followed = self.scan.roots.followed();
+                self.done.links_left_out = self.links_left_out;
                 self.session.tell_links(self.links_left_out);
                 // The receiver may have counted more than it reported.
                 self.done.failed_count = self.done.failed_count.max(complete.failed);

@@ -581,6 +581,8 @@ impl Session {
             bytes: done.bytes,
             bytes_present: done.present,
             unchecked: done.unchecked,
+            altered: done.altered,
+            links_left_out: done.links_left_out,
             unchanged: done.unchanged,
             kept: done.kept,
             links_followed: done.links_followed,

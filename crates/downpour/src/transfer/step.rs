@@ -125,6 +125,10 @@ pub(super) struct Totals {
     pub(super) present: u64,
     /// Bytes among them that an earlier run has left and that were not checked.
     pub(super) unchecked: u64,
+    /// Bytes that an earlier run has left and that had changed (receiver only).
+    pub(super) altered: Option<u64>,
+    /// Links that were left out as requested.
+    pub(super) links_left_out: u64,
     /// Files considered unchanged because size and modification time match.
     pub(super) unchanged: u64,
     /// Files of the target that were left alone.
