@@ -95,7 +95,8 @@ pub struct DirectoryIf {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Existing {
     /// An item whose name exists ends the transfer before anything is touched, unless an earlier run of the same
-    /// transfer created it. Below an item of this transfer, names are replaced.
+    /// transfer created it. Such an item is continued: below it, directories are merged, and another name that exists
+    /// and differs is kept and reported ([`NoticeKind::Exists`](super::NoticeKind::Exists)).
     #[default]
     Refuse,
     /// Whatever differs is replaced: a file or link by anything, an empty directory by a file or link. Directories are

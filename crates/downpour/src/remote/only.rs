@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_becomes_a_link_is_not_written_through() {
+    fn a_target_that_is_a_link_is_written_through_only_inside() {
         let (here, only) = limited();
         let within = Some(only.path().unwrap());
         let into = |name: &str| here.path().join("limit").join(name);
@@ -560,6 +560,53 @@ mod tests {
             assert_eq!(matches!(taken, Err(FilesError::TargetOutside { .. })), outside, "{target:?}: {taken:?}");
         }
         assert_eq!(fs::read_dir(here.path().join("secret")).unwrap().count(), 1);
+    }
+
+    /// The target, or a directory on the way to it, is replaced between any two steps of a transfer.
+    #[test]
+    fn a_target_that_becomes_a_link_is_not_written_through() {
+        let entry = |path: &str, kind| crate::files::Entry {
+            path: path.into(),
+            kind,
+            mode: 0o755,
+            mtime: crate::files::Mtime::default(),
+        };
+        for (target, replaced) in [("folder", "folder"), ("folder/in", "folder"), ("folder/in", "folder/in")] {
+            for step in 0..4 {
+                let (here, only) = limited();
+                fs::create_dir_all(here.path().join("secret/in")).unwrap();
+                let limit = here.path().join("limit");
+                let becomes_link = |at: usize| {
+                    if at == step {
+                        fs::rename(limit.join(replaced), limit.join("moved")).unwrap();
+                        symlink(here.path().join("secret"), limit.join(replaced)).unwrap();
+                    }
+                };
+                let within = Some(only.path().unwrap());
+                let spec = ReceiveSpec { within, ..ReceiveSpec::into_directory(limit.join(target)) };
+                becomes_link(0);
+                let taken = crate::files::FileSink::new(spec).and_then(|sink| {
+                    becomes_link(1);
+                    sink.begin(crate::files::SourceId([1; 16]))?;
+                    becomes_link(2);
+                    sink.decide(None)?;
+                    becomes_link(3);
+                    let entries = vec![
+                        entry("new", crate::files::Kind::Directory),
+                        entry("new/file", crate::files::Kind::File { size: 0, version: 0, hash: None }),
+                    ];
+                    let batch = crate::messages::ManifestPart { batch: 0, last: true, length: 0, entries };
+                    sink.add_manifest_part(&batch)?;
+                    sink.settle(|_, _| {})?;
+                    sink.flush()
+                });
+                let what = format!("{target}, {replaced} replaced at step {step}: {taken:?}");
+                let names = |folder: &str| fs::read_dir(here.path().join(folder)).unwrap().count();
+                assert_eq!((names("secret"), names("secret/in")), (2, 0), "{what}");
+                let moved = limit.join("moved").join(target.strip_prefix(replaced).unwrap().trim_start_matches('/'));
+                assert_eq!(taken.is_ok(), moved.join("new").is_dir(), "{what}");
+            }
+        }
     }
 
     #[test]
