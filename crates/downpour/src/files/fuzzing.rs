@@ -32,6 +32,19 @@ const DRAWN: usize = 1024;
 /// # Panics
 /// If the rule is broken, or if there is no temporary directory.
 pub fn fuzz_sink(data: &[u8]) {
+    run(data);
+}
+
+/// How many targets a case has opened, and how many of them were refused before the sender came.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Openings {
+    /// All of them.
+    pub all: u64,
+    /// Those that were refused.
+    pub refused: u64,
+}
+
+fn run(data: &[u8]) -> Openings {
     let mut draws = Draws::new(data);
     // In memory: a case writes a dozen files and syncs them.
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary directory");
@@ -40,26 +53,34 @@ pub fn fuzz_sink(data: &[u8]) {
     fs::write(outside.join("victim"), "victim").expect("a new file");
     tree::populate(&mut draws, &into);
     let original = snapshot(&into);
+    let mut openings = Openings::default();
     for _ in 0..=u8::from(draws.one_in(3)) {
         let spec = request::spec(&mut draws, &into);
-        transfer(&mut draws, &spec, [&into, &outside], &original);
+        let is_open = transfer(&mut draws, &spec, [&into, &outside], &original);
+        openings.all += 1;
+        openings.refused += u64::from(!is_open);
     }
+    openings
 }
 
 /// Runs [`fuzz_sink`] with choices that follow from `seed`.
 ///
 /// # Panics
 /// If the rule is broken, or if there is no temporary directory.
-pub fn check_random_case(seed: u64) {
+pub fn check_random_case(seed: u64) -> Openings {
     let mut data = [0; DRAWN];
     blake3::Hasher::new().update(&seed.to_be_bytes()).finalize_xof().fill(&mut data);
-    fuzz_sink(&data);
+    run(&data)
 }
 
-/// Runs one transfer into the directory `into` and judges what it changed there and in `outside`.
-fn transfer(draws: &mut Draws<'_>, spec: &ReceiveSpec, [into, outside]: [&Path; 2], original: &Tree) {
+/// Runs one transfer into the directory `into` and judges what it changed there and in `outside`. Returns whether the
+/// target was opened.
+fn transfer(draws: &mut Draws<'_>, spec: &ReceiveSpec, [into, outside]: [&Path; 2], original: &Tree) -> bool {
     let before = (snapshot(into), snapshot(outside));
-    let Ok(sink) = FileSink::new(spec.clone()) else { return };
+    let Ok(sink) = FileSink::new(spec.clone()) else {
+        assert_eq!(before, (snapshot(into), snapshot(outside)), "a target that was refused");
+        return false;
+    };
     let mut said = Said::default();
     if !sender::attack(draws, &sink, &mut said) {
         // What is left to write may be refused too.
@@ -69,6 +90,7 @@ fn transfer(draws: &mut Draws<'_>, spec: &ReceiveSpec, [into, outside]: [&Path; 
     let after = (snapshot(into), snapshot(outside));
     assert_eq!(before.1, after.1, "outside of the target");
     judge((spec, &said), sink.destination(), into, [original, &before.0, &after.0]);
+    true
 }
 
 /// Judges the change of the tree beneath `into`, of which `destination` may be a part, with the trees before the first

@@ -15,8 +15,15 @@ fn nothing_outside_the_request_changes() {
         Some(seed) => seed..seed + 1,
         None => 0..number(CASES).unwrap_or(QUICK),
     };
+    let (mut all, mut refused) = (0, 0);
     for seed in seeds {
         let result = std::panic::catch_unwind(|| check_random_case(seed));
-        assert!(result.is_ok(), "seed {seed}; again: {SEED}={seed} cargo test -p downpour --test files law");
+        let Ok(openings) = result else {
+            panic!("seed {seed}; again: {SEED}={seed} cargo test -p downpour --test files law");
+        };
+        (all, refused) = (all + openings.all, refused + openings.refused);
     }
+    println!("{refused} of {all} targets were refused before a sender came");
+    // These cases say nothing of what a sender may do.
+    assert!(all < 100 || refused * 4 < all, "{refused} of {all} targets were refused before a sender came");
 }

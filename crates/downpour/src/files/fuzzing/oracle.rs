@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
 
 use super::sender::{SENT, Said};
 use super::tree::{Found, Object, Tree};
@@ -67,7 +68,7 @@ impl Oracle<'_> {
         assert!(mode & 0o6000 == 0 || old.is_some_and(|(_, old)| old & 0o6000 != 0), "set-id bits: {what}");
         let keeps = self.spec.existing == Existing::Skip && self.original.contains_key(path);
         assert!(!keeps || old.is_none(), "existing names are kept: {what}");
-        let is_unsafe = matches!(object, Object::Link(to) if to.is_absolute());
+        let is_unsafe = matches!(object, Object::Link(to) if leads_out(path, to));
         assert!(!self.spec.safe_links || !is_unsafe, "an unsafe link: {what}");
     }
 
@@ -79,13 +80,12 @@ impl Oracle<'_> {
         let filter = self.spec.delete.as_ref().unwrap_or_else(|| panic!("nothing may be deleted: {what}"));
         let cleared = is_cleared(path, allowed, after);
         assert!(cleared || !self.said.skipped, "the sender could not read everything: {what}");
-        if self.rename.is_none() {
-            let all = parents(path).map(|parent| (parent, true)).chain([(path, false)]);
-            let may_go = |(part, is_directory): (&[u8], bool)| {
-                allowed.contains_key(part) || filter.allows(part, is_directory) || filter.allows(part, true)
-            };
-            assert!(all.into_iter().all(may_go), "excluded from deletion: {what}");
-        }
+        let all = parents(path).map(|parent| (parent, true)).chain([(path, false)]);
+        let may_go = |(part, is_directory): (&[u8], bool)| {
+            let sent = self.sent_as(part);
+            allowed.contains_key(part) || filter.allows(&sent, is_directory) || filter.allows(&sent, true)
+        };
+        assert!(all.into_iter().all(may_go), "excluded from deletion: {what}");
         let item = first_component(path);
         assert!(self.spec.requested.contents || allowed.contains_key(item), "beside what was sent: {what}");
         let is_filled = allowed.iter().any(|(path, entries)| {
@@ -93,6 +93,15 @@ impl Oracle<'_> {
             same && entries.iter().any(|entry| entry.kind != Kind::Directory)
         });
         assert!(is_filled || self.spec.force_empty || cleared, "the source is empty: {what}");
+    }
+
+    /// Returns the name at the sender, to which filters apply, of a path beneath the destination.
+    fn sent_as(&self, path: &[u8]) -> Vec<u8> {
+        let item = first_component(path);
+        match (self.rename, self.said.entries.first()) {
+            (Some(name), Some(first)) if name == item => [first_component(&first.path), &path[item.len()..]].concat(),
+            _ => path.to_vec(),
+        }
     }
 
     fn allowed(&self) -> Allowed<'_> {
@@ -159,6 +168,25 @@ fn is_selected(rules: &Permitted, entry: &Entry, components: &[&str]) -> bool {
     }
     // A directory on the way to a name.
     is_directory && names.iter().any(|name| beneath.is_empty() || (**name != *beneath && is_in(name, &beneath)))
+}
+
+/// Returns whether a link at `path` may lead out of the tree: it climbs above it, or climbs after a name, which may be
+/// that of another link.
+fn leads_out(path: &[u8], to: &Path) -> bool {
+    let (mut above, mut has_name) = (parents(path).count(), false);
+    to.components().any(|component| match component {
+        Component::ParentDir if has_name || above == 0 => true,
+        Component::ParentDir => {
+            above -= 1;
+            false
+        }
+        Component::Normal(_) => {
+            has_name = true;
+            false
+        }
+        Component::CurDir => false,
+        Component::RootDir | Component::Prefix(_) => true,
+    })
 }
 
 /// Returns whether `path` was beneath a directory that an announced name has replaced.

@@ -144,7 +144,7 @@ fn entry(draws: &mut Draws<'_>) -> Entry {
         0..=3 => Kind::Directory,
         4..=6 => Kind::File { size: draws.below(4).into(), version: draws.below(2).into(), hash: None },
         7 | 8 => {
-            let to = ["../outside", "/etc", "b", "a/b", "../../outside/victim"];
+            let to = ["../outside", "/etc", "b", "a/b", "../../outside/victim", "../a", "a/../b", "./..//.."];
             Kind::Symlink { target: draws.one_of(&to).into() }
         }
         _ => Kind::HardLink { target: self::path(draws, 2).into() },
