@@ -1,39 +1,65 @@
-//! Targets whose file system treats different names as equal, such as FAT, APFS and casefold folders of ext4. Few
-//! systems have one, so the test only runs on request: on FAT, or in a given folder, such as one of
-//! `lowntfs-3g -o ignore_case`.
+//! Targets whose file system treats different names as equal, such as FAT, APFS and casefold folders of ext4. The test
+//! mounts one: a casefold tmpfs (Linux 6.13 with `CONFIG_UNICODE`), for which an ordinary user needs nothing but
+//! namespaces, or, as root, FAT. A folder on another one can be given, such as one of `lowntfs-3g -o ignore_case`.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use downpour::files::{Existing, Filter, NoticeKind, ReceiveSpec};
+use rustix::process::geteuid;
 use tempfile::tempdir;
 
 use crate::common::{names, noise, transfer_as};
 
-/// Environment variable with a folder on such a file system. Without it, the test mounts FAT.
+/// Environment variable with a folder on such a file system. Without it, the test mounts one.
 const FOLDER: &str = "DOWNPOUR_FOLDING_FOLDER";
 
+/// Shell lines that make `$0/here/folder` such a folder.
+const MOUNTS: [&str; 2] = [
+    r#"mount -t tmpfs -o casefold downpour "$0/here" && mkdir "$0/here/folder" && chattr +F "$0/here/folder""#,
+    r#"truncate -s 64M "$0/image" && mkfs.vfat "$0/image" && mount -o loop "$0/image" "$0/here" && mkdir "$0/here/folder""#,
+];
+
 #[test]
-#[ignore = "needs DOWNPOUR_FOLDING_FOLDER on a file system that folds names, or root, mkfs.vfat and a kernel with vfat"]
 fn of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays() {
     match std::env::var_os(FOLDER) {
         Some(folder) => receive_into(&tempfile::tempdir_in(PathBuf::from(folder)).unwrap().keep()),
-        None => on_fat(),
+        None => on_a_mount(),
     }
 }
 
-/// Runs this test again in a mount namespace with a small FAT file system.
-fn on_fat() {
+/// Runs this test again in a mount namespace with such a file system. Where the kernel has none, says so on stderr,
+/// whatever the harness captures.
+fn on_a_mount() {
     let home = tempdir().unwrap();
-    let script = "truncate -s 64M \"$0/image\" && mkfs.vfat \"$0/image\" >/dev/null && mkdir \"$0/fat\" &&
-        mount -o loop \"$0/image\" \"$0/fat\" && exec \"$@\"";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script]).arg(home.path()).arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "folding::of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays"]);
-    let output = command.args(["--ignored", "--nocapture"]).env(FOLDER, home.path().join("fat")).output().unwrap();
+    fs::create_dir(home.path().join("here")).unwrap();
+    let flags = if geteuid().is_root() { "-m" } else { "-rm" };
+    let unshared = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args([flags, "sh", "-c", script]).arg(home.path());
+        command
+    };
+    let runs = |script: &str| unshared(script).output().is_ok_and(|output| output.status.success());
+    assert!(
+        runs("true"),
+        "this test needs user namespaces: allow unprivileged ones, or run it as root, for `unshare {flags}`"
+    );
+    let Some(mount) = MOUNTS.into_iter().find(|mount| runs(mount)) else {
+        let text = format!(
+            "NOT TESTED: names that fold together, since neither a casefold tmpfs (Linux 6.13 with CONFIG_UNICODE) nor, \
+             as root, FAT can be mounted; set {FOLDER} to a folder on a file system that folds names\n"
+        );
+        std::io::stderr().write_all(text.as_bytes()).unwrap();
+        return;
+    };
+    let mut command = unshared(&format!("{mount} >&2 && exec \"$@\""));
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture"]);
+    command.arg("folding::of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays");
+    let output = command.env(FOLDER, home.path().join("here/folder")).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "FAT cannot be mounted, or the test fails: {text}");
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 fn receive_into(into: &Path) {
