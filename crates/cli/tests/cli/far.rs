@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -36,6 +36,7 @@ impl Far {
     pub(crate) fn with_login(line: &str) -> Self {
         let far = Self { folder: tempfile::tempdir().expect("a folder") };
         fs::create_dir(far.home()).expect("a home");
+        symlink(env!("CARGO_BIN_EXE_downpour"), far.program()).expect("a link");
         fs::write(far.ssh(), format!("{SSH}{line}\n")).expect("a script");
         fs::set_permissions(far.ssh(), Permissions::from_mode(0o700)).expect("a mode");
         far
@@ -43,6 +44,11 @@ impl Far {
 
     fn ssh(&self) -> PathBuf {
         self.folder.path().join("ssh")
+    }
+
+    /// The program there: a link of its own, since the command line of every process can be read.
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("downpour")
     }
 
     /// Returns the folder in which commands start.
@@ -58,26 +64,43 @@ impl Far {
     /// Returns `downpour COMMAND ARGUMENTS`, set up to reach `far` and not started yet.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, name: &str, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = command([OsStr::new(name), OsStr::new("--ssh"), self.ssh().as_os_str()]);
-        let program = env!("CARGO_BIN_EXE_downpour");
-        command.args(["--remote-bin", program]).args(arguments).env("FAR_HOME", self.home());
+        command.arg("--remote-bin").arg(self.program()).args(arguments).env("FAR_HOME", self.home());
         command
     }
 
     /// The processes that run for this machine on either side, with this word among their first two; an empty word
-    /// stands for all.
+    /// stands for all. The environment of downpour itself is closed to an ordinary user, since no memory of it may be
+    /// dumped; its command line names a file of this machine.
     pub(crate) fn processes(&self, word: &str) -> Vec<Pid> {
+        let folder = self.folder.path().as_os_str().as_bytes();
         let home = [b"FAR_HOME=", self.home().as_os_str().as_bytes()].concat();
         // A process may end while it is looked at.
         let parts = |path: PathBuf| fs::read(path).unwrap_or_default();
         let runs = |entry: fs::DirEntry| {
             let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
-            let environment = parts(entry.path().join("environ"));
-            environment.split(|byte| *byte == 0).any(|variable| variable == home).then_some(())?;
             let arguments = parts(entry.path().join("cmdline"));
+            let is_named = arguments.windows(folder.len()).any(|part| part == folder);
+            let environment = parts(entry.path().join("environ"));
+            let is_told = environment.split(|byte| *byte == 0).any(|variable| variable == home);
+            (is_named || is_told).then_some(())?;
             let mut first = arguments.split(|byte| *byte == 0).take(2);
             (word.is_empty() || first.any(|argument| argument == word.as_bytes())).then_some(process)
         };
         fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(runs).collect()
+    }
+
+    /// Waits for processes as [`Self::processes`] finds them. Panics if there are none although `is_due` stays true.
+    #[track_caller]
+    pub(crate) fn running(&self, word: &str, is_due: impl Fn() -> bool) -> Vec<Pid> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let found = self.processes(word);
+            if !found.is_empty() || !is_due() {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "no process with the word {word:?} runs");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Panics unless a process over there, by its number, ends soon.

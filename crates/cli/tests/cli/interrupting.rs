@@ -223,7 +223,7 @@ fn in_terminal(shell: &str, line: &Command) -> (Option<Terminal>, Program) {
 /// Interrupts a program that has the machine `far` as its other side.
 fn strike(blow: Blow, far: &Far, word: &str, program: &Program, terminal: &mut Option<Terminal>) {
     let signal_all = |word: &str, signal| {
-        for process in far.processes(word) {
+        for process in far.running(word, || program.is_running()) {
             // It may have ended.
             let _ = kill_process(process, signal);
         }

@@ -199,7 +199,7 @@ fn what_has_left_the_group_of_the_command_never_sees_the_end_of_a_broken_input()
     let breaks: [(&str, Break); 2] = [
         ("this side is killed", |fed| kill_process(Pid::from_child(&fed.pipe), Signal::KILL).expect("a pipe")),
         ("both sides are killed", |fed| {
-            for process in fed.far.processes("remote") {
+            for process in fed.far.running("remote", || true) {
                 kill_process(process, Signal::KILL).expect("a process");
             }
             kill_process(Pid::from_child(&fed.pipe), Signal::KILL).expect("a pipe");

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// The longest wait before a test fails. Detecting a dead path takes 30 s.
 const PATIENCE: Duration = Duration::from_secs(50);
@@ -128,6 +128,12 @@ impl Program {
 
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns whether the program has not ended.
+    pub(crate) fn is_running(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.child)), options).expect("a child").is_none()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
