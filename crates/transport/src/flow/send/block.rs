@@ -224,7 +224,12 @@ impl SendBlock {
         }
         let round = self.stall.count;
         self.stall.count += 1;
-        Some(self.need().max(1).saturating_mul(4u32.saturating_pow(round)).min(self.shape.k))
+        let symbols = self.need().max(1).saturating_mul(4u32.saturating_pow(round)).min(self.shape.k);
+        if symbols == self.shape.k {
+            // A queue with room for the first of them only must not drop the same ones in every round.
+            self.stall.turn += 1;
+        }
+        Some(symbols)
     }
 
     /// Returns the rounds for which it has waited with nothing of it in flight.

@@ -173,6 +173,17 @@ mod tests {
         }
     }
 
+    /// A full queue may drop all but the first packets of every burst.
+    #[test]
+    fn each_round_begins_with_another_symbol() {
+        for schedule in ["arq", "chunks:padding=document", "proactive", "windowed"] {
+            let mut flow = arrived(schedule, "uncoded");
+            let mut first: Vec<u32> = rounds(&mut flow, 13)[3..].iter().map(|sent| sent[0]).collect();
+            first.sort_unstable();
+            assert_eq!(first, (0..10).collect::<Vec<_>>(), "{schedule}");
+        }
+    }
+
     /// A block may be with the decoder: nothing is sent before the receiver could have reported that it has it.
     #[test]
     fn a_receiver_has_time_to_answer() {
