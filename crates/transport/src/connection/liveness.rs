@@ -184,7 +184,9 @@ impl Liveness {
         // Small packets may be answered all along; and recent packets, including probes, do not tell how long the
         // silence has lasted.
         let first = activity.unanswered.unwrap_or(activity.oldest_since) + patience;
-        let outlasts = activity.longest_timeout > patience && activity.in_flight;
+        // What a retransmission timeout sends need not be a symbol: control frames go first.
+        let bound = if activity.unanswered.is_some() { MAX_SPACING } else { patience };
+        let outlasts = activity.longest_timeout > bound && activity.in_flight;
         outlasts.then(|| first.max(self.last_early_probe + MAX_SPACING))
     }
 

@@ -144,6 +144,10 @@ fn a_retransmission_timeout_of_a_minute_is_preceded_by_probes() {
     assert_eq!(liveness.early_probe_deadline(&waiting), Some(at(7_750)), "what went out lately has time");
     waiting.unanswered = Some(at(2_000));
     assert_eq!(liveness.early_probe_deadline(&waiting), Some(at(5_750)), "but symbols have waited for long");
+    waiting.longest_timeout = short.longest_timeout;
+    assert_eq!(liveness.early_probe_deadline(&waiting), Some(at(5_750)), "the timeout may send control frames alone");
+    waiting.longest_timeout = Duration::from_secs(1);
+    assert_eq!(liveness.early_probe_deadline(&waiting), None, "it probes as often itself");
 }
 
 #[test]
