@@ -109,6 +109,11 @@ impl Control {
         !self.pending.is_empty() || self.sender.is_ready()
     }
 
+    /// Returns whether nothing but PINGs can be sent now.
+    pub(super) fn has_only_pings(&self) -> bool {
+        !self.sender.is_ready() && self.pending.iter().all(|frame| *frame == ReliableFrame::Ping)
+    }
+
     /// Sends the last bytes a second time, since no data follows that would reveal their loss.
     pub(super) fn double(&mut self) {
         self.sender.double();

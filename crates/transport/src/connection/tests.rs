@@ -286,3 +286,18 @@ fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
         assert!(heard, "{cipher}: {:?}", pair.events[0]);
     }
 }
+
+/// Where nothing is answered, the window has room for one packet.
+#[test]
+fn a_retransmission_timeout_sends_data_rather_than_a_ping() {
+    let mut pair = Pair::new(|_| ());
+    pair.ends[0].set(pair.now, "timeout", "rto:max=1s").expect("a choice that there is");
+    pair.send_object().expect("few flows are open");
+    pair.run(2_000, |pair| pair.symbols > 100);
+    pair.largest = 0;
+    let cut = pair.now;
+    pair.run(4_000, |pair| pair.now >= cut + Duration::from_secs(10));
+    let before = pair.symbols;
+    pair.run(4_000, |pair| pair.now >= cut + Duration::from_secs(20));
+    assert!((9..=11).contains(&(pair.symbols - before)), "{} in ten seconds", pair.symbols - before);
+}

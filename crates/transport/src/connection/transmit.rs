@@ -173,11 +173,18 @@ impl Connection {
             }
         };
         self.begin_batch(batch, self.recovery.ecn_codepoint());
-        if self.control.is_ready() {
-            self.push_control(now, batch, false);
-            return true;
+        // Data asks for feedback too: where the window has room for one packet, PINGs in its place would end the
+        // transfer.
+        if self.control.has_only_pings() {
+            if self.fill_with_data(now, batch, budget) {
+                return true;
+            }
+            if !matches!(self.phase, Phase::Open) || !self.control.is_ready() {
+                return false;
+            }
         }
-        self.fill_with_data(now, batch, budget)
+        self.push_control(now, batch, false);
+        true
     }
 
     fn fill_with_data(&mut self, now: Time, batch: &mut Batch, mut budget: u64) -> bool {
