@@ -167,8 +167,11 @@ impl Recovery {
             symbols: named().any(|sent| sent.content.is_symbol()),
             newest: named().map(|sent| sent.number).max(),
         };
+        // Packets without symbols are named as soon as they arrive.
+        let withheld = if matches!(info, AckInfo::InOrder { .. }) { arrived.saturating_sub(acks.named) } else { 0 };
         let persistent = self.detector.persistent_duration(&self.rtt);
         let Self { sent_packets, report, loss, ecn, detector, rtt, .. } = self;
+        report.withheld = withheld;
         let before = report.lost.len();
         self.loss_time =
             detector.on_feedback(now, acks, sent_packets, rtt, |entry| report.on_lost(entry, persistent, loss, ecn));

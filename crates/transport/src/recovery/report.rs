@@ -37,6 +37,9 @@ pub struct Report<'a> {
     pub spurious: &'a [SentPacket],
     /// Acknowledged packets that were sent on an earlier path and abandoned with it: they are no sample of this path.
     pub outlived: &'a [SentPacket],
+    /// Packets that have newly arrived and are not named yet, because their symbols lie behind a gap of their flow
+    /// (feedback in order).
+    pub withheld: u64,
     /// IP bytes in `delivered`.
     pub delivered_bytes: u64,
     /// IP bytes in `lost`.
@@ -62,6 +65,7 @@ pub(super) struct ReportBuilder {
     pub(super) lost: Vec<SentPacket>,
     pub(super) spurious: Vec<SentPacket>,
     pub(super) outlived: Vec<SentPacket>,
+    pub(super) withheld: u64,
     delivered_bytes: u64,
     lost_bytes: u64,
     pub(super) newly_marked: u64,
@@ -81,6 +85,7 @@ impl ReportBuilder {
             lost: Vec::new(),
             spurious: Vec::new(),
             outlived: Vec::new(),
+            withheld: 0,
             delivered_bytes: 0,
             lost_bytes: 0,
             newly_marked: 0,
@@ -98,6 +103,7 @@ impl ReportBuilder {
         self.lost.clear();
         self.spurious.clear();
         self.outlived.clear();
+        self.withheld = 0;
         self.now = now;
         self.cause = cause;
         self.newly_marked = 0;
@@ -132,6 +138,7 @@ impl ReportBuilder {
             lost: &self.lost,
             spurious: &self.spurious,
             outlived: &self.outlived,
+            withheld: self.withheld,
             delivered_bytes: self.delivered_bytes,
             lost_bytes: self.lost_bytes,
             newly_marked: self.newly_marked,
@@ -158,6 +165,7 @@ impl Report<'static> {
             lost: &[],
             spurious: &[],
             outlived: &[],
+            withheld: 0,
             delivered_bytes: 0,
             lost_bytes: 0,
             newly_marked: 0,

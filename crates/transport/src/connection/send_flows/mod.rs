@@ -256,6 +256,9 @@ impl SendFlows {
                 self.each_symbol(run, BlockSender::on_spurious);
             }
         }
+        if report.withheld > 0 {
+            self.unanswered = None;
+        }
         self.each_served(|flow| flow.blocks_mut().on_report(report));
     }
 

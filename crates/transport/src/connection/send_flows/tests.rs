@@ -85,6 +85,14 @@ fn a_symbol_acknowledged_late_is_an_answer_too() {
 }
 
 #[test]
+fn a_symbol_that_arrived_behind_a_gap_is_an_answer() {
+    let mut flows = SendFlows::new();
+    flows.unanswered = Some(Time::ZERO);
+    flows.on_report(&Report { withheld: 1, ..Report::empty(Time::ZERO) });
+    assert_eq!(flows.unanswered(), None);
+}
+
+#[test]
 fn objects_go_out_in_order_and_take_turns_with_each_stream() {
     let (mut flows, mut control) = flows();
     flows.open(object(1, 3), &mut control);

@@ -286,3 +286,18 @@ fn what_was_never_sent_cannot_have_arrived() {
     // Ten of fifteen may have arrived, and one is declared lost because of the claim.
     assert_eq!((line.in_flight(), line.recovery.packets_in_flight()), (4, 14));
 }
+
+/// Packets without symbols are named as soon as they arrive, so another arrival is that of a symbol behind a gap.
+#[test]
+fn an_arrival_that_is_not_named_is_withheld() {
+    for detection in ["threshold", "duplicates", "duplicates:recovery=off"] {
+        let mut line = Line::new(detection, 3);
+        line.send(Content::Nothing);
+        line.hear(&[], 2);
+        assert_eq!(line.recovery.report().withheld, 2, "{detection}");
+        line.hear(&[(3, 3)], 1);
+        assert_eq!(line.recovery.report().withheld, 0, "{detection}: a PING");
+        line.hear(&[(0, 2)], 1);
+        assert_eq!(line.recovery.report().withheld, 0, "{detection}: the gap is closed");
+    }
+}
