@@ -22,6 +22,10 @@ const SURELY_THERE: Duration = Duration::from_millis(100);
 /// A silent peer is probed after this part of the time after which it is given up, whatever the retransmission timeout.
 const PROBED_BEFORE_DEATH: u32 = 8;
 
+/// Round trips for which a peer that is heard may leave symbols unanswered: behind a queue of seconds it takes as many to
+/// find out that they have become too large for the path, and which sizes pass.
+const ROUNDS_WITHOUT_SYMBOLS: u32 = 16;
+
 /// Packets that a probe timeout sends (RFC 9002 section 6.2.4): one with frames that have to arrive, and a symbol.
 const PROBES: u8 = 2;
 
@@ -169,8 +173,9 @@ impl Liveness {
 
     /// Returns when to give up the peer, or one reported gone, or a path that carries small packets and no symbols.
     pub(super) fn idle_deadline(&self, activity: &Activity) -> Time {
-        let since = activity.unanswered.map_or(self.last_heard, |unanswered| unanswered.min(self.last_heard));
-        let dead = since + self.dead_after;
+        let heard = self.last_heard + self.dead_after;
+        let patience_with_symbols = self.dead_after.max(activity.rtt * ROUNDS_WITHOUT_SYMBOLS);
+        let dead = activity.unanswered.map_or(heard, |unanswered| heard.min(unanswered + patience_with_symbols));
         let patience = if self.expects_close { answer_time(activity.rtt) } else { patience(activity.rtt) };
         self.unreachable_since().map_or(dead, |at| dead.min(at + patience))
     }

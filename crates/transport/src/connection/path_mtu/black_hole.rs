@@ -14,6 +14,9 @@ const SPAN: u32 = 2;
 /// Doublings of the time between two unanswered probes.
 const MAX_BACKOFF: u32 = 5;
 
+/// After such a silence probes do not wait for a whole probe timeout any more: behind a queue of seconds it is too long.
+const LONG_SILENCE: Duration = Duration::from_secs(5);
+
 /// Large packets lost in a row.
 #[derive(Clone, Copy, Debug)]
 struct LossRun {
@@ -96,9 +99,13 @@ impl BlackHole {
     /// Returns when to send a small packet to find out whether the silence is about size. All other packets sent may be
     /// large.
     pub(super) fn probe_at(&self, pto: Duration, max_spacing: Duration) -> Option<Time> {
-        let first = self.unanswered? + pto * 2;
-        let spacing = pto.saturating_mul(1 << self.unanswered_probes.min(MAX_BACKOFF)).min(max_spacing.max(pto));
-        Some(self.last_probe.map_or(first, |last| first.max(last + spacing)))
+        let unanswered = self.unanswered?;
+        let first = unanswered + pto * 2;
+        Some(self.last_probe.map_or(first, |last| {
+            let is_long = last.since(unanswered) >= LONG_SILENCE;
+            let most = if is_long { max_spacing } else { max_spacing.max(pto) };
+            first.max(last + pto.saturating_mul(1 << self.unanswered_probes.min(MAX_BACKOFF)).min(most))
+        }))
     }
 
     /// Notes that this packet is sent now.
@@ -206,6 +213,10 @@ mod tests {
             hole.on_probe_sent(sent(1_000, 0).time);
         }
         assert_eq!(hole.probe_at(PTO, longest), at(2_000), "once a second at least");
+        let behind_a_queue = Duration::from_secs(9);
+        assert_eq!(hole.probe_at(behind_a_queue, longest), at(18_010), "two timeouts after the first");
+        hole.on_probe_sent(sent(18_010, 0).time);
+        assert_eq!(hole.probe_at(behind_a_queue, longest), at(19_010), "once a second all the same");
         report(&mut hole, &[sent(90, 1_479)], &[]);
         assert_eq!(hole.probe_at(PTO, longest), None, "a large one passed");
     }
