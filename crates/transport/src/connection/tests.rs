@@ -301,3 +301,13 @@ fn a_retransmission_timeout_sends_data_rather_than_a_ping() {
     pair.run(4_000, |pair| pair.now >= cut + Duration::from_secs(20));
     assert!((9..=11).contains(&(pair.symbols - before)), "{} in ten seconds", pair.symbols - before);
 }
+
+/// Packets prove a size until the peer has heard us. The path may have shrunk since the handshake.
+#[test]
+fn a_close_that_comes_first_is_small() {
+    let mut pair = Pair::new(|_| ());
+    pair.ends[0].liveness.on_handshake(pair.now);
+    pair.largest = 1_200;
+    pair.ends[0].close(pair.now, 0, "");
+    pair.run(100, |pair| pair.events[1].iter().any(|event| matches!(event, Event::Closed(Closed::ByPeer { .. }))));
+}

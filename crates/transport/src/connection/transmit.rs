@@ -278,9 +278,10 @@ impl Connection {
     /// Appends a control packet. Returns its number and IP bytes.
     fn push_frames(&mut self, batch: &mut Batch, frames: &[u8]) -> (u64, u32) {
         let header = self.next_header(PacketKind::Control);
-        // Until the peer has heard us, our packets have to prove which size the path carries.
-        let padding =
-            if self.liveness.is_unconfirmed() { self.mtu.frame_room().saturating_sub(frames.len()) } else { 0 };
+        // Until the peer has heard us, our packets have to prove which size the path carries. A close proves nothing,
+        // and a path that has shrunk would drop every copy of it.
+        let is_padded = self.liveness.is_unconfirmed() && matches!(self.phase, Phase::Open);
+        let padding = if is_padded { self.mtu.frame_room().saturating_sub(frames.len()) } else { 0 };
         batch.push_packet(header, [frames, &vec![0; padding]]);
         let bytes = (HEADER + frames.len() + padding + TAG) as u32 + self.datagram_overhead();
         (header.number, bytes)
