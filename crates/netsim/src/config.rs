@@ -46,6 +46,9 @@ pub struct LinkConfig {
     pub jitter: Duration,
     /// Random loss, after the queue: a lost packet has used its share of the rate.
     pub loss: Loss,
+    /// A burst of losses is over after this long, however few packets it has met. `None`: it lasts a number of packets,
+    /// and as long as it takes until they are sent. Without effect unless `loss` has bursts.
+    pub burst_time: Option<Duration>,
     /// Other shares of packets lost from given times on, in order, for packets that arrive then; in bursts if `loss`
     /// has bursts.
     pub loss_steps: Vec<LossStep>,

@@ -89,6 +89,8 @@ pub struct Link {
     impaired: bool,
     /// State of the Gilbert-Elliott chain; `None` before its first packet.
     losing: Option<bool>,
+    /// When the last burst of losses began.
+    burst_since: Time,
     /// Departures that may still be in the future, and the size of each packet.
     queue: VecDeque<(Time, u32)>,
     queued_bytes: u64,
@@ -113,6 +115,7 @@ impl Link {
             config,
             impaired: true,
             losing: None,
+            burst_since: Time::ZERO,
             queue: VecDeque::new(),
             queued_bytes: 0,
             last_arrival: Time::ZERO,
@@ -235,11 +238,16 @@ impl Link {
             Loss::None => false,
             Loss::Bernoulli(loss) => draw < loss,
             Loss::GilbertElliott { loss, mean_burst } => {
-                let losing = match self.losing {
+                let is_over = |time| now.checked_since(self.burst_since).is_some_and(|lasted| lasted >= time);
+                let in_burst = self.losing.map(|losing| losing && !self.config.burst_time.is_some_and(is_over));
+                let losing = match in_burst {
                     None => draw < loss,
                     Some(false) => draw < loss / (mean_burst * (1.0 - loss)),
                     Some(true) => draw >= 1.0 / mean_burst,
                 };
+                if losing && in_burst != Some(true) {
+                    self.burst_since = now;
+                }
                 self.losing = Some(losing);
                 losing
             }

@@ -95,6 +95,24 @@ fn the_queue_does_not_shorten_bursts() {
     assert!((burst / 5.0 - 1.0).abs() < 0.04, "mean burst {burst}");
 }
 
+/// Returns the most packets lost in a row of those sent so many milliseconds apart.
+fn longest_burst(link: &str, millis: u64) -> usize {
+    let mut link = Link::new(link.parse().expect("a link")).expect("a link that makes sense");
+    let mut offer = |number| link.offer(Time::from_nanos(number * millis * 1_000_000), 100, Ecn::NotEct);
+    let lost: Vec<bool> = (0..10_000).map(|number| matches!(offer(number), Fate::Dropped(_))).collect();
+    lost.split(|lost| !lost).map(<[bool]>::len).max().unwrap_or(0)
+}
+
+#[test]
+fn a_burst_is_over_after_its_time() {
+    let link = "loss=1%,burst=20,seed=3";
+    let bounded = format!("{link},burst-time=2s");
+    assert_eq!(longest_burst(link, 1_000), 36);
+    assert_eq!(longest_burst(&bounded, 1_000), 2, "those of the first two seconds");
+    assert_eq!(longest_burst(&bounded, 5_000), 1);
+    assert_eq!(longest_burst(&bounded, 1), longest_burst(link, 1), "packets close together meet the whole burst");
+}
+
 #[test]
 fn other_impairments_have_their_rates() {
     let config = "reorder=2%:3ms,duplicate=3%,corrupt=4%,mark=5%,seed=11".parse().unwrap();

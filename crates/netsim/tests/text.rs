@@ -6,7 +6,7 @@ use netsim::{DelayStep, Duplex, LinkConfig, Loss, LossStep, Mark, Outage, Police
 
 #[test]
 fn every_key_is_read() {
-    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,delay-step=10s:5ms+20s:90ms,queue=256KB,queue-packets=10,mtu=1400B,loss=5%,burst=5,loss-step=1s:0%+2s:10%,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
+    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,delay-step=10s:5ms+20s:90ms,queue=256KB,queue-packets=10,mtu=1400B,loss=5%,burst=5,burst-time=1s,loss-step=1s:0%+2s:10%,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
     let seconds = Duration::from_secs;
     let config = LinkConfig {
         rate: Some(Rate::from_megabits_per_second(100)),
@@ -26,6 +26,7 @@ fn every_key_is_read() {
             .map(|(at, millis)| DelayStep { at: seconds(at), delay: Duration::from_millis(millis) })
             .into(),
         loss: Loss::GilbertElliott { loss: 0.05, mean_burst: 5.0 },
+        burst_time: Some(seconds(1)),
         loss_steps: [(1, 0.0), (2, 0.1)].map(|(at, loss)| LossStep { at: seconds(at), loss }).into(),
         reorder: Reorder { probability: 0.01, extra: Duration::from_millis(2) },
         duplicate: 0.001,
@@ -117,6 +118,7 @@ fn what_is_printed_reads_back_the_same() {
                 1 => Loss::Bernoulli(loss),
                 _ => Loss::GilbertElliott { loss: loss * 0.5, mean_burst: 2.0 + random.f64() },
             },
+            burst_time: (seed % 3 == 2 && random.bool()).then(|| Duration::from_nanos(random.u64(..))),
             seed,
         };
         let text = config.to_string();
@@ -191,7 +193,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, queue, queue-packets, mtu, loss, loss-step, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed",
+            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, queue, queue-packets, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
@@ -210,6 +212,10 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("loss=5e0%", "cannot read loss=5e0%: write it like 5%"),
         ("loss=nan", "loss is NaN: write a probability from 0% to 100%"),
         ("reorder=1%", "cannot read reorder=1%: write it like 1%:2ms (how many, and how much later)"),
+        (
+            "loss=5%,burst-time=1s",
+            "burst-time has no effect without burst: write both, such as loss=5%,burst=5,burst-time=1s",
+        ),
         ("burst=5", "burst has no effect without loss: write loss too, such as loss=5%,burst=5"),
     ] {
         assert_eq!(text.parse::<LinkConfig>().unwrap_err().to_string(), error);

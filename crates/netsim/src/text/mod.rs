@@ -19,7 +19,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, queue, queue-packets, mtu, loss, loss-step, burst, reorder, duplicate, corrupt, mark, mark-above, down and seed"
+        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, queue, queue-packets, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -38,6 +38,9 @@ pub enum TextError {
     /// A burst length without loss.
     #[error("burst has no effect without loss: write loss too, such as loss=5%,burst=5")]
     BurstWithoutLoss,
+    /// A time for bursts without bursts.
+    #[error("burst-time has no effect without burst: write both, such as loss=5%,burst=5,burst-time=1s")]
+    BurstTimeWithoutBurst,
     /// A queue in bandwidth-delay products without a rate and delay.
     #[error("queue in bdp needs a rate and a delay: write both, such as rate=100M,delay=50ms, or a size such as 256KB")]
     BdpOfNothing,
@@ -95,6 +98,7 @@ impl Written {
                     QueueSize::Bytes(bytes) => config.queue_bytes = Some(bytes),
                     QueueSize::Bdps(bdps) => written.queue_bdps = Some(bdps),
                 },
+                "burst-time" => config.burst_time = Some(time(key, value)?),
                 _ => read_part(config, key, value)?,
             }
         }
@@ -103,6 +107,8 @@ impl Written {
                 return Err(TextError::BurstWithoutLoss);
             };
             config.loss = Loss::GilbertElliott { loss, mean_burst };
+        } else if config.burst_time.is_some() {
+            return Err(TextError::BurstTimeWithoutBurst);
         }
         Ok(written)
     }
@@ -238,6 +244,7 @@ impl fmt::Display for LinkConfig {
                 parts.push(format!("loss={},burst={mean_burst}", Percent(loss)))
             }
         }
+        parts.extend(self.burst_time.map(|time| format!("burst-time={}", print_time(time))));
         let print_loss = |step: &LossStep| format!("{}:{}", print_time(step.at), Percent(step.loss));
         parts.extend(print_all("loss-step", &self.loss_steps, print_loss));
         if self.reorder != Reorder::default() {
