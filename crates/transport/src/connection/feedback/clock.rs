@@ -10,6 +10,10 @@ use std::time::Duration;
 /// longer than the gap between paced batches.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 
+/// Longest time without feedback while packets arrive. Departs: ttp II-B counts packets only. A sender slower than 34
+/// packets a second would hear nothing for 30 s, and give up a peer that receives everything.
+const LONGEST_SILENCE: Duration = Duration::from_secs(3);
+
 /// Round trips shorter than this do not make heartbeats more frequent.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 
@@ -136,7 +140,7 @@ impl FeedbackClock {
             // Departs: at least once a round trip, which congestion control depends on (RFC 5348 section 6.2), where
             // the document leaves it to DCCP.
             FeedbackTiming::OnBlocks(timing) => last + self.beat(timing).min(self.rtt.max(LEAST_HEARTBEAT)),
-            FeedbackTiming::Every(_) => self.last_asked.unwrap_or(last) + self.pause(),
+            FeedbackTiming::Every(_) => (self.last_asked.unwrap_or(last) + self.pause()).min(last + LONGEST_SILENCE),
         })
     }
 

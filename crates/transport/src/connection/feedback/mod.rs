@@ -163,7 +163,7 @@ impl Feedback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{FeedbackTiming, LastPackets, Spacing};
+    use crate::wire::{Counting, FeedbackTiming, LastPackets, Spacing};
 
     const RTT: Duration = Duration::from_millis(40);
 
@@ -211,6 +211,24 @@ mod tests {
         assert_eq!(due(Progress { block_done: true, ..none }), Some(at(11)));
         assert_eq!(due(Progress { decoded: true, ..none }), Some(Time::ZERO), "at once");
         assert_eq!(due(Progress { complete: true, ..none }), Some(Time::ZERO));
+    }
+
+    /// A sender of 25 packets a second would wait 41 s for the 1024th, and takes a silence of 30 s for a dead path.
+    #[test]
+    fn a_slow_sender_is_answered_every_three_seconds() {
+        let timing = FeedbackTiming::Every(Counting { packets: 1_024, threshold: 10_000, factor: 2 });
+        let mut feedback = Feedback::new(FeedbackConfig { timing, ..everything() }, true);
+        feedback.on_seen(0, RTT * 10);
+        let mut sent = Vec::new();
+        for number in 0..500 {
+            let now = at(number * 40);
+            feedback.on_packet(now, packet(number));
+            if feedback.deadline(|| true).is_some_and(|due| due <= now) {
+                feedback.on_sent(now, 100);
+                sent.push(number * 40);
+            }
+        }
+        assert_eq!(sent, [0, 3_000, 6_000, 9_000, 12_000, 15_000, 18_000]);
     }
 
     #[test]
