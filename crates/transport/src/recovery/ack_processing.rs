@@ -167,8 +167,9 @@ impl Recovery {
             symbols: named().any(|sent| sent.content.is_symbol()),
             newest: named().map(|sent| sent.number).max(),
         };
-        // Packets without symbols are named as soon as they arrive.
-        let withheld = if matches!(info, AckInfo::InOrder { .. }) { arrived.saturating_sub(acks.named) } else { 0 };
+        // In order, packets without symbols are named as soon as they arrive. Counted, one without symbols is taken for
+        // lost unless it must have arrived.
+        let withheld = arrived.saturating_sub(acks.named);
         let persistent = self.detector.persistent_duration(&self.rtt);
         let Self { sent_packets, report, loss, ecn, detector, rtt, .. } = self;
         report.withheld = withheld;

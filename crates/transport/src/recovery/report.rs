@@ -37,8 +37,8 @@ pub struct Report<'a> {
     pub spurious: &'a [SentPacket],
     /// Acknowledged packets that were sent on an earlier path and abandoned with it: they are no sample of this path.
     pub outlived: &'a [SentPacket],
-    /// Packets that have newly arrived and are not named yet, because their symbols lie behind a gap of their flow
-    /// (feedback in order).
+    /// Packets that have newly arrived and are not known by number: their symbols lie behind a gap of their flow
+    /// (feedback in order), or arrivals are only counted.
     pub withheld: u64,
     /// IP bytes in `delivered`.
     pub delivered_bytes: u64,

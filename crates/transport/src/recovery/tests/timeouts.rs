@@ -113,6 +113,7 @@ fn counts_take_no_control_packet_for_granted() {
     }
     recovery.on_feedback(at(70), count(7, 7), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [0, 2, 5]);
+    assert_eq!(recovery.report().withheld, 2, "five are taken for delivered");
     assert_eq!(recovery.packets_in_flight(), 0);
     (8..12).for_each(|number| send(&mut recovery, number, at(80)));
     recovery.on_feedback(at(144), count(11, 10), None).unwrap();
