@@ -1,9 +1,11 @@
 //! One machine of the simulation: an endpoint, and a program that sends and receives objects.
 
+mod carried;
 mod config;
 mod packets;
 mod requests;
 
+use carried::Carried;
 pub use config::{HostConfig, Moment, Tally};
 
 use crate::bursts::Bursts;
@@ -49,6 +51,7 @@ pub struct Host {
     /// When the last write will be completed.
     disk_free: Time,
     first_sent: Option<netsim::Time>,
+    carried: Carried,
     /// The address from which it sends.
     address: NodeId,
     /// The node that sends copies of its packets just ahead of them, and of one in how many.
@@ -114,6 +117,7 @@ impl Host {
             course: Vec::new(),
             disk_free: Time::ZERO,
             first_sent: None,
+            carried: Carried::default(),
             address: id,
             copied_by: None,
             random: fastrand::Rng::with_seed(config.seed),
@@ -221,6 +225,11 @@ impl Host {
     /// Returns when the host's first datagram was sent.
     pub const fn first_sent(&self) -> Option<netsim::Time> {
         self.first_sent
+    }
+
+    /// Returns what the network carried for it.
+    pub(crate) const fn carried(&self) -> &Carried {
+        &self.carried
     }
 
     /// Returns the endpoint.
@@ -340,6 +349,7 @@ impl Host {
             }
             Event::Closed(closed) => {
                 tally.closed = Some(closed);
+                tally.silence = self.carried.silence(now);
                 tally.last_stats = connection.stats();
                 connection.take_qlog(&mut tally.qlog);
             }
@@ -399,6 +409,7 @@ impl Host {
 impl Node for Host {
     fn handle_packet(&mut self, now: netsim::Time, packet: Packet) {
         self.count(now, packet.ip_bytes());
+        self.carried.on_arrived(now);
         let Packet { source, ecn, mut payload, .. } = packet;
         let ecn = match ecn {
             Ecn::NotEct => ReceivedEcn::NotEct,
@@ -431,7 +442,9 @@ impl Node for Host {
         if let Some(original) = self.original.take() {
             return Some(original);
         }
-        self.next_packet(now).map(|packet| self.with_copy(packet))
+        let packet = self.next_packet(now)?;
+        self.carried.on_sent();
+        Some(self.with_copy(packet))
     }
 
     fn poll_timeout(&self) -> Option<netsim::Time> {

@@ -130,6 +130,8 @@ pub struct Tally {
     pub decodes: u64,
     /// How it ended.
     pub closed: Option<Closed>,
+    /// For how long before its end fewer than four packets arrived.
+    pub silence: Duration,
     /// The engine's statistics when the connection ended.
     pub last_stats: ConnectionStats,
     /// The trace of a connection that has ended (qlog, JSON-SEQ).

@@ -175,18 +175,22 @@ impl Scenario {
         rtt * 2 + forward.max(backward)
     }
 
-    /// Returns the probability that a packet and its answer both arrive.
-    pub fn carries_both_ways(&self) -> f64 {
-        (1.0 - self.link.forward.loss.mean()) * (1.0 - self.link.backward.loss.mean())
-    }
-
     /// Returns the time after which a run is given up. A given rate does not react to loss, so even the worst path
     /// delays it by minutes at most; a window that does react sends a packet or two per round trip on the worst paths.
     pub fn patience(&self) -> Duration {
         match self.profile.fixed_rate() {
-            Some(_) => self.expected() * 100 + Duration::from_secs(300),
+            Some(_) => self.expected() * 100 + self.turns() * 10 + Duration::from_secs(300),
             None => Duration::from_secs(4 * 3_600),
         }
+    }
+
+    /// Returns roughly how long the transfer takes if each block waits until the one before is acknowledged.
+    fn turns(&self) -> Duration {
+        const SMALLEST_SYMBOL: u16 = 1_024;
+        let block = u64::from(SMALLEST_SYMBOL) * u64::from(self.profile.blocks.largest(SMALLEST_SYMBOL));
+        let blocks: u64 = self.objects.iter().flatten().map(|length| length.div_ceil(block)).sum();
+        let rtt = self.link.forward.delay + self.link.backward.delay;
+        (rtt + self.compute_delay + self.storage_delay) * u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 
     /// Returns one of the two hosts.
@@ -198,12 +202,7 @@ impl Scenario {
     /// Returns the configuration of one of the hosts; the other is at `peer`.
     pub(super) fn host_config(&self, side: usize, peer: NodeId) -> HostConfig {
         let other = 1 - side;
-        // A burst counts packets: with a probe a second, one of ten packets lasts ten seconds although the path is not
-        // dead.
-        let bursty =
-            [&self.link.forward, &self.link.backward].iter().any(|l| matches!(l.loss, Loss::GilbertElliott { .. }));
-        let dead_after = Duration::from_secs(if bursty { 120 } else { 30 });
-        let limits = Limits { credit: self.credit, dead_after, ..Limits::default() };
+        let limits = Limits { credit: self.credit, ..Limits::default() };
         HostConfig {
             endpoint: EndpointConfig { limits, ..EndpointConfig::default() },
             connect_to: if self.connects == side { vec![peer] } else { Vec::new() },
@@ -259,6 +258,10 @@ fn part(random: &mut Rng, most: Duration, power: i32) -> Duration {
     Duration::from_micros((most.as_micros() as f64 * random.f64().powi(power)) as u64)
 }
 
+/// A burst of losses is over after this long. Otherwise one of ten packets would last ten seconds where a probe goes out
+/// every second, although the path is not dead.
+const LONGEST_BURST: Duration = Duration::from_secs(2);
+
 fn link(random: &mut Rng) -> LinkConfig {
     // 200 kbit/s to 1 Gbit/s, every magnitude equally likely, in readable steps.
     let rate = (10f64.powf(5.3 + 3.7 * random.f64()) / 1e5).round() as u64 * 100_000;
@@ -270,6 +273,7 @@ fn link(random: &mut Rng) -> LinkConfig {
         3 => Loss::Bernoulli(share),
         _ => Loss::GilbertElliott { loss: permille(share / 2.0), mean_burst: permille(1.5 + 6.0 * random.f64()) },
     };
+    let burst_time = matches!(loss, Loss::GilbertElliott { .. }).then_some(LONGEST_BURST);
     let chance = |random: &mut Rng, most: f64| if random.u8(..4) == 0 { permille(most * random.f64()) } else { 0.0 };
     let reorder = chance(random, 0.3);
     let held = Duration::from_micros(1 + up_to(random, 100_000));
@@ -281,6 +285,7 @@ fn link(random: &mut Rng) -> LinkConfig {
         delay: rarely(random, 2, Duration::from_millis(600)) + part(random, Duration::from_millis(30), 2),
         jitter: rarely(random, 3, Duration::from_millis(100)),
         loss,
+        burst_time,
         reorder: if reorder > 0.0 { Reorder { probability: reorder, extra: held } } else { Reorder::default() },
         duplicate: chance(random, 0.2),
         corrupt: chance(random, 0.05),

@@ -36,6 +36,14 @@ fn seeds_with_streams() {
     check_seeds(true);
 }
 
+/// A path that shrank behind a queue of seconds, which took longer to notice than the peer was given.
+#[test]
+fn seeds_that_found_something() {
+    for (seed, streams) in [(7_887, false), (8_927, false), (1_030, true)] {
+        shrinking::check(seed, streams).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
