@@ -66,7 +66,8 @@ impl Case {
         };
         let profile = if windows { profile.with_window_code(WindowCode::Rlc) } else { profile };
         let streams = StreamsAllowed { count: 3, window: 12, shared: 20 };
-        let limits = Limits { credit: Credit { symbols: CREDIT, control: 2_000 }, streams, ..Limits::default() };
+        let credit = Credit { symbols: CREDIT, control: 2_000 };
+        let limits = Limits { credit, most_symbols: CREDIT, streams, ..Limits::default() };
         let mut victim = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, [1; 32]);
         victim.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
         let offer = Parameters {

@@ -20,7 +20,7 @@ use crate::support::{done, folder, listen, listen_on, noise, run, ticket, tree, 
 const CHILD: &str = "DOWNPOUR_TEST_CHILD";
 
 /// More than a receiver's credit, so that the sender cannot have read all of it before the receiver writes.
-const BEYOND_CREDIT: usize = 60_000_000;
+const BEYOND_CREDIT: usize = 80_000_000;
 
 /// Runs this test program in another process, restricted to the test `name`, with `argument`.
 fn child(wrapper: &[&str], name: &str, argument: &str) -> (Child, BufReader<ChildStdout>) {

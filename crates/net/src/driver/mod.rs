@@ -8,6 +8,7 @@ mod streams;
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::mem;
 use std::num::NonZeroU64;
@@ -17,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::system::sysinfo;
 use transport::secure::with_clean_stack;
 use transport::{
     Answer, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyId,
@@ -52,6 +54,9 @@ const BLOCKED_NAP: Duration = Duration::from_millis(10);
 /// How long to keep receiving after the peer has stopped reading: its reason may still be on its way through ssh.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The part of the machine's memory that may be filled by data of one direction: an eighth.
+const MEMORY_SHARE: u64 = 8;
+
 /// The engine's clock: monotonic, from the endpoint's start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
@@ -86,7 +91,9 @@ pub(crate) fn start(
     })
     .map_err(NetError::system)?;
     let default = Limits::default();
-    let limits = Limits { dead_after, keep_alive: default.keep_alive.min(dead_after / 2), ..default };
+    let keep_alive = default.keep_alive.min(dead_after / 2);
+    let most_symbols = default.most_symbols.min(memory() / MEMORY_SHARE / u64::from(default.flows.largest_symbol));
+    let limits = Limits { dead_after, keep_alive, most_symbols, ..default };
     let config = EndpointConfig { limits, ..EndpointConfig::default() };
     // Every key is derived from the seed, so no copy of it may remain on the stack.
     let endpoint = with_clean_stack(|| seed().map(|seed| Endpoint::new(config, seed)))?;
@@ -103,6 +110,14 @@ pub(crate) fn start(
     };
     thread::Builder::new().name("downpour-net".into()).spawn(run).map_err(NetError::system)?;
     Ok(door)
+}
+
+/// Returns the memory that this process may use, in bytes: the machine's, or what its control group allows.
+fn memory() -> u64 {
+    let info = sysinfo();
+    let machine = (info.totalram as u64).saturating_mul(info.mem_unit.into());
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    group.and_then(|text| text.trim().parse().ok()).map_or(machine, |group: u64| group.min(machine))
 }
 
 /// Returns the seed of the engine's randomness.

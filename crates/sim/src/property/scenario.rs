@@ -202,7 +202,8 @@ impl Scenario {
     /// Returns the configuration of one of the hosts; the other is at `peer`.
     pub(super) fn host_config(&self, side: usize, peer: NodeId) -> HostConfig {
         let other = 1 - side;
-        let limits = Limits { credit: self.credit, ..Limits::default() };
+        let most_symbols = self.credit.symbols;
+        let limits = Limits { credit: self.credit, most_symbols, ..Limits::default() };
         HostConfig {
             endpoint: EndpointConfig { limits, ..EndpointConfig::default() },
             connect_to: if self.connects == side { vec![peer] } else { Vec::new() },

@@ -68,6 +68,12 @@ use std::time::Duration;
 /// Source symbols that may be open at once on any path: 8 MB.
 const OPEN_SYMBOLS: f64 = 6_000.0;
 
+/// Source symbols in a block of ordinary size (docs/design/block-sizes.md).
+const USUAL_BLOCK: f64 = 1_500.0;
+
+/// Round trips from sending a symbol until it is sent again after its loss: the loss must be detected.
+const ROUND: f64 = 1.25;
+
 /// The state of a connection.
 #[derive(Debug)]
 enum Phase {
@@ -102,6 +108,8 @@ pub struct Connection {
     control: Control,
     seen: SeenFeedback,
     pause: Pause,
+    /// The most source symbols of each kind of flow that may be open.
+    most_symbols: u64,
     next_flow: u16,
     events: VecDeque<Event>,
     requests: VecDeque<Request>,
@@ -144,6 +152,7 @@ impl Connection {
             control: Control::new(limits.credit.control),
             seen: SeenFeedback::default(),
             pause: Pause::default(),
+            most_symbols: limits.most_symbols,
             next_flow: 1,
             events: VecDeque::new(),
             requests: VecDeque::new(),
@@ -323,11 +332,16 @@ impl Connection {
         }
     }
 
-    /// Returns the round-trip time, measured here or reported by the peer.
+    /// Returns the round-trip time, measured here or reported by the peer; before that, the one assumed.
     fn known_rtt(&self) -> Duration {
-        let own = self.recovery.rtt();
-        let told = self.feedback.peer_rtt();
-        if own.has_sample() || told.is_zero() { own.smoothed() } else { told }
+        self.measured_rtt().unwrap_or_else(|| self.recovery.rtt().smoothed())
+    }
+
+    /// Returns the round-trip time, measured here or reported by the peer.
+    fn measured_rtt(&self) -> Option<Duration> {
+        let (own, told) = (self.recovery.rtt(), self.feedback.peer_rtt());
+        let own = own.has_sample().then(|| own.smoothed());
+        own.or_else(|| Some(told).filter(|told| !told.is_zero()))
     }
 
     /// Drops all requests, and reports the reason in the last event.
@@ -440,13 +454,14 @@ impl Connection {
     }
 
     /// Returns how many source symbols may be open at once: as many as the path can use, so that memory follows the
-    /// path rather than the credit or a window that fills queues. Three times the symbols in flight leaves room for a
-    /// window that doubles and for blocks that wait for a lost symbol.
+    /// path rather than the credit or a window that fills queues. Besides what is in flight, a window may double, and
+    /// blocks stay open for the rounds in which lost symbols are sent again.
     fn open_limit(&self) -> u64 {
         let rtt = self.recovery.rtt();
         let queueless = rtt.min().as_secs_f64() / rtt.smoothed().as_secs_f64().max(1e-9);
-        let on_the_way = self.recovery.bytes_in_flight() as f64 * queueless;
-        (3.0 * on_the_way / f64::from(self.mtu.symbol_size())).max(OPEN_SYMBOLS) as u64
+        let on_the_way = self.recovery.bytes_in_flight() as f64 * queueless / f64::from(self.mtu.symbol_size());
+        let rounds = 2.0 + resend_rounds(self.recovery.loss().loss());
+        ((rounds * on_the_way).max(OPEN_SYMBOLS) as u64).min(self.most_symbols)
     }
 
     fn path_estimate(&self) -> PathEstimate {
@@ -466,5 +481,23 @@ impl Connection {
         if let Phase::Handshake(handshake) = &mut self.phase {
             handshake.await_proof(until);
         }
+    }
+}
+
+/// Returns the round trips after which fewer than one of a block's [`USUAL_BLOCK`] symbols is still missing: each is
+/// lost with probability `loss` every time it is sent. At least one, at most eight.
+fn resend_rounds(loss: f64) -> f64 {
+    let once = 1.0 / loss.clamp(1e-9, 0.5);
+    1.0 + (ROUND * USUAL_BLOCK.ln() / once.ln()).min(7.0)
+}
+
+#[cfg(test)]
+mod open_limit_tests {
+    use super::resend_rounds;
+
+    #[test]
+    fn blocks_wait_longer_where_more_is_lost() {
+        let rounds = [0.0, 0.001, 0.01, 0.05, 0.2, 0.9].map(|loss| (resend_rounds(loss) * 10.0).round() / 10.0);
+        assert_eq!(rounds, [1.4, 2.3, 3.0, 4.1, 6.7, 8.0]);
     }
 }

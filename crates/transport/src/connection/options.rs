@@ -7,9 +7,13 @@ use std::time::Duration;
 /// The limits of this side, and how long it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Limits on buffered data: blocks of the peer's objects, in source symbols, and bytes of its control stream. Once
-    /// the path is known, only as many symbols are granted as it needs, from 6,000 up.
+    /// What the peer may send before the path is known: blocks of its objects, in source symbols, and bytes of its
+    /// control stream.
     pub credit: Credit,
+    /// The most source symbols of objects that are buffered in each direction. What is granted and read ahead follows
+    /// what the path needs, from 6,000 symbols up to this. Of an endpoint's connections, the n-th at a time may use an
+    /// n-th part.
+    pub most_symbols: u64,
     /// The shape that flows may have.
     pub flows: FlowLimits,
     /// The peer's streams. Besides what the credit covers, at most `count x window + shared` symbols of them are
@@ -24,11 +28,20 @@ pub struct Limits {
     pub keep_alive: Duration,
 }
 
+impl Limits {
+    /// Returns the credit of the handshake.
+    pub(crate) fn first_credit(&self) -> Credit {
+        Credit { symbols: self.credit.symbols.min(self.most_symbols), ..self.credit }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // 24,000 symbols of 1408 bytes are 34 MB: a round trip of 600 ms at 450 Mbit/s.
-            credit: Credit { symbols: 24_000, control: 1 << 20 },
+            // 48,000 symbols of 1408 bytes are 68 MB: a round trip of 600 ms at 900 Mbit/s.
+            credit: Credit { symbols: 48_000, control: 1 << 20 },
+            // 2 GiB: three round trips of 120 ms at 40 Gbit/s, or of 600 ms at 9 Gbit/s.
+            most_symbols: (2 << 30) / 1_408,
             flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408, most_per_packet: 64 },
             // 23 MB and as much again: a single stream may use what a round trip of 600 ms takes at 150 Mbit/s.
             streams: StreamsAllowed { count: 64, window: 256, shared: 16_000 },

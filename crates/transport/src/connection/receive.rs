@@ -275,6 +275,7 @@ impl Connection {
         self.on_first_payload(answered.payload);
         if let Some(rtt) = answered.rtt {
             self.recovery.set_rtt_from_handshake(now, rtt);
+            self.seen.on_handshake();
         }
         self.events.push_back(Event::Connected);
         // The peer sends nothing until it has heard from us under the new keys: two packets, in case one is lost.

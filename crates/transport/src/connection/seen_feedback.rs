@@ -23,6 +23,12 @@ impl SeenFeedback {
         expand(truncated, self.highest)
     }
 
+    /// Tells the peer the round-trip time of the handshake, before it has sent any feedback: how much credit a path
+    /// needs follows from it.
+    pub(super) const fn on_handshake(&mut self) {
+        self.untold = true;
+    }
+
     /// Notes that feedback of this number was processed.
     pub(super) const fn on_feedback(&mut self, number: u64) {
         if number > self.highest {
@@ -61,6 +67,13 @@ mod tests {
         assert_eq!((seen.deadline(rtt), seen.take(at(5))), (None, None), "nothing new");
         seen.on_feedback(8);
         assert_eq!(seen.deadline(rtt), Some(at(15)));
+    }
+
+    #[test]
+    fn no_feedback_is_named_after_a_handshake() {
+        let mut seen = SeenFeedback::default();
+        seen.on_handshake();
+        assert_eq!((seen.deadline(Duration::ZERO), seen.take(Time::ZERO)), (Some(Time::ZERO), Some(0)));
     }
 
     #[test]

@@ -10,9 +10,12 @@ use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Credit, Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
 
-/// Most packet numbers remembered before closing a connection whose peer provokes feedback but never acknowledges other
-/// packets: several round trips of the fastest long path.
-const MAX_REMEMBERED: usize = 1 << 18;
+/// Most packet numbers remembered, besides several round trips of packets in flight, before closing a connection whose
+/// peer provokes feedback but never acknowledges other packets.
+const MAX_REMEMBERED: u64 = 1 << 18;
+
+/// Round trips of packets in flight that are remembered: those lost are, for a while.
+const REMEMBERED_ROUNDS: u64 = 8;
 
 impl Connection {
     /// Fills `batch` with the next datagrams to one destination; returns false when there is nothing to send now. Their
@@ -69,7 +72,8 @@ impl Connection {
         if !feedback_due && !seen_due {
             return false;
         }
-        if self.recovery.remembered() > MAX_REMEMBERED {
+        let in_flight = self.recovery.bytes_in_flight() / u64::from(self.recovery.max_packet());
+        if self.recovery.remembered() as u64 > MAX_REMEMBERED + REMEMBERED_ROUNDS * in_flight {
             self.violation(now, "it makes us send and acknowledges nothing");
             return self.transmit_close(now, batch);
         }
@@ -80,7 +84,9 @@ impl Connection {
             Frame::FeedbackSeen { number, rtt_micros }.encode(&mut frames);
         }
         if feedback_due {
-            self.recv_flows.follow(now, self.feedback.peer_rtt());
+            if let Some(rtt) = self.measured_rtt() {
+                self.recv_flows.follow(now, rtt);
+            }
             let (number, mut feedback) = self.feedback.frame(now, |flow| self.recv_flows.gap(flow));
             (feedback.flows, feedback.masks) = self.recv_flows.statuses(number);
             feedback.credit = Credit { symbols: self.recv_flows.granted(), control: self.control.granted() };

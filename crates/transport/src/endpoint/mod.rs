@@ -429,7 +429,7 @@ impl Endpoint {
         Parameters {
             connection,
             ciphers,
-            credit: limits.credit,
+            credit: limits.first_credit(),
             max_k: limits.flows.largest_k,
             max_symbol_size: limits.flows.largest_symbol,
             max_per_packet: limits.flows.most_per_packet,
@@ -441,7 +441,11 @@ impl Endpoint {
     }
 
     fn parts(&mut self, now: Time, profile: Profile, path: AddressPair, qlog: bool) -> Parts {
-        Parts { now, profile, limits: self.config.limits, path, seed: self.random.draw(), qlog }
+        // Many connections must not take what one may: those that come later get a part.
+        let limits = self.config.limits;
+        let share = limits.most_symbols / (self.connections.len() as u64 + 1);
+        let limits = Limits { most_symbols: share.max(limits.first_credit().symbols), ..limits };
+        Parts { now, profile, limits, path, seed: self.random.draw(), qlog }
     }
 
     fn insert(&mut self, id: ConnectionId, connection: Connection) -> ConnectionHandle {

@@ -39,6 +39,9 @@ impl SendCredit {
 /// Room that a receiver gives on any path: 8.4 MB in full symbols, as much as a sender opens on any path.
 const FLOOR: u64 = 6_000;
 
+/// Before a round trip of arrivals is measured, a shorter time than this part of it says too little.
+const EARLY: u32 = 16;
+
 /// Round trips' worth of arrivals granted beyond that: for symbols in flight, for waiting on retransmissions, and for
 /// the credit's way back.
 const ROUND_TRIPS: u64 = 4;
@@ -47,10 +50,12 @@ const ROUND_TRIPS: u64 = 4;
 /// reduce the need.
 const REMEMBERED: usize = 4;
 
-/// The receiver's side. It starts with the full limit, since nothing is known of the path, and then adapts to what the
-/// path needs. Granted credit is never withdrawn: the room shrinks by not granting again what has been written.
+/// The receiver's side. It starts with the credit of the handshake, since nothing is known of the path, and then adapts
+/// to what the path needs, up to a limit. Granted credit is never withdrawn: the room shrinks by not granting again what
+/// has been written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveCredit {
+    first: u64,
     limit: u64,
     room: u64,
     granted: u64,
@@ -60,24 +65,27 @@ pub(crate) struct ReceiveCredit {
     largest: u64,
     /// Useful symbols that arrived since the interval began.
     arrived: u64,
-    since: Time,
-    /// Arrivals in each of the last intervals; initially the limit.
+    /// The interval's start; `None` until there is a round-trip time.
+    since: Option<Time>,
+    /// Arrivals in each of the last intervals; initially as many as keep the first room.
     arrivals: [u64; REMEMBERED],
 }
 
 impl ReceiveCredit {
-    /// Creates credit with room for at most `limit` source symbols that are started and not written.
-    pub(crate) const fn new(limit: u64) -> Self {
+    /// Creates credit with room for `first` source symbols that are started and not written, and for at most `limit`
+    /// once the path is known.
+    pub(crate) fn new(first: u64, limit: u64) -> Self {
         Self {
-            limit,
-            room: limit,
-            granted: limit,
+            first,
+            limit: limit.max(first),
+            room: first,
+            granted: first,
             started: 0,
             returned: 0,
             largest: 0,
             arrived: 0,
-            since: Time::ZERO,
-            arrivals: [limit; REMEMBERED],
+            since: None,
+            arrivals: [first.saturating_sub(FLOOR).div_ceil(ROUND_TRIPS); REMEMBERED],
         }
     }
 
@@ -122,24 +130,44 @@ impl ReceiveCredit {
     /// most of the room, more room would not make writing faster; if they are few and the sender has used up its
     /// credit, it needs more.
     pub(crate) fn follow(&mut self, now: Time, rtt: Duration, waiting: u64) {
-        let elapsed = now.since(self.since);
-        if rtt.is_zero() || elapsed < rtt.max(LEAST_INTERVAL) {
+        if rtt.is_zero() {
+            return;
+        }
+        let elapsed = now.since(*self.since.get_or_insert(now));
+        if elapsed < LEAST_INTERVAL.max(rtt / EARLY) {
+            return;
+        }
+        let in_a_round_trip = (self.arrived as f64 * rtt.as_secs_f64() / elapsed.as_secs_f64()) as u64;
+        let used_up = (self.granted - self.started) * 8 <= self.room;
+        let is_written = waiting * 4 <= self.room;
+        if elapsed < rtt {
+            if is_written {
+                self.grow_early(in_a_round_trip);
+            }
             return;
         }
         self.arrivals.rotate_left(1);
-        self.arrivals[REMEMBERED - 1] = (self.arrived as f64 * rtt.as_secs_f64() / elapsed.as_secs_f64()) as u64;
-        (self.arrived, self.since) = (0, now);
+        self.arrivals[REMEMBERED - 1] = in_a_round_trip;
+        (self.arrived, self.since) = (0, Some(now));
         let per_round_trip = self.arrivals.into_iter().max().unwrap_or_default();
         let floor = self.floor();
-        let used_up = (self.granted - self.started) * 8 <= self.room;
         let needed = if waiting * 2 > self.room {
             floor + per_round_trip
-        } else if used_up && waiting * 4 <= self.room {
+        } else if used_up && is_written {
             (floor + ROUND_TRIPS * per_round_trip).max(self.room + self.room / 4)
         } else {
             floor + ROUND_TRIPS * per_round_trip
         };
         self.room = needed.max(self.room - self.room / 8).clamp(floor, self.limit);
+        self.grant();
+    }
+
+    /// Grants what the path seems to need before a round trip of it is known: on a long fat path the first credit is
+    /// used up by then. Room beyond the first is given as the disk proves to write.
+    fn grow_early(&mut self, in_a_round_trip: u64) {
+        let needed = self.floor() + ROUND_TRIPS * in_a_round_trip;
+        let proven = self.first + ROUND_TRIPS * self.returned;
+        self.room = self.room.max(needed.min(proven).min(self.limit));
         self.grant();
     }
 
@@ -215,7 +243,7 @@ mod tests {
     /// Returns the room to give when, over `rounds` round trips, the sender had `open` symbols started and `arrives` of
     /// them were written.
     fn room_after(rounds: u64, open: u64, arrives: u64, waiting: u64) -> u64 {
-        let mut credit = ReceiveCredit::new(24_000);
+        let mut credit = ReceiveCredit::new(24_000, 24_000);
         let mut now = Time::ZERO;
         for _ in 0..rounds {
             now += RTT;
@@ -236,9 +264,52 @@ mod tests {
         assert_eq!(room_after(100, 20_000, 9_000, 0), 24_000, "no more than there may be");
     }
 
+    /// Returns the room granted after `rounds` round trips of 600 ms at `rate` symbols a second, of which all are
+    /// written, or `written` a second.
+    fn long_path(first: u64, limit: u64, rate: u64, written: u64, rounds: u64) -> u64 {
+        let mut credit = ReceiveCredit::new(first, limit);
+        let (rtt, step) = (Duration::from_millis(600), Duration::from_millis(20));
+        let (mut started, mut disk) = (0, 0);
+        for tick in 1..=30 * rounds {
+            for _ in 0..rate / 50 {
+                if credit.start(1) {
+                    started += 1;
+                    credit.note_arrival();
+                }
+            }
+            let done = (disk + written / 50).min(started) - disk;
+            disk += done;
+            credit.give_back_symbols(done);
+            credit.follow(Time::ZERO + step * tick as u32, rtt, started - disk);
+        }
+        credit.room
+    }
+
+    #[test]
+    fn room_grows_to_what_a_long_fat_path_needs() {
+        assert_eq!(long_path(48_000, 1 << 20, 80_000, 80_000, 10), 6_000 + 4 * 48_000, "1 Gbit/s");
+        assert_eq!(long_path(48_000, 100_000, 80_000, 80_000, 10), 100_000, "the limit");
+    }
+
+    #[test]
+    fn room_grows_before_a_round_trip_is_over_but_not_ahead_of_the_disk() {
+        let early = |written| {
+            let mut credit = ReceiveCredit::new(48_000, 1 << 20);
+            let rtt = Duration::from_millis(600);
+            credit.follow(Time::ZERO, rtt, 0);
+            (0..8_000).for_each(|_| credit.note_arrival());
+            credit.give_back_symbols(written);
+            credit.follow(Time::ZERO + rtt / 6, rtt, 8_000 - written);
+            credit.room
+        };
+        assert_eq!(early(8_000), 48_000 + 4 * 8_000);
+        assert_eq!(early(1_000), 48_000 + 4 * 1_000);
+        assert!(long_path(48_000, 1 << 20, 80_000, 8_000, 10) <= 6_000 + 48_000);
+    }
+
     #[test]
     fn a_block_larger_than_the_room_can_be_started() {
-        let mut credit = ReceiveCredit::new(24_000);
+        let mut credit = ReceiveCredit::new(24_000, 24_000);
         (1..100).for_each(|round| credit.follow(Time::ZERO + RTT * round, RTT, 0));
         assert!(credit.start(24_000));
         credit.give_back_symbols(24_000);
@@ -249,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_grant_never_falls() {
-        let mut credit = ReceiveCredit::new(24_000);
+        let mut credit = ReceiveCredit::new(24_000, 24_000);
         credit.start(20_000);
         for round in 1..100 {
             let before = credit.granted();
@@ -257,7 +328,7 @@ mod tests {
             credit.give_back_symbols(100);
             assert!(credit.granted() >= before);
         }
-        assert_eq!(credit.granted(), 24_300, "of 9,900 that are written only the first, before the path was known");
+        assert_eq!(credit.granted(), 24_100, "of 9,900 that are written only the first, before the path was known");
         credit.give_back_symbols(10_100);
         assert_eq!(credit.granted(), 26_000);
     }

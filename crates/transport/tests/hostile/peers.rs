@@ -93,7 +93,8 @@ fn symbols_of_flows_and_plans_that_never_come_are_bounded() {
 
 #[test]
 fn blocks_beyond_the_credit_are_refused() {
-    let limits = Limits { credit: Credit { symbols: 100, control: 1_000 }, ..Limits::default() };
+    let credit = Credit { symbols: 100, control: 1_000 };
+    let limits = Limits { credit, most_symbols: 100, ..Limits::default() };
     let mut rogue =
         Rogue::with(EndpointConfig { limits, ..EndpointConfig::default() }, parameters(ConnectionId([1; 8])));
     rogue.send(&[Frame::Announce(announcement(1, 1 << 40))]);

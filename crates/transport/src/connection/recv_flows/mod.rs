@@ -73,7 +73,7 @@ pub(super) struct RecvFlows {
 
 impl RecvFlows {
     pub(super) fn new(limits: &Limits, told: Option<BlockFeedback>) -> Self {
-        let Limits { credit, flows, streams, .. } = *limits;
+        let Limits { most_symbols, flows, streams, .. } = *limits;
         Self {
             flows: FlowMap::new(),
             closed: ClosedFlows::default(),
@@ -82,7 +82,10 @@ impl RecvFlows {
             limits: flows,
             streams,
             told,
-            credit: RecvCredit { objects: ReceiveCredit::new(credit.symbols), shared: streams.shared.into() },
+            credit: RecvCredit {
+                objects: ReceiveCredit::new(limits.first_credit().symbols, most_symbols),
+                shared: streams.shared.into(),
+            },
             pool: Pool::default(),
             events: VecDeque::new(),
             progress: Progress::default(),
