@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use transport::Rate;
+use transport::{FlowError, Rate};
 
 use crate::error::NetError;
 use crate::messages::{Command, Controls};
@@ -61,7 +61,11 @@ impl Connection {
     /// [`NetError::Flow`] before the connection is established, if the peer accepts no stream, if the profile's symbols
     /// cannot carry one, and after the last of 65,535; how the connection ended.
     pub async fn open_stream(&self, tag: u64) -> Result<SendStream, NetError> {
-        self.ask(|opened| Command::OpenStream { tag, opened }).await.map_err(|(error, _)| error)?
+        match self.ask(|opened| Command::OpenStream { tag, opened }).await.map_err(|(error, _)| error)? {
+            // It may have ended while the peer is still being told.
+            Err(error @ NetError::Flow(FlowError::NotConnected)) => Err(self.shared.end_known().unwrap_or(error)),
+            opened => opened,
+        }
     }
 
     /// Waits for the next stream that the peer opens. Streams that were opened before the end of the connection can be

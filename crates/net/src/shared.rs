@@ -60,6 +60,11 @@ impl Shared {
         end.unwrap_or_else(|| (NetError::Panicked("the network thread"), Stats::default()))
     }
 
+    /// Returns how the connection ended, if it has.
+    pub(crate) fn end_known(&self) -> Option<NetError> {
+        self.lock().end.as_ref().map(|(error, _)| error.clone())
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
