@@ -134,6 +134,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 /// # Errors
 /// What broke, with the command that replays it; no cargo-fuzz.
 pub(crate) fn search_guided(target: Target, time: Duration) -> Result<Searched, Failure> {
+    // libFuzzer does not make the folder of its artifacts.
+    let crashes = tools::root().join("fuzz/crashes");
+    fs::create_dir_all(&crashes).map_err(Failure::at(crashes.display()))?;
     // libFuzzer draws a seed of its own for 0.
     guided::search(target, fastrand::u32(1..), time)
 }
