@@ -489,7 +489,8 @@ impl Receiving {
             self.session.events.tell(TransferEvent::Note(note));
         }
         (done.unchanged, done.kept) = (untouched.unchanged, untouched.kept);
-        (done.altered, done.links_left_out) = (Some(outcome.altered), outcome.links_left_out);
+        let links_left_out = outcome.links_left_out + outcome.unsafe_links;
+        (done.altered, done.links_left_out) = (Some(outcome.altered), links_left_out);
         self.session.tell_links(outcome.links_left_out);
         if let Some(staging) = &outcome.staging_left {
             let note = format!("{} is still in use: it is no longer needed, remove it later", staging.display());
