@@ -55,7 +55,13 @@ impl Edits {
                 fs::remove_dir_all(folder).expect("a folder");
                 symlink(&self.canary, folder).expect("a link");
             }
-            4 => fs::write(file.with_file_name("of the target"), "mine").expect("a file"),
+            4 => {
+                // An earlier edit may have put a link there.
+                let added = file.with_file_name("of the target");
+                if added.symlink_metadata().is_err() {
+                    fs::write(added, "mine").expect("a file");
+                }
+            }
             _ => self.flip(rng, &file),
         }
     }
