@@ -78,7 +78,8 @@ impl Connection {
     fn activity(&self) -> Activity {
         Activity {
             rtt: self.known_rtt(),
-            longest_timeout: self.profile.recovery.timeout.longest(),
+            // Behind a queue of seconds a probe timeout is longer than the configured limit of repeated ones.
+            longest_timeout: self.profile.recovery.timeout.longest().max(self.recovery.probe_timeout()),
             in_flight: self.recovery.packets_in_flight() > 0,
             oldest_since: self.recovery.oldest_since(),
             unanswered: self.send_flows.unanswered(),
