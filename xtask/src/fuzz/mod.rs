@@ -129,13 +129,18 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if broken.is_empty() { Ok(()) } else { Err(Failure::new(format_args!("broken: {}", broken.join(", ")))) }
 }
 
+/// Where inputs that broke something are kept.
+fn crashes() -> PathBuf {
+    tools::root().join("fuzz/crashes")
+}
+
 /// Searches one target, guided by coverage.
 ///
 /// # Errors
 /// What broke, with the command that replays it; no cargo-fuzz.
 pub(crate) fn search_guided(target: Target, time: Duration) -> Result<Searched, Failure> {
     // libFuzzer does not make the folder of its artifacts.
-    let crashes = tools::root().join("fuzz/crashes");
+    let crashes = crashes();
     fs::create_dir_all(&crashes).map_err(Failure::at(crashes.display()))?;
     // libFuzzer draws a seed of its own for 0.
     guided::search(target, fastrand::u32(1..), time)
@@ -143,13 +148,12 @@ pub(crate) fn search_guided(target: Target, time: Duration) -> Result<Searched, 
 
 fn search_plainly(target: Target, time: Duration, options: &Options) -> Result<Searched, Failure> {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
-    let crashes = tools::root().join("fuzz/crashes");
     // The first byte of an input of the decoders is the code's place in the list.
     let place = |code| BlockCode::ALL.iter().position(|&other| other == code);
     let first = options.code.and_then(place).map(|place| place as u8);
     if let Some(code) = options.code.filter(|_| first.is_none()) {
         return Err(Failure::new(format_args!("the target decoder does not have {code}")));
     }
-    let search = Search { target, corpus: target.corpus()?, first, seed, crashes };
+    let search = Search { target, corpus: target.corpus()?, first, seed, crashes: crashes() };
     search.run(options.from, time)
 }

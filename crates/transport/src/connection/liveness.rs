@@ -33,7 +33,8 @@ const PROBES: u8 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Activity {
     pub(super) rtt: Duration,
-    /// Limit of the probe or retransmission timeout's backoff.
+    /// Longest time after which recovery sends something by itself: the limit of the timeout's backoff, or the probe
+    /// timeout where a long queue makes that longer.
     pub(super) longest_timeout: Duration,
     /// Whether packets are in flight.
     pub(super) in_flight: bool,

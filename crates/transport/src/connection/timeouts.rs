@@ -78,7 +78,7 @@ impl Connection {
     fn activity(&self) -> Activity {
         Activity {
             rtt: self.known_rtt(),
-            // Behind a queue of seconds a probe timeout is longer than the configured limit of repeated ones.
+            // Behind a queue of seconds the probe timeout exceeds the profile's limit.
             longest_timeout: self.profile.recovery.timeout.longest().max(self.recovery.probe_timeout()),
             in_flight: self.recovery.packets_in_flight() > 0,
             oldest_since: self.recovery.oldest_since(),
