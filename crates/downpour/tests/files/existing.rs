@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    Attributes, Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Modes, Mtime, NoticeKind,
-    ReceiveSpec, Requested, Root, ScanOptions, Scanner,
+    Attributes, Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Modes, Mtime, NoticeKind, Pattern,
+    ReceiveSpec, Requested, Root, Rule, ScanOptions, Scanner,
 };
 use downpour::messages::Message;
 use tempfile::{TempDir, tempdir};
@@ -131,6 +131,14 @@ fn a_folder_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
     assert_eq!(kinds(&done), expected);
     assert_eq!((done.outcome.failed_count, done.wanted), (2, 0));
     assert!(copy.join("a/deep/inside").exists());
+    write(&copy.join("a/kept"), b"x");
+    let delete = Some(Filter::new(vec![Rule::Exclude(Pattern::new(b"kept").unwrap())]));
+    let done = send(from.path(), ReceiveSpec { delete: delete.clone(), ..replacing(to.path()) });
+    assert!(kinds(&done).contains(&(NoticeKind::FolderInTheWay, "tree/a".to_owned())), "it holds a name to keep");
+    assert!(copy.join("a/deep/inside").exists(), "nothing is deleted in a folder that stays");
+    fs::remove_file(copy.join("a/kept")).unwrap();
+    fs::remove_file(copy.join("link")).unwrap();
+    write(&copy.join("link/deep/inside"), b"x");
     let delete = Some(Filter::default());
     let done = send(from.path(), ReceiveSpec { delete, ..replacing(to.path()) });
     same(&from, &to);

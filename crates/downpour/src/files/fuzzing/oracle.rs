@@ -192,8 +192,10 @@ fn leads_out(path: &[u8], to: &Path) -> bool {
 /// Returns whether `path` was beneath a directory that an announced name has replaced.
 fn is_cleared(path: &[u8], allowed: &Allowed<'_>, after: &Tree) -> bool {
     parents(path).any(|parent| {
-        let is_replaced = after.get(parent).is_some_and(|(object, _)| *object != Object::Directory);
-        is_replaced && allowed.contains_key(parent)
+        let (Some(entries), Some((object, _))) = (allowed.get(parent), after.get(parent)) else { return false };
+        let is_announced = |as_directory| entries.iter().any(|entry| (entry.kind == Kind::Directory) == as_directory);
+        // A name that is announced twice may be a directory again.
+        is_announced(false) && (*object != Object::Directory || is_announced(true))
     })
 }
 

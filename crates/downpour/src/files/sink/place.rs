@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
+use super::super::filter::Filter;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
 use super::super::sandbox::{DirectorySandbox, errno};
@@ -181,8 +182,9 @@ pub(super) struct Clearing<'a> {
 }
 
 impl Clearing<'_> {
-    /// Deletes the folder at `path` and what is in it, except names that the filter excludes, if names are deleted at
-    /// all; a dry run only reports that. Returns whether the folder is gone, or would be.
+    /// Deletes the folder at `path` with everything in it, if names are deleted at all; a dry run only reports that.
+    /// Returns whether the folder is gone, or would be. Nothing is deleted if a name in it is excluded from deletion,
+    /// since the folder would then stay.
     ///
     /// # Errors
     /// The first name that cannot be deleted.
@@ -191,12 +193,13 @@ impl Clearing<'_> {
         let Some(filter) = self.spec.delete.as_ref().filter(|_| self.spec.max_delete.is_none()) else {
             return Ok(false);
         };
+        let can_go = self.delete(path, filter, true, |_| {})?;
+        Ok(can_go && self.delete(path, filter, dry_run, |deleted| self.report.deleted(deleted))?)
+    }
+
+    /// Deletes what `filter` does not exclude; returns whether that includes the folder itself.
+    fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut tell: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut gone, mut first) = (false, None);
-        let mut failed = |_: &[u8], error| {
-            if first.is_none() {
-                first = Some(error);
-            }
-        };
         let mut deletion = Deletion {
             target: self.target,
             filter,
@@ -208,9 +211,11 @@ impl Clearing<'_> {
             is_limited: false,
             deleted: &mut |deleted| {
                 gone |= deleted == path;
-                self.report.deleted(deleted);
+                tell(deleted);
             },
-            failed: &mut failed,
+            failed: &mut |_, error| {
+                first.get_or_insert(error);
+            },
         };
         deletion.delete(path.to_vec(), true);
         first.map_or(Ok(gone), Err)
