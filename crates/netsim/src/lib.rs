@@ -34,6 +34,7 @@ pub mod topology;
 mod trace;
 mod traffic;
 mod transit;
+mod waits;
 
 pub use config::{DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Mark, Outage, Police, RateStep, Reorder};
 pub use fabric::{Arrival, Fabric, LinkId, NetworkError, Refusal, Refused};
@@ -47,3 +48,4 @@ pub use time::Time;
 pub use trace::{Trace, TraceError, TraceFile, TraceFileError};
 pub use traffic::{ConstantRate, Filler};
 pub use transit::Transit;
+pub use waits::Waits;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::random::{Draws, Streams, mix, unit, up_to};
 use crate::shaper::{Policer, Shaper};
 use crate::time::picos;
-use crate::{LinkConfig, LinkError, LinkStats, Loss, Rate, Time};
+use crate::{LinkConfig, LinkError, LinkStats, Loss, Rate, Time, Waits};
 
 /// The ECN field of an IP header (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -99,6 +99,7 @@ pub struct Link {
     /// Latest arrival of a packet in order.
     last_arrival: Time,
     stats: LinkStats,
+    waits: Waits,
 }
 
 impl Link {
@@ -120,6 +121,7 @@ impl Link {
             queued_bytes: 0,
             last_arrival: Time::ZERO,
             stats: LinkStats::default(),
+            waits: Waits::default(),
         })
     }
 
@@ -141,6 +143,7 @@ impl Link {
             }
             Ok(departure) => {
                 self.stats.delivered.add(ip_bytes);
+                self.waits.add(departure - now);
                 Fate::Delivered(self.deliver(self.delay(now), departure, found, ip_bytes, ecn, draws))
             }
         }
@@ -160,6 +163,11 @@ impl Link {
     /// Returns what the link has counted so far.
     pub fn stats(&self) -> &LinkStats {
         &self.stats
+    }
+
+    /// Returns how long the packets that it did not drop have waited.
+    pub fn waits(&self) -> &Waits {
+        &self.waits
     }
 
     /// Returns the present configuration.

@@ -11,7 +11,7 @@ use crate::coding::Coding;
 use crate::host::HostConfig;
 use machine::Machine;
 use netsim::topology::{HostPair, Links, Topology};
-use netsim::{ConstantRate, Filler, Network, NetworkError, NodeId};
+use netsim::{ConstantRate, Filler, Network, NetworkError, NodeId, Waits};
 use std::time::Duration;
 use transport::Profile;
 
@@ -26,6 +26,8 @@ pub struct SharedCase {
     pub background: Vec<Background>,
     /// Length of the spans in which arriving bytes are counted.
     pub count_every: Duration,
+    /// What links queue is counted from this time on.
+    pub warm_up: Duration,
     /// When to give up.
     pub limit: Duration,
     /// Whether the senders are traced.
@@ -74,6 +76,12 @@ pub enum Traffic {
     },
 }
 
+/// Returns how long packets have waited at each link: forward and backward.
+fn waits(network: &Network<Machine>, links: &[Links]) -> Vec<[Waits; 2]> {
+    let of = |id| network.link(id).map(|link| link.waits().clone()).unwrap_or_default();
+    links.iter().map(|ids| [ids.forward, ids.backward].map(of)).collect()
+}
+
 /// A case that cannot be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SharedError {
@@ -107,6 +115,7 @@ impl SharedCase {
             flows,
             background: Vec::new(),
             count_every: Duration::from_millis(100),
+            warm_up: Duration::ZERO,
             limit: Duration::from_secs(120),
             qlog: false,
         }
@@ -123,21 +132,32 @@ impl SharedCase {
         let hosts: Vec<[usize; 2]> =
             self.flows.iter().map(|flow| [flow.pair.from, flow.pair.to].map(NodeId::index)).collect();
         let over = |nodes: &[Machine]| hosts.iter().flatten().all(|&index| nodes[index].is_over());
-        let ended = network.run_while(|nodes| !over(nodes), netsim::Time::ZERO + self.limit);
+        let until = |span| netsim::Time::ZERO + span;
+        let warmed = network.run_while(|nodes| !over(nodes), until(self.warm_up.min(self.limit)));
+        let before = waits(&network, &links);
+        let ended = warmed.and_then(|_| network.run_while(|nodes| !over(nodes), until(self.limit)));
         let ending = match ended {
             Err(_) => Ending::Stalled,
             Ok(_) if over(network.nodes()) => Ending::Closed,
             Ok(_) => Ending::TimeUp,
         };
-        Ok(self.outcome(ending, &mut network, &links))
+        Ok(self.outcome(ending, &mut network, &links, &before))
     }
 
-    fn outcome(&self, ending: Ending, network: &mut Network<Machine>, links: &[Links]) -> SharedOutcome {
+    fn outcome(
+        &self,
+        ending: Ending,
+        network: &mut Network<Machine>,
+        links: &[Links],
+        before: &[[Waits; 2]],
+    ) -> SharedOutcome {
+        let since = |(now, before): (&[Waits; 2], &[Waits; 2])| [now[0].since(&before[0]), now[1].since(&before[1])];
+        let waits = waits(network, links).iter().zip(before).map(since).collect();
         let flows = self.flows.iter().map(|flow| FlowOutcome::of(flow, network)).collect();
         let links = links.iter().map(|ids| {
             [ids.forward, ids.backward].map(|id| network.link(id).map(|link| *link.stats()).unwrap_or_default())
         });
-        SharedOutcome { ending, flows, links: links.collect(), packets: network.stats().sent }
+        SharedOutcome { ending, flows, links: links.collect(), waits, packets: network.stats().sent }
     }
 
     fn pairs(&self) -> impl Iterator<Item = HostPair> {

@@ -367,7 +367,7 @@ const ANY: [(&str, &[&str]); 8] = [
 /// Choices made in mid-transfer.
 const CHANGES: [(&str, &[&str]); 7] = [
     ("schedule", &["windowed", "arq", "proactive", "chunks", "interleaved", "block-at-a-time"]),
-    ("congestion", &["cubic", "reno", "bbr", "highspeed"]),
+    ("congestion", &["cubic", "reno", "bbr", "auto"]),
     ("detection", &["threshold", "duplicates"]),
     ("timeout", &["probe", "rto"]),
     ("rtt", &["ewma", "per-round", "median"]),

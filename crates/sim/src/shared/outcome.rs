@@ -6,7 +6,7 @@ use crate::case::Ending;
 use crate::host::Moment;
 use crate::storage::Received;
 use netsim::topology::HostPair;
-use netsim::{LinkStats, Network};
+use netsim::{LinkStats, Network, Waits};
 use std::time::Duration;
 use transport::ConnectionStats;
 
@@ -19,6 +19,8 @@ pub struct SharedOutcome {
     pub flows: Vec<FlowOutcome>,
     /// The counts of each link of the topology at the end, in order: forward and backward.
     pub links: Vec<[LinkStats; 2]>,
+    /// How long packets waited at each link after [`super::SharedCase::warm_up`]: forward and backward.
+    pub waits: Vec<[Waits; 2]>,
     /// Packets that all nodes sent.
     pub packets: u64,
 }

@@ -40,6 +40,13 @@ impl Keys {
 }
 
 impl Crypto {
+    /// Returns a number that differs from connection to connection, from another stream of the same generator.
+    pub(super) fn salt(seed: [u8; 32]) -> u64 {
+        let mut random = ChaCha20Rng::from_seed(seed);
+        random.set_stream(1);
+        random.next_u64()
+    }
+
     /// Creates the state without keys. All randomness of the connection comes from `seed`.
     pub(super) fn new(seed: [u8; 32]) -> Self {
         let mut random = ChaCha20Rng::from_seed(seed);

@@ -137,6 +137,7 @@ impl Connection {
         let Parts { now, profile, limits, path, seed, qlog } = parts;
         let mut recovery = Recovery::new(&profile.recovery, now, path.datagram_overhead());
         recovery.set_limit(profile.limit);
+        recovery.set_salt(Crypto::salt(seed));
         // The peer's choice of feedback arrives with its parameters; none is sent before.
         Self {
             phase,

@@ -95,8 +95,11 @@ impl Recovery {
     fn measure(&mut self, now: Time, sent: Option<Time>, delay_micros: u32) {
         if let Some(sent) = sent {
             let sample = now.since(sent);
-            self.rtt.sample(now, sample, Duration::from_micros(u64::from(delay_micros)));
+            let delay = Duration::from_micros(u64::from(delay_micros));
+            self.rtt.sample(now, sample, delay);
             self.report.rtt = Some(sample);
+            // A delay longer than the sample is a lie.
+            self.report.path_rtt = Some(sample.checked_sub(delay).unwrap_or(sample));
         }
         self.report.rate_sample = self.delivery_rate.take_sample(self.rtt.min());
     }

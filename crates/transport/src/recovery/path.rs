@@ -56,6 +56,7 @@ pub struct Recovery {
     ordinal: u32,
     /// Smaller numbers were sent on an earlier path.
     pub(super) first_number: u64,
+    salt: u64,
 }
 
 impl Recovery {
@@ -82,6 +83,7 @@ impl Recovery {
             fast_retransmit: false,
             ordinal: 0,
             first_number: 0,
+            salt: 0,
         };
         recovery.set_pacing(now);
         recovery
@@ -143,6 +145,11 @@ impl Recovery {
         self.path_changed(self.pacer.updated());
     }
 
+    /// Sets the number by which connections differ in what they do at times of their own choice.
+    pub const fn set_salt(&mut self, salt: u64) {
+        self.salt = salt;
+    }
+
     /// Limits the pacing rate, whatever the controller.
     pub fn set_limit(&mut self, limit: Option<Rate>) {
         self.limit = limit;
@@ -150,7 +157,7 @@ impl Recovery {
     }
 
     fn path_changed(&mut self, now: Time) {
-        let view = view(&self.rtt, &self.loss, &self.ecn, self.max_packet, false);
+        let view = view(&self.rtt, &self.loss, &self.ecn, (self.max_packet, self.salt), false);
         self.congestion.on_path(&view);
         self.set_pacing(now);
     }
@@ -256,7 +263,7 @@ impl Recovery {
         }
         let report = self.report.report();
         self.stats.on_report(&report);
-        let view = view(&self.rtt, &self.loss, &self.ecn, self.max_packet, persistent_congestion);
+        let view = view(&self.rtt, &self.loss, &self.ecn, (self.max_packet, self.salt), persistent_congestion);
         self.congestion.on_report(&report, &view);
         let now = report.now;
         self.set_pacing(now);
@@ -352,8 +359,8 @@ fn view<'a>(
     rtt: &'a RttEstimator,
     loss: &'a LossEstimate,
     ecn: &Ecn,
-    max_packet: u32,
+    (max_packet, salt): (u32, u64),
     persistent_congestion: bool,
 ) -> PathView<'a> {
-    PathView { rtt, loss, max_packet, persistent_congestion, ecn_usable: ecn.is_usable() }
+    PathView { rtt, loss, max_packet, persistent_congestion, ecn_usable: ecn.is_usable(), salt }
 }

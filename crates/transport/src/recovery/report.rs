@@ -48,6 +48,8 @@ pub struct Report<'a> {
     pub newly_marked: u64,
     /// The round-trip time sample of this feedback.
     pub rtt: Option<Duration>,
+    /// The same without the time for which the peer withheld its feedback.
+    pub path_rtt: Option<Duration>,
     /// The delivery rate sample of this feedback.
     pub rate_sample: Option<RateSample>,
     /// IP bytes in flight before this report.
@@ -70,6 +72,7 @@ pub(super) struct ReportBuilder {
     lost_bytes: u64,
     pub(super) newly_marked: u64,
     pub(super) rtt: Option<Duration>,
+    pub(super) path_rtt: Option<Duration>,
     pub(super) rate_sample: Option<RateSample>,
     in_flight_before: u64,
     pub(super) app_limited: bool,
@@ -90,6 +93,7 @@ impl ReportBuilder {
             lost_bytes: 0,
             newly_marked: 0,
             rtt: None,
+            path_rtt: None,
             rate_sample: None,
             in_flight_before: 0,
             app_limited: false,
@@ -108,6 +112,7 @@ impl ReportBuilder {
         self.cause = cause;
         self.newly_marked = 0;
         self.rtt = None;
+        self.path_rtt = None;
         self.rate_sample = None;
         self.in_flight_before = in_flight_before;
         self.app_limited = false;
@@ -143,6 +148,7 @@ impl ReportBuilder {
             lost_bytes: self.lost_bytes,
             newly_marked: self.newly_marked,
             rtt: self.rtt,
+            path_rtt: self.path_rtt,
             rate_sample: self.rate_sample,
             in_flight_before: self.in_flight_before,
             app_limited: self.app_limited,
@@ -170,6 +176,7 @@ impl Report<'static> {
             lost_bytes: 0,
             newly_marked: 0,
             rtt: None,
+            path_rtt: None,
             rate_sample: None,
             in_flight_before: 0,
             app_limited: false,

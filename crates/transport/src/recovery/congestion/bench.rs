@@ -55,7 +55,7 @@ impl<C: CongestionControl> Bench<C> {
         };
         let Self { controller, rtt, loss, ecn_usable, .. } = &mut bench;
         let (max_packet, ecn_usable) = (Self::PACKET, *ecn_usable);
-        controller.on_path(&PathView { rtt, loss, max_packet, persistent_congestion: false, ecn_usable });
+        controller.on_path(&PathView { rtt, loss, max_packet, persistent_congestion: false, ecn_usable, salt: 0 });
         bench
     }
 
@@ -87,6 +87,7 @@ impl<C: CongestionControl> Bench<C> {
             lost_bytes: lost.len() as u64 * u64::from(Self::PACKET),
             newly_marked: event.marked,
             rtt: event.rtt,
+            path_rtt: event.rtt,
             rate_sample: event.rate_sample,
             in_flight_before: self.in_flight.unwrap_or(self.controller.window()),
             app_limited: event.app_limited,
@@ -94,7 +95,7 @@ impl<C: CongestionControl> Bench<C> {
         };
         let Self { controller, rtt, loss, ecn_usable, .. } = self;
         let (max_packet, persistent_congestion, ecn_usable) = (Self::PACKET, event.persistent, *ecn_usable);
-        controller.on_report(&report, &PathView { rtt, loss, max_packet, persistent_congestion, ecn_usable });
+        controller.on_report(&report, &PathView { rtt, loss, max_packet, persistent_congestion, ecn_usable, salt: 0 });
     }
 
     /// Lets `time` pass with a full window and 32 reports per round trip.

@@ -1,6 +1,7 @@
 //! The controllers, and how each is named and built.
 
 use super::CongestionControl;
+use super::auto::{Auto, AutoConfig};
 use super::bbr::{Bbr, BbrConfig};
 use super::ccid2::{self, Ccid2Config};
 use super::cubic::{Cubic, CubicConfig};
@@ -25,6 +26,8 @@ pub enum CongestionConfig {
     FixedWindow(FixedWindowConfig),
     /// Reno and NewReno (arq §3, RFC 5681, RFC 6582).
     Reno(RenoConfig),
+    /// The default profile's own (docs/design/auto.md).
+    Auto(AutoConfig),
     /// CUBIC (RFC 9438).
     Cubic(CubicConfig),
     /// HighSpeed TCP (RFC 3649).
@@ -49,6 +52,7 @@ choices! { "congestion control", CongestionConfig {
     "fixed-rate" => FixedRate(FixedRateConfig),
     "fixed-window" => FixedWindow(FixedWindowConfig),
     "reno" => Reno(RenoConfig),
+    "auto" => Auto(AutoConfig),
     "cubic" => Cubic(CubicConfig),
     "highspeed" => HighSpeed(HighSpeedConfig),
     "bbr" => Bbr(BbrConfig),
@@ -66,6 +70,7 @@ impl CongestionConfig {
             Self::FixedRate(config) => Box::new(FixedRate::new(*config, max_packet)),
             Self::FixedWindow(config) => Box::new(FixedWindow::new(*config, max_packet)),
             Self::Reno(config) => Box::new(Reno::new("reno", *config, Response::Standard, max_packet)),
+            Self::Auto(_) => Box::new(Auto::new(max_packet)),
             Self::Cubic(config) => Box::new(Cubic::new(*config, max_packet)),
             Self::HighSpeed(config) => Box::new(highspeed::highspeed(*config, max_packet)),
             Self::Bbr(config) => Box::new(Bbr::new(*config, max_packet)),
@@ -98,6 +103,7 @@ mod tests {
             "fixed-rate:1500k",
             "fixed-rate:2G",
             "fixed-rate:123456789",
+            "auto",
             "cubic",
             "cubic:beta=0.5",
             "cubic:c=1.5,fast-convergence=off",

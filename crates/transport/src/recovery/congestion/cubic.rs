@@ -8,6 +8,7 @@ use crate::settings::{Itself, Number, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Numbers of CUBIC (RFC 9438 section 4).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,13 +91,13 @@ pub(super) struct Cubic {
 
 /// The state that a reduction changes.
 #[derive(Clone, Copy, Debug)]
-struct Growth {
+pub(super) struct Growth {
     /// cwnd, in bytes.
-    window: f64,
+    pub(super) window: f64,
     /// Slow start below it.
-    threshold: f64,
+    pub(super) threshold: f64,
     /// W_max: where the cubic has its plateau.
-    plateau: f64,
+    pub(super) plateau: f64,
     /// cwnd_prior: the window before the last reduction.
     prior: f64,
     epoch: Option<Epoch>,
@@ -124,7 +125,7 @@ impl Cubic {
     pub(super) fn new(config: CubicConfig, max_packet: u32) -> Self {
         let packet = f64::from(max_packet);
         let window = f64::from(INITIAL_PACKETS) * packet;
-        let growth = Growth { window, threshold: f64::INFINITY, plateau: 0.0, prior: 0.0, epoch: None };
+        let growth = Growth::new(window);
         let hystart = HyStart::default();
         Self {
             config,
@@ -155,16 +156,9 @@ impl Cubic {
         }
     }
 
-    /// Reduces the window (sections 4.6 and 4.7). Of the two bases that the RFC allows, this is the window and not the
-    /// flight size: it does not grow while unused, and a flight size that pacing keeps small would reduce it too much.
     fn reduce(&mut self, now: Time) {
-        let window = self.growth.window;
-        let loses_ground = window < self.growth.plateau && self.config.fast_convergence;
-        self.growth.plateau = if loses_ground { window * (1.0 + self.config.beta) / 2.0 } else { window };
-        self.growth.prior = window;
-        self.growth.window = (window * self.config.beta).max(self.smallest());
-        self.growth.threshold = self.growth.window;
-        self.growth.epoch = None;
+        let CubicConfig { beta, fast_convergence, .. } = self.config;
+        self.growth.reduce(beta, fast_convergence, self.smallest());
         self.period.begin(now);
         self.paused = None;
     }
@@ -221,33 +215,64 @@ impl Cubic {
             let acked = acked / self.hystart.divisor();
             self.growth.window = (self.growth.window + acked).min(self.growth.threshold);
         } else {
-            self.avoid_congestion(now, acked, path);
+            self.growth.avoid_congestion(now, acked, path.rtt.smoothed(), self.packet, &self.config);
         }
+    }
+}
+
+impl Growth {
+    /// A window in slow start.
+    pub(super) const fn new(window: f64) -> Self {
+        Self { window, threshold: f64::INFINITY, plateau: 0.0, prior: 0.0, epoch: None }
+    }
+
+    /// Begins an epoch at the next acknowledgement, on the way to `plateau`.
+    pub(super) const fn begin_epoch(&mut self, plateau: f64) {
+        (self.plateau, self.prior, self.epoch) = (plateau, plateau, None);
+    }
+
+    /// Reduces the window (sections 4.6 and 4.7). Of the two bases that the RFC allows, this is the window and not the
+    /// flight size: it does not grow while unused, and a flight size that pacing keeps small would reduce it too much.
+    pub(super) fn reduce(&mut self, beta: f64, fast_convergence: bool, smallest: f64) {
+        let window = self.window;
+        let loses_ground = window < self.plateau && fast_convergence;
+        self.plateau = if loses_ground { window * (1.0 + beta) / 2.0 } else { window };
+        self.prior = window;
+        self.window = (window * beta).max(smallest);
+        self.threshold = self.window;
+        self.epoch = None;
     }
 
     /// Sections 4.2 to 4.5.
-    fn avoid_congestion(&mut self, now: Time, acked: f64, path: &PathView<'_>) {
-        let CubicConfig { beta, c, form, .. } = self.config;
-        let growth = &mut self.growth;
-        let window = growth.window;
-        let epoch = growth.epoch.get_or_insert_with(|| {
+    pub(super) fn avoid_congestion(
+        &mut self,
+        now: Time,
+        acked: f64,
+        smoothed: Duration,
+        packet: f64,
+        config: &CubicConfig,
+    ) {
+        let &CubicConfig { beta, c, form, .. } = config;
+        let window = self.window;
+        let epoch = self.epoch.get_or_insert_with(|| {
             // Without a previous reduction (slow start ended at a threshold) the plateau is here and K is 0.
-            growth.plateau = growth.plateau.max(window);
+            self.plateau = self.plateau.max(window);
             let below = match form {
-                CubicForm::Document if growth.plateau > window => growth.plateau * (1.0 - beta),
-                _ => growth.plateau - window,
+                CubicForm::Document if self.plateau > window => self.plateau * (1.0 - beta),
+                _ => self.plateau - window,
             };
-            let packets = below / self.packet;
+            let packets = below / packet;
             Epoch { start: now, to_plateau: (packets / c).cbrt(), reno: window }
         });
-        let cubic = |seconds: f64| c * (seconds - epoch.to_plateau).powi(3) * self.packet + growth.plateau;
+        let plateau = self.plateau;
+        let cubic = |seconds: f64| c * (seconds - epoch.to_plateau).powi(3) * packet + plateau;
         let elapsed = now.since(epoch.start).as_secs_f64();
-        let target = cubic(elapsed + path.rtt.smoothed().as_secs_f64()).clamp(window, 1.5 * window);
+        let target = cubic(elapsed + smoothed.as_secs_f64()).clamp(window, 1.5 * window);
 
         // alpha_cubic makes Reno's average equal to that of a Reno with beta 1/2, until it has caught up (section 4.3).
-        let alpha = if epoch.reno < growth.prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
-        epoch.reno += alpha * self.packet * acked / window;
-        growth.window = if cubic(elapsed) < epoch.reno {
+        let alpha = if epoch.reno < self.prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+        epoch.reno += alpha * packet * acked / window;
+        self.window = if cubic(elapsed) < epoch.reno {
             epoch.reno.max(window)
         } else {
             // Several packets per report: the sum of the steps of the RFC, which never exceeds the target.

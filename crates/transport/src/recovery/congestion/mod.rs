@@ -1,5 +1,6 @@
 //! Congestion controllers, one per file; [`CongestionConfig`] names them.
 
+mod auto;
 mod bbr;
 #[cfg(test)]
 mod bench;
@@ -15,9 +16,11 @@ mod hystart;
 mod ledbat;
 mod period;
 mod reno;
+mod rounds;
 mod tfrc;
 mod ttp;
 
+pub use auto::AutoConfig;
 pub use bbr::BbrConfig;
 pub use ccid2::Ccid2Config;
 pub use config::CongestionConfig;
@@ -58,6 +61,8 @@ pub struct PathView<'a> {
     pub persistent_congestion: bool,
     /// The path has not failed ECN validation (RFC 9000 section 13.4.2), so that congestion may show as CE marks.
     pub ecn_usable: bool,
+    /// A number by which connections differ, so that what they do at times of their own choice does not coincide.
+    pub salt: u64,
 }
 
 /// A congestion controller: decides how much may be in flight, and how fast it is sent. All bytes are IP bytes: UDP

@@ -34,6 +34,17 @@ fn bbr_fills_a_path_through_loss_and_keeps_its_queue_short() {
     }
 }
 
+/// docs/design/auto.md: the path is full whatever it loses, and its queue short.
+#[test]
+fn auto_fills_a_path_through_loss_and_keeps_its_queue_short() {
+    for (seed, loss) in [(1, 0.0), (2, 0.01), (3, 0.05), (4, 0.1)] {
+        let (share, queued) = share("auto", loss, seed);
+        let possible = 1.0 - loss;
+        assert!(share > 0.93 * possible && share < 1.01, "seed {seed}, loss {loss}: {share} of the bottleneck");
+        assert!(queued < 12.0, "seed {seed}, loss {loss}: {queued} ms queued");
+    }
+}
+
 /// RFC 6817: the queue is kept at the target, here 20 ms of the 50 ms available, and the path full.
 #[test]
 fn ledbat_queues_its_target() {

@@ -11,12 +11,13 @@
 mod model;
 mod phases;
 
+use super::rounds::Rounds;
 use super::{CongestionControl, INITIAL_PACKETS, PathView};
 use crate::recovery::delivery_rate::RateSample;
 use crate::recovery::report::{Cause, Report};
 use crate::settings::{Number, Setting, Settings, Share, Span, field};
 use crate::time::{Rate, Time};
-use model::{Aggregation, MaxBandwidth, MinRtt, Rounds, bandwidth};
+use model::{Aggregation, MaxBandwidth, MinRtt, bandwidth};
 use phases::{FullPipe, Phase, Probing};
 use std::time::Duration;
 

@@ -2,7 +2,6 @@
 //! degree of aggregation.
 
 use crate::recovery::delivery_rate::RateSample;
-use crate::recovery::report::Report;
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,30 +10,6 @@ use std::time::Duration;
 const MIN_RTT_LIFE: Duration = Duration::from_secs(10);
 /// ExtraAckedFilterLen, in round trips.
 const EXTRA_ACKED_ROUNDS: u64 = 10;
-
-/// Counts round trips: one ends when a packet is acknowledged that was sent after it began (section 5.5.1).
-#[derive(Debug, Default)]
-pub(super) struct Rounds {
-    start: Time,
-    pub(super) count: u64,
-    /// The current report ends one.
-    pub(super) ended: bool,
-}
-
-impl Rounds {
-    /// Begins another one.
-    pub(super) const fn begin(&mut self, now: Time) {
-        self.start = now;
-    }
-
-    pub(super) fn on_report(&mut self, report: &Report<'_>) {
-        self.ended = report.delivered.last().is_some_and(|sent| sent.time >= self.start);
-        if self.ended {
-            self.count += 1;
-            self.begin(report.now);
-        }
-    }
-}
 
 /// The maximum bandwidth of the last two probing cycles, in bytes per second (section 5.5.5).
 #[derive(Debug, Default)]

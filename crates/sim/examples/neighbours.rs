@@ -1,0 +1,59 @@
+//! Flows that share one link, in steady state: `cargo run --release -p sim --example neighbours LINK SECONDS SEEDS FLOW...`
+//!
+//! A flow is a choice of congestion control, and what differs from the link for it alone: `auto`, `cubic`,
+//! `auto/loss=5%`, `cubic/delay=50ms`. The first third of the time is not counted. For each seed: each flow's bytes as a
+//! share of the link's, Jain's index, the median and 95th percentile of the wait at the link, and what it dropped.
+
+use netsim::Duplex;
+use netsim::topology::{Side, Topology};
+use sim::{Flow, SharedCase, jain};
+use std::error::Error;
+use std::time::Duration;
+use transport::Profile;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [link, seconds, seeds, flows @ ..] = &arguments[..] else { return Err("LINK SECONDS SEEDS FLOW...".into()) };
+    let bottleneck: Duplex = link.parse()?;
+    let rate = bottleneck.forward.rate.ok_or("the link needs a rate")?.bits_per_second();
+    let (seconds, seeds): (u64, u64) = (seconds.parse()?, seeds.parse()?);
+    let mut sides = Vec::new();
+    let mut profiles = Vec::new();
+    for (number, flow) in flows.iter().enumerate() {
+        let (congestion, own) = flow.split_once('/').unwrap_or((flow, "rate=10G"));
+        let mut profile = Profile::auto();
+        profile.set("congestion", congestion)?;
+        profiles.push(profile);
+        sides.push(Side { name: format!("f{number}"), sender: own.parse()?, receiver: "rate=10G".parse()? });
+    }
+    let topology = Topology::dumbbell(&bottleneck, &sides)?;
+    for seed in 1..=seeds {
+        let flows: Vec<Flow> = (0..)
+            .zip(topology.pairs().iter().zip(&profiles))
+            .map(|(number, (pair, profile))| Flow {
+                // Starts differ by parts of a second that follow from the seed.
+                start: Duration::from_millis(number * 700 + (seed * 7919 + number * 104_729) % 1000),
+                ..Flow::new(*pair, profile.clone(), rate / 8 * seconds)
+            })
+            .collect();
+        let limit = Duration::from_secs(seconds);
+        let case = SharedCase { flows, warm_up: limit / 3, limit, ..SharedCase::new(topology.clone()) };
+        let outcome = case.run(seed)?;
+        let spans = (seconds * 10) as usize;
+        let counted = rate as f64 / 8.0 * (spans - spans / 3) as f64 / 10.0;
+        let share = |arrived: &[u64]| arrived.iter().take(spans).skip(spans / 3).sum::<u64>() as f64 / counted;
+        let shares: Vec<f64> = outcome.flows.iter().map(|flow| share(&flow.arrived)).collect();
+        let wait = |part| outcome.waits[0][0].quantile(part).unwrap_or_default().as_secs_f64() * 1e3;
+        let link = &outcome.links[0][0];
+        println!(
+            "seed {seed}: {} sum {:.3} Jain {:.3}, wait {:.1} / {:.1} ms, dropped {:.2} %",
+            shares.iter().map(|share| format!("{share:.3}")).collect::<Vec<_>>().join(" "),
+            shares.iter().sum::<f64>(),
+            jain(&shares),
+            wait(0.5),
+            wait(0.95),
+            100.0 * link.dropped_queue_full.packets as f64 / link.offered.packets as f64,
+        );
+    }
+    Ok(())
+}

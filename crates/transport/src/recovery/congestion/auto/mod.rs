@@ -1,0 +1,672 @@
+//! The controller of the default profile: finds the rate of a path that it is told nothing about, takes only loss beyond
+//! the path's own for congestion, and keeps the queue short unless others fill it (docs/design/auto.md).
+//!
+//! It grows like CUBIC (RFC 9438), so that it shares like CUBIC. New is what counts as congestion, in two modes: DEFAULT
+//! yields to a small queue, COMPETE fills the queue with those that do not yield. All is decided at the end of a round,
+//! except the end of the start.
+
+mod baseline;
+mod compete;
+mod delay;
+mod hold;
+mod ledger;
+mod start;
+
+use super::cubic::{CubicConfig, Growth};
+use super::rounds::Rounds;
+use super::{CongestionControl, INITIAL_PACKETS, PathView};
+use crate::recovery::report::{Cause, Report};
+use crate::recovery::sent_packets::SentPacket;
+use crate::settings::{Setting, Settings};
+use crate::time::{Rate, Time};
+use baseline::Baseline;
+use compete::{Compete, Standing, Verdict};
+use delay::{Delay, RoundDelay};
+use hold::Hold;
+use ledger::{Ledger, Round};
+use start::Start;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The default profile's controller. It has no numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AutoConfig {}
+
+impl Settings for AutoConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
+}
+
+/// The smallest window, in packets.
+const MIN_PACKETS: f64 = 4.0;
+/// The pacing rate is this many times the window's average.
+const PACING_GAIN: f64 = 1.15;
+/// CUBIC's answer to loss and to a neighbour's.
+const BETA: f64 = 0.7;
+/// The answer to marks (RFC 8511 section 3.1).
+const BETA_MARKED: f64 = 0.85;
+/// The window of Down and Drain, as a part of the window.
+const DOWN: f64 = 0.85;
+const DRAIN: f64 = 0.5;
+/// Rounds of Down and Drain.
+const DIP_ROUNDS: u32 = 2;
+/// A drain lasts at least so long; one round is enough on long paths.
+const DRAIN_SPAN: Duration = Duration::from_millis(300);
+const LONG_PATH: f64 = 0.1;
+/// Rounds sent at less than this share of the delivered rate do not press on the path.
+const UNPRESSED: f64 = 0.92;
+/// Loss in one round beyond what is credible that counts even if the path was not pressed.
+const STARTLING: f64 = 0.2;
+/// Rounds without a queue after which the window grows faster, and by how much for each byte delivered.
+const FAST_GROWTH: [(u32, f64); 3] = [(4, 1.0), (2, 0.5), (0, 0.2)];
+/// After so many rounds without a queue a window below the plateau grows by this for each byte delivered: on fast paths
+/// CUBIC takes many seconds to return to where it was.
+const LONG_UNUSED: u32 = 8;
+const UNUSED_GROWTH: f64 = 0.1;
+/// Rounds for which aggregation of feedback is remembered.
+const AGGREGATION_ROUNDS: u64 = 10;
+/// Probe timeouts without feedback that are an outage.
+const SILENT_TIMEOUTS: u32 = 3;
+
+/// What the window is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Searching for the rate.
+    Start,
+    /// Growing.
+    Cruise,
+    /// A little below the rate, to learn the path's own loss.
+    Down,
+    /// Far below it, to find the base delay, and whether anybody else is there.
+    Drain,
+}
+
+#[derive(Debug)]
+enum Mode {
+    /// Yields to a queue.
+    Default(Standing),
+    /// Fills the queue with others.
+    Compete(Box<Compete>),
+}
+
+/// The controller.
+#[derive(Debug)]
+pub(super) struct Auto {
+    packet: f64,
+    growth: Growth,
+    cubic: CubicConfig,
+    mode: Mode,
+    phase: Phase,
+    /// When the phase began, and the rounds since.
+    phase_began: Time,
+    phase_rounds: u32,
+    /// The window to return to from Down and Drain.
+    resume: f64,
+    /// When the next Down is due, and when the last drain was.
+    next_down: Time,
+    last_drain: Time,
+    /// When the last reduction was: nothing sent before it counts again.
+    reduced: Time,
+    /// Rounds since it.
+    rounds_since: u32,
+    /// Rounds without a queue since the last reduction, and those of them in which the window was beyond its plateau.
+    rounds_unused: u32,
+    rounds_beyond: u32,
+    /// Rounds up to this number were sent before the last reduction.
+    judged_from: u64,
+    delay: Delay,
+    ledger: Ledger<Phase>,
+    baseline: Baseline,
+    start: Start,
+    hold: Hold,
+    rounds: Rounds,
+    round_began: Time,
+    round_bytes: f64,
+    /// Average delivered rate, in bytes per second.
+    average: f64,
+    /// Bytes by which feedback exceeded the average rate, with their rounds; the largest of the last rounds comes first.
+    aggregation: VecDeque<(u64, f64)>,
+    smoothed: Duration,
+    last_feedback: Option<Time>,
+    /// A round of Cruise had CE marks.
+    marked: bool,
+    random: u64,
+    started: bool,
+}
+
+impl Auto {
+    pub(super) fn new(max_packet: u32) -> Self {
+        let packet = f64::from(max_packet);
+        Self {
+            packet,
+            growth: Growth::new(f64::from(INITIAL_PACKETS) * packet),
+            cubic: CubicConfig::default(),
+            mode: Mode::Default(Standing::default()),
+            phase: Phase::Start,
+            phase_began: Time::ZERO,
+            phase_rounds: 0,
+            resume: 0.0,
+            next_down: Time::ZERO,
+            last_drain: Time::ZERO,
+            reduced: Time::ZERO,
+            rounds_since: 0,
+            rounds_unused: 0,
+            rounds_beyond: 0,
+            judged_from: 0,
+            delay: Delay::new(),
+            ledger: Ledger::new(Phase::Start),
+            baseline: Baseline::default(),
+            start: Start::default(),
+            hold: Hold::default(),
+            rounds: Rounds::default(),
+            round_began: Time::ZERO,
+            round_bytes: 0.0,
+            average: 0.0,
+            aggregation: VecDeque::new(),
+            smoothed: Duration::ZERO,
+            last_feedback: None,
+            marked: false,
+            random: 0,
+            started: false,
+        }
+    }
+
+    fn smallest(&self) -> f64 {
+        MIN_PACKETS * self.packet
+    }
+
+    /// Whether the window makes up for the path's own loss: not where it is to be less than the path delivers.
+    fn compensation(&self) -> f64 {
+        match self.phase {
+            Phase::Down | Phase::Drain => 1.0,
+            Phase::Start | Phase::Cruise => 1.0 / (1.0 - self.baseline.share()),
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        matches!(self.mode, Mode::Default(_))
+    }
+
+    fn enter(&mut self, phase: Phase, now: Time) {
+        (self.phase, self.phase_began, self.phase_rounds) = (phase, now, 0);
+    }
+
+    /// Reduces the window. Packets sent before count no more.
+    fn reduce(&mut self, now: Time, factor: f64) {
+        self.growth.reduce(factor, true, self.smallest());
+        self.reduced = now;
+        (self.rounds_since, self.rounds_unused, self.rounds_beyond) = (0, 0, 0);
+        self.judged_from = self.ledger.current() + 1;
+        self.baseline.restart_test();
+    }
+
+    /// Returns whether a packet was sent after the last reduction.
+    fn is_new(&self, sent: &SentPacket) -> bool {
+        sent.time >= self.reduced
+    }
+
+    /// After an outage: what was lost says nothing, and the path may be another.
+    fn on_silence(&mut self, now: Time) {
+        self.growth.window = (self.growth.window * 0.5).max(self.smallest());
+        let plateau = self.growth.window;
+        self.growth.begin_epoch(plateau);
+        self.ledger.forget(now, self.phase);
+        self.baseline.restart_test();
+        self.reduced = now;
+    }
+
+    /// Learns how much more than its rate feedback delivers at once, after the peer or the path has withheld it.
+    fn watch_aggregation(&mut self, report: &Report<'_>) {
+        let number = self.rounds.count;
+        while self.aggregation.front().is_some_and(|(round, _)| round + AGGREGATION_ROUNDS <= number) {
+            self.aggregation.pop_front();
+        }
+        let Some(last) = self.last_feedback else { return };
+        let since = report.now.since(last);
+        let usual = (self.smoothed / 32).max(Duration::from_millis(1));
+        if self.phase == Phase::Start || report.delivered.len() <= 8 || since <= usual * 2 {
+            return;
+        }
+        let expected = self.average * since.min(self.smoothed).as_secs_f64();
+        let excess = (report.delivered_bytes as f64 - expected).clamp(0.0, self.growth.window);
+        while self.aggregation.back().is_some_and(|(_, other)| *other <= excess) {
+            self.aggregation.pop_back();
+        }
+        self.aggregation.push_back((number, excess));
+    }
+
+    /// Learns from a round whose packets' fates are known, and answers loss beyond the path's own.
+    fn judge(&mut self, round: &Round<Phase>, report: &Report<'_>) {
+        if round.sent < 1.0 {
+            return;
+        }
+        let (sent, lost) = (round.sent, round.lost);
+        if round.phase == Phase::Start {
+            self.baseline.on_start(sent, lost);
+            return;
+        }
+        let base = self.delay.base();
+        let noise = self.delay.noise_up_to(0.005, 0.12);
+        let is_calm = round.queue() - noise < (0.1 * base).max(0.004);
+        let is_quiet = is_calm && round.sending_rate() <= UNPRESSED * self.average;
+        self.average_rate(round);
+        if is_quiet {
+            self.baseline.on_quiet(report.now, sent, lost);
+        }
+        let trusts_loss = !self.is_default() && Compete::trusts_loss(self.baseline.share());
+        let is_unremarkable = is_quiet && lost < sent * (self.baseline.credible() + STARTLING);
+        if round.number <= self.judged_from || is_unremarkable || trusts_loss {
+            return;
+        }
+        let is_new = report.delivered.last().is_some_and(|sent| self.is_new(sent));
+        if self.baseline.is_exceeded(sent, lost) && is_new && self.phase == Phase::Cruise {
+            self.on_excess(round, report.now);
+        }
+    }
+
+    fn average_rate(&mut self, round: &Round<Phase>) {
+        let span = (10.0 * self.delay.base()).max(3.0);
+        let kept = (-round.span() / span).exp();
+        let rate = round.delivered_rate();
+        self.average = if self.average > 0.0 { self.average * kept + rate * (1.0 - kept) } else { rate };
+    }
+
+    /// Loss beyond the path's own: congestion. Without a queue, and at the same rate as before, it is a policer or a
+    /// small buffer, whose rate is held.
+    fn on_excess(&mut self, round: &Round<Phase>, now: Time) {
+        let has_queue = round.queue() >= self.delay.target();
+        let held = if self.is_default() && !has_queue {
+            self.hold.on_loss(now, round.delivered_rate(), self.smoothed)
+        } else {
+            None
+        };
+        let factor = held.map_or(BETA, |rate| (rate * self.delay.base() / self.growth.window).clamp(0.5, 1.0));
+        self.reduce(now, factor);
+    }
+
+    /// Ends the start at this rate, in bytes per second. `overshot` says that more is in flight than the path takes.
+    fn end_start(&mut self, now: Time, rate: f64) {
+        let product = rate * self.delay.base();
+        self.growth.window = (0.95 * product).max(self.smallest());
+        self.growth.threshold = 0.0;
+        self.growth.begin_epoch(1.05 * product);
+        self.average = rate;
+        self.reduced = now;
+        (self.rounds_unused, self.rounds_beyond) = (0, 0);
+        self.judged_from = self.ledger.current() + 1;
+        self.last_drain = now;
+        self.delay.set_emptied(now);
+        self.begin_down(now);
+    }
+
+    fn begin_down(&mut self, now: Time) {
+        self.resume = self.growth.window;
+        self.growth.window = (DOWN * self.resume).max(self.smallest());
+        self.enter(Phase::Down, now);
+    }
+
+    fn begin_drain(&mut self, now: Time) {
+        if let Mode::Compete(compete) = &mut self.mode {
+            compete.on_drain(now);
+        }
+        self.last_drain = now;
+        self.resume = self.growth.window;
+        self.growth.window = (DRAIN * self.resume).max(self.smallest());
+        self.delay.watch_least();
+        self.enter(Phase::Drain, now);
+    }
+
+    /// Returns a number from 0 to 1 (xorshift64*).
+    fn draw(&mut self) -> f64 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Time between two Downs.
+    fn down_period(&self) -> Duration {
+        Duration::from_secs_f64((20.0 * self.delay.base()).max(3.0))
+    }
+
+    /// Time without an empty queue after which one is made.
+    fn drain_period(&self) -> Duration {
+        Duration::from_secs(if self.delay.base() < 0.25 { 10 } else { 40 })
+    }
+
+    fn grow(&mut self, report: &Report<'_>) {
+        let now = report.now;
+        let acked = report.delivered_bytes as f64;
+        if report.app_limited || !self.hold.is_over(now) {
+            return;
+        }
+        if let Mode::Compete(compete) = &self.mode
+            && compete.is_on_trial()
+        {
+            return;
+        }
+        let is_unused = self.delay.queue() < self.delay.unused();
+        if self.is_default() && is_unused && self.hold.is_forgotten(now) {
+            let fast = FAST_GROWTH.iter().find(|(rounds, _)| self.rounds_beyond >= *rounds);
+            let factor = match fast {
+                Some((_, factor)) if self.is_beyond() => *factor,
+                _ if self.rounds_unused >= LONG_UNUSED && self.growth.window < self.growth.plateau => UNUSED_GROWTH,
+                _ => 0.0,
+            };
+            self.growth.window += acked * factor;
+        }
+        self.growth.avoid_congestion(now, acked, self.smoothed, self.packet, &self.cubic);
+    }
+
+    /// Returns whether the window is larger than it was when it was last reduced.
+    fn is_beyond(&self) -> bool {
+        self.growth.window > 1.05 * self.growth.plateau
+    }
+
+    fn end_round(&mut self, report: &Report<'_>, newest: &SentPacket) {
+        let now = report.now;
+        let rate = self.round_bytes / now.since(self.round_began).as_secs_f64().max(1e-6);
+        (self.round_began, self.round_bytes) = (now, 0.0);
+        self.phase_rounds += 1;
+        self.rounds_since += 1;
+        if let Some(round) = self.delay.end_round(self.phase != Phase::Start) {
+            let is_unused = round.min < self.delay.unused();
+            self.rounds_unused = if is_unused { self.rounds_unused + 1 } else { 0 };
+            let is_beyond = is_unused && self.phase == Phase::Cruise && self.is_beyond();
+            self.rounds_beyond = if is_beyond { self.rounds_beyond + 1 } else { 0 };
+            match self.phase {
+                Phase::Start if report.app_limited => {}
+                Phase::Start => {
+                    if let Some(rate) = self.start.end_round(rate, round.min, &self.delay) {
+                        self.end_start(now, rate);
+                    }
+                }
+                Phase::Down => self.end_round_of_down(now),
+                Phase::Drain => self.end_round_of_drain(now, &round),
+                Phase::Cruise => self.end_round_of_cruise(now, &round, newest),
+            }
+        }
+        self.ledger.begin_round(now, self.phase);
+    }
+
+    fn end_round_of_down(&mut self, now: Time) {
+        if self.phase_rounds >= DIP_ROUNDS {
+            self.growth.window = self.resume;
+            self.enter(Phase::Cruise, now);
+            let spread = self.down_period().mul_f64(1.0 + 0.2 * self.draw());
+            self.next_down = now + spread;
+        }
+    }
+
+    fn end_round_of_drain(&mut self, now: Time, round: &RoundDelay) {
+        let rounds = if self.delay.base() > LONG_PATH { 1 } else { DIP_ROUNDS };
+        if self.phase_rounds < rounds || now.since(self.phase_began) < DRAIN_SPAN {
+            return;
+        }
+        self.growth.window = self.resume;
+        let target = self.delay.target();
+        match &mut self.mode {
+            // Nothing of the queue is ours, and nobody else's yields: the path has become longer.
+            Mode::Default(_) if self.delay.least() > target && round.min > target => self.delay.rebase(round),
+            Mode::Default(_) => {}
+            Mode::Compete(compete) => {
+                compete.watch_lowest(now, round, &self.delay);
+                if self.delay.least() < (0.1 * self.delay.top()).max(0.002) {
+                    compete.try_default(now, self.growth, &self.delay);
+                    let share = 1.02 * self.average * self.delay.base();
+                    self.growth.begin_epoch(self.resume);
+                    self.growth.window = (DOWN * self.resume).min(share).max(MIN_PACKETS * self.packet);
+                }
+            }
+        }
+        self.enter(Phase::Cruise, now);
+        self.last_drain = now;
+        self.delay.set_emptied(now);
+        self.next_down = now + self.down_period();
+    }
+
+    fn end_round_of_cruise(&mut self, now: Time, round: &RoundDelay, newest: &SentPacket) {
+        let is_new = self.is_new(newest);
+        if std::mem::take(&mut self.marked) && is_new {
+            self.reduce(now, BETA_MARKED);
+        }
+        match &mut self.mode {
+            Mode::Default(standing) if round.min <= self.delay.target() => standing.clear(),
+            Mode::Default(standing) if is_new => match standing.on_round(self.growth.window, round, &self.delay) {
+                Some(window) => self.begin_competing(now, window, round),
+                None => {
+                    let base = self.delay.base();
+                    self.reduce(now, (base / (base + round.min)).clamp(0.6, 0.95));
+                }
+            },
+            Mode::Default(_) => {}
+            Mode::Compete(_) => self.compete(now, round, is_new),
+        }
+        self.dip_if_due(now);
+    }
+
+    fn begin_competing(&mut self, now: Time, window: f64, round: &RoundDelay) {
+        self.growth.window = window;
+        self.growth.begin_epoch(window);
+        self.mode = Mode::Compete(Box::new(Compete::new(now, round.min)));
+        self.last_drain = now;
+        self.delay.set_emptied(now);
+    }
+
+    fn compete(&mut self, now: Time, round: &RoundDelay, is_new: bool) {
+        let Mode::Compete(compete) = &mut self.mode else { return };
+        match compete.end_trial(now, round, &self.delay) {
+            Some(Verdict::Default) => {
+                self.mode = Mode::Default(Standing::default());
+                let plateau = self.growth.window;
+                self.growth.begin_epoch(plateau);
+                return;
+            }
+            Some(Verdict::Compete(saved)) => {
+                let window = self.growth.window.max(saved.window);
+                self.growth = saved;
+                self.growth.window = window;
+            }
+            None => {}
+        }
+        compete.watch_lowest(now, round, &self.delay);
+        if compete.end_round(self.rounds_since, self.baseline.share(), round, &self.delay) && is_new {
+            self.reduce(now, BETA);
+        }
+    }
+
+    fn dip_if_due(&mut self, now: Time) {
+        let lowest = match &self.mode {
+            Mode::Default(_) => self.delay.emptied(),
+            Mode::Compete(compete) => compete.lowest_at(),
+        };
+        let period = self.drain_period();
+        if now.since(lowest) > period || now.since(self.last_drain) > period * 3 {
+            self.begin_drain(now);
+        } else if self.is_default() && now > self.next_down {
+            self.begin_down(now);
+        }
+    }
+}
+
+impl CongestionControl for Auto {
+    fn on_path(&mut self, path: &PathView<'_>) {
+        self.packet = f64::from(path.max_packet);
+        self.random = path.salt | 1;
+        self.smoothed = path.rtt.smoothed();
+        if !self.started {
+            self.growth.window = f64::from(INITIAL_PACKETS) * self.packet;
+        }
+        self.growth.window = self.growth.window.max(self.smallest());
+    }
+
+    fn on_sent(&mut self, now: Time, bytes: u32, _in_flight: u64) {
+        if !self.started {
+            self.started = true;
+            self.rounds.begin(now);
+            self.round_began = now;
+        }
+        self.ledger.on_sent(bytes);
+    }
+
+    fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
+        let now = report.now;
+        self.smoothed = path.rtt.smoothed();
+        let patience = (self.smoothed + path.rtt.variance() * 4) * SILENT_TIMEOUTS;
+        let is_silent =
+            |last| now.since(last) > patience.max(Duration::from_millis(500)) && report.in_flight_before > 0;
+        if report.cause == Cause::Timeout || self.last_feedback.is_some_and(is_silent) && !report.lost.is_empty() {
+            self.on_silence(now);
+        }
+        if let Some(rtt) = report.path_rtt {
+            self.delay.sample(now, rtt);
+        }
+        self.baseline.on_lost(report.lost);
+        self.ledger.on_report(report, self.delay.queue());
+        self.marked |= report.newly_marked > 0 && path.ecn_usable;
+        let is_lost_anew = report.lost.last().is_some_and(|sent| self.is_new(sent));
+        if let Mode::Compete(compete) = &mut self.mode
+            && is_lost_anew
+        {
+            compete.on_lost(&self.delay);
+        }
+        self.watch_aggregation(report);
+        while let Some(round) = self.ledger.settled() {
+            self.judge(&round, report);
+        }
+        let Some(newest) = report.delivered.last().filter(|_| self.delay.is_known()) else { return };
+        self.last_feedback = Some(now);
+        self.round_bytes += report.delivered_bytes as f64;
+        match self.phase {
+            Phase::Start => {
+                let rate = self.start.on_report(report, self.smoothed, &self.delay, &self.baseline);
+                if let Some(rate) = rate {
+                    if self.delay.queue() < self.delay.target() {
+                        self.hold.note(rate);
+                    }
+                    self.end_start(now, rate);
+                } else if !report.app_limited {
+                    let delivered = report.delivered_bytes as f64;
+                    self.growth.window = self.start.grown(self.growth.window, delivered, &self.delay);
+                }
+            }
+            Phase::Cruise => self.grow(report),
+            Phase::Down | Phase::Drain => {}
+        }
+        self.rounds.on_report(report);
+        if self.rounds.ended {
+            self.end_round(report, newest);
+        }
+    }
+
+    fn window(&self) -> u64 {
+        let aggregated = self.aggregation.front().map_or(0.0, |(_, excess)| *excess);
+        (self.growth.window * self.compensation() + aggregated) as u64
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        if !self.delay.is_known() && self.smoothed.is_zero() {
+            return None;
+        }
+        let window = self.growth.window * self.compensation();
+        let rate = match self.phase {
+            Phase::Start => self.start.pacing(window, self.packet, self.smoothed),
+            _ => PACING_GAIN * window / self.smoothed.as_secs_f64().max(1e-6),
+        };
+        Some(Rate::from_bits_per_second((8.0 * rate) as u64))
+    }
+
+    fn name(&self) -> &'static str {
+        "auto"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.phase == Phase::Start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{self, Event};
+    use super::*;
+
+    type Bench = bench::Bench<Auto>;
+
+    const RTT: Option<Duration> = Some(Duration::from_millis(50));
+
+    /// A window of a hundred packets on a path of 50 ms, after the start.
+    fn cruising() -> Bench {
+        let mut bench = Bench::new(Auto::new(Bench::PACKET), 50);
+        bench.controller.on_sent(bench.now, Bench::PACKET, 0);
+        bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+        bench.controller.end_start(bench.now, 2_000_000.0 / 0.95);
+        bench.controller.growth.window = bench.controller.resume;
+        bench.controller.enter(Phase::Cruise, bench.now);
+        bench.controller.next_down = bench.now + Duration::from_secs(60);
+        assert_eq!(bench.packets().round(), 100.0);
+        bench
+    }
+
+    #[test]
+    fn marks_reduce_by_fifteen_percent_once_a_round_trip() {
+        let mut bench = cruising();
+        bench.later(51);
+        let marked = Event { delivered: 1, marked: 1, rtt: RTT, age_millis: 1, ..Event::default() };
+        bench.report(marked);
+        assert_eq!(bench.packets().round(), 85.0);
+        bench.later(10);
+        bench.report(Event { age_millis: 20, ..marked });
+        assert_eq!(bench.packets().round(), 85.0, "sent before the reduction");
+        bench.later(51);
+        bench.report(marked);
+        assert_eq!(bench.packets().round(), 72.0);
+        bench.ecn_usable = false;
+        bench.later(51);
+        bench.report(marked);
+        assert_eq!(bench.packets().round(), 72.0, "a path that mangles marks");
+    }
+
+    #[test]
+    fn an_outage_halves_the_window_once_and_its_losses_count_nowhere() {
+        let mut bench = cruising();
+        bench.later(51);
+        bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+        bench.later(10_000);
+        bench.report(Event { delivered: 1, lost: 90, rtt: RTT, age_millis: 9_990, ..Event::default() });
+        assert_eq!(bench.packets().round(), 50.0);
+        for _ in 0..20 {
+            bench.later(51);
+            bench.report(Event { delivered: 1, rtt: RTT, age_millis: 50, ..Event::default() });
+        }
+        assert!(bench.packets().round() >= 50.0, "{}", bench.packets());
+        assert_eq!(bench.controller.baseline.share(), 0.0);
+    }
+
+    #[test]
+    fn a_small_queue_reduces_to_what_the_path_holds() {
+        let mut bench = cruising();
+        let queued = Some(Duration::from_micros(62_500));
+        bench.later(51);
+        bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+        bench.later(51);
+        bench.report(Event { delivered: 1, rtt: queued, age_millis: 1, ..Event::default() });
+        assert_eq!(bench.packets().round(), 80.0, "50 / 62.5");
+        bench.later(51);
+        bench.report(Event { delivered: 1, rtt: queued, age_millis: 80, ..Event::default() });
+        assert_eq!(bench.packets().round(), 80.0, "sent before the reduction");
+    }
+
+    #[test]
+    fn flows_differ_in_when_they_go_down() {
+        let next = |salt| {
+            let mut auto = Auto::new(Bench::PACKET);
+            auto.delay.sample(Time::ZERO, Duration::from_millis(50));
+            auto.random = salt;
+            auto.phase_rounds = DIP_ROUNDS;
+            auto.end_round_of_down(Time::ZERO);
+            auto.next_down.since(Time::ZERO).as_secs_f64()
+        };
+        let times: Vec<f64> = (1..100).map(|salt: u64| next(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let (least, most) = times.iter().fold((f64::MAX, 0.0), |(a, b): (f64, f64), time| (a.min(*time), b.max(*time)));
+        assert!((3.0..3.05).contains(&least) && (3.55..3.6).contains(&most), "{least} to {most}");
+    }
+}

@@ -1,0 +1,301 @@
+//! The start: a search for the path's rate from a few packets on.
+
+use super::baseline::Baseline;
+use super::delay::Delay;
+use crate::recovery::report::Report;
+use crate::time::Time;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link.
+const SPREAD: f64 = 2.0;
+/// A shorter time says nothing, since hosts read and send in bursts.
+const SHORTEST: f64 = 200e-6;
+const FEWEST: u64 = 4;
+/// Packets that go out together to be spread.
+const TRAIN: f64 = 16.0;
+/// The rate at which they do, in bytes per second: faster than nearly all paths.
+const TOGETHER: f64 = 1.25e9;
+/// The pacing rate is this many times the window's average, and at least the smaller one, until the rate of the slowest
+/// link is known.
+const FAST: f64 = 2.0;
+const EVEN: f64 = 1.15;
+/// After the first packets the window is at most so many times theirs, and half of what the path holds.
+const FIRST_JUMP: f64 = 16.0;
+/// Up to this share of what the path holds the window grows fast, and slowly from there on.
+const CLOSE: f64 = 0.9;
+const SLOW_GROWTH: f64 = 0.25;
+/// Loss that a start takes for the path's own if nothing is known, and how much more ends it.
+const UNKNOWN_LOSS: f64 = 0.1;
+const MORE_LOSS: f64 = 0.15;
+/// Packets whose fate decides that.
+const JUDGED: f64 = 24.0;
+/// Samples of the delay that have to agree on a queue.
+const AGREEING: usize = 6;
+/// A round that delivers less than this many times the most so far finds the path full.
+const GROWING: f64 = 1.25;
+/// Rounds in a row that do.
+const FULL_ROUNDS: u32 = 3;
+
+/// A report: when, and what it delivered and lost.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Time,
+    bytes: f64,
+    delivered: f64,
+    lost: f64,
+}
+
+/// The newest packet of a report: its number, and when it was sent and arrived, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    number: u64,
+    sent: Time,
+    arrived: f64,
+}
+
+/// The rate of the slowest link, from how far it spreads packets that were sent together. The peer says how long it
+/// withheld its feedback, so that the time when the newest packet arrived is known but for the delay of the way back.
+#[derive(Debug, Default)]
+struct Dispersion {
+    /// The first report of packets that were sent together.
+    first: Option<Newest>,
+    /// The largest rate, in bytes per second.
+    rate: Option<f64>,
+}
+
+impl Dispersion {
+    fn on_report(&mut self, report: &Report<'_>) {
+        let Some((sent, rtt)) = report.delivered.last().zip(report.path_rtt) else { return };
+        let arrived = (sent.time + rtt).since(Time::ZERO).as_secs_f64();
+        let newest = Newest { number: sent.number, sent: sent.time, arrived };
+        let Some(first) = self.first.filter(|first| newest.number > first.number) else {
+            self.first = Some(newest);
+            return;
+        };
+        let apart = arrived - first.arrived;
+        let packets = newest.number - first.number;
+        if apart <= SPREAD * newest.sent.since(first.sent).as_secs_f64() {
+            self.first = Some(newest);
+        } else if apart >= SHORTEST && packets >= FEWEST {
+            // Of all numbers in between, since those that were lost took their time too.
+            let mean = report.delivered_bytes as f64 / report.delivered.len().max(1) as f64;
+            let rate = packets as f64 * mean / apart;
+            self.rate = Some(self.rate.map_or(rate, |known| known.max(rate)));
+        }
+    }
+}
+
+/// The search for the path's rate.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    dispersion: Dispersion,
+    jumped: bool,
+    /// The last third of a round trip.
+    seen: VecDeque<Seen>,
+    /// Queues of the last quarter of a round trip.
+    queues: VecDeque<(Time, f64)>,
+    /// The highest rate of a round, in bytes per second, and the rounds since that did not exceed it by a quarter.
+    highest: f64,
+    flat: u32,
+    /// The last round ended with a queue.
+    queued: bool,
+}
+
+impl Start {
+    /// Returns the window after a report. It becomes four times as large in a round while nothing speaks against it
+    /// (SUSS 2024), doubles with a queue, and grows by a quarter close to what the path holds. Once the spread
+    /// of the first packets shows the rate of the slowest link, it jumps to half of that at most.
+    pub(super) fn grown(&mut self, window: f64, delivered: f64, delay: &Delay) -> f64 {
+        let held = self.dispersion.rate.map(|rate| rate * delay.base());
+        if let Some(held) = held
+            && !self.jumped
+        {
+            self.jumped = true;
+            return window.max((held / 2.0).min(FIRST_JUMP * window));
+        }
+        let fast = if self.flat == 0 && !self.queued { 3.0 } else { 1.0 };
+        match held.map(|held| CLOSE * held) {
+            Some(close) if window >= close => window + SLOW_GROWTH * delivered,
+            Some(close) => (window + fast * delivered).min(close.max(window + SLOW_GROWTH * delivered)),
+            None => window + fast * delivered,
+        }
+    }
+
+    /// Returns the pacing rate for a window, in bytes per second. The first packets go out together.
+    pub(super) fn pacing(&self, window: f64, packet: f64, smoothed: Duration) -> f64 {
+        let average = window / smoothed.as_secs_f64().max(1e-6);
+        match self.dispersion.rate {
+            None if window <= TRAIN * packet => TOGETHER,
+            None => FAST * average,
+            Some(rate) => (FAST * average).min(rate).max(EVEN * average),
+        }
+    }
+
+    /// Takes a report. Returns the rate of the path, in bytes per second, if the queue or the losses of the last part
+    /// of a round trip show that it is exceeded.
+    pub(super) fn on_report(
+        &mut self,
+        report: &Report<'_>,
+        smoothed: Duration,
+        delay: &Delay,
+        baseline: &Baseline,
+    ) -> Option<f64> {
+        let now = report.now;
+        self.dispersion.on_report(report);
+        self.seen.push_back(Seen {
+            at: now,
+            bytes: report.delivered_bytes as f64,
+            delivered: report.delivered.len() as f64,
+            lost: report.lost.len() as f64,
+        });
+        while self.seen.len() > 2 && now.since(self.seen[0].at) > smoothed * 3 / 10 {
+            self.seen.pop_front();
+        }
+        if report.path_rtt.is_some() {
+            self.queues.push_back((now, delay.queue()));
+        }
+        while self.queues.len() > AGREEING + 2 && now.since(self.queues[0].0) > smoothed / 4 {
+            self.queues.pop_front();
+        }
+        if self.seen.len() < 3 {
+            return None;
+        }
+        // The first report began before the span.
+        let sum = |of: fn(&Seen) -> f64| self.seen.iter().skip(1).map(of).sum::<f64>();
+        let (delivered, lost) = (sum(|seen| seen.delivered), sum(|seen| seen.lost));
+        let allowed = baseline.share_or(UNKNOWN_LOSS) + MORE_LOSS;
+        let judged = delivered + lost;
+        // Three standard deviations: this is asked again and again.
+        let chance = 3.0 * (judged * allowed * (1.0 - allowed) * baseline.burst()).sqrt();
+        let is_lossy = judged >= JUDGED && lost > allowed * judged + chance;
+        let limit = delay.target().max(delay.base() / 8.0);
+        let is_queued =
+            self.queues.len() >= AGREEING && delivered >= 8.0 && self.queues.iter().all(|(_, queue)| *queue > limit);
+        let span = now.since(self.seen[0].at).as_secs_f64();
+        (is_lossy || is_queued).then(|| sum(|seen| seen.bytes) / span.max(1e-6))
+    }
+
+    /// Ends a round that delivered `rate` bytes per second and found a queue of at least `queue` seconds. Returns the
+    /// path's rate if it no longer grows.
+    pub(super) fn end_round(&mut self, rate: f64, queue: f64, delay: &Delay) -> Option<f64> {
+        self.queued = queue > 0.5 * delay.target();
+        if rate > GROWING * self.highest {
+            (self.highest, self.flat) = (rate, 0);
+        } else {
+            self.flat += 1;
+        }
+        let is_over = self.flat >= FULL_ROUNDS || (self.flat > 0 && queue > delay.target());
+        is_over.then_some(rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::sent_packets::{Content, SentPacket};
+
+    const RTT: Duration = Duration::from_millis(50);
+
+    /// A path of 50 ms whose slowest link takes `gap` for each packet.
+    struct Path {
+        start: Start,
+        delay: Delay,
+        baseline: Baseline,
+        gap: Duration,
+        number: u64,
+    }
+
+    impl Path {
+        fn new(gap_micros: u64) -> Self {
+            let mut delay = Delay::new();
+            delay.sample(Time::ZERO, RTT);
+            let gap = Duration::from_micros(gap_micros);
+            Self { start: Start::default(), delay, baseline: Baseline::default(), gap, number: 0 }
+        }
+
+        /// Reports `count` packets that were sent at once, of which the last `lost` are lost and the newest delivered
+        /// one has found `queue`.
+        fn report(&mut self, sent: Time, count: u64, lost: u64, queue: Duration) -> Option<f64> {
+            let packet = |number| SentPacket { number, time: sent, bytes: 1000, content: Content::Nothing };
+            let numbers = self.number..self.number + count - lost;
+            let delivered: Vec<_> = numbers.map(packet).collect();
+            self.number += count;
+            let lost: Vec<_> = (self.number - lost..self.number).map(packet).collect();
+            self.delay.sample(sent + RTT + queue, RTT + queue);
+            let report = Report {
+                delivered: &delivered,
+                lost: &lost,
+                delivered_bytes: delivered.len() as u64 * 1000,
+                path_rtt: Some(RTT + queue),
+                ..Report::empty(sent + RTT + queue)
+            };
+            self.start.on_report(&report, RTT, &self.delay, &self.baseline)
+        }
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn packets_sent_together_show_the_slowest_link() {
+        let mut path = Path::new(100);
+        assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 13_000.0, "four times as much in a round");
+        assert_eq!(path.start.pacing(10_000.0, 1000.0, RTT), TOGETHER);
+        path.report(at(0), 1, 0, Duration::ZERO);
+        path.report(at(0), 15, 0, path.gap * 15);
+        // 10 MB/s: 500 kB in a round trip, of which the window takes half, or sixteen times what it was.
+        assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 160_000.0);
+        assert_eq!(path.start.grown(160_000.0, 40_000.0, &path.delay), 280_000.0);
+        assert_eq!(path.start.pacing(160_000.0, 1000.0, RTT).round(), 6_400_000.0, "twice the window's average");
+        assert_eq!(path.start.pacing(400_000.0, 1000.0, RTT).round(), 10_000_000.0, "not beyond the link");
+        // Close to what the path holds.
+        assert_eq!(path.start.grown(280_000.0, 280_000.0, &path.delay).round(), 450_000.0);
+        assert_eq!(path.start.grown(460_000.0, 40_000.0, &path.delay).round(), 470_000.0);
+    }
+
+    #[test]
+    fn packets_that_arrive_as_they_were_sent_show_nothing() {
+        let mut path = Path::new(100);
+        for millis in 0..10 {
+            path.report(at(millis), 8, 0, Duration::from_micros(800));
+        }
+        assert_eq!(path.start.grown(80_000.0, 8000.0, &path.delay), 104_000.0);
+    }
+
+    #[test]
+    fn a_queue_on_which_all_samples_agree_ends_it_at_the_rate_delivered() {
+        let mut path = Path::new(100);
+        let queue = Duration::from_millis(9);
+        let ends: Vec<_> =
+            (0..20).map_while(|step| path.report(at(step), 10, 0, queue).is_none().then_some(())).collect();
+        assert!((5..9).contains(&ends.len()), "{} reports", ends.len());
+        let mut path = Path::new(100);
+        let rate = (0..20).find_map(|step| path.report(at(step), 10, 0, queue));
+        assert_eq!(rate.map(f64::round), Some(10_000_000.0), "ten packets each millisecond");
+        let mut path = Path::new(100);
+        let small = (0..40).find_map(|step| path.report(at(step), 10, 0, Duration::from_millis(step % 7)));
+        assert_eq!(small, None, "some found none");
+    }
+
+    #[test]
+    fn loss_of_a_bad_path_does_not_end_it_and_an_overflow_does() {
+        let mut path = Path::new(100);
+        assert_eq!((0..40).find_map(|step| path.report(at(step), 10, 2, Duration::ZERO)), None, "a fifth is lost");
+        let overflow = (40..80).find_map(|step| path.report(at(step), 10, 5, Duration::ZERO));
+        assert!(overflow.is_some_and(|rate| rate < 8_000_000.0), "{overflow:?}");
+    }
+
+    #[test]
+    fn a_rate_that_no_longer_grows_ends_it() {
+        let mut path = Path::new(100);
+        let mut end = |rate| path.start.end_round(rate, 0.0, &path.delay);
+        assert_eq!([100.0, 200.0, 210.0, 220.0].map(&mut end), [None; 4]);
+        assert_eq!(end(215.0), Some(215.0), "three rounds");
+        let mut path = Path::new(100);
+        assert_eq!(path.start.end_round(100.0, 0.003, &path.delay), None);
+        assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 11_000.0, "a queue: doubles");
+        assert_eq!(path.start.end_round(110.0, 0.005, &path.delay), Some(110.0), "full, and a queue");
+    }
+}
