@@ -78,10 +78,14 @@ impl Pair {
     /// Connects with the key derived from this name. Returns both ends of the connection.
     fn connect(&mut self, key: &str) -> [ConnectionHandle; 2] {
         let Self { ends: [first, second], now, .. } = self;
+        // What computes the key must not leave it where the endpoint has its frames, which would move it to the heap.
+        let mut secret = with_clean_stack(|| Box::new(bytes(key)));
         let first = with_clean_stack(|| {
-            second.add_key(bytes(key), None, AcceptOptions::default());
-            first.connect(*now, bytes(key), ConnectOptions::new(vec![address(1)])).expect("it can")
+            second.add_key(*secret, None, AcceptOptions::default());
+            first.connect(*now, *secret, ConnectOptions::new(vec![address(1)])).expect("it can")
         });
+        secret.fill(0);
+        std::hint::black_box(&mut secret);
         let mut connected = false;
         for side in [0, 1].into_iter().cycle().take(20) {
             connected |= self.turn(side).contains(&Event::Connected);

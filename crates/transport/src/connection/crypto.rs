@@ -20,6 +20,7 @@ pub(super) struct Crypto {
     keys: Option<Keys>,
     next_number: u64,
     skip_at: u64,
+    salt: u64,
     random: ChaCha20Rng,
     replay: ReplayWindow,
     /// Packets that failed authentication.
@@ -40,22 +41,26 @@ impl Keys {
 }
 
 impl Crypto {
-    /// Returns a number that differs from connection to connection, from another stream of the same generator.
-    pub(super) fn salt(seed: [u8; 32]) -> u64 {
-        let mut random = ChaCha20Rng::from_seed(seed);
-        random.set_stream(1);
-        random.next_u64()
+    /// Returns a number that differs from connection to connection.
+    pub(super) const fn salt(&self) -> u64 {
+        self.salt
     }
 
     /// Creates the state without keys. All randomness of the connection comes from `seed`.
     pub(super) fn new(seed: [u8; 32]) -> Self {
         let mut random = ChaCha20Rng::from_seed(seed);
+        // Of another stream, so that it says nothing about what is secret.
+        random.set_stream(1);
+        let salt = random.next_u64();
+        random.set_stream(0);
+        random.set_word_pos(0);
         let skip_at = 1 + u64::from(random.next_u32() % SKIP_EVERY);
         Self {
             remote_id: ConnectionId([0; 8]),
             keys: None,
             next_number: 0,
             skip_at,
+            salt,
             random,
             replay: ReplayWindow::default(),
             forgeries: 0,

@@ -137,12 +137,13 @@ impl Connection {
         let Parts { now, profile, limits, path, seed, qlog } = parts;
         let mut recovery = Recovery::new(&profile.recovery, now, path.datagram_overhead());
         recovery.set_limit(profile.limit);
-        recovery.set_salt(Crypto::salt(seed));
+        let crypto = Crypto::new(seed);
+        recovery.set_salt(crypto.salt());
         // The peer's choice of feedback arrives with its parameters; none is sent before.
         Self {
             phase,
             peer: None,
-            crypto: Crypto::new(seed),
+            crypto,
             paths: PathValidator::new(now, path),
             mtu: PathMtu::new(profile.symbols.clone(), path.datagram_overhead()),
             liveness: Liveness::new(now, &limits),

@@ -178,7 +178,7 @@ impl Endpoint {
 
     /// Accepts connections with `key` until it expires or is removed.
     pub fn add_key(&mut self, key: [u8; 32], expires: Option<Time>, options: AcceptOptions) -> KeyId {
-        let psk = Psk::new(key);
+        let psk = with_clean_stack(|| Psk::new(key));
         let id = psk.id();
         self.keys.insert(id, Key { psk, expires, options });
         id
@@ -203,7 +203,7 @@ impl Endpoint {
         if self.connections.len() >= self.config.max_connections {
             return Err(ConnectError::Busy);
         }
-        let psk = Psk::new(key);
+        let psk = with_clean_stack(|| Psk::new(key));
         let id = self.fresh_id();
         let offer = self.parameters(id, self.config.cipher.offer(), &options.profile, options.application);
         let payload = offer.encode(self.grease()).map_err(|_| ConnectError::TooLong)?;

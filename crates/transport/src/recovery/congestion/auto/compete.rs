@@ -162,11 +162,11 @@ mod tests {
     /// A delay with a base of 50 ms whose queue has been up to 100 ms, and a round of this queue, in milliseconds.
     fn seen(min: f64, mean: f64, max: f64) -> (Delay, RoundDelay) {
         let mut delay = Delay::new();
-        delay.sample(Time::ZERO, Duration::from_millis(50));
-        delay.sample(Time::ZERO, Duration::from_millis(150));
+        delay.sample(Time::ZERO, Duration::from_millis(50), true);
+        delay.sample(Time::ZERO, Duration::from_millis(150), true);
         delay.end_round(false);
         for millis in [min, max, mean * 3.0 - min - max] {
-            delay.sample(Time::ZERO, Duration::from_secs_f64((50.0 + millis) / 1e3));
+            delay.sample(Time::ZERO, Duration::from_secs_f64((50.0 + millis) / 1e3), true);
         }
         let round = delay.end_round(false).expect("samples");
         assert!((round.mean * 1e3 - mean).abs() < 1e-3);

@@ -26,6 +26,8 @@ pub(super) struct RoundDelay {
 pub(super) struct Delay {
     /// The least round-trip time; infinite before the first sample.
     base: f64,
+    /// It is that of a full packet: on a slow path a small one is milliseconds faster without any queue.
+    is_of_full: bool,
     /// When the queue was last found empty.
     emptied: Time,
     queue: f64,
@@ -45,6 +47,7 @@ impl Delay {
     pub(super) const fn new() -> Self {
         Self {
             base: f64::INFINITY,
+            is_of_full: false,
             emptied: Time::ZERO,
             queue: 0.0,
             min: f64::INFINITY,
@@ -58,9 +61,16 @@ impl Delay {
         }
     }
 
-    /// Takes a round-trip time that is free of the peer's delay.
-    pub(super) fn sample(&mut self, now: Time, rtt: Duration) {
-        let rtt = rtt.as_secs_f64();
+    /// Takes the round-trip time of a packet, full or smaller, that is free of the peer's delay.
+    pub(super) fn sample(&mut self, now: Time, rtt: Duration, is_full: bool) {
+        let mut rtt = rtt.as_secs_f64();
+        if is_full && !self.is_of_full {
+            self.base = rtt;
+            self.top = [0.0; 2];
+        } else if self.is_of_full && !is_full {
+            rtt = rtt.max(self.base);
+        }
+        self.is_of_full |= is_full;
         self.base = self.base.min(rtt);
         if rtt <= self.base * EMPTY {
             self.emptied = now;
@@ -166,7 +176,7 @@ mod tests {
     }
 
     fn round(delay: &mut Delay, now: Time, millis: &[u64]) -> RoundDelay {
-        millis.iter().for_each(|millis| delay.sample(now, Duration::from_millis(*millis)));
+        millis.iter().for_each(|millis| delay.sample(now, Duration::from_millis(*millis), true));
         delay.end_round(true).expect("samples")
     }
 
@@ -201,6 +211,22 @@ mod tests {
         let before = millis(delay.target());
         (0..200).for_each(|_| _ = round(&mut delay, at(0), &[100, 300, 300]));
         assert_eq!(millis(delay.target()), before, "three samples are too few");
+    }
+
+    #[test]
+    fn small_packets_are_faster_and_say_nothing_of_the_base() {
+        let (mut delay, ms) = (Delay::new(), Duration::from_millis);
+        delay.sample(at(0), ms(40), false);
+        assert_eq!([delay.base(), delay.queue()].map(millis), [40.0, 0.0]);
+        delay.sample(at(1), ms(52), false);
+        delay.sample(at(2), ms(50), true);
+        assert_eq!([delay.base(), delay.queue(), delay.top()].map(millis), [50.0, 0.0, 0.0], "the first full one");
+        delay.sample(at(3), ms(40), false);
+        assert_eq!([delay.base(), delay.queue()].map(millis), [50.0, 0.0]);
+        delay.sample(at(4), ms(57), false);
+        assert_eq!([delay.base(), delay.queue()].map(millis), [50.0, 7.0]);
+        delay.sample(at(5), ms(48), true);
+        assert_eq!(millis(delay.base()), 48.0);
     }
 
     #[test]

@@ -38,6 +38,8 @@ impl Settings for AutoConfig {
 
 /// The smallest window, in packets.
 const MIN_PACKETS: f64 = 4.0;
+/// A packet of at least this part of the largest is a full one.
+const FULL: f64 = 0.9;
 /// The pacing rate is this many times the window's average.
 const PACING_GAIN: f64 = 1.15;
 /// CUBIC's answer to loss and to a neighbour's.
@@ -517,8 +519,8 @@ impl CongestionControl for Auto {
         if report.cause == Cause::Timeout || self.last_feedback.is_some_and(is_silent) && !report.lost.is_empty() {
             self.on_silence(now);
         }
-        if let Some(rtt) = report.path_rtt {
-            self.delay.sample(now, rtt);
+        if let Some((rtt, newest)) = report.path_rtt.zip(report.delivered.last()) {
+            self.delay.sample(now, rtt, f64::from(newest.bytes) >= FULL * self.packet);
         }
         self.baseline.on_lost(report.lost);
         self.ledger.on_report(report, self.delay.queue());
@@ -659,7 +661,7 @@ mod tests {
     fn flows_differ_in_when_they_go_down() {
         let next = |salt| {
             let mut auto = Auto::new(Bench::PACKET);
-            auto.delay.sample(Time::ZERO, Duration::from_millis(50));
+            auto.delay.sample(Time::ZERO, Duration::from_millis(50), true);
             auto.random = salt;
             auto.phase_rounds = DIP_ROUNDS;
             auto.end_round_of_down(Time::ZERO);

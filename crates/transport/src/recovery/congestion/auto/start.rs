@@ -209,7 +209,7 @@ mod tests {
     impl Path {
         fn new(gap_micros: u64) -> Self {
             let mut delay = Delay::new();
-            delay.sample(Time::ZERO, RTT);
+            delay.sample(Time::ZERO, RTT, true);
             let gap = Duration::from_micros(gap_micros);
             Self { start: Start::default(), delay, baseline: Baseline::default(), gap, number: 0 }
         }
@@ -222,7 +222,7 @@ mod tests {
             let delivered: Vec<_> = numbers.map(packet).collect();
             self.number += count;
             let lost: Vec<_> = (self.number - lost..self.number).map(packet).collect();
-            self.delay.sample(sent + RTT + queue, RTT + queue);
+            self.delay.sample(sent + RTT + queue, RTT + queue, true);
             let report = Report {
                 delivered: &delivered,
                 lost: &lost,
