@@ -82,8 +82,8 @@ pub fn watched() -> Vec<Reference> {
         ("receiver connects".into(), Case { connector: Connector::Receiver, ..case(10_000_000, base) }),
         ("coding takes 5 ms".into(), Case { coding: Coding::each(Duration::from_millis(5)), ..case(10_000_000, base) }),
         ("100 kB".into(), case(100_000, base)),
-        ("CUBIC, no loss".into(), untold(Profile::auto(), "rate=100M,delay=25ms,queue=256KB")),
-        ("CUBIC, 1 %".into(), untold(Profile::auto(), base)),
+        ("told nothing, no loss".into(), untold(Profile::auto(), "rate=100M,delay=25ms,queue=256KB")),
+        ("told nothing, 1 %".into(), untold(Profile::auto(), base)),
         ("arq, no loss".into(), untold(Profile::arq(), "rate=100M,delay=25ms,queue=256KB")),
         ("arq, 1 %".into(), untold(Profile::arq(), base)),
     ];

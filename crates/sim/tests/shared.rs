@@ -147,7 +147,9 @@ fn background_traffic_takes_its_share() {
     let on_off = Traffic::OnOff { script, profile: Box::new(Profile::arq()), start: Duration::ZERO };
     let on_off = Background { pair: pairs[2], traffic: on_off };
     let run = |background: &[Background], seed: u64| {
-        let flows = vec![Flow::new(pairs[0], Profile::auto(), 3_000_000)];
+        let mut tcp = Profile::auto();
+        tcp.set("congestion", "cubic").expect("a choice that there is");
+        let flows = vec![Flow::new(pairs[0], tcp, 3_000_000)];
         let case = SharedCase { flows, background: background.to_vec(), ..SharedCase::new(topology.clone()) };
         let outcome = case.run(seed).expect("runs");
         assert!(outcome.flows[0].is_identical, "seed {seed}: {outcome:?}");

@@ -166,7 +166,10 @@ fn a_receiver_that_reports_no_block_as_done_is_what_holds_the_sender_up() {
     let here = tempdir().expect("a folder");
     // More than the 6,000 symbols that may be open.
     let (source, ticket) = (tree::file(&here.path().join("file"), 12_000_000), here.path().join("ticket"));
-    let send = arguments!["send", "--json", "--listen", "127.0.0.1:0", "--ticket-file", ticket, source];
+    // A controller that waits for a receiver in Python would take a minute.
+    let choice = "congestion=cubic";
+    let send =
+        arguments!["send", "--json", "--set", choice, "--listen", "127.0.0.1:0", "--ticket-file", ticket, source];
     let mut sender = downpour(send);
     sender.wait_for("its ticket", |line| line.contains(r#""type":"start""#));
     let attack = peer(arguments!["attack", "silent-receiver", at(&ticket)]);

@@ -24,7 +24,7 @@ fn a_file_is_written_as_toml_has_it() {
         "\"congestion.beta\" = 0.6",
         "\"congestion.beta\" = \"0.6\"",
     ] {
-        let shown = show(here.path(), text).expect(0).stdout;
+        let shown = show(here.path(), &format!("based-on = 'arq'\n{text}")).expect(0).stdout;
         assert!(shown.contains("\"congestion.beta\" = \"0.6\"") && shown.contains("# set"), "{shown}");
         // All other settings keep the source stated in the base profile.
         assert_eq!(shown.matches("# set").count(), 1, "{shown}");
@@ -45,7 +45,7 @@ fn what_is_wrong_with_a_file_is_one_line() {
         ("\nlimit = \"5M", "mine.toml:2: this is no profile: "),
         ("limit = 1979-05-27", "limit is a date"),
         ("based-on = './c.toml'", "based-on is the name of a profile, not a file"),
-        ("\"congestion.gamma\" = 1", "congestion.gamma=1: cubic has no 'gamma'"),
+        ("\"congestion.gamma\" = 1", "congestion.gamma=1: auto has no 'gamma'"),
         (
             "based-on = 'lt-tcp'\nblocks.least = 9\nblocks.most = 8",
             "blocks.least=9 and blocks.most=8 contradict each other",

@@ -188,7 +188,7 @@ mod tests {
         let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), Duration::from_secs(30));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
         assert!(Request::read(&mut &frame(&text)[..], &Names::default()).is_ok());
-        let theirs = text.replace(r#""congestion":"cubic""#, r#""congestion":"theirs:beta=0.8""#);
+        let theirs = text.replace(r#""congestion":"auto""#, r#""congestion":"theirs:beta=0.8""#);
         assert_ne!(theirs, text);
         let said = Request::read(&mut &frame(&theirs)[..], &Names::default()).unwrap_err().to_string();
         let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";

@@ -24,7 +24,7 @@ const DOWNPOUR: Peer = Peer {
     play: |run| transfer(run, "auto", false),
 };
 
-/// `auto` and `arq` find their rate as CUBIC does, unless they are given one.
+/// `auto` and `arq` find their rate themselves, unless they are given one.
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "downpour-arq", play: |run| transfer(run, "arq", false), ..DOWNPOUR },
     Peer { name: "downpour-auto", ..DOWNPOUR },

@@ -170,6 +170,8 @@ fn parameters() -> Parameters {
 fn a_transfer_goes_on_across_two_to_the_32_feedbacks() {
     let mut pair = Pair::new(|_| ());
     pair.lose_every = 20;
+    // It takes all loss for congestion, so that there are many feedbacks.
+    pair.ends[0].set(pair.now, "congestion", "cubic").expect("a choice that there is");
     pair.ends[1].feedback.begin_after((1 << 32) - 100);
     let flow = pair.send_object().expect("open");
     pair.run_object(flow);
@@ -291,7 +293,9 @@ fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
 #[test]
 fn a_retransmission_timeout_sends_data_rather_than_a_ping() {
     let mut pair = Pair::new(|_| ());
-    pair.ends[0].set(pair.now, "timeout", "rto:max=1s").expect("a choice that there is");
+    for (key, choice) in [("congestion", "cubic"), ("timeout", "rto:max=1s")] {
+        pair.ends[0].set(pair.now, key, choice).expect("a choice that there is");
+    }
     pair.send_object().expect("few flows are open");
     pair.run(2_000, |pair| pair.symbols > 100);
     pair.largest = 0;

@@ -7,7 +7,7 @@ use crate::wire::{FeedbackConfig, FeedbackTiming, Spacing};
 
 impl Profile {
     /// The default: lost source symbols are resent in mid-transfer, repair is sent ahead of losses in the last round
-    /// trips. CUBIC, unless a fixed rate is given.
+    /// trips. The controller finds the rate of the path, unless a fixed one is given.
     pub fn auto() -> Self {
         Self {
             name: "auto".into(),
@@ -44,7 +44,7 @@ pub(super) const SOURCES: &[Source] = &[
         key: "schedule.repair-from-rtt",
         section: "chosen: coding a block takes milliseconds; on shorter paths feedback arrives first",
     },
-    Source { key: "congestion", section: "RFC 9438 §4" },
+    Source { key: "congestion", section: "docs/design/auto.md" },
     Source { key: "detection.packets", section: "RFC 9002 §6.1.1" },
     Source { key: "detection.time", section: "RFC 9002 §6.1.2" },
     Source { key: "detection.granularity", section: "RFC 9002 §6.1.2" },

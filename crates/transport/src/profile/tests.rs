@@ -94,7 +94,9 @@ fn a_choice_and_one_number_of_it_are_set() {
     assert_eq!(profile.recovery.congestion.to_string(), "cubic:beta=0.5,c=1");
     assert_eq!(profile.feedback.timing.to_string(), "spaced:per-rtt=8");
     assert_eq!(profile.limit, Some(Rate::from_bits_per_second(50_000_000)));
-    let changed: Vec<String> = Profile::auto().differences(&profile).into_iter().map(|d| d.key).collect();
+    let mut cubic = Profile::auto();
+    cubic.set("congestion", "cubic").expect("known");
+    let changed: Vec<String> = cubic.differences(&profile).into_iter().map(|d| d.key).collect();
     assert_eq!(changed, ["congestion.beta", "congestion.c", "feedback.timing.per-rtt", "limit"]);
     let before = profile.clone();
     for (key, value, says) in [
@@ -122,7 +124,8 @@ fn a_file_says_what_differs() {
     let again = serde_json::to_string(&mine).expect("plain data");
     assert_eq!(serde_json::from_str::<Profile>(&again).expect("round trip"), mine);
     assert_eq!(Profile { name: "arq".into(), ..mine.clone() }.differences(&Profile::arq()).len(), 1);
-    let wrong = serde_json::from_str::<Profile>(r#"{"congestion.gamma": "1"}"#).expect_err("no such number");
+    let wrong = serde_json::from_str::<Profile>(r#"{"congestion": "cubic", "congestion.gamma": "1"}"#)
+        .expect_err("no such number");
     assert!(wrong.to_string().contains("cubic has no 'gamma'"), "{wrong}");
 }
 
@@ -169,7 +172,8 @@ fn choices_come_before_their_numbers_in_any_order() {
         assert_eq!(profile.feedback.timing.to_string(), "spaced:per-rtt=8");
     }
     let mut profile = Profile::auto();
-    let wrong = profile.set_all([("limit", "5M"), ("congestion.q", "3")]).expect_err("no such number");
+    let wrong =
+        profile.set_all([("limit", "5M"), ("congestion", "cubic"), ("congestion.q", "3")]).expect_err("no such number");
     assert!(wrong.to_string().starts_with("congestion.q=3: cubic has no 'q'"), "{wrong}");
     assert_eq!(profile, Profile::auto());
 }
@@ -192,9 +196,9 @@ fn numbers_that_leave_nothing_between_them_are_refused() {
 
 #[test]
 fn tables_lists_and_numbers_are_taken_as_they_are_meant() {
-    let text = r#"{"congestion": {"beta": 0.6}, "feedback": {"packets": "in-order", "timing": {"per-rtt": 8}}, "symbols": [1400, 1344]}"#;
+    let text = r#"{"detection": {"packets": 4}, "feedback": {"packets": "in-order", "timing": {"per-rtt": 8}}, "symbols": [1400, 1344]}"#;
     let mine: Profile = serde_json::from_str(text).expect("a profile");
-    assert_eq!(mine.recovery.congestion.to_string(), "cubic:beta=0.6");
+    assert_eq!(mine.recovery.detection.to_string(), "threshold:packets=4");
     assert_eq!((mine.feedback.packets.to_string().as_str(), mine.symbols.all()), ("in-order", &[1400, 1344][..]));
     let long = format!(r#"{{"limit": "{}"}}"#, "x".repeat(5000));
     for (text, says) in [

@@ -86,7 +86,7 @@ impl CongestionConfig {
 
 impl Default for CongestionConfig {
     fn default() -> Self {
-        Self::Cubic(CubicConfig::default())
+        Self::Auto(AutoConfig::default())
     }
 }
 
