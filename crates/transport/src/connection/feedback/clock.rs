@@ -17,6 +17,12 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 /// Round trips shorter than this do not make heartbeats more frequent.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 
+/// Heartbeats without news are no further apart than this, unless the sender wants them to be.
+const LONGEST_BEAT: Duration = Duration::from_secs(1);
+
+/// Doublings of the time between two heartbeats; [`LONGEST_BEAT`] is reached before.
+const MAX_DOUBLINGS: u32 = 10;
+
 /// Packet numbers are skipped on purpose about this far apart (PROTOCOL section 7): such gaps are no loss.
 const SKIPPED_EVERY: u16 = 512;
 
@@ -38,6 +44,8 @@ pub(super) struct FeedbackClock {
     sent: u64,
     /// Packets that ask for feedback since the last one, and when the last of them arrived.
     unsaid: u32,
+    /// Heartbeats since then.
+    beats: u32,
     last_asked: Option<Time>,
 }
 
@@ -60,6 +68,7 @@ impl FeedbackClock {
             received: 0,
             sent: 0,
             unsaid: 0,
+            beats: 0,
             last_asked: None,
         }
     }
@@ -81,6 +90,7 @@ impl FeedbackClock {
         }
         self.pending = true;
         self.unsaid += 1;
+        self.beats = 0;
         if let FeedbackTiming::Every(counting) = self.timing {
             // Law 7: a packet after a pause may be a probe, which is answered at once.
             let paused = self.last_asked.is_some_and(|last| now >= last + self.pause());
@@ -124,7 +134,7 @@ impl FeedbackClock {
     pub(super) fn due(&self, unfinished: impl FnOnce() -> bool) -> Option<Time> {
         let last = match (self.pending, self.urgent, self.last) {
             (false, _, last) => {
-                let beat = last.zip(self.heartbeat()).map(|(last, beat)| last + beat)?;
+                let beat = last.zip(self.heartbeat()).map(|(last, beat)| last + self.slowed(beat))?;
                 return unfinished().then_some(beat);
             }
             (true, false, Some(last)) => last,
@@ -157,6 +167,14 @@ impl FeedbackClock {
         heartbeat.max(self.rtt / Self::NEVER_BLOCKED)
     }
 
+    /// Returns the time until the next heartbeat, where `beat` is the time between two. Departs: those that repeat the
+    /// same news get rarer after a round trip of sixteen. The sender knows the round trip, and says it; one that waits
+    /// for old feedback, queued before a slow path, sends nothing that would tell (docs/design/feedback.md).
+    fn slowed(&self, beat: Duration) -> Duration {
+        let doublings = self.beats.saturating_sub(Self::NEVER_BLOCKED).min(MAX_DOUBLINGS);
+        (beat * (1 << doublings)).min(LONGEST_BEAT.max(beat))
+    }
+
     fn pause(&self) -> Duration {
         (self.rtt / 4).max(LEAST_PAUSE)
     }
@@ -164,6 +182,7 @@ impl FeedbackClock {
     pub(super) const fn on_sent(&mut self, ip_bytes: u32, now: Time) {
         self.sent += ip_bytes as u64;
         self.last = Some(now);
+        self.beats += !self.pending as u32;
         self.pending = false;
         self.urgent = false;
         self.prompt = false;

@@ -165,6 +165,26 @@ fn a_heart_beats_as_long_as_anything_is_unfinished() {
     assert_eq!(clock.due(|| true), Some(at(250)), "sixteen in a round trip");
 }
 
+#[test]
+fn heartbeats_without_news_get_rarer_after_a_round_trip() {
+    let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(10) });
+    let (mut clock, arrivals) = (clock(timing), arrivals(PacketFeedback::Ranges, timing));
+    let mut beats = |clock: &mut FeedbackClock, until: u64| {
+        let mut times = Vec::new();
+        while let Some(due) = clock.due(|| true).filter(|due| *due <= at(until)) {
+            times.push(due.since(Time::ZERO).as_millis());
+            clock.on_sent(100, due);
+        }
+        times
+    };
+    let times = beats(&mut clock, 5_000);
+    assert_eq!(times[..16], std::array::from_fn::<u128, 16, _>(|nth| 10 * (nth as u128 + 1)));
+    assert_eq!(times[16..], [180, 220, 300, 460, 780, 1_420, 2_420, 3_420, 4_420]);
+    clock.on_packet(at(5_000), 1_500, true, &arrivals);
+    clock.on_sent(100, at(5_000));
+    assert_eq!(beats(&mut clock, 5_030), [5_010, 5_020, 5_030], "news");
+}
+
 /// Sends a packet every millisecond, except the numbers that `lost` picks; returns after which of them feedback was
 /// sent.
 fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u64> {
