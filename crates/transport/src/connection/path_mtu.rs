@@ -39,6 +39,13 @@ pub(super) struct ProbeTimes {
     pub(super) in_flight: bool,
 }
 
+impl ProbeTimes {
+    /// Returns after which time without news of any size a downward search probes all of them again.
+    fn repeat_after(&self) -> Duration {
+        (self.pto * 2).min(self.max_spacing.max(self.rtt))
+    }
+}
+
 /// A packet that tests whether the path carries its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MtuProbe {
@@ -228,9 +235,12 @@ impl PathMtu {
         self.black_hole.probe_at(times.pto, times.max_spacing).filter(|_| times.in_flight)
     }
 
-    /// Returns when the next probe of the upward search is due. Those of a downward search are sent at once.
+    /// Returns when the next probe of a search is due. Those with which a downward search begins are sent at once.
     pub(super) fn search_deadline(&self, times: ProbeTimes) -> Option<Time> {
-        self.upward.as_ref().map(|search| search.deadline(times.rtt))
+        match (&self.downward, &self.upward) {
+            (Some(search), _) => search.deadline(times.repeat_after()),
+            (None, upward) => upward.as_ref().map(|search| search.deadline(times.rtt)),
+        }
     }
 
     /// Returns whether data has to wait for the end of a downward search.
@@ -256,7 +266,8 @@ impl PathMtu {
             self.black_hole.on_probe_sent(now);
             return Some(MtuProbe::Ping { payload: 0 });
         }
-        if let Some(payload) = self.downward.as_mut().and_then(DownwardSearch::next_probe) {
+        let next = |search: &mut DownwardSearch| search.next_probe(now, times.repeat_after());
+        if let Some(payload) = self.downward.as_mut().and_then(next) {
             return Some(MtuProbe::Ping { payload });
         }
         while let Some(search) = self.upward.as_mut().filter(|search| search.deadline(times.rtt) <= now) {

@@ -14,7 +14,8 @@ const SPAN: u32 = 2;
 /// Doublings of the time between two unanswered probes.
 const MAX_BACKOFF: u32 = 5;
 
-/// After such a silence probes do not wait for a whole probe timeout any more: behind a queue of seconds it is too long.
+/// Nothing waits longer for a probe timeout: behind a queue of seconds, and as long as its round trips vary, that
+/// outlasts the connection.
 const LONG_SILENCE: Duration = Duration::from_secs(5);
 
 /// Large packets lost in a row.
@@ -91,7 +92,7 @@ impl BlackHole {
     pub(super) fn is_found(&self, pto: Duration) -> bool {
         let vanish = |run: LossRun| {
             let span = run.last.since(run.first);
-            run.lost >= LOST && run.arrived >= ARRIVED && span >= pto * SPAN
+            run.lost >= LOST && run.arrived >= ARRIVED && span >= span_needed(pto)
         };
         self.run.is_some_and(vanish)
     }
@@ -100,7 +101,7 @@ impl BlackHole {
     /// large.
     pub(super) fn probe_at(&self, pto: Duration, max_spacing: Duration) -> Option<Time> {
         let unanswered = self.unanswered?;
-        let first = unanswered + pto * 2;
+        let first = unanswered + span_needed(pto);
         Some(self.last_probe.map_or(first, |last| {
             let is_long = last.since(unanswered) >= LONG_SILENCE;
             let most = if is_long { max_spacing } else { max_spacing.max(pto) };
@@ -113,6 +114,11 @@ impl BlackHole {
         self.last_probe = Some(now);
         self.unanswered_probes += 1;
     }
+}
+
+/// Returns for how long large packets must have been lost.
+fn span_needed(pto: Duration) -> Duration {
+    (pto * SPAN).min(LONG_SILENCE)
 }
 
 #[cfg(test)]
@@ -213,11 +219,13 @@ mod tests {
             hole.on_probe_sent(sent(1_000, 0).time);
         }
         assert_eq!(hole.probe_at(PTO, longest), at(2_000), "once a second at least");
-        let behind_a_queue = Duration::from_secs(9);
-        assert_eq!(hole.probe_at(behind_a_queue, longest), at(18_010), "two timeouts after the first");
-        hole.on_probe_sent(sent(18_010, 0).time);
-        assert_eq!(hole.probe_at(behind_a_queue, longest), at(19_010), "once a second all the same");
         report(&mut hole, &[sent(90, 1_479)], &[]);
         assert_eq!(hole.probe_at(PTO, longest), None, "a large one passed");
+        let behind_a_queue = Duration::from_secs(9);
+        let mut hole = watch();
+        hole.on_sent(&sent(10, 1_479));
+        assert_eq!(hole.probe_at(behind_a_queue, longest), at(5_010), "after a long silence, not two timeouts");
+        hole.on_probe_sent(sent(5_010, 0).time);
+        assert_eq!(hole.probe_at(behind_a_queue, longest), at(6_010), "once a second all the same");
     }
 }

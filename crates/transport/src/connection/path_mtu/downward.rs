@@ -2,6 +2,8 @@
 
 use super::MAX_PROBES;
 use crate::recovery::{Cause, Report};
+use crate::time::Time;
+use std::time::Duration;
 
 /// A search that probes all sizes at once.
 #[derive(Debug)]
@@ -12,6 +14,8 @@ pub(super) struct DownwardSearch {
     unsent: Vec<usize>,
     /// Probes in flight, by packet number.
     in_flight: Vec<(u64, usize)>,
+    /// When the last probe was sent.
+    last_sent: Option<Time>,
     /// Probes declared lost by a timeout alone: they may be late.
     late: Vec<(u64, usize)>,
     /// The largest that arrived; 0 if none has.
@@ -22,11 +26,22 @@ impl DownwardSearch {
     /// Creates a search among these UDP payloads.
     pub(super) fn new(sizes: Vec<usize>) -> Self {
         let unsent = probes(&sizes);
-        Self { sizes, unsent, in_flight: Vec::new(), late: Vec::new(), largest: 0 }
+        Self { sizes, unsent, in_flight: Vec::new(), last_sent: None, late: Vec::new(), largest: 0 }
+    }
+
+    /// Returns when to probe each size once more, `spacing` after the last probe: as long as nothing is known of any,
+    /// all of them may have been lost by chance, or the reports of those that arrived.
+    pub(super) fn deadline(&self, spacing: Duration) -> Option<Time> {
+        let waits = self.unsent.is_empty() && self.largest == 0;
+        self.last_sent.filter(|_| waits).map(|last| last + spacing)
     }
 
     /// Returns the UDP payload of the next probe.
-    pub(super) fn next_probe(&mut self) -> Option<usize> {
+    pub(super) fn next_probe(&mut self, now: Time, spacing: Duration) -> Option<usize> {
+        if self.deadline(spacing).is_some_and(|at| at <= now) {
+            self.unsent.clone_from(&self.sizes);
+        }
+        self.last_sent = if self.unsent.is_empty() { self.last_sent } else { Some(now) };
         self.unsent.pop()
     }
 

@@ -179,6 +179,28 @@ fn a_search_whose_probes_are_all_called_lost_by_a_timeout_is_made_again_and_late
     assert_eq!(report(&mut mtu, &second, 0, Cause::Feedback), Some(shrunk));
 }
 
+/// All three probes of each size, or their reports, are lost once in three times where half is lost each way.
+#[test]
+fn a_search_without_news_probes_every_size_again() {
+    let mut mtu = mtu("1408,1280,1152", 1_451);
+    drop_large(&mut mtu);
+    assert_eq!(search_downward(&mut mtu, 500).len(), 9);
+    let repeat = at(1_000) + TIMES.pto * 2;
+    assert_eq!(mtu.search_deadline(TIMES), Some(repeat));
+    let behind_a_queue = ProbeTimes { rtt: Duration::from_secs(3), pto: Duration::from_secs(9), ..TIMES };
+    assert_eq!(mtu.search_deadline(behind_a_queue), Some(at(4_000)), "a round trip");
+    let mut again = Vec::new();
+    while let Some(MtuProbe::Ping { payload }) =
+        mtu.poll_probe(repeat, ProbeTimes { in_flight: false, ..TIMES }, || [0; 8])
+    {
+        mtu.on_probe_sent(600 + again.len() as u64, payload);
+        again.push(payload);
+    }
+    assert_eq!(again, [1_451, 1_323, 1_195]);
+    assert_eq!(report(&mut mtu, &[(602, 1_195)], 1_195, Cause::Feedback), None, "others are in flight");
+    assert_eq!(mtu.search_deadline(TIMES), None, "one is known to pass: the fate of the others follows");
+}
+
 #[test]
 fn a_small_packet_measures_a_new_path_once() {
     let mut mtu = mtu("1408,1152", 1_451);
