@@ -118,7 +118,8 @@ impl Roaming {
                 ways.push((network.add_link(host(side), there, config.clone())?, config));
                 network.add_link(there, host(1 - side), LinkConfig::default())?;
             }
-            let away = config.sibling(1_000);
+            // The network's own copies are not the hosts' doing: the attacker's bytes are counted.
+            let away = LinkConfig { duplicate: 0.0, ..config.sibling(1_000) };
             ways.push((network.add_link(host(side), Self::STRANGER, away.clone())?, away));
         }
         Ok(Self { network, ways })

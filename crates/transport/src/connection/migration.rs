@@ -1,7 +1,7 @@
 //! The consequences of a new path: the peer, or this host, has another address (RFC 9000 section 9).
 
 use super::path_mtu::ProbeResponse;
-use super::path_validator::{AddressPair, Arrival, PATH_FRAME, PathFrame, Validation};
+use super::path_validator::{AddressPair, Arrival, LastPath, PATH_FRAME, PathFrame, Validation};
 use super::{Batch, Connection, Phase};
 use crate::recovery::EcnCodepoint;
 use crate::time::Time;
@@ -16,18 +16,20 @@ impl Connection {
         self.paths.is_validating()
     }
 
-    /// Handles the path of an authentic, new packet.
-    pub(super) fn on_packet_path(&mut self, now: Time, packet: Arrival) {
+    /// Handles the path of an authentic, new packet. Returns false for a packet that a closing connection ignores.
+    pub(super) fn on_packet_path(&mut self, now: Time, packet: Arrival) -> bool {
         if let Phase::Closing(closing) = &mut self.phase {
-            if self.paths.on_packet_while_closing(now, packet) {
+            let path = self.paths.on_packet_while_closing(now, packet);
+            if path == LastPath::Changed {
                 closing.follow();
                 self.liveness.confirm();
             }
-            return;
+            return path != LastPath::Left;
         }
         let rtt = self.known_rtt();
         let Self { paths, crypto, .. } = self;
         paths.on_packet(now, packet, rtt, || crypto.random_bytes());
+        true
     }
 
     /// Handles a challenge in a packet with `plaintext` bytes of frames.

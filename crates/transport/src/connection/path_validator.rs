@@ -121,6 +121,18 @@ pub(super) enum Validation {
     Unsolicited,
 }
 
+/// The path of a packet that arrives at a closing connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastPath {
+    /// The one in use.
+    Same,
+    /// Another one, which is in use from now on.
+    Changed,
+    /// Another one, that a newer packet has left. It gets no answer: that would go to an address which has not been
+    /// validated and did not send this packet (RFC 9000 section 10.2.1).
+    Left,
+}
+
 /// Validates the addresses of a peer.
 #[derive(Debug)]
 pub(super) struct PathValidator {
@@ -206,6 +218,11 @@ impl PathValidator {
             known.path = path;
             known.highest = known.highest.max(number);
             known.received += ip_bytes;
+            // Where challenges and responses are lost, the peer is there for as long as it is heard only from there:
+            // an answer to an earlier challenge counts too.
+            if Some(number) > self.highest {
+                known.expires = now + validation_timeout(rtt);
+            }
             return;
         }
         // The newest packet of all shows where the peer may be now.
@@ -227,20 +244,20 @@ impl PathValidator {
             copies: 0,
             next: now,
             spacing: rtt * 2 + SLACK,
-            expires: now + VALIDATION_TIMEOUT.max(rtt * 6),
+            expires: now + validation_timeout(rtt),
         });
     }
 
     /// Handles an authentic, new packet on a closing connection, where there is no time to validate another address,
-    /// and no need to, as each packet gets one answer at most. Returns whether the path in use has changed.
-    pub(super) fn on_packet_while_closing(&mut self, now: Time, packet: Arrival) -> bool {
+    /// and no need to, as each packet gets one answer at most.
+    pub(super) fn on_packet_while_closing(&mut self, now: Time, packet: Arrival) -> LastPath {
         let moved = !self.is_from_active(packet);
         if moved && !self.is_newest(packet.number) {
-            return false;
+            return LastPath::Left;
         }
         self.active.remote = packet.path.remote;
         self.on_active_packet(now, packet);
-        moved
+        if moved { LastPath::Changed } else { LastPath::Same }
     }
 
     fn is_from_active(&self, packet: Arrival) -> bool {
@@ -366,6 +383,11 @@ impl PathValidator {
         let newer = |candidate: &Candidate| Some(candidate.highest) > self.highest;
         now.since(self.last_heard) > rtt * 3 + QUIET && self.candidates.iter().any(newer)
     }
+}
+
+/// Returns for how long an address is challenged that sends nothing more.
+fn validation_timeout(rtt: Duration) -> Duration {
+    VALIDATION_TIMEOUT.max(rtt * 6)
 }
 
 #[cfg(test)]

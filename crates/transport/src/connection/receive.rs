@@ -49,7 +49,9 @@ impl Connection {
             let bytes = self.ip_bytes(packet);
             self.counters.packets_received += 1;
             self.counters.bytes_received += u64::from(bytes);
-            self.on_packet_path(now, Arrival { path, number: packet.number, ip_bytes: bytes.into() });
+            if !self.on_packet_path(now, Arrival { path, number: packet.number, ip_bytes: bytes.into() }) {
+                continue;
+            }
             match &mut self.phase {
                 Phase::Handshake(Handshake::Responder { .. }) => {
                     self.phase = Phase::Open;

@@ -85,6 +85,31 @@ fn challenges_are_repeated_less_and_less_often_and_within_three_times_what_was_r
     assert!(!paths.is_validating());
 }
 
+/// On a path that loses half of the packets in each direction, one challenge in four is answered.
+#[test]
+fn an_address_from_which_alone_the_peer_is_heard_is_challenged_for_as_long_as_that() {
+    let mut paths = validator();
+    let mut sent = 0;
+    for second in 0..30 {
+        hear(&mut paths, second * 1_000, 2, 1 + second);
+        for millis in second * 1_000..(second + 1) * 1_000 {
+            paths.on_timer(at(millis));
+            sent += u32::from(paths.poll_probe(at(millis)).is_some());
+        }
+    }
+    assert_eq!(sent, 33);
+    assert_eq!(paths.on_response(at(30_000), path(2), 1u64.to_be_bytes()), Validation::Migrated { rtt: None });
+
+    // Copies that arrive behind their originals prolong nothing.
+    let mut paths = validator();
+    for second in 0..4 {
+        hear(&mut paths, second * 1_000, 2, 1 + second);
+        hear(&mut paths, second * 1_000, 1, 2 + second);
+        paths.on_timer(at(second * 1_000));
+    }
+    assert!(!paths.is_validating());
+}
+
 #[test]
 fn the_rtt_of_the_new_path_is_unknown_when_two_challenges_were_sent() {
     let mut paths = validator();
@@ -173,11 +198,13 @@ fn the_path_in_use_is_in_doubt_when_it_is_silent_and_the_peer_speaks_from_elsewh
 fn a_connection_that_closes_follows_the_newest_packet_without_validation() {
     let mut paths = validator();
     let packet = |host, number| Arrival { path: path(host), number, ip_bytes: 100 };
-    assert!(!paths.on_packet_while_closing(at(1), packet(1, 5)));
-    assert!(!paths.on_packet_while_closing(at(2), packet(2, 4)));
+    assert_eq!(paths.on_packet_while_closing(at(1), packet(1, 5)), LastPath::Same);
+    assert_eq!(paths.on_packet_while_closing(at(2), packet(2, 4)), LastPath::Left);
     assert_eq!(paths.active(), path(1));
-    assert!(paths.on_packet_while_closing(at(3), packet(2, 6)));
+    assert_eq!(paths.on_packet_while_closing(at(3), packet(2, 6)), LastPath::Changed);
     assert_eq!(paths.active(), path(2));
+    assert_eq!(paths.on_packet_while_closing(at(4), packet(1, 3)), LastPath::Left, "no answer to host 2 for it");
+    assert_eq!(paths.on_packet_while_closing(at(4), packet(2, 4)), LastPath::Same);
 }
 
 #[test]
