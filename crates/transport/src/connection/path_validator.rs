@@ -101,6 +101,13 @@ struct Candidate {
 }
 
 impl Candidate {
+    /// Returns the time until the next challenge, up to a quarter longer than the spacing: the peer's probes of a second
+    /// could otherwise fill a short queue just before each response, for good. The challenge's bytes are random.
+    fn uneven_spacing(&self) -> Duration {
+        let nth = self.copies as usize % self.data.len();
+        self.spacing + self.spacing * u32::from(self.data[nth]) / 1024
+    }
+
     const fn affords(&self, bytes: u64) -> bool {
         self.sent + bytes <= AMPLIFICATION * self.received
     }
@@ -349,8 +356,8 @@ impl PathValidator {
         let due = |candidate: &&mut Candidate| candidate.next <= now && candidate.affords(bytes);
         let candidate = self.candidates.iter_mut().find(due)?;
         candidate.first_sent.get_or_insert(now);
+        candidate.next = now + candidate.uneven_spacing();
         candidate.copies += 1;
-        candidate.next = now + candidate.spacing;
         candidate.spacing = (candidate.spacing * 2).min(MAX_SPACING);
         Some((candidate.path, PathFrame::Challenge(candidate.data)))
     }

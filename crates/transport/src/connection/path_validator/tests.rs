@@ -85,6 +85,16 @@ fn challenges_are_repeated_less_and_less_often_and_within_three_times_what_was_r
     assert!(!paths.is_validating());
 }
 
+#[test]
+fn challenges_keep_no_time_with_anything_else() {
+    let mut paths = validator();
+    let path = Arrival { path: path(2), number: 1, ip_bytes: 10_000 };
+    paths.on_packet(at(0), path, Duration::from_millis(500), || [0, 255, 128, 64, 0, 0, 0, 0]);
+    let sent: Vec<_> = (0..5_000).filter(|millis| paths.poll_probe(at(*millis)).is_some()).collect();
+    // First two round trips and 25 ms, then a second and up to a quarter more.
+    assert_eq!(sent, [0, 1_025, 2_275, 3_400, 4_463]);
+}
+
 /// On a path that loses half of the packets in each direction, one challenge in four is answered.
 #[test]
 fn an_address_from_which_alone_the_peer_is_heard_is_challenged_for_as_long_as_that() {
