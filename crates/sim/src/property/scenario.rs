@@ -190,7 +190,8 @@ impl Scenario {
         let block = u64::from(SMALLEST_SYMBOL) * u64::from(self.profile.blocks.largest(SMALLEST_SYMBOL));
         let blocks: u64 = self.objects.iter().flatten().map(|length| length.div_ceil(block)).sum();
         let rtt = self.link.forward.delay + self.link.backward.delay;
-        (rtt + self.compute_delay + self.storage_delay) * u32::try_from(blocks).unwrap_or(u32::MAX)
+        let queues = [&self.link.forward, &self.link.backward].map(queueing).into_iter().sum::<Duration>();
+        (rtt + queues + self.compute_delay + self.storage_delay) * u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 
     /// Returns one of the two hosts.
@@ -220,6 +221,12 @@ impl Scenario {
             ..HostConfig::idle(self.profile.clone(), self.seed)
         }
     }
+}
+
+/// Returns how long a full queue takes to drain.
+fn queueing(link: &LinkConfig) -> Duration {
+    let (Some(bytes), Some(rate)) = (link.queue_bytes, link.rate) else { return Duration::ZERO };
+    Duration::from_secs_f64(8.0 * bytes as f64 / rate.bits_per_second() as f64)
 }
 
 impl fmt::Display for Scenario {
@@ -344,9 +351,10 @@ fn document(random: &mut Rng, link: &Duplex) -> Profile {
     if profile.fixed_rate().is_some() || random.bool() {
         let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
         let bits = slower.map_or(1_000_000, |rate| rate.bits_per_second()) as f64;
-        // More than the path carries, without a window, into an unbounded queue: each block would take longer than the
-        // previous one.
-        let most = if link.forward.queue_bytes.is_some() { 1.2 } else { 1.0 };
+        // What the path carries or more, with feedback and PINGs on top, without a window, into an unbounded queue: each
+        // block would take longer than the previous one.
+        let is_bounded = [&link.forward, &link.backward].iter().all(|link| link.queue_bytes.is_some());
+        let most = if is_bounded { 1.2 } else { 0.9 };
         let told = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
         profile = profile.with_fixed_rate(Rate::from_bits_per_second(told));
     }

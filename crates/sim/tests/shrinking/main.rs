@@ -37,10 +37,10 @@ fn seeds_with_streams() {
 }
 
 /// Paths that shrank behind a queue of seconds, which took longer to notice than the peer was given (five), and one on
-/// which every probe of the search, or its report, was lost.
+/// which every probe of the search, or its report, was lost, and on which the fate of some was never told.
 #[test]
 fn seeds_that_found_something() {
-    let objects = [7_887, 8_927, 119_682, 345_308, 530_272].map(|seed| (seed, false));
+    let objects = [7_887, 8_927, 119_682, 345_308, 530_272, 854_558].map(|seed| (seed, false));
     for (seed, streams) in objects.into_iter().chain([(1_030, true)]) {
         shrinking::check(seed, streams).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
@@ -124,6 +124,9 @@ fn run_as(profile: &Profile, link: &str, objects: &[u64], shrinks: &[(u64, u32)]
 /// search, each a few round trips.
 const FOUND_WITHIN: Duration = millis(15 * 50);
 
+/// The same where the rate has to be found again.
+const FOUND_WITHIN_UNTOLD: Duration = millis(15 * 130);
+
 #[test]
 fn a_path_that_shrinks_is_found_out_and_the_object_arrives_once() {
     for (loss, told) in [("", true), (",loss=1%", true), (",loss=5%", true), ("", false), (",loss=0.1%", false)] {
@@ -149,7 +152,7 @@ fn a_path_that_shrinks_again_and_again_still_carries_everything() {
         println!("{link} told {told}: {found:?} {completed:?}");
         assert_eq!(sizes, [1_344, 1_280, 1_152]);
         // CUBIC fills the queue, which adds 80 ms to the round trip.
-        let within = if told { FOUND_WITHIN } else { FOUND_WITHIN * 130 / 50 };
+        let within = if told { FOUND_WITHIN } else { FOUND_WITHIN_UNTOLD };
         assert!(found.iter().all(|found| *found <= within), "{found:?}");
     }
 }

@@ -59,8 +59,9 @@ pub(super) struct Liveness {
     dead_after: Duration,
     keep_alive: Duration,
     last_heard: Time,
-    /// When the last packet that asks for feedback was sent or queued.
+    /// When the last packet that asks for feedback was sent or queued, and when the last feedback arrived.
     last_asked: Time,
+    last_feedback: Time,
     last_early_probe: Time,
     /// When the network reported the peer unreachable; ignored once something has been heard since.
     unreachable: Option<Time>,
@@ -85,6 +86,7 @@ impl Liveness {
             keep_alive: limits.keep_alive,
             last_heard: now,
             last_asked: now,
+            last_feedback: now,
             last_early_probe: now,
             unreachable: None,
             unconfirmed: false,
@@ -99,6 +101,7 @@ impl Liveness {
     /// Handles the answer to the handshake. The peer sends nothing until it hears us under the new keys.
     pub(super) const fn on_handshake(&mut self, now: Time) {
         self.last_heard = now;
+        self.last_feedback = now;
         self.unconfirmed = true;
     }
 
@@ -116,6 +119,12 @@ impl Liveness {
     pub(super) const fn on_packet(&mut self, now: Time) {
         self.last_heard = now;
         self.receive_pings = 0;
+    }
+
+    /// Handles feedback, with news or without.
+    pub(super) const fn on_feedback(&mut self, now: Time) {
+        self.last_feedback = now;
+        self.confirm();
     }
 
     /// Returns when the last authentic, new packet arrived.
@@ -206,7 +215,9 @@ impl Liveness {
         // A program waits for the close, for a few seconds at most: PINGs are not spaced out.
         let pings = if self.expects_close { 0 } else { self.send_pings };
         let spacing = backed_off(answer_time(activity.rtt), pings);
-        waits.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout)))
+        // What else is heard, such as the peer's own PINGs, says nothing of what it waits for, nor what it has.
+        let last = if self.expects_close { self.last_exchange() } else { self.last_asked.max(self.last_feedback) };
+        waits.then(|| last + spacing.min(max_spacing(activity.longest_timeout)))
     }
 
     /// Returns when to send a PING while something of the peer's is unfinished and nothing arrives: it may be sending

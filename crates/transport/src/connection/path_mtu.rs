@@ -40,8 +40,8 @@ pub(super) struct ProbeTimes {
 }
 
 impl ProbeTimes {
-    /// Returns after which time without news of any size a downward search probes all of them again.
-    fn repeat_after(&self) -> Duration {
+    /// Returns for how long a downward search waits for news.
+    fn patience(&self) -> Duration {
         (self.pto * 2).min(self.max_spacing.max(self.rtt))
     }
 }
@@ -238,7 +238,7 @@ impl PathMtu {
     /// Returns when the next probe of a search is due. Those with which a downward search begins are sent at once.
     pub(super) fn search_deadline(&self, times: ProbeTimes) -> Option<Time> {
         match (&self.downward, &self.upward) {
-            (Some(search), _) => search.deadline(times.repeat_after()),
+            (Some(search), _) => search.deadline(times.patience()),
             (None, upward) => upward.as_ref().map(|search| search.deadline(times.rtt)),
         }
     }
@@ -266,8 +266,7 @@ impl PathMtu {
             self.black_hole.on_probe_sent(now);
             return Some(MtuProbe::Ping { payload: 0 });
         }
-        let next = |search: &mut DownwardSearch| search.next_probe(now, times.repeat_after());
-        if let Some(payload) = self.downward.as_mut().and_then(next) {
+        if let Some(payload) = self.downward.as_mut().and_then(|search| search.next_probe(now)) {
             return Some(MtuProbe::Ping { payload });
         }
         while let Some(search) = self.upward.as_mut().filter(|search| search.deadline(times.rtt) <= now) {
@@ -314,18 +313,28 @@ impl PathMtu {
         self.black_hole.on_report(report);
         if let Some(search) = &mut self.downward {
             let largest = search.on_report(report)?;
-            self.downward = None;
-            let shrunk = self.shrunk(largest);
-            if shrunk.is_none() {
-                self.watch_anew();
-            }
-            return shrunk;
+            return self.end_search(largest);
         }
         if self.black_hole.is_found(pto) {
             self.upward = None;
             self.downward = Some(DownwardSearch::new(self.sizes()));
         }
         None
+    }
+
+    /// Handles the expiry of the timer of searches. Returns the consequence, if it ends a downward search.
+    pub(super) fn on_timer(&mut self, now: Time, times: ProbeTimes) -> Option<Shrunk> {
+        let largest = self.downward.as_mut()?.on_timer(now, times.patience())?;
+        self.end_search(largest)
+    }
+
+    fn end_search(&mut self, largest: usize) -> Option<Shrunk> {
+        self.downward = None;
+        let shrunk = self.shrunk(largest);
+        if shrunk.is_none() {
+            self.watch_anew();
+        }
+        shrunk
     }
 
     /// Returns the UDP payloads that a downward search tries, in rising order. The present one is among them: many

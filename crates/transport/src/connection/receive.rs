@@ -186,7 +186,7 @@ impl Connection {
         self.recovery
             .on_feedback(now, told, feedback.ecn)
             .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
-        self.liveness.confirm();
+        self.liveness.on_feedback(now);
         self.spread_report();
         self.send_flows.grant(feedback.credit.symbols);
         self.control.grant(feedback.credit.control);
@@ -211,9 +211,15 @@ impl Connection {
     /// search.
     pub(super) fn update_path_mtu(&mut self, now: Time) {
         let pto = self.recovery.probe_timeout();
-        match self.mtu.on_report(&self.recovery.report(), pto) {
-            None => return,
-            Some(Shrunk::Symbols { symbol_size: size, payload }) => {
+        if let Some(shrunk) = self.mtu.on_report(&self.recovery.report(), pto) {
+            self.shrink(now, shrunk);
+        }
+    }
+
+    /// Goes on with smaller packets.
+    pub(super) fn shrink(&mut self, now: Time, shrunk: Shrunk) {
+        match shrunk {
+            Shrunk::Symbols { symbol_size: size, payload } => {
                 if !self.send_flows.can_shrink(size) {
                     return self.mtu.watch_anew();
                 }
@@ -224,7 +230,7 @@ impl Connection {
                 self.next_flow = self.send_flows.shrink(size, self.next_flow, &mut self.control);
                 self.trace.record(now, TraceEvent::SymbolSizeChanged { size });
             }
-            Some(Shrunk::PerPacket(count)) => {
+            Shrunk::PerPacket(count) => {
                 // Fewer of the same symbols: the flows continue unchanged.
                 self.mtu.set_per_packet(count);
                 self.send_flows.forget_unanswered();

@@ -37,8 +37,12 @@ impl Connection {
             table = self.timers();
         }
         self.on_liveness_timers(now, &table);
-        // The next `poll_transmit` does what these wait for.
-        self.expire(now, &table, &SENDING);
+        // The next `poll_transmit` does what the others wait for.
+        if self.expire(now, &table, &SENDING).contains(Timer::MtuSearch)
+            && let Some(shrunk) = self.mtu.on_timer(now, self.probe_times())
+        {
+            self.shrink(now, shrunk);
+        }
     }
 
     /// Returns every deadline of the connection, by its owner.

@@ -8,6 +8,9 @@ const BATCH: Duration = Duration::from_millis(1);
 /// Time for which a sender that wakes up late may catch up at once. Timers are seldom later than this; without it a
 /// fixed rate would not be kept.
 pub(super) const LATE: Duration = Duration::from_millis(4);
+/// Probes go out without asking, each second on a silent path. At a low rate they would otherwise hold back everything
+/// else for longer than the connection lives.
+const LONGEST_DEBT: Duration = Duration::from_secs(1);
 /// At low rates a millisecond covers less than a packet; two at a time halve the wake-ups.
 const MIN_BATCH_PACKETS: u64 = 2;
 /// The most segments that one system call takes.
@@ -77,8 +80,9 @@ impl Pacer {
 
     pub(super) fn on_sent(&mut self, now: Time, bytes: u32) {
         self.refill(now);
-        if self.rate.is_some() {
-            self.credit -= cost(u64::from(bytes));
+        if let Some(rate) = self.rate {
+            let most = i128::from(rate.bits_per_second()) * LONGEST_DEBT.as_nanos() as i128;
+            self.credit = (self.credit - cost(u64::from(bytes))).max(-most);
         }
     }
 
@@ -141,6 +145,16 @@ mod tests {
             }
         }
         now
+    }
+
+    #[test]
+    fn what_was_sent_without_asking_is_owed_for_a_second_at_most() {
+        let mut pacer = paced(15_000);
+        (0..100).for_each(|_| pacer.on_sent(Time::ZERO, PACKET));
+        // A second of debt, and a batch of two packets.
+        let batch = Duration::from_secs_f64(2.0 * f64::from(PACKET) * 8.0 / 15_000.0);
+        let until = pacer.admit(Time::ZERO).expect_err("in debt").since(Time::ZERO);
+        assert!(until.abs_diff(Duration::from_secs(1) + batch) < Duration::from_micros(1), "{until:?}");
     }
 
     #[test]

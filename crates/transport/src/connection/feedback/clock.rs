@@ -17,11 +17,9 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 /// Round trips shorter than this do not make heartbeats more frequent.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 
-/// Heartbeats without news are no further apart than this, unless the sender wants them to be.
-const LONGEST_BEAT: Duration = Duration::from_secs(1);
-
-/// Doublings of the time between two heartbeats; [`LONGEST_BEAT`] is reached before.
-const MAX_DOUBLINGS: u32 = 10;
+/// Doublings of the time between two heartbeats without news. Where bursts of losses take the first ones with them, a
+/// sender waits for the next.
+const MAX_DOUBLINGS: u32 = 3;
 
 /// Packet numbers are skipped on purpose about this far apart (PROTOCOL section 7): such gaps are no loss.
 const SKIPPED_EVERY: u16 = 512;
@@ -172,7 +170,7 @@ impl FeedbackClock {
     /// for old feedback, queued before a slow path, sends nothing that would tell (docs/design/feedback.md).
     fn slowed(&self, beat: Duration) -> Duration {
         let doublings = self.beats.saturating_sub(Self::NEVER_BLOCKED).min(MAX_DOUBLINGS);
-        (beat * (1 << doublings)).min(LONGEST_BEAT.max(beat))
+        beat * (1 << doublings)
     }
 
     fn pause(&self) -> Duration {

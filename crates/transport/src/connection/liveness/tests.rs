@@ -97,6 +97,10 @@ fn an_unfinished_sender_with_nothing_in_flight_pings_after_two_round_trips_and_b
     assert_eq!(liveness.pings(), 7);
     liveness.on_report();
     assert_eq!(liveness.send_ping_deadline(&SENDING), Some(at(5_000)), "a report ends the back-off");
+    liveness.on_packet(at(4_990));
+    assert_eq!(liveness.send_ping_deadline(&SENDING), Some(at(5_000)), "a PING of the peer says nothing of ours");
+    liveness.on_feedback(at(4_990));
+    assert_eq!(liveness.send_ping_deadline(&SENDING), Some(at(5_115)));
 }
 
 #[test]

@@ -29,20 +29,27 @@ impl DownwardSearch {
         Self { sizes, unsent, in_flight: Vec::new(), last_sent: None, late: Vec::new(), largest: 0 }
     }
 
-    /// Returns when to probe each size once more, `spacing` after the last probe: as long as nothing is known of any,
-    /// all of them may have been lost by chance, or the reports of those that arrived.
-    pub(super) fn deadline(&self, spacing: Duration) -> Option<Time> {
-        let waits = self.unsent.is_empty() && self.largest == 0;
-        self.last_sent.filter(|_| waits).map(|last| last + spacing)
+    /// Returns until when to wait for news, `patience` after the last probe. Then the search is over if a probe is known
+    /// to have arrived: not every detector declares the others lost. If none is, each size is probed once more: all may
+    /// have been lost by chance, or the reports of those that arrived.
+    pub(super) fn deadline(&self, patience: Duration) -> Option<Time> {
+        self.last_sent.filter(|_| self.unsent.is_empty()).map(|last| last + patience)
+    }
+
+    /// Handles the passing of the deadline. Returns the largest payload that passes, if the search is over.
+    pub(super) fn on_timer(&mut self, now: Time, patience: Duration) -> Option<usize> {
+        self.deadline(patience).filter(|at| *at <= now)?;
+        if self.largest == 0 {
+            self.unsent.clone_from(&self.sizes);
+        }
+        (self.largest > 0).then_some(self.largest)
     }
 
     /// Returns the UDP payload of the next probe.
-    pub(super) fn next_probe(&mut self, now: Time, spacing: Duration) -> Option<usize> {
-        if self.deadline(spacing).is_some_and(|at| at <= now) {
-            self.unsent.clone_from(&self.sizes);
-        }
-        self.last_sent = if self.unsent.is_empty() { self.last_sent } else { Some(now) };
-        self.unsent.pop()
+    pub(super) fn next_probe(&mut self, now: Time) -> Option<usize> {
+        let payload = self.unsent.pop()?;
+        self.last_sent = Some(now);
+        Some(payload)
     }
 
     /// Notes that a probe of this size was sent as packet `number`.
@@ -50,7 +57,8 @@ impl DownwardSearch {
         self.in_flight.push((number, payload));
     }
 
-    /// Handles a report of recovery. Returns the largest payload that passes, or 0 for none, when the search is over.
+    /// Handles a report of recovery. Returns the largest payload that passes, or 0 for none, when the fate of all probes
+    /// is known.
     pub(super) fn on_report(&mut self, report: &Report<'_>) -> Option<usize> {
         self.collect(report);
         if !self.unsent.is_empty() || !self.in_flight.is_empty() {

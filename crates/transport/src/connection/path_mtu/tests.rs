@@ -189,16 +189,15 @@ fn a_search_without_news_probes_every_size_again() {
     assert_eq!(mtu.search_deadline(TIMES), Some(repeat));
     let behind_a_queue = ProbeTimes { rtt: Duration::from_secs(3), pto: Duration::from_secs(9), ..TIMES };
     assert_eq!(mtu.search_deadline(behind_a_queue), Some(at(4_000)), "a round trip");
-    let mut again = Vec::new();
-    while let Some(MtuProbe::Ping { payload }) =
-        mtu.poll_probe(repeat, ProbeTimes { in_flight: false, ..TIMES }, || [0; 8])
-    {
-        mtu.on_probe_sent(600 + again.len() as u64, payload);
-        again.push(payload);
-    }
-    assert_eq!(again, [1_451, 1_323, 1_195]);
-    assert_eq!(report(&mut mtu, &[(602, 1_195)], 1_195, Cause::Feedback), None, "others are in flight");
-    assert_eq!(mtu.search_deadline(TIMES), None, "one is known to pass: the fate of the others follows");
+    assert_eq!(mtu.on_timer(repeat, TIMES), None);
+    let again = search_downward(&mut mtu, 600);
+    assert_eq!(again.iter().map(|(_, payload)| *payload).collect::<Vec<_>>(), [1_451, 1_323, 1_195]);
+    // One is known to pass. A detector that waits for a gap to be closed never declares the others lost.
+    assert_eq!(report(&mut mtu, &again[2..], 1_195, Cause::Feedback), None);
+    assert_eq!(mtu.on_timer(at(1_199), TIMES), None);
+    let shrunk = Shrunk::Symbols { symbol_size: 1_152, payload: 1_195 };
+    assert_eq!(mtu.on_timer(at(1_200), TIMES), Some(shrunk));
+    assert!(!mtu.holds_data());
 }
 
 #[test]
