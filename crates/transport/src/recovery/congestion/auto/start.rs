@@ -12,6 +12,8 @@ const SPREAD: f64 = 2.0;
 /// A shorter time says nothing, since hosts read and send in bursts.
 const SHORTEST: f64 = 200e-6;
 const FEWEST: u64 = 4;
+/// Packets sent within this time were sent together.
+const AT_ONCE: Duration = Duration::from_micros(50);
 /// Packets that go out together to be spread.
 const TRAIN: f64 = 16.0;
 /// The rate at which they do, in bytes per second: faster than nearly all paths.
@@ -46,12 +48,12 @@ struct Seen {
     lost: f64,
 }
 
-/// The newest packet of a report: its number, and when it was sent and arrived, in seconds.
+/// A packet: its number, when it was sent, and when it arrived, in seconds.
 #[derive(Clone, Copy, Debug)]
-struct Newest {
+struct Arrival {
     number: u64,
     sent: Time,
-    arrived: f64,
+    at: f64,
 }
 
 /// The rate of the slowest link, from how far it spreads packets that were sent together. The peer says how long it
@@ -59,31 +61,44 @@ struct Newest {
 #[derive(Debug, Default)]
 struct Dispersion {
     /// The first report of packets that were sent together.
-    first: Option<Newest>,
+    first: Option<Arrival>,
     /// The largest rate, in bytes per second.
     rate: Option<f64>,
 }
 
 impl Dispersion {
-    fn on_report(&mut self, report: &Report<'_>) {
+    /// Takes a report; `base` is the least delay of the path in seconds.
+    fn on_report(&mut self, report: &Report<'_>, base: f64) {
         let Some((sent, rtt)) = report.delivered.last().zip(report.path_rtt) else { return };
-        let arrived = (sent.time + rtt).since(Time::ZERO).as_secs_f64();
-        let newest = Newest { number: sent.number, sent: sent.time, arrived };
-        let Some(first) = self.first.filter(|first| newest.number > first.number) else {
-            self.first = Some(newest);
-            return;
-        };
-        let apart = arrived - first.arrived;
-        let packets = newest.number - first.number;
-        if apart <= SPREAD * newest.sent.since(first.sent).as_secs_f64() {
-            self.first = Some(newest);
-        } else if apart >= SHORTEST && packets >= FEWEST {
-            // Of all numbers in between, since those that were lost took their time too.
-            let mean = report.delivered_bytes as f64 / report.delivered.len().max(1) as f64;
-            let rate = packets as f64 * mean / apart;
+        let arrived = |sent: Time, rtt: f64| sent.since(Time::ZERO).as_secs_f64() + rtt;
+        let newest = Arrival { number: sent.number, sent: sent.time, at: arrived(sent.time, rtt.as_secs_f64()) };
+        let first = self.first.filter(|first| newest.number > first.number);
+        // One report may be the first to name all packets that were sent together, as a program takes a while between
+        // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is.
+        let together = report.delivered.iter().rev().take_while(|sent| newest.sent.since(sent.time) <= AT_ONCE);
+        let lead =
+            together.last().map(|lead| Arrival { number: lead.number, sent: lead.time, at: arrived(lead.time, base) });
+        let rate = first.into_iter().chain(lead).find_map(|first| rate_between(first, newest, report));
+        if let Some(rate) = rate {
             self.rate = Some(self.rate.map_or(rate, |known| known.max(rate)));
         }
+        if first.is_none_or(|first| !is_spread(first, newest)) {
+            self.first = Some(newest);
+        }
     }
+}
+
+/// Returns whether packets have been spread on their way.
+fn is_spread(first: Arrival, last: Arrival) -> bool {
+    last.at - first.at > SPREAD * last.sent.since(first.sent).as_secs_f64()
+}
+
+/// Returns the rate of the link that spread these packets, if one has, in bytes per second.
+fn rate_between(first: Arrival, last: Arrival, report: &Report<'_>) -> Option<f64> {
+    let (apart, packets) = (last.at - first.at, last.number - first.number);
+    // Of all numbers in between, since those that were lost took their time too.
+    let mean = report.delivered_bytes as f64 / report.delivered.len().max(1) as f64;
+    (is_spread(first, last) && apart >= SHORTEST && packets >= FEWEST).then(|| packets as f64 * mean / apart)
 }
 
 /// The search for the path's rate.
@@ -142,7 +157,7 @@ impl Start {
         baseline: &Baseline,
     ) -> Option<f64> {
         let now = report.now;
-        self.dispersion.on_report(report);
+        self.dispersion.on_report(report, delay.base());
         self.seen.push_back(Seen {
             at: now,
             bytes: report.delivered_bytes as f64,
@@ -259,9 +274,20 @@ mod tests {
     fn packets_that_arrive_as_they_were_sent_show_nothing() {
         let mut path = Path::new(100);
         for millis in 0..10 {
-            path.report(at(millis), 8, 0, Duration::from_micros(800));
+            path.report(at(millis), 8, 0, Duration::ZERO);
         }
         assert_eq!(path.start.grown(80_000.0, 8000.0, &path.delay), 104_000.0);
+    }
+
+    #[test]
+    fn one_report_of_all_that_were_sent_together_is_enough() {
+        let mut path = Path::new(100);
+        path.report(at(0), 1, 0, Duration::ZERO);
+        // After the handshake a program takes a millisecond until its first data.
+        path.report(at(1), 9, 0, path.gap * 8);
+        // 10 MB/s, as above.
+        assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay).round(), 160_000.0);
+        assert_eq!(path.start.pacing(400_000.0, 1000.0, RTT).round(), 10_000_000.0);
     }
 
     #[test]
