@@ -190,7 +190,7 @@ impl Scenario {
         let block = u64::from(SMALLEST_SYMBOL) * u64::from(self.profile.blocks.largest(SMALLEST_SYMBOL));
         let blocks: u64 = self.objects.iter().flatten().map(|length| length.div_ceil(block)).sum();
         let rtt = self.link.forward.delay + self.link.backward.delay;
-        let queues = [&self.link.forward, &self.link.backward].map(queueing).into_iter().sum::<Duration>();
+        let queues = queueing(&self.link.forward) + queueing(&self.link.backward);
         (rtt + queues + self.compute_delay + self.storage_delay) * u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 
@@ -306,9 +306,14 @@ fn link(random: &mut Rng) -> LinkConfig {
     }
 }
 
+/// Returns the rate of the slower direction in bits per second; 1 Mbit/s if neither is limited.
+fn slower_bits(link: &Duplex) -> u64 {
+    let rates = [&link.forward, &link.backward].into_iter().filter_map(|link| link.rate);
+    rates.min().map_or(1_000_000, |rate| rate.bits_per_second())
+}
+
 fn profile(random: &mut Rng, link: &Duplex) -> Profile {
-    let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
-    let bits = slower.map_or(1_000_000, |rate| rate.bits_per_second()) as f64;
+    let bits = slower_bits(link) as f64;
     let mut profile = match random.u8(..5) {
         0 => Profile::arq(),
         1 => Profile::auto(),
@@ -349,11 +354,10 @@ fn document(random: &mut Rng, link: &Duplex) -> Profile {
         profile.set(key, values[random.usize(..values.len())]).expect("a choice that there is");
     }
     if profile.fixed_rate().is_some() || random.bool() {
-        let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
-        let bits = slower.map_or(1_000_000, |rate| rate.bits_per_second()) as f64;
+        let bits = slower_bits(link) as f64;
         // What the path carries or more, with feedback and PINGs on top, without a window, into an unbounded queue: each
         // block would take longer than the previous one.
-        let is_bounded = [&link.forward, &link.backward].iter().all(|link| link.queue_bytes.is_some());
+        let is_bounded = link.forward.queue_bytes.and(link.backward.queue_bytes).is_some();
         let most = if is_bounded { 1.2 } else { 0.9 };
         let told = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
         profile = profile.with_fixed_rate(Rate::from_bits_per_second(told));
@@ -394,8 +398,7 @@ fn choices(random: &mut Rng, link: &Duplex) -> Profile {
     }
     if is_ttp {
         // Its minimum rate would exceed what many paths carry.
-        let slower = [&link.forward, &link.backward].iter().filter_map(|link| link.rate).min();
-        let most = slower.map_or(1_000_000, |rate| rate.bits_per_second());
+        let most = slower_bits(link);
         for (key, rate) in [("min", most / 20), ("max", most), ("bottleneck", most)] {
             profile.set(&format!("congestion.{key}"), &rate.to_string()).expect("a rate");
         }

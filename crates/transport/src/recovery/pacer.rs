@@ -81,20 +81,18 @@ impl Pacer {
     pub(super) fn on_sent(&mut self, now: Time, bytes: u32) {
         self.refill(now);
         if let Some(rate) = self.rate {
-            let most = i128::from(rate.bits_per_second()) * LONGEST_DEBT.as_nanos() as i128;
-            self.credit = (self.credit - cost(u64::from(bytes))).max(-most);
+            self.credit = (self.credit - cost(u64::from(bytes))).max(-earned(rate, LONGEST_DEBT));
         }
     }
 
     fn refill(&mut self, now: Time) {
-        let elapsed = now.since(self.updated).as_nanos() as i128;
-        if elapsed == 0 {
+        let elapsed = now.since(self.updated);
+        if elapsed.is_zero() {
             return;
         }
         self.updated = now;
         if let Some(rate) = self.rate {
-            let filled = elapsed.saturating_mul(i128::from(rate.bits_per_second()));
-            self.credit = self.credit.saturating_add(filled).min(self.depth(rate));
+            self.credit = self.credit.saturating_add(earned(rate, elapsed)).min(self.depth(rate));
         }
     }
 
@@ -105,8 +103,13 @@ impl Pacer {
     }
 
     fn depth(&self, rate: Rate) -> i128 {
-        self.batch(rate).max(i128::from(rate.bits_per_second()) * LATE.as_nanos() as i128)
+        self.batch(rate).max(earned(rate, LATE))
     }
+}
+
+/// Returns the credit that this time brings.
+fn earned(rate: Rate, time: Duration) -> i128 {
+    (time.as_nanos() as i128).saturating_mul(i128::from(rate.bits_per_second()))
 }
 
 fn cost(bytes: u64) -> i128 {

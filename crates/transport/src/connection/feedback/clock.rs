@@ -17,8 +17,8 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 /// Round trips shorter than this do not make heartbeats more frequent.
 const LEAST_HEARTBEAT: Duration = Duration::from_millis(1);
 
-/// Doublings of the time between two heartbeats without news. Where bursts of losses take the first ones with them, a
-/// sender waits for the next.
+/// Doublings of the time between two heartbeats without news. More would make a sender wait too long where a burst of
+/// losses has taken the first ones.
 const MAX_DOUBLINGS: u32 = 3;
 
 /// Packet numbers are skipped on purpose about this far apart (PROTOCOL section 7): such gaps are no loss.
@@ -132,7 +132,7 @@ impl FeedbackClock {
     pub(super) fn due(&self, unfinished: impl FnOnce() -> bool) -> Option<Time> {
         let last = match (self.pending, self.urgent, self.last) {
             (false, _, last) => {
-                let beat = last.zip(self.heartbeat()).map(|(last, beat)| last + self.slowed(beat))?;
+                let beat = last.zip(self.heartbeat()).map(|(last, beat)| last + beat)?;
                 return unfinished().then_some(beat);
             }
             (true, false, Some(last)) => last,
@@ -152,8 +152,14 @@ impl FeedbackClock {
         })
     }
 
+    /// Returns the time until the next heartbeat, if there are any.
+    ///
+    /// Departs: after a round trip of heartbeats that repeat the same news they get rarer. What is known of the round trip
+    /// comes from the sender, and one that waits for feedback in a long queue sends nothing (docs/design/feedback.md).
     fn heartbeat(&self) -> Option<Duration> {
-        if let FeedbackTiming::OnBlocks(timing) = self.timing { Some(self.beat(timing)) } else { None }
+        let FeedbackTiming::OnBlocks(timing) = self.timing else { return None };
+        let doublings = self.beats.saturating_sub(Self::NEVER_BLOCKED).min(MAX_DOUBLINGS);
+        Some(self.beat(timing) * (1 << doublings))
     }
 
     /// Returns the time between two heartbeats.
@@ -163,14 +169,6 @@ impl FeedbackClock {
     /// (docs/design/feedback.md).
     fn beat(&self, Heartbeat { heartbeat }: Heartbeat) -> Duration {
         heartbeat.max(self.rtt / Self::NEVER_BLOCKED)
-    }
-
-    /// Returns the time until the next heartbeat, where `beat` is the time between two. Departs: those that repeat the
-    /// same news get rarer after a round trip of sixteen. The sender knows the round trip, and says it; one that waits
-    /// for old feedback, queued before a slow path, sends nothing that would tell (docs/design/feedback.md).
-    fn slowed(&self, beat: Duration) -> Duration {
-        let doublings = self.beats.saturating_sub(Self::NEVER_BLOCKED).min(MAX_DOUBLINGS);
-        beat * (1 << doublings)
     }
 
     fn pause(&self) -> Duration {

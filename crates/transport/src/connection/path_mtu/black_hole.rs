@@ -14,8 +14,8 @@ const SPAN: u32 = 2;
 /// Doublings of the time between two unanswered probes.
 const MAX_BACKOFF: u32 = 5;
 
-/// Nothing waits longer for a probe timeout: behind a queue of seconds, and as long as its round trips vary, that
-/// outlasts the connection.
+/// Longest time that counts as some probe timeouts. Behind a queue of seconds, probe timeouts would outlast the
+/// connection.
 const LONG_SILENCE: Duration = Duration::from_secs(5);
 
 /// Large packets lost in a row.

@@ -3,6 +3,7 @@
 use super::baseline::Baseline;
 use super::delay::Delay;
 use crate::recovery::report::Report;
+use crate::recovery::sent_packets::SentPacket;
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -56,6 +57,13 @@ struct Arrival {
     at: f64,
 }
 
+impl Arrival {
+    /// The arrival of a packet that was on its way for `delay` seconds.
+    fn after(sent: &SentPacket, delay: f64) -> Self {
+        Self { number: sent.number, sent: sent.time, at: sent.time.since(Time::ZERO).as_secs_f64() + delay }
+    }
+}
+
 /// The rate of the slowest link, from how far it spreads packets that were sent together. The peer says how long it
 /// withheld its feedback, so that the time when the newest packet arrived is known but for the delay of the way back.
 #[derive(Debug, Default)]
@@ -69,15 +77,13 @@ struct Dispersion {
 impl Dispersion {
     /// Takes a report; `base` is the least delay of the path in seconds.
     fn on_report(&mut self, report: &Report<'_>, base: f64) {
-        let Some((sent, rtt)) = report.delivered.last().zip(report.path_rtt) else { return };
-        let arrived = |sent: Time, rtt: f64| sent.since(Time::ZERO).as_secs_f64() + rtt;
-        let newest = Arrival { number: sent.number, sent: sent.time, at: arrived(sent.time, rtt.as_secs_f64()) };
-        let first = self.first.filter(|first| newest.number > first.number);
+        let Some((newest, rtt)) = report.delivered.last().zip(report.path_rtt) else { return };
         // One report may be the first to name all packets that were sent together, as a program takes a while between
         // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is.
-        let together = report.delivered.iter().rev().take_while(|sent| newest.sent.since(sent.time) <= AT_ONCE);
-        let lead =
-            together.last().map(|lead| Arrival { number: lead.number, sent: lead.time, at: arrived(lead.time, base) });
+        let together = report.delivered.iter().rev().take_while(|sent| newest.time.since(sent.time) <= AT_ONCE);
+        let lead = together.last().map(|lead| Arrival::after(lead, base));
+        let newest = Arrival::after(newest, rtt.as_secs_f64());
+        let first = self.first.filter(|first| newest.number > first.number);
         let rate = first.into_iter().chain(lead).find_map(|first| rate_between(first, newest, report));
         if let Some(rate) = rate {
             self.rate = Some(self.rate.map_or(rate, |known| known.max(rate)));
@@ -208,7 +214,7 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::sent_packets::{Content, SentPacket};
+    use crate::recovery::sent_packets::Content;
 
     const RTT: Duration = Duration::from_millis(50);
 
