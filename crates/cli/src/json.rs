@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use data_encoding::BASE64;
+use downpour::congestion::ControllerState;
 use serde::Serialize;
 
 use crate::escape;
@@ -114,7 +115,41 @@ pub(crate) struct Progress {
     loss: Option<f64>,
     rtt_seconds: Option<f64>,
     left_seconds: Option<f64>,
+    /// What limits the transfer: `finding the rate`, `path`, `policer`, `shared path`, `set rate`, `set rate above
+    /// the path`, `rate limit`, `reading here`, `processor here` or `writing there`.
     limited_by: Option<&'static str>,
+    /// What congestion control believes of the path; known only to the sender, and only with some controllers.
+    path: Option<Path>,
+}
+
+/// What congestion control believes of the path.
+#[derive(Debug, Serialize)]
+struct Path {
+    /// `default`, or `compete` beside others that fill the queue.
+    mode: &'static str,
+    /// `start`, `cruise`, `down` or `drain`.
+    phase: &'static str,
+    /// The rate that the path delivers, in bits of IP packets.
+    rate_bits_per_second: u64,
+    /// Round-trip time without a queue.
+    base_rtt_seconds: f64,
+    /// Time that the newest packet has waited in queues.
+    queue_seconds: f64,
+    /// Share of packets lost without congestion.
+    baseline_loss: f64,
+}
+
+impl From<ControllerState> for Path {
+    fn from(state: ControllerState) -> Self {
+        Self {
+            mode: state.mode,
+            phase: state.phase,
+            rate_bits_per_second: state.rate.bits_per_second(),
+            base_rtt_seconds: state.base.as_secs_f64(),
+            queue_seconds: state.queue.as_secs_f64(),
+            baseline_loss: state.baseline,
+        }
+    }
 }
 
 impl From<&downpour::Progress> for Progress {
@@ -131,6 +166,7 @@ impl From<&downpour::Progress> for Progress {
             rtt_seconds: figures.rtt.map(|rtt| rtt.as_secs_f64()),
             left_seconds: figures.left().map(|left| left.as_secs_f64()),
             limited_by: figures.limited_by,
+            path: progress.connection.controller.map(Path::from),
         }
     }
 }

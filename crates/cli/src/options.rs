@@ -10,7 +10,7 @@ use downpour::remote::{self, SshOptions};
 use downpour::{Family, ListenOptions, Peer, Profile};
 use serde::de::DeserializeSeed as _;
 
-use crate::args::{NetworkArgs, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
+use crate::args::{NetworkArgs, Policy, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::limit::Limit;
 use crate::names;
@@ -31,6 +31,9 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     if let Some(rate) = speed.rate {
         profile = profile.with_fixed_rate(rate);
     }
+    if let Some(policy) = speed.policy {
+        profile = with_policy(profile, policy)?;
+    }
     // After the rate, since settings of a fixed rate may be changed.
     profile = changed(profile, set)?;
     let set = |key: &str| set.iter().rev().find(|(set, _)| set == key || set.starts_with(&format!("{key}.")));
@@ -48,6 +51,27 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     if let Some(limit) = speed.limit.as_ref().and_then(Limit::now) {
         profile = profile.with_limit(limit);
     }
+    Ok(profile)
+}
+
+/// Returns the profile with a policy.
+///
+/// # Errors
+/// A policy that the profile's controller does not have.
+fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure> {
+    let (name, key, value) = match policy {
+        Policy::Fair => ("fair", "congestion.policy", "fair"),
+        Policy::Low => ("low", "congestion.policy", "low"),
+        Policy::Fixed => ("fixed", "congestion.insist", "on"),
+    };
+    profile.set(key, value).map_err(|_| {
+        let why = match policy {
+            Policy::Fixed => "needs a rate: add --rate",
+            _ if profile.fixed_rate().is_some() => "and a fixed rate exclude each other: leave one of them out",
+            _ => "is of the profile 'auto': leave --profile out",
+        };
+        Failure::new(Code::Usage, format!("--policy {name} {why}"))
+    })?;
     Ok(profile)
 }
 

@@ -19,7 +19,7 @@ pub use error::{CloseCode, Error, ErrorKind};
 pub use net::{Bind, Family, NetError};
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
-    Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop, Summary, Transfer,
-    TransferEvent, receive, send,
+    Bottleneck, Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop, Summary,
+    Transfer, TransferEvent, receive, send,
 };
-pub use transport::{ConnectionStats, Connector, LimitedBy, Profile, Rate, floor, profile};
+pub use transport::{ConnectionStats, Connector, Profile, Rate, congestion, floor, profile};

@@ -86,9 +86,20 @@ impl Thread {
     /// Returns the CPU time; `None` if the kernel keeps no such statistics (proc(5), schedstat), or the thread has
     /// ended.
     pub fn time(&self) -> Option<ThreadTime> {
-        let text = fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.0.get()?.as_raw_pid())).ok()?;
+        ThreadTime::read(&format!("/proc/self/task/{}/schedstat", self.0.get()?.as_raw_pid()))
+    }
+}
+
+impl ThreadTime {
+    /// Returns the CPU time of the calling thread; `None` if the kernel keeps no such statistics.
+    pub(crate) fn of_this_thread() -> Option<Self> {
+        Self::read("/proc/thread-self/schedstat")
+    }
+
+    fn read(path: &str) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
         let mut nanoseconds = text.split_whitespace().map_while(|word| word.parse().ok()).map(Duration::from_nanos);
-        Some(ThreadTime { running: nanoseconds.next()?, waiting: nanoseconds.next()? })
+        Some(Self { running: nanoseconds.next()?, waiting: nanoseconds.next()? })
     }
 }
 

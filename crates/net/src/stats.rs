@@ -1,5 +1,6 @@
 //! Counters of connections and endpoints, as they are at the moment of the call.
 
+use crate::facts::ThreadTime;
 use transport::ConnectionStats;
 use transport::wire::RefusedCounts;
 
@@ -10,6 +11,9 @@ pub struct Stats {
     pub connection: ConnectionStats,
     /// Datagrams refused on this connection, and those refused by the endpoint that belong to no connection.
     pub refused: Refused,
+    /// CPU time of the network thread, which all connections of the endpoint share; `None` if the kernel keeps no such
+    /// statistics.
+    pub network_thread: Option<ThreadTime>,
 }
 
 /// Datagrams that were dropped unread, by reason. Anyone can send such datagrams.

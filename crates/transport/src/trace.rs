@@ -4,7 +4,7 @@
 //! carry the `recovery:` names of qlog where it has them and `downpour:` names for what it does not know: symbols,
 //! blocks, flows.
 
-use crate::recovery::{Recovery, Report};
+use crate::recovery::{ControllerState, Recovery, Report};
 use crate::time::Time;
 use crate::wire::{FlowId, Refused, SymbolRun};
 use serde_json::{Value, json};
@@ -53,6 +53,8 @@ pub(crate) struct Trace(Option<Box<Qlog>>);
 struct Qlog {
     records: Vec<u8>,
     origin: Time,
+    /// Mode and phase of the controller, as recorded last.
+    state: Option<(&'static str, &'static str)>,
 }
 
 impl Trace {
@@ -61,7 +63,7 @@ impl Trace {
     }
 
     pub(crate) fn qlog(now: Time) -> Self {
-        let mut log = Qlog { records: Vec::new(), origin: now };
+        let mut log = Qlog { records: Vec::new(), origin: now, state: None };
         log.push(&json!({
             "file_schema": "urn:ietf:params:qlog:file:sequential",
             "serialization_format": "application/qlog+json-seq",
@@ -110,6 +112,9 @@ impl Trace {
                 "open_blocks": sent.open_blocks,
             }),
         );
+        if let Some(state) = recovery.congestion().state() {
+            log.controller(report.now, &state);
+        }
     }
 
     /// Moves the records made so far to the end of `out`.
@@ -124,6 +129,26 @@ impl Qlog {
     fn event(&mut self, now: Time, name: &str, data: Value) {
         let time = now.since(self.origin).as_secs_f64() * 1e3;
         self.push(&json!({ "time": time, "name": name, "data": data }));
+    }
+
+    /// Records a change of the controller's mode or phase, with what it believes of the path then.
+    fn controller(&mut self, now: Time, state: &ControllerState) {
+        let name = |(mode, phase): (&str, &str)| format!("{mode} {phase}");
+        let new = (state.mode, state.phase);
+        if self.state == Some(new) {
+            return;
+        }
+        let data = json!({
+            "old": self.state.map(name),
+            "new": name(new),
+            "constraint": state.constraint.name(),
+            "rate": state.rate.bits_per_second(),
+            "base_rtt": state.base.as_secs_f64() * 1e3,
+            "queue_delay": state.queue.as_secs_f64() * 1e3,
+            "baseline_loss": state.baseline,
+        });
+        self.state = Some(new);
+        self.event(now, "recovery:congestion_state_updated", data);
     }
 
     fn push(&mut self, record: &Value) {

@@ -162,14 +162,29 @@ pub(crate) enum Via {
 pub(crate) struct SpeedArgs {
     /// Send at exactly this rate (100M, 12MB/s): fastest if the path has it, unfair to others if it has less
     ///
-    /// The rate counts whole IP packets. Without it, congestion control finds the rate and shares the path.
+    /// The rate counts whole IP packets. Without it, congestion control finds the rate and shares the path; it also
+    /// takes over if the path carries far less than the rate, unless --policy fixed insists on it.
     #[arg(long, value_name = "RATE", value_parser = rates::parse)]
     pub(crate) rate: Option<Rate>,
+    /// What to claim of a path that others use
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) policy: Option<Policy>,
     /// Limit the sending rate, at all times or by a timetable in local time, such as '08:00,200M 19:00,off'
     #[arg(long, value_name = "RATE|TIMETABLE")]
     pub(crate) limit: Option<Limit>,
     #[command(flatten)]
     pub(crate) profile: ProfileArgs,
+}
+
+/// What is claimed of a path that others use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Policy {
+    /// A share like TCP's (default)
+    Fair,
+    /// Only what others leave
+    Low,
+    /// The rate given with --rate, even if most of it is lost
+    Fixed,
 }
 
 /// A profile and changes to it.

@@ -20,7 +20,7 @@ use crate::{exit, version};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, ProfileArgs, SelectionArgs, SpeedArgs, SshArgs,
+    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, Policy, ProfileArgs, SelectionArgs, SpeedArgs, SshArgs,
     TraceArgs, Via, WhenExisting,
 };
 pub(crate) use offering::{RecvArgs, SendArgs};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use downpour::{LimitedBy, Progress};
+use downpour::{Bottleneck, Progress};
 
 /// Longest remaining time that is shown. A goodput that leads to more is that of a stalled transfer and predicts
 /// nothing.
@@ -38,14 +38,24 @@ impl From<&Progress> for Figures {
             goodput: progress.goodput / 8.0,
             loss: progress.loss,
             rtt: progress.rtt,
-            limited_by: match progress.limited_by {
-                LimitedBy::Nothing => None,
-                LimitedBy::Window => Some("network"),
-                LimitedBy::Pacing => Some("set rate"),
-                LimitedBy::Source => Some("reading here"),
-                LimitedBy::Receiver => Some("writing there"),
-            },
+            limited_by: progress.limited_by.map(words),
         }
+    }
+}
+
+/// Returns what limits a transfer, in words for people, which are also those of `--json`.
+const fn words(bottleneck: Bottleneck) -> &'static str {
+    match bottleneck {
+        Bottleneck::Search => "finding the rate",
+        Bottleneck::Path => "path",
+        Bottleneck::Policer => "policer",
+        Bottleneck::Neighbors => "shared path",
+        Bottleneck::FixedRate => "set rate",
+        Bottleneck::Overload => "set rate above the path",
+        Bottleneck::RateLimit => "rate limit",
+        Bottleneck::Reading => "reading here",
+        Bottleneck::Processor => "processor here",
+        Bottleneck::Writing => "writing there",
     }
 }
 
@@ -63,7 +73,7 @@ impl Figures {
 }
 
 impl fmt::Display for Figures {
-    /// Formats `1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  24 s left  (network)`. The least important part
+    /// Formats `1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  24 s left  (path)`. The least important part
     /// comes last, where a narrow terminal cuts it off.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&of_total(self.bytes, self.known, self.is_all))?;
@@ -124,10 +134,10 @@ mod tests {
             goodput: 94_200_000.0,
             loss: Some(0.049),
             rtt: Some(Duration::from_millis(100)),
-            limited_by: Some("network"),
+            limited_by: Some("path"),
         };
         let line = figures.to_string();
-        assert_eq!(line, "1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  26 s left  (network)");
+        assert_eq!(line, "1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  26 s left  (path)");
         assert!(line.len() + "100 %  ".len() <= 80, "{}", line.len());
         figures.goodput = 0.0;
         figures.limited_by = None;

@@ -75,9 +75,15 @@ fn nothing_that_is_typed_is_lost() {
     let here = tempdir().expect("a folder");
     let source = tree::file(&here.path().join("file"), 10);
     for (options, words) in [
-        (["--rate", "20M", "--set", "congestion=reno"], "--rate and --set congestion=reno exclude each other"),
-        (["--rate", "20M", "--set", "congestion.rate=5M"], "--rate and --set congestion.rate=5M exclude each other"),
-        (["--limit", "20M", "--set", "limit=5M"], "--limit and --set limit=5M exclude each other"),
+        (vec!["--rate", "20M", "--set", "congestion=reno"], "--rate and --set congestion=reno exclude each other"),
+        (
+            vec!["--rate", "20M", "--set", "congestion.rate=5M"],
+            "--rate and --set congestion.rate=5M exclude each other",
+        ),
+        (vec!["--limit", "20M", "--set", "limit=5M"], "--limit and --set limit=5M exclude each other"),
+        (vec!["--rate=20M", "--policy=low"], "--policy low and a fixed rate exclude each other"),
+        (vec!["--profile=ttp", "--policy=low"], "--policy low is of the profile 'auto': leave --profile out"),
+        (vec!["--policy", "fixed"], "--policy fixed needs a rate: add --rate"),
     ] {
         let words_of = arguments!["send", source].into_iter().chain(options.iter().map(std::ffi::OsStr::new));
         downpour(words_of).end().expect_line(2, words);

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use transport::{ConnectionStats, LimitedBy};
+use transport::ConnectionStats;
 
 use crate::files::Failed;
 use crate::ticket::Role;
+use crate::transfer::Bottleneck;
 
 /// Smoothing time of the displayed goodput.
 const SMOOTHING: Duration = Duration::from_secs(2);
@@ -33,8 +34,8 @@ pub struct Progress {
     /// Share of sent packets that the path loses, as estimated by the sender. The receiver cannot estimate it: it sends
     /// too little, and sees only the packets that arrive.
     pub loss: Option<f64>,
-    /// What limits this side's sending; the receiver sends only feedback.
-    pub limited_by: LimitedBy,
+    /// What limits this side; a receiver knows only its own processor.
+    pub limited_by: Option<Bottleneck>,
     /// Time since the first datagram.
     pub elapsed: Duration,
     /// All counters of the engine.

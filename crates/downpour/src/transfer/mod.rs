@@ -4,6 +4,7 @@
 //! decisions. Its futures run on any executor.
 
 mod addresses;
+mod bottleneck;
 mod checksums;
 mod config;
 mod connect;
@@ -34,6 +35,7 @@ use crate::error::{Error, ErrorKind};
 use crate::files::{Failed, NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
+pub use bottleneck::Bottleneck;
 pub(crate) use checksums::List;
 pub(crate) use config::{Task, TransferConfig};
 pub(crate) use connect::{PeerLocator, Route, follow};

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use net::{Connection, Event, NetError, PIPE_PEER, Stats};
 use transport::{Connector, Rate, floor};
 
+use super::bottleneck::{Overload, Watch};
 use super::figures::{Meter, PriorAttempts, Progress, Summary, path_share};
 use super::headway::Headway;
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
@@ -80,6 +81,8 @@ pub(super) struct Session {
     asked: Option<Instant>,
     next_tick: Instant,
     meter: Meter,
+    watch: Watch,
+    overload: Overload,
     peer: Option<SocketAddr>,
     /// The flags from its handshake.
     peer_flags: u8,
@@ -135,6 +138,8 @@ impl Session {
             asked: None,
             next_tick: started + TICK,
             meter: Meter::new(started),
+            watch: Watch::new(started),
+            overload: Overload::default(),
             peer: None,
             peer_flags: 0,
             limits: [config.limit, None],
@@ -472,6 +477,10 @@ impl Session {
         let Some(stats) = &self.stats else { return };
         let now = Instant::now();
         let goodput = self.meter.update(now, counts.bytes_done);
+        let limited_by = self.watch.bottleneck(now, stats);
+        if let Some(note) = self.overload.note(self.config.told, &stats.connection) {
+            self.events.tell(TransferEvent::Note(note));
+        }
         self.events.try_tell(TransferEvent::Progress(Progress {
             bytes_done: counts.bytes_done + counts.bytes_present,
             bytes_present: counts.bytes_present,
@@ -481,7 +490,7 @@ impl Session {
             goodput,
             rtt: stats.connection.rtt,
             loss: (self.config.role == Role::Sends).then_some(stats.connection.loss),
-            limited_by: stats.connection.limited_by,
+            limited_by,
             elapsed: self.elapsed(now),
             connection: stats.connection,
         }));

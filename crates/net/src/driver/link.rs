@@ -11,6 +11,7 @@ use transport::{
 
 use super::streams::{Opened, Streams};
 use crate::error::NetError;
+use crate::facts::ThreadTime;
 use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, NOT_ACCEPTED};
 use crate::object::{BlockDigest, Sink};
 use crate::shared::Shared;
@@ -370,7 +371,7 @@ impl Link {
 /// Returns the statistics; `elsewhere` counts refused datagrams that belong to no connection.
 fn stats(connection: &Connection, mut elsewhere: Refused) -> Stats {
     elsewhere.engine.merge(connection.refused());
-    Stats { connection: connection.stats(), refused: elsewhere }
+    Stats { connection: connection.stats(), refused: elsewhere, network_thread: ThreadTime::of_this_thread() }
 }
 
 const fn receiving(flow: FlowId) -> FlowKey {

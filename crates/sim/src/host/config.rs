@@ -8,6 +8,7 @@ use crate::streams::{ReadScript, StreamScript, Streams};
 use netsim::NodeId;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use transport::congestion::ControllerState;
 use transport::{Closed, ConnectionStats, EndpointConfig, FlowId, Profile, Rate};
 
 /// How a host behaves.
@@ -145,6 +146,8 @@ pub struct Moment {
     pub rate: u64,
     /// The mean of their estimates of loss before repair, 0 to 1.
     pub loss: f64,
+    /// What the controller of the first of them believes of the path.
+    pub controller: Option<ControllerState>,
 }
 
 impl Moment {
@@ -153,6 +156,7 @@ impl Moment {
         Self {
             rate: rates.map(|rate| rate.bits_per_second()).sum(),
             loss: stats.iter().map(|stats| stats.loss).sum::<f64>() / stats.len().max(1) as f64,
+            controller: stats.iter().find_map(|stats| stats.controller),
         }
     }
 }

@@ -451,6 +451,8 @@ impl Connection {
             datagram: self.mtu.max_datagram(),
             refused: self.counters.refused.total(),
             limited_by: self.pause.limited_by(),
+            limit_binds: self.recovery.limit_binds(),
+            controller: self.recovery.congestion().state(),
             reading: self.send_flows.reading(),
         }
     }

@@ -1,5 +1,6 @@
 //! Counts and estimates of a connection.
 
+use crate::recovery::ControllerState;
 use crate::time::Rate;
 use crate::wire::RefusedCounts;
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,10 @@ pub struct ConnectionStats {
     pub refused: u64,
     /// The limit that keeps data from being sent faster.
     pub limited_by: LimitedBy,
+    /// Whether the pacing rate is the limit that the program has set, rather than the controller's.
+    pub limit_binds: bool,
+    /// What the controller believes of the path, if it has beliefs.
+    pub controller: Option<ControllerState>,
     /// Blocks of our objects whose bytes the program has been asked for and has not delivered.
     pub reading: usize,
 }

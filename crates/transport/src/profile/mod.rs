@@ -133,12 +133,14 @@ impl Profile {
         entry.map(|entry| (entry.make)()).ok_or_else(|| ProfileError::UnknownName(name.into()))
     }
 
-    /// Returns the same profile with the controller `fixed-rate`: it sends at exactly `rate`, whatever the losses.
+    /// Returns the same profile with the controller `fixed-rate`: it sends at exactly `rate`, whatever the losses, unless
+    /// the path carries far less ([`FixedRateConfig::insist`]).
     #[must_use]
     pub fn with_fixed_rate(mut self, rate: Rate) -> Self {
         let config = match self.recovery.congestion {
             CongestionConfig::FixedRate(config) => config,
-            _ => FixedRateConfig::default(),
+            // The published systems have no other controller to fall back to.
+            _ => FixedRateConfig { insist: self.base != "auto", ..FixedRateConfig::default() },
         };
         self.recovery.congestion = CongestionConfig::FixedRate(FixedRateConfig { rate, ..config });
         self

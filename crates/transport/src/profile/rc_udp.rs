@@ -22,7 +22,11 @@ impl Profile {
             blocks: BlockSizing::Bytes(BytesBlocks::default()),
             schedule: ScheduleConfig::BlockAtATime(BlockAtATimeConfig::default()),
             recovery: RecoveryConfig {
-                congestion: CongestionConfig::FixedRate(FixedRateConfig { rate: NOMINAL_RATE, window: false }),
+                congestion: CongestionConfig::FixedRate(FixedRateConfig {
+                    rate: NOMINAL_RATE,
+                    window: false,
+                    insist: true,
+                }),
                 ..RecoveryConfig::default()
             },
             feedback: FeedbackConfig {
@@ -54,6 +58,7 @@ pub(super) const SOURCES: &[Source] = &[
         section: "rc-udp §VI-A, table II: 100 Mbit/s, R2's nominal value and, by §VI-B, R1's",
     },
     Source { key: "congestion.window", section: "rc-udp §IV-B: symbols stream until the block is acknowledged" },
+    Source { key: "congestion.insist", section: "rc-udp §VI-A: the rate is set, whatever the path does" },
     Source { key: "detection", section: "RFC 9002 §6.1: reported only, losses change nothing" },
     Source {
         key: "timeout",

@@ -22,7 +22,10 @@ mod stats;
 mod timeout;
 
 pub use ack_info::AckInfo;
-pub use congestion::{AutoConfig, CongestionConfig, CongestionControl, CubicConfig, FixedRateConfig, PathView};
+pub use congestion::{
+    AutoConfig, CongestionConfig, CongestionControl, Constraint, ControllerState, CubicConfig, FixedRateConfig,
+    PathView,
+};
 pub use delivery_rate::RateSample;
 pub use detection::{DetectionConfig, DuplicatesConfig, ThresholdConfig};
 pub use ecn::{Ecn, EcnCodepoint, EcnState};

@@ -251,7 +251,7 @@ impl Recovery {
     }
 
     /// Returns whether the limit and not the controller determines the rate.
-    fn limit_binds(&self) -> bool {
+    pub fn limit_binds(&self) -> bool {
         self.limit.is_some_and(|limit| self.controlled_rate().is_none_or(|rate| limit < rate))
     }
 

@@ -70,7 +70,7 @@ impl CongestionConfig {
             Self::FixedRate(config) => Box::new(FixedRate::new(*config, max_packet)),
             Self::FixedWindow(config) => Box::new(FixedWindow::new(*config, max_packet)),
             Self::Reno(config) => Box::new(Reno::new("reno", *config, Response::Standard, max_packet)),
-            Self::Auto(_) => Box::new(Auto::new(max_packet)),
+            Self::Auto(config) => Box::new(Auto::new(*config, max_packet)),
             Self::Cubic(config) => Box::new(Cubic::new(*config, max_packet)),
             Self::HighSpeed(config) => Box::new(highspeed::highspeed(*config, max_packet)),
             Self::Bbr(config) => Box::new(Bbr::new(*config, max_packet)),
@@ -103,7 +103,9 @@ mod tests {
             "fixed-rate:1500k",
             "fixed-rate:2G",
             "fixed-rate:123456789",
+            "fixed-rate:100M,insist=on",
             "auto",
+            "auto:policy=low",
             "cubic",
             "cubic:beta=0.5",
             "cubic:c=1.5,fast-convergence=off",
@@ -136,7 +138,8 @@ mod tests {
             told,
             CongestionConfig::FixedRate(FixedRateConfig {
                 rate: Rate::from_bits_per_second(1_500_000_000),
-                window: true
+                window: true,
+                insist: false,
             })
         );
         assert_eq!("fixed-rate:rate=1.5G".parse::<CongestionConfig>().unwrap(), told);

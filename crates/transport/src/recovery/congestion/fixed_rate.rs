@@ -1,6 +1,7 @@
-//! A fixed rate, whatever the losses.
+//! A fixed rate, whatever the losses, unless it is far above what the path carries.
 
-use super::{CongestionControl, MIN_PACKETS, PathView};
+use super::auto::Auto;
+use super::{CongestionControl, Constraint, ControllerState, MIN_PACKETS, PathView};
 use crate::recovery::report::Report;
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::settings::{BitRate, Setting, Settings, Switch, field};
@@ -15,17 +16,20 @@ pub struct FixedRateConfig {
     /// Whether sending stops after about two round trips without feedback: on. If off, it stops after two seconds,
     /// since packets in flight take memory.
     pub window: bool,
+    /// Whether the rate is kept even if the path carries far less: off. If off, `auto` takes over after five seconds in
+    /// which more than 30 % were lost at a full queue.
+    pub insist: bool,
 }
 
 impl Default for FixedRateConfig {
     fn default() -> Self {
-        Self { rate: Rate::from_bits_per_second(10_000_000), window: true }
+        Self { rate: Rate::from_bits_per_second(10_000_000), window: true, insist: false }
     }
 }
 
 impl Settings for FixedRateConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!(bare "rate", rate, BitRate), field!("window", window, Switch)];
+        &[field!(bare "rate", rate, BitRate), field!("window", window, Switch), field!("insist", insist, Switch)];
 }
 
 /// The window's minimum beyond one round trip, for short paths: a sender and a receiver that each wake up 4 ms late. On
@@ -35,15 +39,78 @@ pub(super) const LATE_WAKING: Duration = Duration::from_millis(8);
 /// Paces at its rate and ignores loss. Its window only stops it when feedback fails to arrive: two round trips at that
 /// rate, one for the packets in flight and one for late feedback and undetected losses. The round-trip time is
 /// [`INITIAL_RTT`] until it is measured.
+///
+/// A rate far above the path's sends many bytes for each that arrives and leaves nothing to others. Unless the
+/// configuration insists on it, `auto` replaces it then, for good.
 #[derive(Debug)]
 pub(super) struct FixedRate {
     config: FixedRateConfig,
     window: u64,
+    overload: Overload,
+    base: Duration,
+    queue: Duration,
+    successor: Option<Box<Auto>>,
 }
 
 impl FixedRate {
     pub(super) fn new(config: FixedRateConfig, max_packet: u32) -> Self {
-        Self { config, window: window(config, INITIAL_RTT, max_packet) }
+        Self {
+            config,
+            window: window(config, INITIAL_RTT, max_packet),
+            overload: Overload::default(),
+            base: Duration::ZERO,
+            queue: Duration::ZERO,
+            successor: None,
+        }
+    }
+}
+
+/// A path that loses more than this share of the packets at a full queue carries far less than the rate.
+const OVERLOAD: f64 = 0.3;
+/// Loss and queue are judged over spans of this time, or two round trips.
+const SPAN: Duration = Duration::from_millis(500);
+/// After this time of overload the rate is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A queue is full if packets are lost and it is longer than this for so many of them: not all, since a sender may run
+/// out of blocks that it may open.
+const QUEUE: Duration = Duration::from_millis(4);
+const QUEUED: f64 = 0.8;
+
+/// Watches whether the rate is far above the path's.
+#[derive(Debug, Default)]
+struct Overload {
+    /// The current span: its beginning, what it delivered and lost, the round-trip times and those with a queue.
+    span: Option<Time>,
+    bytes: u64,
+    delivered: u64,
+    lost: u64,
+    samples: u32,
+    queued: u32,
+    /// Bytes per second that the last span delivered.
+    rate: Option<f64>,
+    /// When the overload began.
+    since: Option<Time>,
+}
+
+impl Overload {
+    /// Takes a report of a path whose delay is `base`. Returns whether to give up the rate.
+    fn on_report(&mut self, report: &Report<'_>, base: Duration, smoothed: Duration) -> bool {
+        let began = *self.span.get_or_insert(report.now);
+        self.bytes += report.delivered_bytes;
+        self.delivered += report.delivered.len() as u64;
+        self.lost += report.lost.len() as u64;
+        self.samples += u32::from(report.path_rtt.is_some());
+        self.queued += u32::from(report.path_rtt.is_some_and(|rtt| rtt > base + QUEUE));
+        let length = report.now.since(began);
+        if length < SPAN.max(smoothed * 2) {
+            return false;
+        }
+        let is_full = self.samples > 0 && f64::from(self.queued) > QUEUED * f64::from(self.samples);
+        let is_overloaded = is_full && self.lost as f64 > OVERLOAD * (self.lost + self.delivered) as f64;
+        self.since = is_overloaded.then(|| self.since.unwrap_or(began));
+        self.rate = Some(self.bytes as f64 / length.as_secs_f64());
+        *self = Self { span: Some(report.now), rate: self.rate, since: self.since, ..Self::default() };
+        self.since.is_some_and(|since| report.now.since(since) >= PATIENCE)
     }
 }
 
@@ -60,28 +127,113 @@ fn window(config: FixedRateConfig, rtt: Duration, max_packet: u32) -> u64 {
 
 impl CongestionControl for FixedRate {
     fn on_path(&mut self, path: &PathView<'_>) {
+        if let Some(auto) = &mut self.successor {
+            return auto.on_path(path);
+        }
         self.window = window(self.config, path.rtt.smoothed(), path.max_packet);
     }
 
-    fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {}
+    fn on_sent(&mut self, now: Time, bytes: u32, in_flight: u64) {
+        if let Some(auto) = &mut self.successor {
+            auto.on_sent(now, bytes, in_flight);
+        }
+    }
 
-    fn on_report(&mut self, _report: &Report<'_>, path: &PathView<'_>) {
+    fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
+        if let Some(auto) = &mut self.successor {
+            return auto.on_report(report, path);
+        }
         self.on_path(path);
+        self.base = path.rtt.min();
+        self.queue = report.path_rtt.map_or(self.queue, |rtt| rtt.saturating_sub(self.base));
+        let gives_up = self.overload.on_report(report, self.base, path.rtt.smoothed());
+        if gives_up && !self.config.insist {
+            let rate = self.overload.rate.unwrap_or_default();
+            self.successor = Some(Box::new(Auto::at_rate(report.now, rate, self.base, path)));
+        }
     }
 
     fn window(&self) -> u64 {
-        self.window
+        self.successor.as_ref().map_or(self.window, |auto| auto.window())
     }
 
     fn rate(&self) -> Option<Rate> {
-        Some(self.config.rate)
+        self.successor.as_ref().map_or(Some(self.config.rate), |auto| auto.rate())
     }
 
     fn name(&self) -> &'static str {
-        "fixed-rate"
+        self.successor.as_ref().map_or("fixed-rate", |auto| auto.name())
     }
 
     fn in_slow_start(&self) -> bool {
-        false
+        self.successor.as_ref().is_some_and(|auto| auto.in_slow_start())
+    }
+
+    fn state(&self) -> Option<ControllerState> {
+        if let Some(auto) = &self.successor {
+            return auto.state();
+        }
+        let is_overloaded = self.overload.since.is_some();
+        let delivered = self.overload.rate.map(|rate| Rate::from_bits_per_second((8.0 * rate) as u64));
+        Some(ControllerState {
+            mode: "fixed",
+            phase: if is_overloaded { "overload" } else { "steady" },
+            constraint: if is_overloaded { Constraint::Overload } else { Constraint::FixedRate },
+            rate: delivered.unwrap_or(self.config.rate),
+            base: self.base,
+            queue: self.queue,
+            baseline: 0.0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, Event};
+    use super::*;
+
+    /// A second of a path of 50 ms that delivers 7 of 10 packets, or another number, and has a queue of 20 ms, or none.
+    fn second(bench: &mut Bench<FixedRate>, delivered: u64, queue: u64) -> Option<Constraint> {
+        for _ in 0..50 {
+            bench.later(20);
+            let rtt = Some(Duration::from_millis(50 + queue));
+            bench.report(Event { delivered, lost: 10 - delivered, rtt, ..Event::default() });
+        }
+        bench.controller.state().map(|state| state.constraint)
+    }
+
+    fn bench(insist: bool) -> Bench<FixedRate> {
+        let rate = Rate::from_bits_per_second(4_000_000);
+        let config = FixedRateConfig { rate, insist, ..FixedRateConfig::default() };
+        Bench::new(FixedRate::new(config, Bench::<FixedRate>::PACKET), 50)
+    }
+
+    #[test]
+    fn a_rate_far_above_the_path_is_given_up_after_five_seconds_unless_it_insists() {
+        let mut bench = bench(false);
+        assert_eq!(second(&mut bench, 10, 0), Some(Constraint::FixedRate));
+        assert_eq!(second(&mut bench, 6, 20), Some(Constraint::Overload), "within a second");
+        let seconds =
+            (1..20).take_while(|_| bench.controller.name() == "fixed-rate" && second(&mut bench, 6, 20).is_some());
+        assert!((5..8).contains(&(seconds.count() + 1)));
+        assert_eq!(bench.controller.name(), "auto");
+        // 6 packets of 1000 bytes each 20 ms are 300 kB/s: 15 packets in 50 ms, and the queue goes on.
+        assert!((4.0..=15.0).contains(&bench.packets()), "{}", bench.packets());
+        let mut bench = self::bench(true);
+        assert!((0..20).all(|_| second(&mut bench, 6, 20).is_some()));
+        assert_eq!(
+            (bench.controller.name(), bench.controller.rate()),
+            ("fixed-rate", Some(bench.controller.config.rate))
+        );
+        assert_eq!(bench.controller.state().map(|state| state.constraint), Some(Constraint::Overload));
+    }
+
+    #[test]
+    fn loss_without_a_queue_and_a_queue_without_much_loss_are_no_overload() {
+        let mut bench = bench(false);
+        for (delivered, queue) in [(5, 0), (8, 20), (5, 3)] {
+            assert!((0..10).all(|_| second(&mut bench, delivered, queue) == Some(Constraint::FixedRate)));
+        }
+        assert_eq!(bench.controller.name(), "fixed-rate");
     }
 }

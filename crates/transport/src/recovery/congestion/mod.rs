@@ -17,10 +17,11 @@ mod ledbat;
 mod period;
 mod reno;
 mod rounds;
+mod state;
 mod tfrc;
 mod ttp;
 
-pub use auto::AutoConfig;
+pub use auto::{AutoConfig, Policy};
 pub use bbr::BbrConfig;
 pub use ccid2::Ccid2Config;
 pub use config::CongestionConfig;
@@ -33,6 +34,7 @@ pub use highspeed::HighSpeedConfig;
 pub use ledbat::LedbatConfig;
 pub use period::{Congestion, RecoveryPeriod};
 pub use reno::{RenoConfig, Signal, WindowLimit};
+pub use state::{Constraint, ControllerState};
 pub use tfrc::TfrcConfig;
 pub use ttp::TtpConfig;
 
@@ -94,4 +96,9 @@ pub trait CongestionControl: Debug + Send {
 
     /// Returns whether it is in slow start, in which the pacer leaves room for the window to double.
     fn in_slow_start(&self) -> bool;
+
+    /// Returns what it believes of the path; `None` if it has no such beliefs, or none yet.
+    fn state(&self) -> Option<ControllerState> {
+        None
+    }
 }

@@ -157,11 +157,12 @@ impl Compete {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Policy;
     use super::*;
 
     /// A delay with a base of 50 ms whose queue has been up to 100 ms, and a round of this queue, in milliseconds.
     fn seen(min: f64, mean: f64, max: f64) -> (Delay, RoundDelay) {
-        let mut delay = Delay::new();
+        let mut delay = Delay::new(Policy::Fair);
         delay.sample(Time::ZERO, Duration::from_millis(50), true);
         delay.sample(Time::ZERO, Duration::from_millis(150), true);
         delay.end_round(false);

@@ -1,5 +1,6 @@
 //! Round-trip times: the base of the path, the queue above it, and how much of that is noise.
 
+use super::Policy;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub(super) struct RoundDelay {
 /// The delay of a path, in seconds.
 #[derive(Debug)]
 pub(super) struct Delay {
+    policy: Policy,
     /// The least round-trip time; infinite before the first sample.
     base: f64,
     /// It is that of a full packet: on a slow path a small one is milliseconds faster without any queue.
@@ -44,8 +46,9 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(policy: Policy) -> Self {
         Self {
+            policy,
             base: f64::INFINITY,
             is_of_full: false,
             emptied: Time::ZERO,
@@ -115,13 +118,26 @@ impl Delay {
 
     /// Returns the queue above which DEFAULT yields: small, but above the path's noise.
     pub(super) fn target(&self) -> f64 {
-        let noise = (2.0 * self.noise).min((0.25 * self.base).max(0.010));
-        (0.06 * self.base).max(0.004).max(noise)
+        let least = (0.06 * self.base).max(0.004);
+        match self.policy {
+            Policy::Fair => least.max((2.0 * self.noise).min((0.25 * self.base).max(0.010))),
+            // What looks like noise may be others, who come first.
+            Policy::Low => 0.5 * least,
+        }
     }
 
     /// Returns the queue below which the path is held to be unused.
     pub(super) fn unused(&self) -> f64 {
-        (0.03 * self.base).max(0.002) + self.noise
+        let least = (0.03 * self.base).max(0.002);
+        match self.policy {
+            Policy::Fair => least + self.noise,
+            Policy::Low => 0.5 * least,
+        }
+    }
+
+    /// Returns the share of the window that leaves no queue where there is one of this many seconds.
+    pub(super) fn without(&self, queue: f64) -> f64 {
+        self.base / (self.base + queue)
     }
 
     /// Returns when the queue was last found empty.
@@ -186,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_queue_is_what_is_above_the_base() {
-        let mut delay = Delay::new();
+        let mut delay = Delay::new(Policy::Fair);
         assert!(!delay.is_known() && delay.end_round(true).is_none());
         let first = round(&mut delay, at(0), &[50, 70, 60]);
         assert_eq!([first.min, first.mean, first.max].map(millis), [0.0, 10.0, 20.0]);
@@ -200,7 +216,7 @@ mod tests {
 
     #[test]
     fn noise_raises_the_target_up_to_a_quarter_of_the_base() {
-        let mut delay = Delay::new();
+        let mut delay = Delay::new(Policy::Fair);
         (0..100).for_each(|_| _ = round(&mut delay, at(0), &[100, 100, 100, 100]));
         assert_eq!([delay.target(), delay.unused()].map(millis), [6.0, 3.0]);
         (0..200).for_each(|_| _ = round(&mut delay, at(0), &[100, 105, 105, 110]));
@@ -215,7 +231,7 @@ mod tests {
 
     #[test]
     fn small_packets_are_faster_and_say_nothing_of_the_base() {
-        let (mut delay, ms) = (Delay::new(), Duration::from_millis);
+        let (mut delay, ms) = (Delay::new(Policy::Fair), Duration::from_millis);
         delay.sample(at(0), ms(40), false);
         assert_eq!([delay.base(), delay.queue()].map(millis), [40.0, 0.0]);
         delay.sample(at(1), ms(52), false);
@@ -231,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_longer_route_is_a_new_base() {
-        let mut delay = Delay::new();
+        let mut delay = Delay::new(Policy::Fair);
         round(&mut delay, at(0), &[50]);
         delay.watch_least();
         let longer = round(&mut delay, at(1), &[82, 80, 90]);

@@ -14,10 +14,10 @@ mod start;
 
 use super::cubic::{CubicConfig, Growth};
 use super::rounds::Rounds;
-use super::{CongestionControl, INITIAL_PACKETS, PathView};
+use super::{CongestionControl, Constraint, ControllerState, INITIAL_PACKETS, PathView};
 use crate::recovery::report::{Cause, Report};
 use crate::recovery::sent_packets::SentPacket;
-use crate::settings::{Setting, Settings};
+use crate::settings::{Itself, Setting, Settings, field};
 use crate::time::{Rate, Time};
 use baseline::Baseline;
 use compete::{Compete, Standing, Verdict};
@@ -26,14 +26,51 @@ use hold::Hold;
 use ledger::{Ledger, Round};
 use start::Start;
 use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The default profile's controller. It has no numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AutoConfig {}
+pub struct AutoConfig {
+    /// What it claims of a path that others use: `fair`.
+    pub policy: Policy,
+}
+
+/// What a controller claims of a path that others use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// As much as CUBIC would.
+    #[default]
+    Fair,
+    /// What others leave, as LEDBAT++ does (draft-irtf-iccrg-ledbat-plus-plus): it yields to half the queue that `fair`
+    /// yields to, grows by a packet per round trip at most, and never competes.
+    Low,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fair => "fair",
+            Self::Low => "low",
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "fair" => Ok(Self::Fair),
+            "low" => Ok(Self::Low),
+            _ => Err(()),
+        }
+    }
+}
 
 impl Settings for AutoConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("policy", policy, Itself("fair or low"))];
 }
 
 /// The smallest window, in packets.
@@ -44,6 +81,9 @@ const FULL: f64 = 0.9;
 const PACING_GAIN: f64 = 1.15;
 /// CUBIC's answer to loss and to a neighbour's.
 const BETA: f64 = 0.7;
+/// The answer of low policy to loss, and the most that it leaves of a window that meets a queue.
+const BETA_LOW: f64 = 0.5;
+const MOST_LEFT_LOW: f64 = 0.85;
 /// The answer to marks (RFC 8511 section 3.1).
 const BETA_MARKED: f64 = 0.85;
 /// The window of Down and Drain, as a part of the window.
@@ -82,6 +122,17 @@ enum Phase {
     Drain,
 }
 
+impl Phase {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Cruise => "cruise",
+            Self::Down => "down",
+            Self::Drain => "drain",
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Mode {
     /// Yields to a queue.
@@ -93,6 +144,7 @@ enum Mode {
 /// The controller.
 #[derive(Debug)]
 pub(super) struct Auto {
+    policy: Policy,
     packet: f64,
     growth: Growth,
     cubic: CubicConfig,
@@ -136,9 +188,10 @@ pub(super) struct Auto {
 }
 
 impl Auto {
-    pub(super) fn new(max_packet: u32) -> Self {
+    pub(super) fn new(config: AutoConfig, max_packet: u32) -> Self {
         let packet = f64::from(max_packet);
         Self {
+            policy: config.policy,
             packet,
             growth: Growth::new(f64::from(INITIAL_PACKETS) * packet),
             cubic: CubicConfig::default(),
@@ -154,7 +207,7 @@ impl Auto {
             rounds_unused: 0,
             rounds_beyond: 0,
             judged_from: 0,
-            delay: Delay::new(),
+            delay: Delay::new(config.policy),
             ledger: Ledger::new(Phase::Start),
             baseline: Baseline::default(),
             start: Start::default(),
@@ -172,6 +225,19 @@ impl Auto {
         }
     }
 
+    /// A controller whose search is over: on a path of this base delay it has found this rate, in bytes per second.
+    pub(super) fn at_rate(now: Time, rate: f64, base: Duration, path: &PathView<'_>) -> Self {
+        let mut auto = Self::new(AutoConfig::default(), path.max_packet);
+        auto.on_path(path);
+        auto.started = true;
+        auto.rounds.begin(now);
+        auto.round_began = now;
+        auto.delay.sample(now, base, true);
+        auto.ledger.begin_round(now, Phase::Start);
+        auto.end_start(now, rate);
+        auto
+    }
+
     fn smallest(&self) -> f64 {
         MIN_PACKETS * self.packet
     }
@@ -181,6 +247,14 @@ impl Auto {
         match self.phase {
             Phase::Down | Phase::Drain => 1.0,
             Phase::Start | Phase::Cruise => 1.0 / (1.0 - self.baseline.share()),
+        }
+    }
+
+    /// Returns what a loss or a neighbor's reduction leaves of the window.
+    const fn beta(&self) -> f64 {
+        match self.policy {
+            Policy::Fair => BETA,
+            Policy::Low => BETA_LOW,
         }
     }
 
@@ -281,7 +355,7 @@ impl Auto {
         } else {
             None
         };
-        let factor = held.map_or(BETA, |rate| (rate * self.delay.base() / self.growth.window).clamp(0.5, 1.0));
+        let factor = held.map_or(self.beta(), |rate| (rate * self.delay.base() / self.growth.window).clamp(0.5, 1.0));
         self.reduce(now, factor);
     }
 
@@ -350,13 +424,19 @@ impl Auto {
         if self.is_default() && is_unused && self.hold.is_forgotten(now) {
             let fast = FAST_GROWTH.iter().find(|(rounds, _)| self.rounds_beyond >= *rounds);
             let factor = match fast {
-                Some((_, factor)) if self.is_beyond() => *factor,
+                Some((_, factor)) if self.is_beyond() && self.policy == Policy::Fair => *factor,
                 _ if self.rounds_unused >= LONG_UNUSED && self.growth.window < self.growth.plateau => UNUSED_GROWTH,
                 _ => 0.0,
             };
             self.growth.window += acked * factor;
         }
-        self.growth.avoid_congestion(now, acked, self.smoothed, self.packet, &self.cubic);
+        match self.policy {
+            Policy::Fair => self.growth.avoid_congestion(now, acked, self.smoothed, self.packet, &self.cubic),
+            Policy::Low => {
+                let room = (1.0 - self.delay.queue() / self.delay.target()).max(0.0);
+                self.growth.window += acked * room * self.packet / self.growth.window.max(1.0);
+            }
+        }
     }
 
     /// Returns whether the window is larger than it was when it was last reduced.
@@ -433,12 +513,13 @@ impl Auto {
         }
         match &mut self.mode {
             Mode::Default(standing) if round.min <= self.delay.target() => standing.clear(),
+            Mode::Default(_) if is_new && self.policy == Policy::Low => {
+                let left = self.delay.without(round.min).clamp(BETA_LOW, MOST_LEFT_LOW);
+                self.reduce(now, left);
+            }
             Mode::Default(standing) if is_new => match standing.on_round(self.growth.window, round, &self.delay) {
                 Some(window) => self.begin_competing(now, window, round),
-                None => {
-                    let base = self.delay.base();
-                    self.reduce(now, (base / (base + round.min)).clamp(0.6, 0.95));
-                }
+                None => self.reduce(now, self.delay.without(round.min).clamp(0.6, 0.95)),
             },
             Mode::Default(_) => {}
             Mode::Compete(_) => self.compete(now, round, is_new),
@@ -584,6 +665,25 @@ impl CongestionControl for Auto {
     fn in_slow_start(&self) -> bool {
         self.phase == Phase::Start
     }
+
+    fn state(&self) -> Option<ControllerState> {
+        let last = self.last_feedback.filter(|_| self.delay.is_known())?;
+        let searched = if self.phase == Phase::Start { self.start.rate() } else { Some(self.average) };
+        Some(ControllerState {
+            mode: if self.is_default() { "default" } else { "compete" },
+            phase: self.phase.name(),
+            constraint: match &self.mode {
+                _ if self.phase == Phase::Start => Constraint::Search,
+                Mode::Compete(_) => Constraint::Neighbors,
+                Mode::Default(_) if !self.hold.is_over(last) => Constraint::Policer,
+                Mode::Default(_) => Constraint::Path,
+            },
+            rate: Rate::from_bits_per_second((8.0 * searched.unwrap_or_default()) as u64),
+            base: Duration::from_secs_f64(self.delay.base()),
+            queue: Duration::from_secs_f64(self.delay.queue()),
+            baseline: self.baseline.share(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -597,7 +697,7 @@ mod tests {
 
     /// A window of a hundred packets on a path of 50 ms, after the start.
     fn cruising() -> Bench {
-        let mut bench = Bench::new(Auto::new(Bench::PACKET), 50);
+        let mut bench = Bench::new(Auto::new(AutoConfig::default(), Bench::PACKET), 50);
         bench.controller.on_sent(bench.now, Bench::PACKET, 0);
         bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
         bench.controller.end_start(bench.now, 2_000_000.0 / 0.95);
@@ -660,7 +760,7 @@ mod tests {
     #[test]
     fn flows_differ_in_when_they_go_down() {
         let next = |salt| {
-            let mut auto = Auto::new(Bench::PACKET);
+            let mut auto = Auto::new(AutoConfig::default(), Bench::PACKET);
             auto.delay.sample(Time::ZERO, Duration::from_millis(50), true);
             auto.random = salt;
             auto.phase_rounds = DIP_ROUNDS;

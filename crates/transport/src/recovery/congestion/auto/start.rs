@@ -143,6 +143,11 @@ impl Start {
         }
     }
 
+    /// Returns the highest rate found so far, in bytes per second: delivered in a round, or that of the slowest link.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.dispersion.rate.or_else(|| (self.highest > 0.0).then_some(self.highest))
+    }
+
     /// Returns the pacing rate for a window, in bytes per second. The first packets go out together.
     pub(super) fn pacing(&self, window: f64, packet: f64, smoothed: Duration) -> f64 {
         let average = window / smoothed.as_secs_f64().max(1e-6);
@@ -213,6 +218,7 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Policy;
     use super::*;
     use crate::recovery::sent_packets::Content;
 
@@ -229,7 +235,7 @@ mod tests {
 
     impl Path {
         fn new(gap_micros: u64) -> Self {
-            let mut delay = Delay::new();
+            let mut delay = Delay::new(Policy::Fair);
             delay.sample(Time::ZERO, RTT, true);
             let gap = Duration::from_micros(gap_micros);
             Self { start: Start::default(), delay, baseline: Baseline::default(), gap, number: 0 }

@@ -1,0 +1,179 @@
+//! What keeps a transfer from being faster.
+
+use std::time::{Duration, Instant};
+
+use net::{Stats, ThreadTime};
+use transport::congestion::Constraint;
+use transport::{ConnectionStats, LimitedBy, Rate};
+
+/// A network thread that works, or waits for a core, for this share of the time has no time left.
+const SATURATED: f64 = 0.9;
+
+/// What keeps this side from sending faster, or, at the receiver, from receiving faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bottleneck {
+    /// The controller is still searching for the path's rate.
+    Search,
+    /// The path carries no more.
+    Path,
+    /// Something on the path drops what exceeds a certain rate, without queueing it.
+    Policer,
+    /// Others use the same path and take their share.
+    Neighbors,
+    /// The fixed rate that was asked for.
+    FixedRate,
+    /// The path, which carries far less than the fixed rate that was asked for.
+    Overload,
+    /// The limit that the user of one of the two sides has set.
+    RateLimit,
+    /// The source's bytes have not been read yet.
+    Reading,
+    /// The network thread of this side has no time left.
+    Processor,
+    /// The receiver does not write fast enough.
+    Writing,
+}
+
+impl Bottleneck {
+    /// Returns the bottleneck of a connection whose network thread was saturated or not; `None` if there is nothing to
+    /// send.
+    fn of(stats: &ConnectionStats, is_saturated: bool) -> Option<Self> {
+        let network = match stats.controller.map(|state| state.constraint) {
+            _ if stats.limit_binds => Self::RateLimit,
+            Some(Constraint::Search) => Self::Search,
+            Some(Constraint::Policer) => Self::Policer,
+            Some(Constraint::Neighbors) => Self::Neighbors,
+            Some(Constraint::FixedRate) => Self::FixedRate,
+            Some(Constraint::Overload) => Self::Overload,
+            Some(Constraint::Path) | None => Self::Path,
+        };
+        match stats.limited_by {
+            LimitedBy::Receiver => Some(Self::Writing),
+            _ if is_saturated => Some(Self::Processor),
+            LimitedBy::Source => Some(Self::Reading),
+            LimitedBy::Window | LimitedBy::Pacing => Some(network),
+            LimitedBy::Nothing => None,
+        }
+    }
+}
+
+/// Watches how busy the network thread is.
+#[derive(Debug)]
+pub(super) struct Watch {
+    at: Instant,
+    used: Duration,
+}
+
+impl Watch {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { at: now, used: Duration::MAX }
+    }
+
+    /// Returns the bottleneck of the time since the last call.
+    pub(super) fn bottleneck(&mut self, now: Instant, stats: &Stats) -> Option<Bottleneck> {
+        let used = stats.network_thread.map_or(Duration::MAX, |ThreadTime { running, waiting }| running + waiting);
+        let share = used.saturating_sub(self.used).as_secs_f64() / now.duration_since(self.at).as_secs_f64().max(1e-3);
+        let is_saturated = self.used != Duration::MAX && used != Duration::MAX && share > SATURATED;
+        (self.at, self.used) = (now, used);
+        Bottleneck::of(&stats.connection, is_saturated)
+    }
+}
+
+/// What the user has been told of a fixed rate far above the path's.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum Overload {
+    #[default]
+    None,
+    /// The path carries far less.
+    Named,
+    /// Congestion control has replaced the rate.
+    GivenUp,
+}
+
+impl Overload {
+    /// Returns what to tell the user now of the rate that was asked for.
+    pub(super) fn note(&mut self, told: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
+        let (told, state) = told.zip(stats.controller)?;
+        let is_fixed = matches!(state.constraint, Constraint::FixedRate | Constraint::Overload);
+        let rate = |rate: Rate| units::scaled(rate.bits_per_second() as f64, "bit/s");
+        match self {
+            Self::None if state.constraint == Constraint::Overload => {
+                *self = Self::Named;
+                let (told, carried) = (rate(told), rate(state.rate));
+                Some(format!("the path carries {carried} of the {told} that was set: the rest is lost, for others too"))
+            }
+            Self::None | Self::Named if !is_fixed => {
+                *self = Self::GivenUp;
+                Some("the set rate was given up: from now on congestion control finds the rate".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transport::Rate;
+    use transport::congestion::ControllerState;
+
+    fn stats(limited_by: LimitedBy, constraint: Constraint) -> Stats {
+        let state = ControllerState {
+            mode: "default",
+            phase: "cruise",
+            constraint,
+            rate: Rate::from_bits_per_second(1),
+            base: Duration::ZERO,
+            queue: Duration::ZERO,
+            baseline: 0.0,
+        };
+        let connection = ConnectionStats { limited_by, controller: Some(state), ..ConnectionStats::default() };
+        Stats { connection, ..Stats::default() }
+    }
+
+    fn used(millis: u64, mut stats: Stats) -> Stats {
+        let half = Duration::from_millis(millis / 2);
+        stats.network_thread = Some(ThreadTime { running: half, waiting: half });
+        stats
+    }
+
+    #[test]
+    fn the_controller_says_what_a_full_window_means_and_a_limit_overrides_it() {
+        let of = |stats: &Stats| Bottleneck::of(&stats.connection, false);
+        let mut full = stats(LimitedBy::Window, Constraint::Policer);
+        assert_eq!(of(&full), Some(Bottleneck::Policer));
+        full.connection.limit_binds = true;
+        assert_eq!(of(&full), Some(Bottleneck::RateLimit));
+        full.connection = ConnectionStats { controller: None, limit_binds: false, ..full.connection };
+        assert_eq!(of(&full), Some(Bottleneck::Path), "a controller without beliefs");
+        assert_eq!(of(&stats(LimitedBy::Receiver, Constraint::Neighbors)), Some(Bottleneck::Writing));
+        assert_eq!(of(&stats(LimitedBy::Nothing, Constraint::Path)), None);
+    }
+
+    #[test]
+    fn a_rate_far_above_the_path_is_named_once_and_so_is_its_end() {
+        let told = Some(Rate::from_bits_per_second(1_000_000_000));
+        let mut overload = Overload::default();
+        let mut note = |constraint| overload.note(told, &stats(LimitedBy::Pacing, constraint).connection);
+        assert_eq!(note(Constraint::FixedRate), None);
+        let named = note(Constraint::Overload).expect("a note");
+        assert!(named.starts_with("the path carries 1 bit/s of the 1 Gbit/s"), "{named}");
+        assert_eq!([note(Constraint::Overload), note(Constraint::FixedRate)], [None, None]);
+        assert!(note(Constraint::Path).is_some());
+        assert_eq!([note(Constraint::Path), note(Constraint::Search)], [None, None]);
+        assert_eq!(Overload::default().note(None, &stats(LimitedBy::Pacing, Constraint::Path).connection), None);
+    }
+
+    #[test]
+    fn a_thread_without_time_is_the_bottleneck_unless_the_receiver_is() {
+        let began = Instant::now();
+        let mut watch = Watch::new(began);
+        let mut after = |millis, stats: &Stats| watch.bottleneck(began + Duration::from_millis(millis), stats);
+        let paced = stats(LimitedBy::Pacing, Constraint::Path);
+        assert_eq!(after(200, &used(190, paced)), Some(Bottleneck::Path), "nothing to compare with");
+        assert_eq!(after(400, &used(380, paced)), Some(Bottleneck::Processor));
+        assert_eq!(after(600, &used(480, paced)), Some(Bottleneck::Path));
+        assert_eq!(after(800, &used(680, stats(LimitedBy::Receiver, Constraint::Path))), Some(Bottleneck::Writing));
+        assert_eq!(after(1000, &paced), Some(Bottleneck::Path), "a kernel that keeps no times");
+    }
+}

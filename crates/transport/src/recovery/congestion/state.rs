@@ -1,0 +1,54 @@
+//! What a controller makes of the path, for people and traces.
+
+use crate::time::Rate;
+use std::time::Duration;
+
+/// What keeps a controller from sending faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Constraint {
+    /// It is still searching for the path's rate.
+    Search,
+    /// The path carries no more.
+    Path,
+    /// Packets are lost at a certain rate although nothing queues: a policer, or a buffer of a few packets.
+    Policer,
+    /// Others fill the path's queue and take their share.
+    Neighbors,
+    /// The fixed rate that it was given.
+    FixedRate,
+    /// The path carries far less than the fixed rate: what exceeds it is lost, and others get nothing.
+    Overload,
+}
+
+impl Constraint {
+    /// Returns its name in traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Search => "search",
+            Self::Path => "path",
+            Self::Policer => "policer",
+            Self::Neighbors => "neighbors",
+            Self::FixedRate => "fixed-rate",
+            Self::Overload => "overload",
+        }
+    }
+}
+
+/// What a controller believes of the path at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ControllerState {
+    /// How it treats a queue, such as `default` or `compete`.
+    pub mode: &'static str,
+    /// What it is doing, such as `start` or `cruise`.
+    pub phase: &'static str,
+    /// What keeps it from sending faster.
+    pub constraint: Constraint,
+    /// The rate that the path delivers, in IP bits per second.
+    pub rate: Rate,
+    /// The path's round-trip time without a queue.
+    pub base: Duration,
+    /// The time that the newest packet has waited in queues.
+    pub queue: Duration,
+    /// The share of packets that the path loses without congestion, 0 to 1.
+    pub baseline: f64,
+}
