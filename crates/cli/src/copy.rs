@@ -107,6 +107,7 @@ impl Common {
             dead_after: self.connection.network.timeout,
             retry_for: self.connection.retry_for,
             qlog: self.trace.qlog.clone(),
+            paths: options::paths(&self.speed),
         })
     }
 }

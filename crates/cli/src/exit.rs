@@ -236,6 +236,7 @@ mod tests {
             rtt: None,
             loss: None,
             refused: 0,
+            remembered: None,
             path_share: None,
         };
         let code = |failed, vanished| Code::from(&summary(failed, vanished)) as u8;

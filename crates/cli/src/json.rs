@@ -211,6 +211,9 @@ pub(crate) struct Summary<'a> {
     /// The shortest possible time at the configured rate, divided by the time taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_share: Option<f64>,
+    /// The rate of an earlier transfer over this path, with which the sender began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remembered_bits_per_second: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -255,6 +258,7 @@ impl<'a> Summary<'a> {
             rtt_seconds: summary.rtt.map(|rtt| rtt.as_secs_f64()),
             refused_datagrams: summary.refused,
             path_share: summary.path_share,
+            remembered_bits_per_second: summary.remembered.map(|rate| rate.bits_per_second()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use downpour::remote::{self, SshOptions};
-use downpour::{Family, ListenOptions, Peer, Profile};
+use downpour::{Family, ListenOptions, PathCache, Peer, Profile};
 use serde::de::DeserializeSeed as _;
 
 use crate::args::{NetworkArgs, Policy, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
@@ -113,6 +113,11 @@ pub(crate) fn changed(mut profile: Profile, set: &[(String, String)]) -> Result<
     let set = set.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     profile.set_all(set).map_err(|error| Failure::new(Code::Usage, format!("--set {error}")))?;
     Ok(profile)
+}
+
+/// Returns where what is known of paths is kept, if it may be used.
+pub(crate) fn paths(speed: &SpeedArgs) -> Option<PathCache> {
+    if speed.no_memory { None } else { PathCache::of_user() }
 }
 
 /// Returns how to call ssh.

@@ -304,6 +304,11 @@ fn counts(summary: &Summary) -> String {
     parts.extend(summary.loss.map(|loss| format!("loss {}", units::percent(loss))));
     parts.extend(summary.repair_share.map(|share| format!("{} of the symbols repair", units::percent(share))));
     parts.extend(summary.rtt.map(|rtt| format!("RTT {}", units::seconds(rtt.as_secs_f64()))));
+    parts.extend(
+        summary
+            .remembered
+            .map(|rate| format!("begun at a remembered {}", units::scaled(rate.bits_per_second() as f64, "bit/s"))),
+    );
     parts.push(format!("{} refused.", units::count(summary.refused, "datagram", "datagrams")));
     parts.join(", ")
 }

@@ -29,6 +29,7 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
             retry_for: None,
             checksums: None,
             qlog: args.trace.qlog,
+            paths: None,
         },
     };
     let spec = ReceiveSpec {

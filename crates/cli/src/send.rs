@@ -33,6 +33,7 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
             retry_for: None,
             checksums: args.selection.checksums,
             qlog: args.trace.qlog,
+            paths: options::paths(&args.speed),
         },
     };
     let transfer = downpour::send(args.paths, peer, options)?;

@@ -9,6 +9,7 @@ mod base64;
 mod error;
 pub mod files;
 pub mod messages;
+mod path_cache;
 mod protocol;
 pub mod remote;
 pub mod ticket;
@@ -17,6 +18,7 @@ mod wait;
 
 pub use error::{CloseCode, Error, ErrorKind};
 pub use net::{Bind, Family, NetError};
+pub use path_cache::PathCache;
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
     Bottleneck, Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop, Summary,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use netsim::topology::Topology;
 use netsim::{Duplex, Rate};
 use serde::de::DeserializeSeed as _;
-use sim::{Ending, FlowOutcome, SharedCase};
+use sim::{Ending, FlowOutcome, SharedCase, SharedOutcome};
 use transport::Profile;
 
 use crate::args::SimulateArgs;
@@ -31,16 +31,27 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     }
     case.limit = Duration::from_secs(args.limit);
     case.qlog = args.qlog.is_some();
-    let outcome = case.run(args.run).map_err(|error| usage(&error))?;
+    let mut outcome = case.run(args.run).map_err(|error| usage(&error))?;
+    let name = |id| case.topology.name(id).unwrap_or_default();
+    let show = |outcome: &SharedOutcome| {
+        for flow in &outcome.flows {
+            let told = told(flow, size, outcome.ending, args.limit);
+            say(&format!("{} to {}: {told}\n", name(flow.pair.from), name(flow.pair.to)));
+        }
+    };
+    if args.again {
+        show(&outcome);
+        let mut again = case.clone();
+        for (flow, first) in again.flows.iter_mut().zip(&outcome.flows) {
+            flow.memory = first.memory;
+        }
+        outcome = again.run(args.run).map_err(|error| usage(&error))?;
+    }
     if let Some(file) = &args.qlog {
         let traces: Vec<u8> = outcome.flows.iter().flat_map(|flow| flow.qlog.iter().copied()).collect();
         fs::write(file, traces).map_err(Failure::at(file))?;
     }
-    let name = |id| case.topology.name(id).unwrap_or_default();
-    for flow in &outcome.flows {
-        let told = told(flow, size, outcome.ending, args.limit);
-        say(&format!("{} to {}: {told}\n", name(flow.pair.from), name(flow.pair.to)));
-    }
+    show(&outcome);
     for (planned, ways) in case.topology.links().iter().zip(&outcome.links) {
         let (from, to) = (name(planned.from), name(planned.to));
         say(&format!("{}\n", LinkSummary::new(&format!("{from}>{to}"), &ways[0])));

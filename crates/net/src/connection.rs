@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use transport::congestion::PathMemory;
 use transport::{FlowError, Rate};
 
 use crate::error::NetError;
@@ -103,6 +104,13 @@ impl Connection {
     /// Returns all counters as they are now, or as they were at the end of the connection.
     pub async fn stats(&self) -> Stats {
         self.ask(Command::Stats).await.unwrap_or_else(|(_, stats)| stats)
+    }
+
+    /// Begins with what an earlier connection between the same networks has learned of the path
+    /// ([`ConnectionStats::memory`](transport::ConnectionStats::memory)), which should be less than a day old and given to
+    /// one connection at a time. Call it before sending much: it has no effect once the rate is found.
+    pub fn recall(&self, memory: PathMemory) {
+        self.controls.command(Command::Recall(memory));
     }
 
     /// Limits sending to `limit` IP bits per second from now on; `None` removes the profile's limit too.

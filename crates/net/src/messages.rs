@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
+use transport::congestion::PathMemory;
 use transport::{AcceptOptions, ConnectOptions, FlowId, Rate, SetError, Time};
 
 use crate::error::NetError;
@@ -97,6 +98,7 @@ pub(crate) enum Command {
         code: u32,
     },
     SetLimit(Option<Rate>),
+    Recall(PathMemory),
     Set {
         key: String,
         value: String,

@@ -151,6 +151,9 @@ impl Host {
         };
         // The only errors are a missing address and too many connections, which no scenario has.
         if let Ok(handle) = self.endpoint.connect(now, KEY, options) {
+            if let Some((connection, memory)) = self.endpoint.connection(handle).zip(self.config.memory) {
+                connection.recall(&memory);
+            }
             self.tallies.insert(handle, Tally { index, ..self.new_tally() });
         }
     }

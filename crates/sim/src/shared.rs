@@ -14,6 +14,7 @@ use netsim::topology::{HostPair, Links, Topology};
 use netsim::{ConstantRate, Filler, Network, NetworkError, NodeId, Waits};
 use std::time::Duration;
 use transport::Profile;
+use transport::congestion::PathMemory;
 
 /// Flows over a topology, each between two hosts of its own.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub struct Flow {
     pub connections: u32,
     /// How long coding takes on both hosts.
     pub coding: Coding,
+    /// What an earlier flow has learned of the path.
+    pub memory: Option<PathMemory>,
 }
 
 /// Background traffic.
@@ -102,7 +105,7 @@ pub enum SharedError {
 impl Flow {
     /// Creates a flow of `size` bytes over one connection, starting at once; coding takes no time.
     pub const fn new(pair: HostPair, profile: Profile, size: u64) -> Self {
-        Self { pair, profile, size, start: Duration::ZERO, connections: 1, coding: Coding::NONE }
+        Self { pair, profile, size, start: Duration::ZERO, connections: 1, coding: Coding::NONE, memory: None }
     }
 }
 
@@ -214,6 +217,7 @@ impl SharedCase {
         let idle = HostConfig {
             connections: flow.connections,
             coding: flow.coding,
+            memory: flow.memory,
             count_every: Some(self.count_every),
             ..HostConfig::idle(flow.profile.clone(), seed)
         };

@@ -138,6 +138,7 @@ impl Bench<'_> {
             dead_after: DEAD_AFTER,
             retry_for: Some(RETRY_FOR),
             qlog: None,
+            paths: None,
         }
     }
 }

@@ -169,6 +169,9 @@ pub(crate) struct SpeedArgs {
     /// What to claim of a path that others use
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) policy: Option<Policy>,
+    /// Neither use nor keep what is known of the path from transfers of the last day
+    #[arg(long)]
+    pub(crate) no_memory: bool,
     /// Limit the sending rate, at all times or by a timetable in local time, such as '08:00,200M 19:00,off'
     #[arg(long, value_name = "RATE|TIMETABLE")]
     pub(crate) limit: Option<Limit>,

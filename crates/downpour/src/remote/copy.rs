@@ -184,7 +184,9 @@ impl Copy {
 
     fn request(&self, task: RemoteTask) -> Request {
         let profile = self.profile.clone();
-        Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.dead_after)
+        let mut request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.dead_after);
+        request.forgets = self.paths.is_none();
+        request
     }
 
     fn locator(&self, host: String, request: Request) -> Box<dyn PeerLocator> {
@@ -207,6 +209,7 @@ impl Copy {
             handshake_timeout: self.dead_after,
             dead_after: self.dead_after,
             trace: self.qlog.clone(),
+            paths: self.paths.clone(),
             checksums: self.checksums.clone().map(|path| List { path, rename: None }),
             retry_for: self.retry_for,
             by_ticket: false,

@@ -35,6 +35,9 @@ pub(super) struct Request<P = Profile> {
     pub(super) ports: Option<(u16, u16)>,
     pub(super) profile: P,
     pub(super) dead_after: Duration,
+    /// Whether nothing is to be remembered of the path, nor what is known used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) forgets: bool,
 }
 
 /// The task itself.
@@ -121,7 +124,7 @@ impl Request {
         dead_after: Duration,
     ) -> Self {
         let ports = ports.map(|range| (*range.start(), *range.end()));
-        Self { version: VERSION, task, via, family, ports, profile, dead_after }
+        Self { version: VERSION, task, via, family, ports, profile, dead_after, forgets: false }
     }
 
     /// Returns the local address for the other side's UDP socket.
@@ -168,8 +171,8 @@ impl Request {
         let profile = names
             .deserialize(request.profile)
             .map_err(|error| Error::Ssh(format!("this downpour lacks what the profile names: {error}")))?;
-        let Request { version, task, via, family, ports, dead_after, .. } = request;
-        Ok(Self { version, task, via, family, ports, profile, dead_after })
+        let Request { version, task, via, family, ports, dead_after, forgets, .. } = request;
+        Ok(Self { version, task, via, family, ports, profile, dead_after, forgets })
     }
 }
 

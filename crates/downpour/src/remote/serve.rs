@@ -22,6 +22,7 @@ use super::{ANSWER, Via, doctor, pipe_end};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::{ReceiveSpec, Root, ScanOptions, Scanner};
+use crate::path_cache::PathCache;
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::{Role, Ticket, fresh_key};
 use crate::transfer::{
@@ -194,6 +195,8 @@ fn add_ssh_address(ticket: &mut Ticket) {
 /// folders must stay open.
 fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
     let (mut links_followed, mut limited) = (0, Vec::new());
+    // A limited login changes nothing outside its folder.
+    let remembers = only.is_none() && !request.forgets;
     let task = match request.task {
         RemoteTask::Send { sources: paths, scan, compared, dry_run } => {
             let paths = paths.iter().map(Bytes::to_path);
@@ -228,6 +231,7 @@ fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64,
         handshake_timeout: HANDSHAKE_TIMEOUT,
         dead_after: request.dead_after,
         trace: None,
+        paths: remembers.then(PathCache::of_user).flatten(),
         checksums: None,
         retry_for: None,
         by_ticket: false,

@@ -23,6 +23,7 @@ use super::switch::Switch;
 use super::target::Target;
 use crate::error::{CloseCode, Error};
 use crate::files::{ReceiveSpec, Root, ScanOptions};
+use crate::path_cache::PathCache;
 use crate::ticket::Role;
 
 /// Configuration of every session of a transfer.
@@ -33,6 +34,8 @@ pub(crate) struct TransferConfig {
     pub(crate) handshake_timeout: Duration,
     pub(crate) dead_after: Duration,
     pub(crate) trace: Option<PathBuf>,
+    /// What is known of paths; a sender begins with it, and adds what it learns.
+    pub(crate) paths: Option<PathCache>,
     /// A list of all files with their BLAKE3, in b3sum's format.
     pub(crate) checksums: Option<List>,
     /// How long to keep reconnecting after a connection breaks, from when something was last received.
@@ -161,6 +164,7 @@ impl TransferConfig {
             told: self.profile.fixed_rate(),
             limit: self.profile.limit,
             trace: self.trace.clone(),
+            paths: self.paths.clone(),
             by_ticket: self.by_ticket,
             patience: self.patience,
         };

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use transport::ConnectionStats;
+use transport::{ConnectionStats, Rate};
 
 use crate::files::Failed;
 use crate::ticket::Role;
@@ -100,6 +100,8 @@ pub struct Summary {
     /// bytes that crossed, divided by the time taken. This includes the time in which the receiver's user was asked,
     /// which the sender does not know. `None` for a transfer that is too short to measure a path by.
     pub path_share: Option<f64>,
+    /// The rate that an earlier transfer over this path had, with which this one began.
+    pub remembered: Option<Rate>,
 }
 
 /// Cost and results of attempts that broke off.
@@ -276,6 +278,7 @@ mod tests {
             loss: None,
             refused: 0,
             path_share: None,
+            remembered: None,
         }
     }
 

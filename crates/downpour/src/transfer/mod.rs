@@ -33,6 +33,7 @@ use transport::{Profile, Rate};
 
 use crate::error::{Error, ErrorKind};
 use crate::files::{Failed, NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
+use crate::path_cache::PathCache;
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
 pub use bottleneck::Bottleneck;
@@ -128,6 +129,8 @@ pub struct CommonOptions {
     pub checksums: Option<PathBuf>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).
     pub qlog: Option<PathBuf>,
+    /// Where a sender finds what earlier transfers have learned of the path, and keeps what it learns; `None` by default.
+    pub paths: Option<PathCache>,
 }
 
 impl Default for CommonOptions {
@@ -138,6 +141,7 @@ impl Default for CommonOptions {
             retry_for: None,
             checksums: None,
             qlog: None,
+            paths: None,
         }
     }
 }
@@ -150,6 +154,7 @@ impl CommonOptions {
             handshake_timeout: self.handshake_timeout,
             dead_after: self.dead_after,
             trace: self.qlog,
+            paths: self.paths,
             checksums: self.checksums.map(|path| List { path, rename: None }),
             retry_for: self.retry_for,
             by_ticket: true,

@@ -20,6 +20,7 @@ use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, Other};
 use crate::files::{FailReason, Failed, Notice, SkipReason, Skipped};
 use crate::messages::{Message, MessageReader, NoticeKind};
+use crate::path_cache::Lease;
 use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
 use crate::wait::block_on;
@@ -111,6 +112,9 @@ pub(super) struct Session {
     paused: bool,
     written: usize,
     trace: Option<File>,
+    /// What is known of the path.
+    lease: Option<Lease>,
+    remembered: Option<Rate>,
     /// Counts as last reported.
     counts: Counts,
 }
@@ -159,6 +163,8 @@ impl Session {
             paused: false,
             written: 0,
             trace: trace.transpose()?,
+            lease: None,
+            remembered: None,
             counts: Counts::default(),
             config,
         })
@@ -360,6 +366,7 @@ impl Session {
                 self.peer_flags = self.check(application)?;
                 self.peer = Some(remote);
                 self.heard = Some(Instant::now());
+                self.recall(remote);
                 self.events.tell(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
             }
             Event::Control(bytes) => {
@@ -383,6 +390,17 @@ impl Session {
             _ => {}
         }
         Ok(Some(Step::Network(event)))
+    }
+
+    /// Begins with what an earlier transfer has learned of the path.
+    fn recall(&mut self, peer: SocketAddr) {
+        let is_told = self.config.role == Role::Receives || self.config.told.is_some() || peer == PIPE_PEER;
+        let Some(paths) = self.config.paths.as_ref().filter(|_| !is_told) else { return };
+        self.lease = paths.lease(peer);
+        if let Some(memory) = self.lease.as_ref().and_then(Lease::memory) {
+            self.connection.recall(memory);
+            self.remembered = Some(memory.rate);
+        }
     }
 
     fn take_stats(&mut self) -> Result<(), Error> {
@@ -545,6 +563,12 @@ impl Session {
                 }
             }
         }
+        let is_moved = |stats: &Stats| stats.connection.path_changes > 0;
+        if let Some(lease) = self.lease.take() {
+            let learned =
+                self.stats.as_ref().filter(|stats| !is_moved(stats)).and_then(|stats| stats.connection.memory);
+            lease.give_back(learned);
+        }
         if result.is_err() {
             // A final progress report.
             self.report(self.counts);
@@ -605,6 +629,7 @@ impl Session {
             loss: sends.then_some(lost),
             refused: stats.refused.total(),
             path_share: least.and_then(|least| path_share(least, elapsed)),
+            remembered: self.remembered,
         })
     }
 }
@@ -662,6 +687,7 @@ mod tests {
             told: None,
             limit: None,
             trace: None,
+            paths: None,
             by_ticket: true,
             patience: None,
         };

@@ -11,6 +11,7 @@ use super::switch::Stop;
 use crate::error::Error;
 use crate::files::{FailReason, Failed};
 use crate::messages::Message;
+use crate::path_cache::PathCache;
 use crate::ticket::Role;
 
 /// Maximum number of names listed as failed.
@@ -95,6 +96,8 @@ pub(super) struct SessionConfig {
     /// The initial cap set by this side's user.
     pub(super) limit: Option<Rate>,
     pub(super) trace: Option<PathBuf>,
+    /// What is known of paths, if the sender may use it.
+    pub(super) paths: Option<PathCache>,
     /// Whether the peer was found by a ticket.
     pub(super) by_ticket: bool,
     /// How long a peer that connected to this side may make no progress.

@@ -29,6 +29,9 @@ pub struct SimulateArgs {
     /// Send at exactly this rate
     #[arg(long, value_name = "RATE")]
     pub(crate) told: Option<String>,
+    /// Run it again, beginning with what the first run has learned of the path
+    #[arg(long)]
+    pub(crate) again: bool,
     /// Size of each transfer
     #[arg(long, default_value = "10MB")]
     pub(crate) size: String,

@@ -230,6 +230,7 @@ impl FlowText {
             connections: connections
                 .ok_or_else(|| format!("connections is {:?}: write a number from 1 to 256", self.connections.0))?,
             coding: self.coding.0.parse().map_err(|error: netsim::TextError| error.to_string())?,
+            memory: None,
         })
     }
 }

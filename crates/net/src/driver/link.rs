@@ -212,6 +212,7 @@ impl Link {
             Command::Reset { flow, code } => self.streams.reset(connection, now, flow, code),
             Command::Read(flow) => self.streams.read(connection, now, flow),
             Command::Stop { flow, code } => self.streams.stop(connection, now, flow, code),
+            Command::Recall(memory) => connection.recall(&memory),
             Command::SetLimit(limit) => connection.set_limit(now, limit),
             Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
             Command::Stats(asked) => drop(asked.send(stats(connection, refused))),

@@ -8,7 +8,7 @@ use crate::streams::{ReadScript, StreamScript, Streams};
 use netsim::NodeId;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use transport::congestion::ControllerState;
+use transport::congestion::{ControllerState, PathMemory};
 use transport::{Closed, ConnectionStats, EndpointConfig, FlowId, Profile, Rate};
 
 /// How a host behaves.
@@ -16,6 +16,8 @@ use transport::{Closed, ConnectionStats, EndpointConfig, FlowId, Profile, Rate};
 pub struct HostConfig {
     /// How it sends.
     pub profile: Profile,
+    /// What an earlier connection has learned of the path, for those that it begins.
+    pub memory: Option<PathMemory>,
     /// The engine's limits.
     pub endpoint: EndpointConfig,
     /// Hosts to connect to.
@@ -62,6 +64,7 @@ impl HostConfig {
     pub fn idle(profile: Profile, seed: u64) -> Self {
         Self {
             profile,
+            memory: None,
             endpoint: EndpointConfig::default(),
             connect_to: Vec::new(),
             starts_at: Duration::ZERO,

@@ -9,6 +9,7 @@ use netsim::topology::HostPair;
 use netsim::{LinkStats, Network, Waits};
 use std::time::Duration;
 use transport::ConnectionStats;
+use transport::congestion::PathMemory;
 
 /// The outcome of a run of a [`super::SharedCase`].
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +57,8 @@ pub struct FlowOutcome {
     pub course: Vec<Moment>,
     /// Time that encoding took at the sender, and decoding at the receiver.
     pub coding: [Duration; 2],
+    /// What the sender has learned of the path.
+    pub memory: Option<PathMemory>,
     /// The sender's trace (qlog, JSON-SEQ), if [`super::SharedCase::qlog`] is set.
     pub qlog: Vec<u8>,
 }
@@ -84,6 +87,7 @@ impl FlowOutcome {
             packets_sent: sender.iter().map(|stats| stats.packets_sent).sum(),
             packets_lost: sender.iter().map(|stats| stats.packets_lost).sum(),
             loss_estimate: (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64),
+            memory: sender.iter().find_map(|stats| stats.memory),
             symbol_bytes: sender.iter().map(symbol_bytes).sum(),
             arrived: host(to).arrived().to_vec(),
             course: host(from).course().to_vec(),

@@ -43,7 +43,7 @@ pub use streams::StreamOptions;
 
 use crate::flow::{Direction, PathEstimate, Reply, Request, SendFlow};
 use crate::profile::Profile;
-use crate::recovery::{EcnState, Recovery};
+use crate::recovery::{EcnState, PathMemory, Recovery};
 use crate::secure::Secrets;
 use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
@@ -363,6 +363,14 @@ impl Connection {
         self.pause.on_rate_change(now);
     }
 
+    /// Begins with what an earlier connection between the same networks has learned of the path
+    /// ([`ConnectionStats::memory`]), which should be less than a day old and given to one connection at a time. Without
+    /// effect once the controller has found the rate, and with controllers that do not search for it. A migration forgets
+    /// it.
+    pub fn recall(&mut self, memory: &PathMemory) {
+        self.recovery.recall(memory);
+    }
+
     /// Returns whether [`Event::Closed`] has been made.
     pub const fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Closing(_) | Phase::Drained)
@@ -453,6 +461,7 @@ impl Connection {
             limited_by: self.pause.limited_by(),
             limit_binds: self.recovery.limit_binds(),
             controller: self.recovery.congestion().state(),
+            memory: self.recovery.congestion().memory(),
             reading: self.send_flows.reading(),
         }
     }

@@ -1,6 +1,6 @@
 //! Counts and estimates of a connection.
 
-use crate::recovery::ControllerState;
+use crate::recovery::{ControllerState, PathMemory};
 use crate::time::Rate;
 use crate::wire::RefusedCounts;
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,8 @@ pub struct ConnectionStats {
     pub limit_binds: bool,
     /// What the controller believes of the path, if it has beliefs.
     pub controller: Option<ControllerState>,
+    /// What the next connection between the same networks may begin with ([`super::Connection::recall`]).
+    pub memory: Option<PathMemory>,
     /// Blocks of our objects whose bytes the program has been asked for and has not delivered.
     pub reading: usize,
 }

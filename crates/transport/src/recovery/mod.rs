@@ -24,7 +24,7 @@ mod timeout;
 pub use ack_info::AckInfo;
 pub use congestion::{
     AutoConfig, CongestionConfig, CongestionControl, Constraint, ControllerState, CubicConfig, FixedRateConfig,
-    PathView,
+    PathMemory, PathView,
 };
 pub use delivery_rate::RateSample;
 pub use detection::{DetectionConfig, DuplicatesConfig, ThresholdConfig};

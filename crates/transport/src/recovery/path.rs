@@ -1,6 +1,6 @@
 //! [`Recovery`]: the state of one path, and of the packets sent on it.
 
-use super::congestion::{CongestionControl, PathView};
+use super::congestion::{CongestionControl, PathMemory, PathView};
 use super::delivery_rate::DeliveryRate;
 use super::detection::Detector;
 use super::ecn::{Ecn, EcnCodepoint};
@@ -148,6 +148,11 @@ impl Recovery {
     /// Sets the number by which connections differ in what they do at times of their own choice.
     pub const fn set_salt(&mut self, salt: u64) {
         self.salt = salt;
+    }
+
+    /// Gives the controller what an earlier connection has learned of the path.
+    pub fn recall(&mut self, memory: &PathMemory) {
+        self.congestion.recall(memory);
     }
 
     /// Limits the pacing rate, whatever the controller.

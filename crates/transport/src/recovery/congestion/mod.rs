@@ -34,7 +34,7 @@ pub use highspeed::HighSpeedConfig;
 pub use ledbat::LedbatConfig;
 pub use period::{Congestion, RecoveryPeriod};
 pub use reno::{RenoConfig, Signal, WindowLimit};
-pub use state::{Constraint, ControllerState};
+pub use state::{Constraint, ControllerState, PathMemory};
 pub use tfrc::TfrcConfig;
 pub use ttp::TtpConfig;
 
@@ -96,6 +96,14 @@ pub trait CongestionControl: Debug + Send {
 
     /// Returns whether it is in slow start, in which the pacer leaves room for the window to double.
     fn in_slow_start(&self) -> bool;
+
+    /// Begins with what an earlier connection has learned of the path. Without effect once it has found the rate.
+    fn recall(&mut self, _memory: &PathMemory) {}
+
+    /// Returns what a later connection may begin with; `None` if there is nothing worth remembering.
+    fn memory(&self) -> Option<PathMemory> {
+        None
+    }
 
     /// Returns what it believes of the path; `None` if it has no such beliefs, or none yet.
     fn state(&self) -> Option<ControllerState> {

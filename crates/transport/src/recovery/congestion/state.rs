@@ -1,6 +1,7 @@
-//! What a controller makes of the path, for people and traces.
+//! What a controller makes of the path: for people and traces, and for the next connection.
 
 use crate::time::Rate;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What keeps a controller from sending faster.
@@ -51,4 +52,20 @@ pub struct ControllerState {
     pub queue: Duration,
     /// The share of packets that the path loses without congestion, 0 to 1.
     pub baseline: f64,
+}
+
+/// What a connection has learned of a path, for the next one between the same networks (careful resume, RFC 9959).
+///
+/// The engine keeps nothing itself. A program that does gives a memory to one connection at a time, and to none after a
+/// day.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathMemory {
+    /// The rate that the path delivered, in IP bits per second.
+    pub rate: Rate,
+    /// The path's round-trip time without a queue.
+    pub base: Duration,
+    /// The share of packets that the path lost without congestion, 0 to 1.
+    pub baseline: f64,
+    /// The mean number of packets lost in a row.
+    pub burst: f64,
 }

@@ -7,6 +7,8 @@ use crate::time::Time;
 const MOST: f64 = 0.3;
 /// Packets after which the baseline counts.
 const FEW: f64 = 50.0;
+/// Packets for which an earlier connection's baseline counts.
+const RECALLED: f64 = 200.0;
 /// Packets and seconds in which the baseline forgets half.
 const HALF_PACKETS: f64 = 3000.0;
 const HALF_SECONDS: f64 = 60.0;
@@ -36,9 +38,10 @@ pub(super) struct Baseline {
     quick: Count,
     /// When the slow count was last added to.
     taught: Time,
-    /// Lost packets, and runs of them, with a memory of fifty reports.
+    /// Lost packets, and runs of them, with a memory of fifty runs, and the number of the last one.
     losses: f64,
     runs: f64,
+    last: Option<u64>,
     /// Rounds of the start that are not believed yet.
     early: [Count; 2],
     /// Page's cumulative sum.
@@ -61,14 +64,24 @@ impl Baseline {
         if self.runs > 0.0 { (self.losses / self.runs).max(1.0) } else { 1.0 }
     }
 
+    /// Begins with what an earlier connection has learned of the path. It weighs little, so that rounds of this one soon
+    /// replace it.
+    pub(super) fn recall(&mut self, share: f64, burst: f64) {
+        self.slow = Count { sent: RECALLED, lost: RECALLED * share.clamp(0.0, MOST) };
+        (self.losses, self.runs) = (burst.max(1.0), 1.0);
+    }
+
     /// Learns the length of bursts.
     pub(super) fn on_lost(&mut self, lost: &[SentPacket]) {
-        if lost.is_empty() {
-            return;
+        for sent in lost {
+            // A run is often spread over several reports.
+            if self.last.is_none_or(|last| sent.number != last + 1) {
+                self.losses *= 0.98;
+                self.runs = self.runs * 0.98 + 1.0;
+            }
+            self.losses += 1.0;
+            self.last = Some(sent.number);
         }
-        let apart = lost.windows(2).filter(|pair| pair[1].number != pair[0].number + 1).count();
-        self.losses = self.losses * 0.98 + lost.len() as f64;
-        self.runs = self.runs * 0.98 + 1.0 + apart as f64;
     }
 
     /// Learns from a round of the start once two later ones are over: the last ones may have overflowed the queue.
@@ -179,6 +192,17 @@ mod tests {
     }
 
     #[test]
+    fn a_recalled_baseline_counts_at_once_and_yields_to_what_is_found() {
+        let (mut baseline, mut now) = (Baseline::default(), Time::ZERO);
+        baseline.recall(0.05, 2.0);
+        assert_eq!((baseline.share(), baseline.burst()), (0.05, 2.0));
+        taught(&mut baseline, &mut now, 1, 0.0);
+        assert!(baseline.share() < 0.01, "{}", baseline.share());
+        baseline.recall(0.9, 0.0);
+        assert_eq!((baseline.share(), baseline.burst()), (MOST, 1.0));
+    }
+
+    #[test]
     fn losses_that_come_in_bursts_are_less_evidence() {
         let packet = |number| SentPacket {
             number,
@@ -190,7 +214,10 @@ mod tests {
         let mut baseline = Baseline::default();
         assert_eq!(baseline.burst(), 1.0);
         (0..100).for_each(|_| baseline.on_lost(&lost(&[1, 2, 3, 4, 8])));
-        assert!((baseline.burst() - 2.5).abs() < 1e-9, "{}", baseline.burst());
+        assert!((baseline.burst() - 2.5).abs() < 0.05, "{}", baseline.burst());
+        let mut long = Baseline::default();
+        (0..100).for_each(|nth| (0..8).for_each(|of| long.on_lost(&lost(&[20 * nth + of]))));
+        assert!((long.burst() - 8.0).abs() < 1e-9, "spread over reports: {}", long.burst());
         let mut apart = Baseline::default();
         (0..100).for_each(|_| apart.on_lost(&lost(&[1, 3, 5])));
         let [bursty, apart] = [&mut baseline, &mut apart].map(|baseline| {

@@ -14,7 +14,7 @@ mod start;
 
 use super::cubic::{CubicConfig, Growth};
 use super::rounds::Rounds;
-use super::{CongestionControl, Constraint, ControllerState, INITIAL_PACKETS, PathView};
+use super::{CongestionControl, Constraint, ControllerState, INITIAL_PACKETS, PathMemory, PathView};
 use crate::recovery::report::{Cause, Report};
 use crate::recovery::sent_packets::SentPacket;
 use crate::settings::{Itself, Setting, Settings, field};
@@ -106,6 +106,8 @@ const LONG_UNUSED: u32 = 8;
 const UNUSED_GROWTH: f64 = 0.1;
 /// Rounds for which aggregation of feedback is remembered.
 const AGGREGATION_ROUNDS: u64 = 10;
+/// What is remembered of a path held at least so many initial windows (RFC 9959).
+const MEMORABLE: f64 = 4.0;
 /// Probe timeouts without feedback that are an outage.
 const SILENT_TIMEOUTS: u32 = 3;
 
@@ -175,8 +177,9 @@ pub(super) struct Auto {
     rounds: Rounds,
     round_began: Time,
     round_bytes: f64,
-    /// Average delivered rate, in bytes per second.
+    /// Average delivered rate, in bytes per second, and what it was when there was last enough to send.
     average: f64,
+    proven: f64,
     /// Bytes by which feedback exceeded the average rate, with their rounds; the largest of the last rounds comes first.
     aggregation: VecDeque<(u64, f64)>,
     smoothed: Duration,
@@ -216,6 +219,7 @@ impl Auto {
             round_began: Time::ZERO,
             round_bytes: 0.0,
             average: 0.0,
+            proven: 0.0,
             aggregation: VecDeque::new(),
             smoothed: Duration::ZERO,
             last_feedback: None,
@@ -325,6 +329,9 @@ impl Auto {
         let is_calm = round.queue() - noise < (0.1 * base).max(0.004);
         let is_quiet = is_calm && round.sending_rate() <= UNPRESSED * self.average;
         self.average_rate(round);
+        if !report.app_limited {
+            self.proven = self.average;
+        }
         if is_quiet {
             self.baseline.on_quiet(report.now, sent, lost);
         }
@@ -365,7 +372,7 @@ impl Auto {
         self.growth.window = (0.95 * product).max(self.smallest());
         self.growth.threshold = 0.0;
         self.growth.begin_epoch(1.05 * product);
-        self.average = rate;
+        (self.average, self.proven) = (rate, rate);
         self.reduced = now;
         (self.rounds_unused, self.rounds_beyond) = (0, 0);
         self.judged_from = self.ledger.current() + 1;
@@ -664,6 +671,24 @@ impl CongestionControl for Auto {
 
     fn in_slow_start(&self) -> bool {
         self.phase == Phase::Start
+    }
+
+    fn recall(&mut self, memory: &PathMemory) {
+        if self.phase == Phase::Start && self.policy == Policy::Fair {
+            self.start.recall(memory.rate.bits_per_second() as f64 / 8.0, memory.base.as_secs_f64());
+            self.baseline.recall(memory.baseline, memory.burst);
+        }
+    }
+
+    fn memory(&self) -> Option<PathMemory> {
+        let rate = if self.phase == Phase::Start { self.start.proven() } else { self.proven };
+        let least = MEMORABLE * f64::from(INITIAL_PACKETS) * self.packet;
+        (self.delay.is_known() && rate * self.delay.base() >= least).then(|| PathMemory {
+            rate: Rate::from_bits_per_second((8.0 * rate) as u64),
+            base: Duration::from_secs_f64(self.delay.base()),
+            baseline: self.baseline.share(),
+            burst: self.baseline.burst(),
+        })
     }
 
     fn state(&self) -> Option<ControllerState> {

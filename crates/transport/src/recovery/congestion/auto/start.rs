@@ -6,6 +6,7 @@ use crate::recovery::report::Report;
 use crate::recovery::sent_packets::SentPacket;
 use crate::time::Time;
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link.
@@ -25,6 +26,10 @@ const FAST: f64 = 2.0;
 const EVEN: f64 = 1.15;
 /// After the first packets the window is at most so many times theirs, and half of what the path holds.
 const FIRST_JUMP: f64 = 16.0;
+/// A memory is believed of a path whose base delay is between these multiples of the remembered one, once so many packets
+/// have arrived (RFC 9959).
+const SAME_PATH: RangeInclusive<f64> = 0.5..=10.0;
+const FIRST_DELIVERED: f64 = 8.0;
 /// Up to this share of what the path holds the window grows fast, and slowly from there on.
 const CLOSE: f64 = 0.9;
 const SLOW_GROWTH: f64 = 0.25;
@@ -111,6 +116,10 @@ fn rate_between(first: Arrival, last: Arrival, report: &Report<'_>) -> Option<f6
 #[derive(Debug, Default)]
 pub(super) struct Start {
     dispersion: Dispersion,
+    /// The rate and the base delay that an earlier connection had, in bytes per second and seconds.
+    remembered: Option<(f64, f64)>,
+    /// Packets delivered before the jump.
+    delivered: f64,
     jumped: bool,
     /// The last third of a round trip.
     seen: VecDeque<Seen>,
@@ -119,6 +128,8 @@ pub(super) struct Start {
     /// The highest rate of a round, in bytes per second, and the rounds since that did not exceed it by a quarter.
     highest: f64,
     flat: u32,
+    /// The highest rate of a third of a round trip, in bytes per second.
+    peak: f64,
     /// The last round ended with a queue.
     queued: bool,
 }
@@ -128,12 +139,18 @@ impl Start {
     /// (SUSS 2024), doubles with a queue, and grows by a quarter close to what the path holds. Once the spread
     /// of the first packets shows the rate of the slowest link, it jumps to half of that at most.
     pub(super) fn grown(&mut self, window: f64, delivered: f64, delay: &Delay) -> f64 {
-        let held = self.dispersion.rate.map(|rate| rate * delay.base());
+        let remembered = self.remembered.filter(|(_, base)| SAME_PATH.contains(&(delay.base() / base)));
+        let rate = self.dispersion.rate;
+        let held = rate.or(remembered.map(|(rate, _)| rate)).map(|rate| rate * delay.base());
         if let Some(held) = held
             && !self.jumped
+            && (rate.is_some() || self.delivered >= FIRST_DELIVERED)
         {
             self.jumped = true;
-            return window.max((held / 2.0).min(FIRST_JUMP * window));
+            let found = rate.map_or(0.0, |_| (held / 2.0).min(FIRST_JUMP * window));
+            // Not more than the slowest link takes now.
+            let resumed = remembered.map_or(0.0, |(rate, _)| (rate * delay.base()).min(held) / 2.0);
+            return window.max(found).max(resumed);
         }
         let fast = if self.flat == 0 && !self.queued { 3.0 } else { 1.0 };
         match held.map(|held| CLOSE * held) {
@@ -141,6 +158,18 @@ impl Start {
             Some(close) => (window + fast * delivered).min(close.max(window + SLOW_GROWTH * delivered)),
             None => window + fast * delivered,
         }
+    }
+
+    /// Begins with the rate that an earlier connection had over a path of this base delay, in bytes per second and
+    /// seconds.
+    pub(super) const fn recall(&mut self, rate: f64, base: f64) {
+        self.remembered = Some((rate, base));
+    }
+
+    /// Returns the highest rate that the path has delivered for a part of a round trip, in bytes per second: a short
+    /// transfer may be over before a whole round has had it.
+    pub(super) const fn proven(&self) -> f64 {
+        self.peak
     }
 
     /// Returns the highest rate found so far, in bytes per second: delivered in a round, or that of the slowest link.
@@ -169,6 +198,7 @@ impl Start {
     ) -> Option<f64> {
         let now = report.now;
         self.dispersion.on_report(report, delay.base());
+        self.delivered += report.delivered.len() as f64;
         self.seen.push_back(Seen {
             at: now,
             bytes: report.delivered_bytes as f64,
@@ -198,8 +228,12 @@ impl Start {
         let limit = delay.target().max(delay.base() / 8.0);
         let is_queued =
             self.queues.len() >= AGREEING && delivered >= 8.0 && self.queues.iter().all(|(_, queue)| *queue > limit);
-        let span = now.since(self.seen[0].at).as_secs_f64();
-        (is_lossy || is_queued).then(|| sum(|seen| seen.bytes) / span.max(1e-6))
+        let span = now.since(self.seen[0].at);
+        let rate = sum(|seen| seen.bytes) / span.as_secs_f64().max(1e-6);
+        if span >= smoothed / 5 {
+            self.peak = self.peak.max(rate);
+        }
+        (is_lossy || is_queued).then_some(rate)
     }
 
     /// Ends a round that delivered `rate` bytes per second and found a queue of at least `queue` seconds. Returns the
@@ -300,6 +334,33 @@ mod tests {
         // 10 MB/s, as above.
         assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay).round(), 160_000.0);
         assert_eq!(path.start.pacing(400_000.0, 1000.0, RTT).round(), 10_000_000.0);
+    }
+
+    #[test]
+    fn a_memory_of_the_path_is_resumed_at_half_its_rate() {
+        let resumed = |remembered: f64, base: f64, gap: u64, reports: u64| {
+            let mut path = Path::new(gap);
+            path.start.recall(remembered, base);
+            path.report(at(0), 1, 0, Duration::ZERO);
+            for nth in 0..reports {
+                path.report(at(nth), 8, 0, Duration::ZERO);
+            }
+            path.start.grown(10_000.0, 0.0, &path.delay)
+        };
+        // 100 MB/s for 50 ms, and no limit of sixteen windows.
+        assert_eq!(resumed(100e6, 0.05, 1, 1), 2_500_000.0);
+        assert_eq!(resumed(100e6, 0.05, 1, 0), 10_000.0, "too few have arrived");
+        assert_eq!(resumed(100e6, 0.11, 1, 1), 10_000.0, "this path is far shorter");
+        assert_eq!(resumed(100e6, 0.0049, 1, 1), 10_000.0, "this path is far longer");
+        let mut path = Path::new(100);
+        path.start.recall(100e6, 0.05);
+        path.report(at(0), 1, 0, Duration::ZERO);
+        path.report(at(0), 15, 0, path.gap * 15);
+        assert_eq!(
+            path.start.grown(10_000.0, 0.0, &path.delay).round(),
+            250_000.0,
+            "no more than the slowest link takes"
+        );
     }
 
     #[test]

@@ -1,0 +1,308 @@
+//! What transfers have learned of paths, kept for a day so that the next one starts at the rate of the last (careful
+//! resume, RFC 9959).
+
+use std::env;
+use std::fs::{DirBuilder, File, Metadata};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+use transport::congestion::PathMemory;
+
+/// Age beyond which a path is another one.
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// Most paths kept; the oldest make way.
+const MOST: usize = 256;
+/// Maximum size of the file in bytes: all paths take a third.
+const LARGEST: u64 = 200_000;
+/// Bits of an address that name its network.
+const V4_NETWORK: u32 = u32::MAX << 8;
+const V6_NETWORK: u128 = u128::MAX << 80;
+
+/// A user's file of path memories. It is believed only if it belongs to this user and nobody else may write it; whatever
+/// else is wrong with it, transfers go on without.
+#[derive(Clone, Debug)]
+pub struct PathCache {
+    /// The directory that must be this user's own.
+    base: PathBuf,
+}
+
+/// The networks that a path connects: /24 for IPv4, /48 for IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Networks {
+    local: IpAddr,
+    remote: IpAddr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Entry {
+    networks: Networks,
+    /// Seconds since 1970.
+    at: u64,
+    memory: PathMemory,
+}
+
+/// A path's memory, taken out of the cache while a connection uses it: one memory serves one connection at a time.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    cache: PathCache,
+    networks: Networks,
+    taken: Option<Entry>,
+}
+
+impl PathCache {
+    /// Returns the user's cache, in `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
+    pub fn of_user() -> Option<Self> {
+        let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+        Some(Self { base })
+    }
+
+    /// Takes out what is known of the path to `peer`. Returns `None` for peers on this machine.
+    pub(crate) fn lease(&self, peer: SocketAddr) -> Option<Lease> {
+        let networks = Networks::between(source_of(peer)?, peer.ip())?;
+        Some(self.lease_between(networks, now()))
+    }
+
+    fn lease_between(&self, networks: Networks, now: u64) -> Lease {
+        let taken = self.change(now, |entries| {
+            let at = entries.iter().position(|entry| entry.networks == networks)?;
+            Some(entries.remove(at))
+        });
+        Lease { cache: self.clone(), networks, taken: taken.ok().flatten() }
+    }
+
+    /// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of
+    /// them goes without.
+    fn change<T>(&self, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
+        let mut file = self.open()?;
+        file.try_lock().map_err(io::Error::from)?;
+        let mut text = Vec::new();
+        (&file).take(LARGEST).read_to_end(&mut text)?;
+        let mut entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
+        entries.retain(|entry| entry.is_credible(now));
+        let result = change(&mut entries);
+        let excess = entries.len().saturating_sub(MOST);
+        entries.sort_by_key(|entry| entry.at);
+        entries.drain(..excess);
+        let text = serde_json::to_vec(&entries).map_err(io::Error::other)?;
+        file.rewind()?;
+        file.set_len(0)?;
+        file.write_all(&text)?;
+        Ok(result)
+    }
+
+    fn open(&self) -> io::Result<File> {
+        let own = |found: &Metadata| found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0;
+        let refuse = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let folder = self.base.join("downpour");
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        // The directory above may be yet to come, but then its own must be this user's: `sudo` keeps another's HOME.
+        let above = self.base.ancestors().find_map(|path| path.metadata().ok());
+        if above.is_none_or(|found| found.uid() != geteuid().as_raw()) {
+            return Err(refuse());
+        }
+        builder.create(&folder)?;
+        if !own(&folder.symlink_metadata()?) {
+            return Err(refuse());
+        }
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+        let file = options.open(folder.join("paths.json"))?;
+        let found = file.metadata()?;
+        if !found.is_file() || !own(&found) {
+            return Err(refuse());
+        }
+        Ok(file)
+    }
+}
+
+impl Lease {
+    /// Returns what an earlier transfer has learned of the path.
+    pub(crate) fn memory(&self) -> Option<PathMemory> {
+        self.taken.map(|entry| entry.memory)
+    }
+
+    /// Puts back what the transfer has learned; if that is nothing, what was there before.
+    pub(crate) fn give_back(self, learned: Option<PathMemory>) {
+        self.give_back_at(learned, now());
+    }
+
+    fn give_back_at(self, learned: Option<PathMemory>, now: u64) {
+        let Self { cache, networks, taken } = self;
+        if let Some(entry) = learned.map(|memory| Entry { networks, at: now, memory }).or(taken) {
+            // Without it the next transfer searches for the rate, as the first one did.
+            drop(cache.change(now, |entries| {
+                entries.retain(|other| other.networks != networks);
+                entries.push(entry);
+            }));
+        }
+    }
+}
+
+impl Networks {
+    /// Returns the networks of these addresses; `None` if they are on one machine.
+    fn between(local: IpAddr, remote: IpAddr) -> Option<Self> {
+        let (local, remote) = (local.to_canonical(), remote.to_canonical());
+        let network = |address: IpAddr| match address {
+            IpAddr::V4(address) => IpAddr::V4((address.to_bits() & V4_NETWORK).into()),
+            IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(address.to_bits() & V6_NETWORK)),
+        };
+        let is_here = local == remote || remote.is_loopback() || remote.is_unspecified();
+        (!is_here).then(|| Self { local: network(local), remote: network(remote) })
+    }
+}
+
+impl Entry {
+    /// Returns whether it is young enough and makes sense: the file may hold anything.
+    fn is_credible(&self, now: u64) -> bool {
+        let PathMemory { rate, base, baseline, burst } = self.memory;
+        now.checked_sub(self.at).is_some_and(|age| age <= LIFETIME.as_secs())
+            && (1..=1_000_000_000_000).contains(&rate.bits_per_second())
+            && (Duration::from_micros(1)..=Duration::from_secs(60)).contains(&base)
+            && (0.0..=0.5).contains(&baseline)
+            && (1.0..=10_000.0).contains(&burst)
+    }
+}
+
+/// Returns the address from which packets to `peer` leave.
+fn source_of(peer: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = if peer.is_ipv4() { [0, 0, 0, 0].into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    // Connecting a UDP socket sends nothing.
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(peer).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use tempfile::{TempDir, tempdir};
+    use transport::Rate;
+
+    const NOW: u64 = 1_000_000;
+
+    fn cache() -> (TempDir, PathCache) {
+        let home = tempdir().expect("a folder");
+        let cache = PathCache { base: home.path().join(".cache") };
+        (home, cache)
+    }
+
+    fn memory(megabits: u64) -> PathMemory {
+        let base = Duration::from_millis(100);
+        PathMemory { rate: Rate::from_bits_per_second(megabits * 1_000_000), base, baseline: 0.05, burst: 2.0 }
+    }
+
+    fn networks(remote: &str) -> Networks {
+        Networks::between("192.0.2.1".parse().expect("an address"), remote.parse().expect("an address")).expect("two")
+    }
+
+    fn known(cache: &PathCache, remote: &str, now: u64) -> Option<u64> {
+        let lease = cache.lease_between(networks(remote), now);
+        let found = lease.memory().map(|memory| memory.rate.bits_per_second() / 1_000_000);
+        lease.give_back_at(None, now);
+        found
+    }
+
+    fn learn(cache: &PathCache, remote: &str, megabits: u64, now: u64) {
+        cache.lease_between(networks(remote), now).give_back_at(Some(memory(megabits)), now);
+    }
+
+    #[test]
+    fn a_path_is_remembered_for_a_day_by_its_networks() {
+        let (_home, cache) = cache();
+        assert_eq!(known(&cache, "198.51.100.7", NOW), None);
+        learn(&cache, "198.51.100.7", 90, NOW);
+        learn(&cache, "203.0.113.1", 20, NOW);
+        assert_eq!(known(&cache, "198.51.100.200", NOW + 1), Some(90), "the same network");
+        assert_eq!(known(&cache, "198.51.101.7", NOW + 1), None);
+        learn(&cache, "198.51.100.7", 50, NOW + 2);
+        assert_eq!(known(&cache, "198.51.100.7", NOW + 2 + LIFETIME.as_secs()), Some(50), "the newest");
+        assert_eq!(known(&cache, "203.0.113.1", NOW + LIFETIME.as_secs() + 1), None, "a day has passed");
+        assert_eq!(known(&cache, "198.51.100.7", NOW - 1), None, "from the future");
+    }
+
+    #[test]
+    fn one_memory_serves_one_connection() {
+        let (_home, cache) = cache();
+        learn(&cache, "198.51.100.7", 90, NOW);
+        let first = cache.lease_between(networks("198.51.100.7"), NOW);
+        let second = cache.lease_between(networks("198.51.100.7"), NOW);
+        assert!(first.memory().is_some() && second.memory().is_none());
+        first.give_back_at(None, NOW);
+        assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90), "a short transfer has learned nothing new");
+    }
+
+    #[test]
+    fn the_file_is_private_bounded_and_rewritten_if_it_is_broken() {
+        let (_home, cache) = cache();
+        let file = cache.base.join("downpour/paths.json");
+        (0..300).for_each(|nth| learn(&cache, &format!("198.18.{}.1", nth % 256), 1 + nth, NOW + nth));
+        (0..60).for_each(|nth| learn(&cache, &format!("198.19.{nth}.1"), 1, NOW + 400));
+        let found = fs::metadata(&file).expect("the file");
+        assert_eq!(found.mode() & 0o777, 0o600);
+        assert!(found.len() < LARGEST / 2, "{} bytes", found.len());
+        assert_eq!(known(&cache, "198.18.44.1", NOW + 400), None, "the oldest made way");
+        assert_eq!(known(&cache, "198.18.255.1", NOW + 400), Some(256));
+        let fast = Entry { networks: networks("198.51.100.7"), at: NOW, memory: memory(2_000_000) };
+        let lossy = Entry { memory: PathMemory { baseline: 0.9, ..memory(1) }, ..fast };
+        let unfit = serde_json::to_string(&[fast, lossy]).expect("text");
+        for broken in [unfit.as_str(), "[{", "", "\u{0}\u{1}", &"[".repeat(300_000)] {
+            fs::write(&file, broken).expect("a broken file");
+            assert_eq!(known(&cache, "198.51.100.7", NOW), None);
+            learn(&cache, "198.51.100.7", 7, NOW);
+            assert_eq!(known(&cache, "198.51.100.7", NOW), Some(7), "after {broken:.10}");
+        }
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_neither_read_nor_changed() {
+        let (home, cache) = cache();
+        learn(&cache, "198.51.100.7", 90, NOW);
+        let folder = cache.base.join("downpour");
+        let file = folder.join("paths.json");
+        for path in [&file, &folder] {
+            let before = fs::metadata(path).expect("it is there").permissions();
+            fs::set_permissions(path, Permissions::from_mode(before.mode() | 0o022)).expect("ours");
+            assert_eq!(known(&cache, "198.51.100.7", NOW), None, "{}", path.display());
+            fs::set_permissions(path, before).expect("ours");
+            assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90));
+        }
+        let elsewhere = home.path().join("elsewhere");
+        fs::rename(&file, &elsewhere).expect("moved");
+        symlink(&elsewhere, &file).expect("a link");
+        let before = fs::read(&elsewhere).expect("readable");
+        assert_eq!(known(&cache, "198.51.100.7", NOW), None);
+        learn(&cache, "198.51.100.7", 1, NOW);
+        assert_eq!(fs::read(&elsewhere).expect("readable"), before);
+        // Belongs to root, or cannot be written by an ordinary user.
+        let foreign = PathCache { base: PathBuf::from("/proc/sys") };
+        assert_eq!(known(&foreign, "198.51.100.7", NOW), None);
+    }
+
+    #[test]
+    fn peers_on_this_machine_are_not_remembered() {
+        let (_home, cache) = cache();
+        for peer in ["127.0.0.1:9", "[::1]:9"] {
+            assert!(cache.lease(peer.parse().expect("an address")).is_none(), "{peer}");
+        }
+        let v6 = |remote: &str| {
+            Networks::between("2001:db8::1".parse().expect("an address"), remote.parse().expect("an address"))
+        };
+        assert_eq!(v6("2001:db8:1:2::3"), v6("2001:db8:1:ffff::4"));
+        assert_ne!(v6("2001:db8:1:2::3"), v6("2001:db8:2:2::3"));
+    }
+}
