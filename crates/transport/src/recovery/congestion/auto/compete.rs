@@ -106,11 +106,6 @@ impl Compete {
         false
     }
 
-    /// Returns whether loss is the sign of congestion, so that the test for excess is not needed.
-    pub(super) fn trusts_loss(loss: f64) -> bool {
-        loss <= CLEAN
-    }
-
     /// Notes a round's least queue. Whoever drains makes the lowest point for all, so that flows which wait for the
     /// same time after it drain together.
     pub(super) fn watch_lowest(&mut self, now: Time, round: &RoundDelay, delay: &Delay) {

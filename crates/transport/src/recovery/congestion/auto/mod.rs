@@ -335,9 +335,8 @@ impl Auto {
         if is_quiet {
             self.baseline.on_quiet(report.now, sent, lost);
         }
-        let trusts_loss = !self.is_default() && Compete::trusts_loss(self.baseline.share());
         let is_unremarkable = is_quiet && lost < sent * (self.baseline.credible() + STARTLING);
-        if round.number <= self.judged_from || is_unremarkable || trusts_loss {
+        if round.number <= self.judged_from || is_unremarkable {
             return;
         }
         let is_new = report.delivered.last().is_some_and(|sent| self.is_new(sent));
