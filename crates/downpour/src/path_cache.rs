@@ -70,34 +70,18 @@ impl PathCache {
     }
 
     fn lease_between(&self, networks: Networks, now: u64) -> Lease {
-        let taken = self.change(now, |entries| {
-            let at = entries.iter().position(|entry| entry.networks == networks)?;
-            Some(entries.remove(at))
+        // Nothing is created for a transfer that may learn nothing.
+        let taken = self.open(false).and_then(|file| {
+            change(file, now, |entries| {
+                let at = entries.iter().position(|entry| entry.networks == networks)?;
+                Some(entries.remove(at))
+            })
         });
         Lease { cache: self.clone(), networks, taken: taken.ok().flatten() }
     }
 
-    /// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of
-    /// them goes without.
-    fn change<T>(&self, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
-        let mut file = self.open()?;
-        file.try_lock().map_err(io::Error::from)?;
-        let mut text = Vec::new();
-        (&file).take(LARGEST).read_to_end(&mut text)?;
-        let mut entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
-        entries.retain(|entry| entry.is_credible(now));
-        let result = change(&mut entries);
-        let excess = entries.len().saturating_sub(MOST);
-        entries.sort_by_key(|entry| entry.at);
-        entries.drain(..excess);
-        let text = serde_json::to_vec(&entries).map_err(io::Error::other)?;
-        file.rewind()?;
-        file.set_len(0)?;
-        file.write_all(&text)?;
-        Ok(result)
-    }
-
-    fn open(&self) -> io::Result<File> {
+    /// Opens the file, and creates it if asked.
+    fn open(&self, create: bool) -> io::Result<File> {
         let own = |found: &Metadata| found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0;
         let refuse = || io::Error::from(io::ErrorKind::PermissionDenied);
         let folder = self.base.join("downpour");
@@ -108,13 +92,15 @@ impl PathCache {
         if above.is_none_or(|found| found.uid() != geteuid().as_raw()) {
             return Err(refuse());
         }
-        builder.create(&folder)?;
+        if create {
+            builder.create(&folder)?;
+        }
         if !own(&folder.symlink_metadata()?) {
             return Err(refuse());
         }
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+        options.read(true).write(true).create(create).truncate(false).mode(0o600).custom_flags(flags);
         let file = options.open(folder.join("paths.json"))?;
         let found = file.metadata()?;
         if !found.is_file() || !own(&found) {
@@ -122,6 +108,25 @@ impl PathCache {
         }
         Ok(file)
     }
+}
+
+/// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of them
+/// goes without.
+fn change<T>(mut file: File, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
+    file.try_lock().map_err(io::Error::from)?;
+    let mut text = Vec::new();
+    (&file).take(LARGEST).read_to_end(&mut text)?;
+    let mut entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
+    entries.retain(|entry| entry.is_credible(now));
+    let result = change(&mut entries);
+    let excess = entries.len().saturating_sub(MOST);
+    entries.sort_by_key(|entry| entry.at);
+    entries.drain(..excess);
+    let text = serde_json::to_vec(&entries).map_err(io::Error::other)?;
+    file.rewind()?;
+    file.set_len(0)?;
+    file.write_all(&text)?;
+    Ok(result)
 }
 
 impl Lease {
@@ -139,9 +144,11 @@ impl Lease {
         let Self { cache, networks, taken } = self;
         if let Some(entry) = learned.map(|memory| Entry { networks, at: now, memory }).or(taken) {
             // Without it the next transfer searches for the rate, as the first one did.
-            drop(cache.change(now, |entries| {
-                entries.retain(|other| other.networks != networks);
-                entries.push(entry);
+            drop(cache.open(true).and_then(|file| {
+                change(file, now, |entries| {
+                    entries.retain(|other| other.networks != networks);
+                    entries.push(entry);
+                })
             }));
         }
     }
@@ -225,6 +232,7 @@ mod tests {
     fn a_path_is_remembered_for_a_day_by_its_networks() {
         let (_home, cache) = cache();
         assert_eq!(known(&cache, "198.51.100.7", NOW), None);
+        assert!(!cache.base.exists(), "nothing was learned");
         learn(&cache, "198.51.100.7", 90, NOW);
         learn(&cache, "203.0.113.1", 20, NOW);
         assert_eq!(known(&cache, "198.51.100.200", NOW + 1), Some(90), "the same network");

@@ -123,7 +123,8 @@ fn udp_that_closes_midway_leaves_ssh_to_those_with_patience() {
     let source = large_file(&hosts.here("file"));
     hosts.cp(arguments![source, at("source")]).expect(0);
     for (from, to) in [("file", "there:copy"), ("there:source", "copy")] {
-        let options = ["--json", "--timeout", "2", "--retry-for", "60", from, to];
+        // Nor does the sender there keep what it learns of the path.
+        let options = ["--json", "--timeout", "2", "--retry-for", "60", "--no-memory", from, to];
         let mut transfer = hosts.start_cp([&SLOWLY[..], &options].concat());
         wait_for_bytes(&mut transfer, 6_000_000);
         network.drop_udp();
