@@ -47,6 +47,15 @@ fn low_policy_leaves_the_path_to_others_and_takes_what_is_left() {
 }
 
 #[test]
+fn connections_with_a_part_of_a_share_claim_what_one_does() {
+    let ours = |controllers: &[&str]| shares(&beside(controllers)).iter().skip(1).sum::<f64>();
+    let (one, part) = (ours(&["cubic", "auto"]), "auto:share=0.25");
+    let (parts, whole) = (ours(&["cubic", part, part, part, part]), ours(&["cubic", "auto", "auto", "auto", "auto"]));
+    println!("one {one}, four of a quarter {parts}, four {whole}");
+    assert!((0.6..1.4).contains(&(parts / one)) && whole > 1.5 * one, "{one}, {parts}, {whole}");
+}
+
+#[test]
 fn a_rate_far_above_the_path_is_named_in_two_seconds_and_given_up_unless_it_insists() {
     let states = |controller| {
         let outcome = beside(&[controller, "cubic"]);

@@ -473,7 +473,7 @@ impl Connection {
         let rtt = self.recovery.rtt();
         let queueless = rtt.min().as_secs_f64() / rtt.smoothed().as_secs_f64().max(1e-9);
         let on_the_way = self.recovery.bytes_in_flight() as f64 * queueless / f64::from(self.mtu.symbol_size());
-        let rounds = 2.0 + resend_rounds(self.recovery.loss().loss());
+        let rounds = 2.0 + resend_rounds(self.recovery.expected_loss());
         ((rounds * on_the_way).max(OPEN_SYMBOLS) as u64).min(self.most_symbols)
     }
 
@@ -481,7 +481,7 @@ impl Connection {
         let rtt = self.recovery.rtt();
         PathEstimate {
             rtt: rtt.has_sample().then(|| rtt.smoothed()),
-            loss: self.recovery.loss().loss(),
+            loss: self.recovery.expected_loss(),
             burst: self.recovery.loss().mean_burst(),
             window: self.recovery.window() / u64::from(self.recovery.max_packet()) * u64::from(self.mtu.per_packet()),
         }

@@ -120,6 +120,7 @@ impl Recovery {
             Expiry::Probe => {
                 self.detector.on_probe(self.sent_packets.next_number());
                 self.stats.probe_timeouts += 1;
+                self.heed_silence(now);
                 Timeout::Probe
             }
             Expiry::AllLost => {

@@ -5,9 +5,6 @@ use std::time::Duration;
 
 /// The longest time that one batch covers at the pacing rate (docs/design/pacing.md).
 const BATCH: Duration = Duration::from_millis(1);
-/// Time for which a sender that wakes up late may catch up at once. Timers are seldom later than this; without it a
-/// fixed rate would not be kept.
-pub(super) const LATE: Duration = Duration::from_millis(4);
 /// Probes go out without asking, each second on a silent path. At a low rate they would otherwise hold back everything
 /// else for longer than the connection lives.
 const LONGEST_DEBT: Duration = Duration::from_secs(1);
@@ -24,6 +21,8 @@ const PER_BYTE: i128 = 8_000_000_000;
 #[derive(Debug)]
 pub(super) struct Pacer {
     rate: Option<Rate>,
+    /// Time for which a sender that wakes up late may catch up at once.
+    catch_up: Duration,
     /// Bytes that may be sent, times [`PER_BYTE`]; negative after packets that were sent without asking (probes).
     credit: i128,
     updated: Time,
@@ -34,7 +33,14 @@ pub(super) struct Pacer {
 
 impl Pacer {
     pub(super) fn new(now: Time, packet: u32) -> Self {
-        Self { rate: None, credit: 0, updated: now, exhausted: false, packet: u64::from(packet) }
+        Self {
+            rate: None,
+            catch_up: Duration::ZERO,
+            credit: 0,
+            updated: now,
+            exhausted: false,
+            packet: u64::from(packet),
+        }
     }
 
     pub(super) fn rate(&self) -> Option<Rate> {
@@ -50,9 +56,10 @@ impl Pacer {
         self.packet = u64::from(packet);
     }
 
-    /// Paces at `rate` from now on.
-    pub(super) fn set_rate(&mut self, now: Time, rate: Option<Rate>) {
+    /// Paces at `rate` from now on. A sender that wakes up late may catch up with this much time at once.
+    pub(super) fn set_rate(&mut self, now: Time, rate: Option<Rate>, catch_up: Duration) {
         self.refill(now);
+        self.catch_up = catch_up;
         let before = self.rate;
         self.rate = rate;
         let Some(rate) = rate else {
@@ -103,7 +110,7 @@ impl Pacer {
     }
 
     fn depth(&self, rate: Rate) -> i128 {
-        self.batch(rate).max(earned(rate, LATE))
+        self.batch(rate).max(earned(rate, self.catch_up))
     }
 }
 
@@ -121,10 +128,11 @@ mod tests {
     use super::*;
 
     const PACKET: u32 = 1479;
+    const CATCH_UP: Duration = Duration::from_millis(4);
 
     fn paced(bits: u64) -> Pacer {
         let mut pacer = Pacer::new(Time::ZERO, PACKET);
-        pacer.set_rate(Time::ZERO, Some(Rate::from_bits_per_second(bits)));
+        pacer.set_rate(Time::ZERO, Some(Rate::from_bits_per_second(bits)), CATCH_UP);
         pacer
     }
 
@@ -194,7 +202,7 @@ mod tests {
             (0..packets).for_each(|_| pacer.on_sent(much_later, PACKET));
             burst += packets * u64::from(PACKET);
         }
-        let most = rate.bytes_in(LATE);
+        let most = rate.bytes_in(CATCH_UP);
         assert!(burst <= most && burst + u64::from(PACKET) > most, "{burst} of {most}");
     }
 
@@ -227,11 +235,11 @@ mod tests {
         (0..2).for_each(|_| pacer.on_sent(Time::ZERO, PACKET));
         // 1000 bytes at the old rate, 1958 at ten times it.
         let switch = Time::from_nanos(1_000_000);
-        pacer.set_rate(switch, Some(Rate::from_bits_per_second(80_000_000)));
+        pacer.set_rate(switch, Some(Rate::from_bits_per_second(80_000_000)), CATCH_UP);
         assert_eq!(pacer.admit(switch), Err(switch + Duration::from_nanos((6 * 1479 - 1000) * 100)));
-        pacer.set_rate(switch, None);
+        pacer.set_rate(switch, None, CATCH_UP);
         assert_eq!(pacer.admit(switch), Ok(64 * 1479));
-        pacer.set_rate(switch, Some(Rate::from_bits_per_second(u64::MAX)));
+        pacer.set_rate(switch, Some(Rate::from_bits_per_second(u64::MAX)), CATCH_UP);
         assert!(pacer.admit(Time::from_nanos(u64::MAX)).is_ok());
     }
 }

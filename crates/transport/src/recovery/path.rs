@@ -182,7 +182,7 @@ impl Recovery {
             (Some(rate), Some(limit)) => Some(rate.min(limit)),
             (rate, limit) => rate.or(limit),
         };
-        self.pacer.set_rate(now, rate);
+        self.pacer.set_rate(now, rate, self.congestion.catch_up());
     }
 
     /// Returns how much may be sent now: the remaining window, and what the pacer allows for the next millisecond.
@@ -245,6 +245,14 @@ impl Recovery {
         self.detector.on_all_lost(self.sent_packets.next_number());
         self.loss_time = None;
         self.report.total();
+    }
+
+    /// Tells the controller if nothing has been heard for so long that the path may be dead.
+    pub(super) fn heed_silence(&mut self, now: Time) {
+        if self.timer.is_silent() {
+            self.congestion.on_silence(now);
+            self.set_pacing(now);
+        }
     }
 
     pub(super) fn begin_report(&mut self, now: Time, cause: Cause) {
@@ -337,6 +345,16 @@ impl Recovery {
     /// Returns the loss before decoding.
     pub fn loss(&self) -> &LossEstimate {
         &self.loss
+    }
+
+    /// Returns the loss that packets sent now have to expect: what was measured, without the drops that the controller takes
+    /// for congestion and has answered.
+    pub fn expected_loss(&self) -> f64 {
+        let measured = self.loss.loss();
+        match self.congestion.path_loss() {
+            Some(own) if measured > 0.0 => measured.clamp(own.share, own.most),
+            _ => measured,
+        }
     }
 
     /// Returns the ECN state and counts.

@@ -138,6 +138,12 @@ impl TimeoutTimer {
         self.advanced
     }
 
+    /// Returns whether nothing has been heard for at least three timeouts: it has expired, waited twice as long, and expired
+    /// again.
+    pub(super) const fn is_silent(&self) -> bool {
+        self.backoff > 1
+    }
+
     /// Handles the timer's expiry.
     pub(super) fn on_expiry(&mut self, now: Time) -> Expiry {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);

@@ -1,7 +1,7 @@
 //! A fixed rate, whatever the losses, unless it is far above what the path carries.
 
 use super::auto::Auto;
-use super::{CongestionControl, Constraint, ControllerState, MIN_PACKETS, PathView};
+use super::{CongestionControl, Constraint, ControllerState, MIN_PACKETS, PathLoss, PathMemory, PathView};
 use crate::recovery::report::Report;
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::settings::{BitRate, Setting, Settings, Switch, field};
@@ -167,6 +167,24 @@ impl CongestionControl for FixedRate {
 
     fn in_slow_start(&self) -> bool {
         self.successor.as_ref().is_some_and(|auto| auto.in_slow_start())
+    }
+
+    fn on_silence(&mut self, now: Time) {
+        if let Some(auto) = &mut self.successor {
+            auto.on_silence(now);
+        }
+    }
+
+    fn catch_up(&self) -> Duration {
+        self.successor.as_ref().map_or(LATE_WAKING / 2, |auto| auto.catch_up())
+    }
+
+    fn path_loss(&self) -> Option<PathLoss> {
+        self.successor.as_ref().and_then(|auto| auto.path_loss())
+    }
+
+    fn memory(&self) -> Option<PathMemory> {
+        self.successor.as_ref().and_then(|auto| auto.memory())
     }
 
     fn state(&self) -> Option<ControllerState> {

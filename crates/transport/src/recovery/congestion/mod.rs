@@ -34,7 +34,7 @@ pub use highspeed::HighSpeedConfig;
 pub use ledbat::LedbatConfig;
 pub use period::{Congestion, RecoveryPeriod};
 pub use reno::{RenoConfig, Signal, WindowLimit};
-pub use state::{Constraint, ControllerState, PathMemory};
+pub use state::{Constraint, ControllerState, PathLoss, PathMemory};
 pub use tfrc::TfrcConfig;
 pub use ttp::TtpConfig;
 
@@ -43,6 +43,7 @@ use super::report::Report;
 use super::rtt::RttEstimator;
 use crate::time::{Rate, Time};
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// The smallest window, in packets (RFC 9002 section 7.2).
 const MIN_PACKETS: u32 = 2;
@@ -96,6 +97,20 @@ pub trait CongestionControl: Debug + Send {
 
     /// Returns whether it is in slow start, in which the pacer leaves room for the window to double.
     fn in_slow_start(&self) -> bool;
+
+    /// Handles a probe timeout that is not the first in a row: nothing has been heard for at least three of them.
+    fn on_silence(&mut self, _now: Time) {}
+
+    /// Returns the time for which a sender that wakes up late may catch up at once. Timers are seldom later than 4 ms, and
+    /// without it a fixed rate would not be kept (docs/design/pacing.md).
+    fn catch_up(&self) -> Duration {
+        Duration::from_millis(4)
+    }
+
+    /// Returns the loss that is the path's own; `None` if it does not tell that from congestion, or not yet.
+    fn path_loss(&self) -> Option<PathLoss> {
+        None
+    }
 
     /// Begins with what an earlier connection has learned of the path. Without effect once it has found the rate.
     fn recall(&mut self, _memory: &PathMemory) {}

@@ -54,6 +54,15 @@ pub struct ControllerState {
     pub baseline: f64,
 }
 
+/// The loss that a controller holds to be the path's own: no lower rate would avoid it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathLoss {
+    /// The share of packets that is lost, 0 to 1.
+    pub share: f64,
+    /// The largest share that what was seen is compatible with.
+    pub most: f64,
+}
+
 /// What a connection has learned of a path, for the next one between the same networks (careful resume, RFC 9959).
 ///
 /// The engine keeps nothing itself. A program that does gives a memory to one connection at a time, and to none after a

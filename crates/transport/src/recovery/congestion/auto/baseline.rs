@@ -1,5 +1,6 @@
 //! The loss that is the path's own, and the test for more than that.
 
+use crate::recovery::congestion::PathLoss;
 use crate::recovery::sent_packets::SentPacket;
 use crate::time::Time;
 
@@ -52,6 +53,13 @@ impl Baseline {
     /// Returns the share of packets that is lost without congestion, up to 0.3.
     pub(super) fn share(&self) -> f64 {
         if self.slow.sent < FEW { 0.0 } else { (self.slow.lost / self.slow.sent).min(MOST) }
+    }
+
+    /// Returns the loss that is the path's own, once it is known. What is credible here does not lean to little loss, as it
+    /// does for the test: repair that is missing costs a round trip.
+    pub(super) fn path_loss(&self) -> Option<PathLoss> {
+        let most = (self.upper() / self.slow.sent).min(1.0);
+        (self.slow.sent >= FEW).then(|| PathLoss { share: self.share().min(most), most })
     }
 
     /// Returns the share that a start assumes.
@@ -108,8 +116,13 @@ impl Baseline {
 
     /// Returns the loss that may be the path's own: the baseline with its uncertainty.
     pub(super) fn credible(&self) -> f64 {
+        (self.upper() / (self.slow.sent + 60.0)).clamp(0.0005, 0.5)
+    }
+
+    /// Returns the lost packets with two standard deviations.
+    fn upper(&self) -> f64 {
         let lost = self.slow.lost + 1.0;
-        ((lost + 2.0 * (lost * self.burst()).sqrt()) / (self.slow.sent + 60.0)).clamp(0.0005, 0.5)
+        lost + 2.0 * (lost * self.burst()).sqrt()
     }
 
     /// Tests a round for more loss than that (Page 1954); true once more is believed.

@@ -14,27 +14,39 @@ mod start;
 
 use super::cubic::{CubicConfig, Growth};
 use super::rounds::Rounds;
-use super::{CongestionControl, Constraint, ControllerState, INITIAL_PACKETS, PathMemory, PathView};
+use super::{CongestionControl, Constraint, ControllerState, INITIAL_PACKETS, PathLoss, PathMemory, PathView};
 use crate::recovery::report::{Cause, Report};
 use crate::recovery::sent_packets::SentPacket;
-use crate::settings::{Itself, Setting, Settings, field};
+use crate::settings::{BitRate, Itself, Number, Or, Setting, Settings, field};
 use crate::time::{Rate, Time};
 use baseline::Baseline;
 use compete::{Compete, Standing, Verdict};
 use delay::{Delay, RoundDelay};
 use hold::Hold;
 use ledger::{Ledger, Round};
-use start::Start;
+use start::{Found, Start};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The default profile's controller. It has no numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Numbers of the default profile's controller. None of them is needed: it finds out about the path by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AutoConfig {
     /// What it claims of a path that others use: `fair`.
     pub policy: Policy,
+    /// A rate that the path is known to carry, in IP bits per second: the controller begins with it instead of searching.
+    /// None.
+    pub min_rate: Option<Rate>,
+    /// The share that it claims of what one connection would: 1, between 0.01 and 1. Each of n connections that carry one
+    /// transfer takes 1/n, so that together they claim about what one does.
+    pub share: f64,
+}
+
+impl Default for AutoConfig {
+    fn default() -> Self {
+        Self { policy: Policy::Fair, min_rate: None, share: 1.0 }
+    }
 }
 
 /// What a controller claims of a path that others use.
@@ -70,7 +82,11 @@ impl FromStr for Policy {
 }
 
 impl Settings for AutoConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("policy", policy, Itself("fair or low"))];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("policy", policy, Itself("fair or low")),
+        field!("min-rate", min_rate, Or("none", BitRate)),
+        field!("share", share, Number(0.01, 1.0)),
+    ];
 }
 
 /// The smallest window, in packets.
@@ -79,6 +95,10 @@ const MIN_PACKETS: f64 = 4.0;
 const FULL: f64 = 0.9;
 /// The pacing rate is this many times the window's average.
 const PACING_GAIN: f64 = 1.15;
+/// On a path that marks, a window that refills at more than the rate earns a mark each time.
+const PACING_GAIN_MARKED: f64 = 1.02;
+/// A path that has marked so recently marks whatever queues.
+const MARKING: Duration = Duration::from_secs(20);
 /// CUBIC's answer to loss and to a neighbour's.
 const BETA: f64 = 0.7;
 /// The answer of low policy to loss, and the most that it leaves of a window that meets a queue.
@@ -108,8 +128,11 @@ const UNUSED_GROWTH: f64 = 0.1;
 const AGGREGATION_ROUNDS: u64 = 10;
 /// What is remembered of a path held at least so many initial windows (RFC 9959).
 const MEMORABLE: f64 = 4.0;
-/// Probe timeouts without feedback that are an outage.
-const SILENT_TIMEOUTS: u32 = 3;
+/// Probe timeouts in a row are an outage once nothing has been heard for so long: on short paths a burst of losses and the
+/// probes after it are over sooner.
+const OUTAGE: Duration = Duration::from_millis(500);
+/// A sender that wakes up late catches up with so much at once. More would be a burst for policers and small queues.
+const CATCH_UP: Duration = Duration::from_millis(1);
 
 /// What the window is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +169,7 @@ enum Mode {
 /// The controller.
 #[derive(Debug)]
 pub(super) struct Auto {
-    policy: Policy,
+    config: AutoConfig,
     packet: f64,
     growth: Growth,
     cubic: CubicConfig,
@@ -184,8 +207,12 @@ pub(super) struct Auto {
     aggregation: VecDeque<(u64, f64)>,
     smoothed: Duration,
     last_feedback: Option<Time>,
+    /// Nothing has been heard since an outage began.
+    is_out: bool,
     /// A round of Cruise had CE marks.
     marked: bool,
+    /// When the last mark was seen.
+    marked_at: Option<Time>,
     random: u64,
     started: bool,
 }
@@ -194,7 +221,7 @@ impl Auto {
     pub(super) fn new(config: AutoConfig, max_packet: u32) -> Self {
         let packet = f64::from(max_packet);
         Self {
-            policy: config.policy,
+            config,
             packet,
             growth: Growth::new(f64::from(INITIAL_PACKETS) * packet),
             cubic: CubicConfig::default(),
@@ -223,7 +250,9 @@ impl Auto {
             aggregation: VecDeque::new(),
             smoothed: Duration::ZERO,
             last_feedback: None,
+            is_out: false,
             marked: false,
+            marked_at: None,
             random: 0,
             started: false,
         }
@@ -242,6 +271,11 @@ impl Auto {
         auto
     }
 
+    /// Returns the rate that the path is known to carry, in bytes per second.
+    fn min_rate(&self) -> Option<f64> {
+        self.config.min_rate.map(|rate| rate.bits_per_second() as f64 / 8.0)
+    }
+
     fn smallest(&self) -> f64 {
         MIN_PACKETS * self.packet
     }
@@ -256,7 +290,7 @@ impl Auto {
 
     /// Returns what a loss or a neighbor's reduction leaves of the window.
     const fn beta(&self) -> f64 {
-        match self.policy {
+        match self.config.policy {
             Policy::Fair => BETA,
             Policy::Low => BETA_LOW,
         }
@@ -264,6 +298,17 @@ impl Auto {
 
     fn is_default(&self) -> bool {
         matches!(self.mode, Mode::Default(_))
+    }
+
+    /// Returns whether the path marks packets that queue, so that marks and not the delay say where it is full.
+    fn is_marking(&self, now: Time) -> bool {
+        self.marked_at.is_some_and(|at| now.since(at) < MARKING)
+    }
+
+    /// Returns the ratio of the pacing rate to the window's average.
+    fn gain(&self) -> f64 {
+        let is_marking = self.last_feedback.is_some_and(|now| self.is_marking(now));
+        if is_marking { PACING_GAIN_MARKED } else { PACING_GAIN }
     }
 
     fn enter(&mut self, phase: Phase, now: Time) {
@@ -284,8 +329,8 @@ impl Auto {
         sent.time >= self.reduced
     }
 
-    /// After an outage: what was lost says nothing, and the path may be another.
-    fn on_silence(&mut self, now: Time) {
+    /// In an outage: what is lost says nothing, and the path may be another afterwards.
+    fn on_outage(&mut self, now: Time) {
         self.growth.window = (self.growth.window * 0.5).max(self.smallest());
         let plateau = self.growth.window;
         self.growth.begin_epoch(plateau);
@@ -365,19 +410,31 @@ impl Auto {
         self.reduce(now, factor);
     }
 
-    /// Ends the start at this rate, in bytes per second. `overshot` says that more is in flight than the path takes.
+    /// Ends the start at a rate that was exceeded, in bytes per second.
     fn end_start(&mut self, now: Time, rate: f64) {
-        let product = rate * self.delay.base();
-        self.growth.window = (0.95 * product).max(self.smallest());
-        self.growth.threshold = 0.0;
-        self.growth.begin_epoch(1.05 * product);
-        (self.average, self.proven) = (rate, rate);
+        self.begin_cruise(now, rate, (0.97, 1.0));
         self.reduced = now;
-        (self.rounds_unused, self.rounds_beyond) = (0, 0);
         self.judged_from = self.ledger.current() + 1;
+        self.begin_down(now);
+    }
+
+    /// Ends the start at a rate that was not exceeded, in bytes per second.
+    fn settle_at(&mut self, now: Time, rate: f64) {
+        self.begin_cruise(now, rate, (0.97, 1.0));
+        self.next_down = now + self.down_period();
+    }
+
+    /// Begins with these parts of what the path holds at `rate` as window and plateau.
+    fn begin_cruise(&mut self, now: Time, rate: f64, (window, plateau): (f64, f64)) {
+        let product = rate * self.delay.base();
+        self.growth.window = (window * product).max(self.smallest());
+        self.growth.threshold = 0.0;
+        self.growth.begin_epoch(plateau * product);
+        (self.average, self.proven) = (rate, rate);
+        (self.rounds_unused, self.rounds_beyond) = (0, 0);
         self.last_drain = now;
         self.delay.set_emptied(now);
-        self.begin_down(now);
+        self.enter(Phase::Cruise, now);
     }
 
     fn begin_down(&mut self, now: Time) {
@@ -427,20 +484,22 @@ impl Auto {
             return;
         }
         let is_unused = self.delay.queue() < self.delay.unused();
-        if self.is_default() && is_unused && self.hold.is_forgotten(now) {
+        if self.is_default() && is_unused && self.hold.is_forgotten(now) && !self.is_marking(now) {
             let fast = FAST_GROWTH.iter().find(|(rounds, _)| self.rounds_beyond >= *rounds);
             let factor = match fast {
-                Some((_, factor)) if self.is_beyond() && self.policy == Policy::Fair => *factor,
+                Some((_, factor)) if self.is_beyond() && self.config.policy == Policy::Fair => *factor,
                 _ if self.rounds_unused >= LONG_UNUSED && self.growth.window < self.growth.plateau => UNUSED_GROWTH,
                 _ => 0.0,
             };
-            self.growth.window += acked * factor;
+            self.growth.window += acked * factor * self.config.share;
         }
-        match self.policy {
-            Policy::Fair => self.growth.avoid_congestion(now, acked, self.smoothed, self.packet, &self.cubic),
+        // Growth is counted in packets. At the same loss a window follows the root of its growth.
+        let step = self.packet * self.config.share.powi(2);
+        match self.config.policy {
+            Policy::Fair => self.growth.avoid_congestion(now, acked, self.smoothed, step, &self.cubic),
             Policy::Low => {
                 let room = (1.0 - self.delay.queue() / self.delay.target()).max(0.0);
-                self.growth.window += acked * room * self.packet / self.growth.window.max(1.0);
+                self.growth.window += acked * room * step / self.growth.window.max(1.0);
             }
         }
     }
@@ -463,11 +522,11 @@ impl Auto {
             self.rounds_beyond = if is_beyond { self.rounds_beyond + 1 } else { 0 };
             match self.phase {
                 Phase::Start if report.app_limited => {}
-                Phase::Start => {
-                    if let Some(rate) = self.start.end_round(rate, round.min, &self.delay) {
-                        self.end_start(now, rate);
-                    }
-                }
+                Phase::Start => match self.start.end_round(rate, self.growth.window, round.min, &self.delay) {
+                    Some(Found::Exceeded(rate)) => self.end_start(now, rate),
+                    Some(Found::Reached(rate)) => self.settle_at(now, rate),
+                    None => {}
+                },
                 Phase::Down => self.end_round_of_down(now),
                 Phase::Drain => self.end_round_of_drain(now, &round),
                 Phase::Cruise => self.end_round_of_cruise(now, &round, newest),
@@ -519,7 +578,7 @@ impl Auto {
         }
         match &mut self.mode {
             Mode::Default(standing) if round.min <= self.delay.target() => standing.clear(),
-            Mode::Default(_) if is_new && self.policy == Policy::Low => {
+            Mode::Default(_) if is_new && self.config.policy == Policy::Low => {
                 let left = self.delay.without(round.min).clamp(BETA_LOW, MOST_LEFT_LOW);
                 self.reduce(now, left);
             }
@@ -583,7 +642,8 @@ impl CongestionControl for Auto {
         self.random = path.salt | 1;
         self.smoothed = path.rtt.smoothed();
         if !self.started {
-            self.growth.window = f64::from(INITIAL_PACKETS) * self.packet;
+            let known = self.min_rate().map_or(0.0, |rate| rate * self.smoothed.as_secs_f64());
+            self.growth.window = known.max(f64::from(INITIAL_PACKETS) * self.packet);
         }
         self.growth.window = self.growth.window.max(self.smallest());
     }
@@ -600,18 +660,17 @@ impl CongestionControl for Auto {
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
         let now = report.now;
         self.smoothed = path.rtt.smoothed();
-        let patience = (self.smoothed + path.rtt.variance() * 4) * SILENT_TIMEOUTS;
-        let is_silent =
-            |last| now.since(last) > patience.max(Duration::from_millis(500)) && report.in_flight_before > 0;
-        if report.cause == Cause::Timeout || self.last_feedback.is_some_and(is_silent) && !report.lost.is_empty() {
-            self.on_silence(now);
+        if report.cause == Cause::Timeout {
+            self.on_outage(now);
         }
         if let Some((rtt, newest)) = report.path_rtt.zip(report.delivered.last()) {
             self.delay.sample(now, rtt, f64::from(newest.bytes) >= FULL * self.packet);
         }
         self.baseline.on_lost(report.lost);
         self.ledger.on_report(report, self.delay.queue());
-        self.marked |= report.newly_marked > 0 && path.ecn_usable;
+        if report.newly_marked > 0 && path.ecn_usable {
+            (self.marked, self.marked_at) = (true, Some(now));
+        }
         let is_lost_anew = report.lost.last().is_some_and(|sent| self.is_new(sent));
         if let Mode::Compete(compete) = &mut self.mode
             && is_lost_anew
@@ -624,8 +683,10 @@ impl CongestionControl for Auto {
         }
         let Some(newest) = report.delivered.last().filter(|_| self.delay.is_known()) else { return };
         self.last_feedback = Some(now);
+        self.is_out = false;
         self.round_bytes += report.delivered_bytes as f64;
         match self.phase {
+            Phase::Start if let Some(rate) = self.min_rate() => self.end_start(now, rate),
             Phase::Start => {
                 let rate = self.start.on_report(report, self.smoothed, &self.delay, &self.baseline);
                 if let Some(rate) = rate {
@@ -658,8 +719,9 @@ impl CongestionControl for Auto {
         }
         let window = self.growth.window * self.compensation();
         let rate = match self.phase {
+            Phase::Start if let Some(rate) = self.min_rate() => rate,
             Phase::Start => self.start.pacing(window, self.packet, self.smoothed),
-            _ => PACING_GAIN * window / self.smoothed.as_secs_f64().max(1e-6),
+            _ => self.gain() * window / self.smoothed.as_secs_f64().max(1e-6),
         };
         Some(Rate::from_bits_per_second((8.0 * rate) as u64))
     }
@@ -672,8 +734,23 @@ impl CongestionControl for Auto {
         self.phase == Phase::Start
     }
 
+    fn on_silence(&mut self, now: Time) {
+        if !self.is_out && self.last_feedback.is_some_and(|last| now.since(last) >= OUTAGE) {
+            self.is_out = true;
+            self.on_outage(now);
+        }
+    }
+
+    fn catch_up(&self) -> Duration {
+        CATCH_UP
+    }
+
+    fn path_loss(&self) -> Option<PathLoss> {
+        self.baseline.path_loss()
+    }
+
     fn recall(&mut self, memory: &PathMemory) {
-        if self.phase == Phase::Start && self.policy == Policy::Fair {
+        if self.phase == Phase::Start && self.config.policy == Policy::Fair {
             self.start.recall(memory.rate.bits_per_second() as f64 / 8.0, memory.base.as_secs_f64());
             self.baseline.recall(memory.baseline, memory.burst);
         }
@@ -756,8 +833,15 @@ mod tests {
         let mut bench = cruising();
         bench.later(51);
         bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
-        bench.later(10_000);
-        bench.report(Event { delivered: 1, lost: 90, rtt: RTT, age_millis: 9_990, ..Event::default() });
+        bench.later(499);
+        bench.controller.on_silence(bench.now);
+        assert_eq!(bench.packets().round(), 101.0, "a burst of losses, and the probes after it");
+        for _ in 0..4 {
+            bench.later(1000);
+            bench.controller.on_silence(bench.now);
+            assert_eq!(bench.packets().round(), 50.0);
+        }
+        bench.report(Event { delivered: 1, lost: 90, rtt: RTT, age_millis: 4_490, ..Event::default() });
         assert_eq!(bench.packets().round(), 50.0);
         for _ in 0..20 {
             bench.later(51);

@@ -84,9 +84,10 @@ impl Dispersion {
     fn on_report(&mut self, report: &Report<'_>, base: f64) {
         let Some((newest, rtt)) = report.delivered.last().zip(report.path_rtt) else { return };
         // One report may be the first to name all packets that were sent together, as a program takes a while between
-        // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is.
+        // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is; with a
+        // base that is still too long, faster. So this is for a first idea only.
         let together = report.delivered.iter().rev().take_while(|sent| newest.time.since(sent.time) <= AT_ONCE);
-        let lead = together.last().map(|lead| Arrival::after(lead, base));
+        let lead = together.last().filter(|_| self.rate.is_none()).map(|lead| Arrival::after(lead, base));
         let newest = Arrival::after(newest, rtt.as_secs_f64());
         let first = self.first.filter(|first| newest.number > first.number);
         let rate = first.into_iter().chain(lead).find_map(|first| rate_between(first, newest, report));
@@ -132,6 +133,17 @@ pub(super) struct Start {
     peak: f64,
     /// The last round ended with a queue.
     queued: bool,
+    /// The round that goes on began with as much as the slowest link holds.
+    filled: bool,
+}
+
+/// How a start ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Found {
+    /// The path carries this rate, in bytes per second, and it was exceeded: a queue has to drain.
+    Exceeded(f64),
+    /// The path carries this rate, in bytes per second, and no queue has built up.
+    Reached(f64),
 }
 
 impl Start {
@@ -236,17 +248,23 @@ impl Start {
         (is_lossy || is_queued).then_some(rate)
     }
 
-    /// Ends a round that delivered `rate` bytes per second and found a queue of at least `queue` seconds. Returns the
-    /// path's rate if it no longer grows.
-    pub(super) fn end_round(&mut self, rate: f64, queue: f64, delay: &Delay) -> Option<f64> {
+    /// Ends a round that delivered `rate` bytes per second and found a queue of at least `queue` seconds, with a window of
+    /// so many bytes at its end. Returns the path's rate if it no longer grows, or if a whole round has delivered what the
+    /// slowest link takes.
+    pub(super) fn end_round(&mut self, rate: f64, window: f64, queue: f64, delay: &Delay) -> Option<Found> {
         self.queued = queue > 0.5 * delay.target();
+        let held = self.dispersion.rate.map(|rate| rate * delay.base());
+        let was_filled = std::mem::replace(&mut self.filled, held.is_some_and(|held| window >= CLOSE * held));
         if rate > GROWING * self.highest {
             (self.highest, self.flat) = (rate, 0);
         } else {
             self.flat += 1;
         }
-        let is_over = self.flat >= FULL_ROUNDS || (self.flat > 0 && queue > delay.target());
-        is_over.then_some(rate)
+        if self.flat >= FULL_ROUNDS || (self.flat > 0 && queue > delay.target()) {
+            Some(Found::Exceeded(rate))
+        } else {
+            (was_filled && !self.queued).then_some(Found::Reached(self.peak.max(rate)))
+        }
     }
 }
 
@@ -389,12 +407,28 @@ mod tests {
     #[test]
     fn a_rate_that_no_longer_grows_ends_it() {
         let mut path = Path::new(100);
-        let mut end = |rate| path.start.end_round(rate, 0.0, &path.delay);
+        let mut end = |rate| path.start.end_round(rate, 10_000.0, 0.0, &path.delay);
         assert_eq!([100.0, 200.0, 210.0, 220.0].map(&mut end), [None; 4]);
-        assert_eq!(end(215.0), Some(215.0), "three rounds");
+        assert_eq!(end(215.0), Some(Found::Exceeded(215.0)), "three rounds");
         let mut path = Path::new(100);
-        assert_eq!(path.start.end_round(100.0, 0.003, &path.delay), None);
+        assert_eq!(path.start.end_round(100.0, 10_000.0, 0.003, &path.delay), None);
         assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 11_000.0, "a queue: doubles");
-        assert_eq!(path.start.end_round(110.0, 0.005, &path.delay), Some(110.0), "full, and a queue");
+        let full = path.start.end_round(110.0, 10_000.0, 0.005, &path.delay);
+        assert_eq!(full, Some(Found::Exceeded(110.0)), "full, and a queue");
+    }
+
+    #[test]
+    fn a_round_of_what_the_slowest_link_holds_ends_it_before_a_queue_builds_up() {
+        let found = |window: f64, queue: f64| {
+            let mut path = Path::new(100);
+            path.report(at(0), 1, 0, Duration::ZERO);
+            path.report(at(0), 15, 0, path.gap * 15);
+            // 10 MB/s hold 500 kB in a round trip.
+            let mut end = |rate| path.start.end_round(rate, window, queue, &path.delay);
+            [end(5e6), end(9.5e6)]
+        };
+        assert_eq!(found(450_000.0, 0.0), [None, Some(Found::Reached(9.5e6))]);
+        assert_eq!(found(449_000.0, 0.0), [None; 2], "not full yet");
+        assert_eq!(found(450_000.0, 0.0021), [None; 2], "a queue: not the whole truth");
     }
 }
