@@ -31,6 +31,11 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     if let Some(rate) = speed.rate {
         profile = profile.with_fixed_rate(rate);
     }
+    if let Some(rate) = speed.min_rate {
+        profile
+            .set("congestion.min-rate", &rate.bits_per_second().to_string())
+            .map_err(|_| Failure::new(Code::Usage, "--min-rate is of the profile 'auto': leave --profile out"))?;
+    }
     if let Some(policy) = speed.policy {
         profile = with_policy(profile, policy)?;
     }

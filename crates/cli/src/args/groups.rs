@@ -166,6 +166,11 @@ pub(crate) struct SpeedArgs {
     /// takes over if the path carries far less than the rate, unless --policy fixed insists on it.
     #[arg(long, value_name = "RATE", value_parser = rates::parse)]
     pub(crate) rate: Option<Rate>,
+    /// Begin at this rate, which the path is known to carry, instead of searching for one
+    ///
+    /// Congestion control goes on from there, and may send more or less.
+    #[arg(long, value_name = "RATE", value_parser = rates::parse, conflicts_with = "rate")]
+    pub(crate) min_rate: Option<Rate>,
     /// What to claim of a path that others use
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) policy: Option<Policy>,

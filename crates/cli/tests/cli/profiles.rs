@@ -82,6 +82,7 @@ fn nothing_that_is_typed_is_lost() {
         ),
         (vec!["--limit", "20M", "--set", "limit=5M"], "--limit and --set limit=5M exclude each other"),
         (vec!["--rate=20M", "--policy=low"], "--policy low and a fixed rate exclude each other"),
+        (vec!["--profile=ttp", "--min-rate=20M"], "--min-rate is of the profile 'auto': leave --profile out"),
         (vec!["--profile=ttp", "--policy=low"], "--policy low is of the profile 'auto': leave --profile out"),
         (vec!["--policy", "fixed"], "--policy fixed needs a rate: add --rate"),
     ] {
