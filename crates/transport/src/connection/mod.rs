@@ -462,19 +462,38 @@ impl Connection {
             limit_binds: self.recovery.limit_binds(),
             controller: self.recovery.congestion().state(),
             memory: self.recovery.congestion().memory(),
+            memory_binds: self.memory_binds(),
             reading: self.send_flows.reading(),
         }
     }
 
     /// Returns how many source symbols may be open at once: as many as the path can use, so that memory follows the
-    /// path rather than the credit or a window that fills queues. Besides what is in flight, a window may double, and
-    /// blocks stay open for the rounds in which lost symbols are sent again.
+    /// path rather than the credit or a window that fills queues.
     fn open_limit(&self) -> u64 {
+        self.usable_symbols().min(self.most_symbols)
+    }
+
+    /// Returns how many open source symbols the path can use. Besides what is in flight, a window may double, and
+    /// blocks stay open for the rounds in which lost symbols are sent again.
+    fn usable_symbols(&self) -> u64 {
         let rtt = self.recovery.rtt();
         let queueless = rtt.min().as_secs_f64() / rtt.smoothed().as_secs_f64().max(1e-9);
         let on_the_way = self.recovery.bytes_in_flight() as f64 * queueless / f64::from(self.mtu.symbol_size());
         let rounds = 2.0 + resend_rounds(self.recovery.expected_loss());
-        ((rounds * on_the_way).max(OPEN_SYMBOLS) as u64).min(self.most_symbols)
+        (rounds * on_the_way).max(OPEN_SYMBOLS) as u64
+    }
+
+    /// Sets how many symbols of objects are buffered at most in each direction, from now on.
+    pub(crate) fn set_most_symbols(&mut self, most: u64) {
+        self.most_symbols = most;
+        self.recv_flows.set_most_symbols(most);
+    }
+
+    /// Returns whether only the bound on memory keeps data from being sent, or credit from being granted.
+    fn memory_binds(&self) -> bool {
+        let most = self.most_symbols;
+        let waits = self.pause.limited_by() == LimitedBy::Receiver && most < self.usable_symbols();
+        (waits && self.send_flows.is_full(most)) || self.recv_flows.is_capped()
     }
 
     fn path_estimate(&self) -> PathEstimate {

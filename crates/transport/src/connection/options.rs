@@ -11,8 +11,8 @@ pub struct Limits {
     /// control stream.
     pub credit: Credit,
     /// The most source symbols of objects that are buffered in each direction. What is granted and read ahead follows
-    /// what the path needs, from 6,000 symbols up to this. Of an endpoint's connections, the n-th at a time may use an
-    /// n-th part.
+    /// what the path needs, from 6,000 symbols up to this. An endpoint's connections share it equally, but each may use
+    /// as many as two of the largest blocks have.
     pub most_symbols: u64,
     /// The shape that flows may have.
     pub flows: FlowLimits,

@@ -106,6 +106,9 @@ pub struct ConnectionStats {
     pub controller: Option<ControllerState>,
     /// What the next connection between the same networks may begin with ([`super::Connection::recall`]).
     pub memory: Option<PathMemory>,
+    /// Whether the bound on memory ([`Limits::most_symbols`](super::Limits::most_symbols)) keeps this side from sending,
+    /// since it may open no more blocks, or from granting as much credit as the path needs.
+    pub memory_binds: bool,
     /// Blocks of our objects whose bytes the program has been asked for and has not delivered.
     pub reading: usize,
 }

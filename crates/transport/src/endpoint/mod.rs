@@ -405,6 +405,7 @@ impl Endpoint {
         if let Some((id, _)) = self.connections.remove(&handle) {
             self.by_id.remove(&id);
             self.known.spend(handle);
+            self.share_memory();
         }
     }
 
@@ -425,7 +426,7 @@ impl Endpoint {
         profile: &Profile,
         application: Vec<u8>,
     ) -> Parameters {
-        let limits = &self.config.limits;
+        let limits = &self.limits_with(1);
         Parameters {
             connection,
             ciphers,
@@ -441,11 +442,23 @@ impl Endpoint {
     }
 
     fn parts(&mut self, now: Time, profile: Profile, path: AddressPair, qlog: bool) -> Parts {
-        // Many connections must not take what one may: those that come later get a part.
-        let limits = self.config.limits;
-        let share = limits.most_symbols / (self.connections.len() as u64 + 1);
-        let limits = Limits { most_symbols: share.max(limits.first_credit().symbols), ..limits };
+        let limits = self.limits_with(1);
         Parts { now, profile, limits, path, seed: self.random.draw(), qlog }
+    }
+
+    /// Returns the limits of a connection where there are `more` than now: many must not take more than one may. Each
+    /// may hold a block and another that is written, so that none hangs.
+    fn limits_with(&self, more: u64) -> Limits {
+        let limits = self.config.limits;
+        let share = limits.most_symbols / (self.connections.len() as u64 + more).max(1);
+        let least = limits.most_symbols.min(2 * u64::from(limits.flows.largest_k));
+        Limits { most_symbols: share.max(least), ..limits }
+    }
+
+    /// Divides the bound on memory among the connections there are.
+    fn share_memory(&mut self) {
+        let most = self.limits_with(0).most_symbols;
+        self.connections.values_mut().for_each(|(_, connection)| connection.set_most_symbols(most));
     }
 
     fn insert(&mut self, id: ConnectionId, connection: Connection) -> ConnectionHandle {
@@ -453,6 +466,7 @@ impl Endpoint {
         self.next_handle += 1;
         self.connections.insert(handle, (id, connection));
         self.by_id.insert(id, handle);
+        self.share_memory();
         handle
     }
 

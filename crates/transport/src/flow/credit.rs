@@ -69,6 +69,8 @@ pub(crate) struct ReceiveCredit {
     since: Option<Time>,
     /// Arrivals in each of the last intervals; initially as many as keep the first room.
     arrivals: [u64; REMEMBERED],
+    /// Whether the sender has used up its credit, and would have been given more but for the limit.
+    is_capped: bool,
 }
 
 impl ReceiveCredit {
@@ -86,6 +88,7 @@ impl ReceiveCredit {
             arrived: 0,
             since: None,
             arrivals: [first.saturating_sub(FLOOR).div_ceil(ROUND_TRIPS); REMEMBERED],
+            is_capped: false,
         }
     }
 
@@ -109,6 +112,17 @@ impl ReceiveCredit {
         self.largest = self.largest.max(k.into());
         self.room = self.room.max(self.floor());
         self.grant();
+    }
+
+    /// Sets the limit from now on. What is granted beyond it is used up, and not granted again.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+        self.room = self.room.min(limit);
+    }
+
+    /// Returns whether only the limit keeps the sender from getting as much as the path needs.
+    pub(crate) const fn is_capped(&self) -> bool {
+        self.is_capped
     }
 
     fn floor(&self) -> u64 {
@@ -158,6 +172,9 @@ impl ReceiveCredit {
         } else {
             floor + ROUND_TRIPS * per_round_trip
         };
+        // Over a long path the newest credit is still on its way: then as much as was granted arrives in a round trip.
+        let is_needed = used_up || in_a_round_trip * 4 >= self.room * 3;
+        self.is_capped = is_needed && is_written && needed > self.limit;
         self.room = needed.max(self.room - self.room / 8).clamp(floor, self.limit);
         self.grant();
     }
@@ -243,6 +260,11 @@ mod tests {
     /// Returns the room to give when, over `rounds` round trips, the sender had `open` symbols started and `arrives` of
     /// them were written.
     fn room_after(rounds: u64, open: u64, arrives: u64, waiting: u64) -> u64 {
+        credit_after(rounds, open, arrives, waiting).room
+    }
+
+    /// Returns the credit then.
+    fn credit_after(rounds: u64, open: u64, arrives: u64, waiting: u64) -> ReceiveCredit {
         let mut credit = ReceiveCredit::new(24_000, 24_000);
         let mut now = Time::ZERO;
         for _ in 0..rounds {
@@ -252,7 +274,7 @@ mod tests {
             credit.give_back_symbols(arrives);
             credit.follow(now, RTT, waiting);
         }
-        credit.room
+        credit
     }
 
     #[test]
@@ -289,6 +311,24 @@ mod tests {
     fn room_grows_to_what_a_long_fat_path_needs() {
         assert_eq!(long_path(48_000, 1 << 20, 80_000, 80_000, 10), 6_000 + 4 * 48_000, "1 Gbit/s");
         assert_eq!(long_path(48_000, 100_000, 80_000, 80_000, 10), 100_000, "the limit");
+    }
+
+    #[test]
+    fn the_limit_is_named_where_it_binds_and_a_lower_one_takes_effect_as_blocks_are_written() {
+        let capped = |open, arrives, waiting| credit_after(100, open, arrives, waiting).is_capped();
+        assert!(capped(24_000, 2_000, 0), "the sender has used up its credit");
+        assert!(!capped(24_000, 1_000, 24_000), "the disk is the limit");
+        assert!(!capped(20_000, 9_000, 0), "the sender has credit");
+        assert!(!capped(3_000, 1_000, 0), "there is enough");
+        assert!(capped(20_000, 20_000, 0), "what is granted arrives, and is written at once");
+
+        let mut credit = ReceiveCredit::new(24_000, 24_000);
+        assert!(credit.start(24_000));
+        credit.set_limit(10_000);
+        credit.give_back_symbols(14_000);
+        assert!(!credit.start(1), "10,000 are still there");
+        credit.give_back_symbols(1);
+        assert!(credit.start(1));
     }
 
     #[test]

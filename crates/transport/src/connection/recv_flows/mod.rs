@@ -419,6 +419,16 @@ impl RecvFlows {
         self.credit.objects.follow(now, rtt, waiting);
     }
 
+    /// Sets how many symbols of objects are buffered at most.
+    pub(super) fn set_most_symbols(&mut self, most: u64) {
+        self.credit.objects.set_limit(most);
+    }
+
+    /// Returns whether that bound keeps the sender from getting as much credit as the path needs.
+    pub(super) const fn is_capped(&self) -> bool {
+        self.credit.objects.is_capped()
+    }
+
     /// Returns the absolute credit of objects, in symbols.
     pub(super) const fn granted(&self) -> u64 {
         self.credit.objects.granted()
