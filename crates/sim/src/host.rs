@@ -48,7 +48,7 @@ pub struct Host {
     arrived: Vec<u64>,
     /// The state of its connections at its first action in each of these spans.
     course: Vec<Moment>,
-    /// When the last write will be completed.
+    /// When the last sequential read or write will be completed.
     disk_free: Time,
     first_sent: Option<netsim::Time>,
     carried: Carried,

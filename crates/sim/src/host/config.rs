@@ -48,7 +48,9 @@ pub struct HostConfig {
     pub coding: Coding,
     /// How long each read and each write takes.
     pub storage_delay: Duration,
-    /// Writes are sequential at this rate; without one they run in parallel.
+    /// Reads are sequential at this rate; without one they run in parallel.
+    pub read_rate: Option<Rate>,
+    /// The same of writes.
     pub write_rate: Option<Rate>,
     /// Length of the spans in which arriving bytes are counted and the state of connections is recorded; enables the
     /// observation of loss estimates.
@@ -80,6 +82,7 @@ impl HostConfig {
             expects_control: 0,
             coding: Coding::NONE,
             storage_delay: Duration::ZERO,
+            read_rate: None,
             write_rate: None,
             count_every: None,
             qlog: false,

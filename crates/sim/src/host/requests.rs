@@ -6,12 +6,17 @@ use transport::{ConnectionHandle, Reply, Request, Time};
 impl Host {
     /// Runs a request now, or when the modelled workers complete it.
     pub(super) fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
-        let delay = match (&request, self.config.write_rate) {
-            (Request::Write { length, .. }, Some(rate)) => {
-                self.disk_free = self.disk_free.max(now) + rate.time_for(*length as u64);
+        let sequential = match &request {
+            Request::Read { length, .. } => self.config.read_rate.map(|rate| (rate, *length)),
+            Request::Write { length, .. } => self.config.write_rate.map(|rate| (rate, *length)),
+            _ => None,
+        };
+        let delay = match sequential {
+            Some((rate, length)) => {
+                self.disk_free = self.disk_free.max(now) + rate.time_for(length as u64);
                 self.disk_free.since(now) + self.config.storage_delay
             }
-            _ => self.workers.take(now, handle, &request).unwrap_or(self.config.storage_delay),
+            None => self.workers.take(now, handle, &request).unwrap_or(self.config.storage_delay),
         };
         match (&request, self.tallies.get_mut(&handle)) {
             (Request::Write { length, .. }, Some(tally)) => {

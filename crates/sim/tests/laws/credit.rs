@@ -1,9 +1,9 @@
-//! The receiver's credit follows the path: a slow disk does not increase the data buffered for writing, and no path is
-//! slowed down.
+//! The receiver's credit follows the path: a slow disk does not increase the data buffered for writing and costs no
+//! packet, and no path is slowed down, except by a bound on memory.
 
 use crate::support::{Plan, at_seconds, is_done};
 use std::time::Duration;
-use transport::{Connector, Profile, Rate};
+use transport::{Connector, LimitedBy, Profile, Rate};
 
 const fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_second(rate * 1_000_000)
@@ -90,6 +90,101 @@ fn a_slow_disk_does_not_make_memory_grow() {
         );
         let disk_floors = run.took * disk as f64 / rate as f64;
         assert!(disk_floors < 1.1, "the disk was kept waiting: {disk_floors:.3}, {run:?} over {link}");
+    }
+}
+
+/// What was seen of a transfer every 10 ms, from half a second on and until its last second.
+#[derive(Debug, Default)]
+struct Seen {
+    seconds: f64,
+    lost: u64,
+    ticks: u32,
+    /// Ticks at which the sender was limited by its receiver, and by its source.
+    by_receiver: u32,
+    by_source: u32,
+    /// Ticks at which the bound on memory was reached, at the sender and at the receiver.
+    bound: [u32; 2],
+    /// The most symbols in flight, and being written.
+    in_flight: u64,
+    storing: u64,
+}
+
+impl Seen {
+    /// Returns whether something was so at nine of ten ticks.
+    const fn mostly(&self, ticks: u32) -> bool {
+        ticks * 10 >= self.ticks * 9
+    }
+}
+
+fn watch(plan: Plan) -> Seen {
+    let plan = &Plan { receiver_closes: true, ..plan };
+    let mut network = plan.network([Vec::new(), Vec::new()]);
+    let (mut seen, mut ticks, mut at) = (Seen::default(), Vec::new(), at_seconds(0));
+    while !is_done(network.nodes(), plan) {
+        at = at.checked_add(Duration::from_millis(10)).expect("within years");
+        network.run_until(at).expect("time passes");
+        assert!(at < at_seconds(200), "no end: {plan:?}");
+        let mut stats = |node| {
+            let node = network.node_mut(netsim::NodeId::from_index(node));
+            node.and_then(|node| node.host.stats().pop())
+        };
+        let (Some(sender), Some(receiver)) = (stats(0), stats(1)) else { continue };
+        seen.storing = seen.storing.max(network.nodes()[1].host.tallies().map(|tally| tally.storing).sum());
+        ticks.push((sender, receiver));
+    }
+    let complete = network.nodes()[1].host.tallies().next().and_then(|tally| tally.complete_at);
+    seen.seconds = complete.expect("complete").as_secs_f64();
+    for (sender, receiver) in &ticks[50..ticks.len() - 100] {
+        seen.ticks += 1;
+        seen.lost = sender.packets_lost;
+        seen.by_receiver += u32::from(sender.limited_by == LimitedBy::Receiver);
+        seen.by_source += u32::from(sender.limited_by == LimitedBy::Source);
+        seen.bound[0] += u32::from(sender.memory_binds);
+        seen.bound[1] += u32::from(receiver.memory_binds);
+        seen.in_flight = seen.in_flight.max(sender.in_flight / 1_448);
+    }
+    seen.storing /= 1_408;
+    seen
+}
+
+const SHORT: &str = "rate=1G,delay=5ms,queue=2MB";
+const SIZE: u64 = 100_000_000;
+
+/// 100 Mbit/s are a tenth of the path: 8 s.
+#[test]
+fn a_disk_slower_than_the_path_holds_the_sender_back_by_credit_and_loses_nothing() {
+    for profile in [Profile::auto(), Profile::auto().with_fixed_rate(mbit(1_000))] {
+        let seen = watch(Plan { write_rate: Some(mbit(100)), ..Plan::new(SHORT, profile, vec![SIZE]) });
+        assert!((8.0..8.3).contains(&seen.seconds) && seen.lost == 0, "{seen:?}");
+        assert!(seen.mostly(seen.by_receiver) && seen.bound == [0, 0], "{seen:?}");
+    }
+}
+
+#[test]
+fn a_source_slower_than_the_path_is_named_and_loses_nothing() {
+    for profile in [Profile::auto(), Profile::auto().with_fixed_rate(mbit(1_000))] {
+        let seen = watch(Plan { read_rate: Some(mbit(100)), ..Plan::new(SHORT, profile, vec![SIZE]) });
+        assert!((8.0..8.3).contains(&seen.seconds) && seen.lost == 0, "{seen:?}");
+        assert!(seen.mostly(seen.by_source) && seen.bound == [0, 0], "{seen:?}");
+    }
+}
+
+/// The path takes three times as many symbols in a round trip as one of the two sides may buffer.
+#[test]
+fn a_bound_on_memory_is_kept_and_named_by_the_side_that_has_it() {
+    const MOST: u64 = 18_000;
+    for bounded in [0, 1] {
+        let profile = Profile::auto().with_fixed_rate(mbit(1_000));
+        let mut plan = Plan::new("rate=1G,delay=300ms,queue=70MB", profile, vec![SIZE]);
+        plan.bounds[bounded] = Some(MOST);
+        let seen = watch(plan);
+        // In packets with their headers; the last block that is opened may exceed the bound.
+        assert!(seen.in_flight * 10 <= MOST * 11 && seen.lost == 0, "{bounded}: {seen:?}");
+        let mut expected = [0, 0];
+        expected[bounded] = seen.bound[bounded];
+        // A sender is not held back while it sends what it may, for a third of each round trip.
+        assert!(seen.bound[bounded] * 2 > seen.ticks && seen.bound == expected, "{bounded}: {seen:?}");
+        assert!(seen.by_receiver * 2 > seen.ticks, "{bounded}: {seen:?}");
     }
 }
 

@@ -58,12 +58,15 @@ pub(crate) struct Plan {
     pub(crate) link: String,
     pub(crate) profile: Profile,
     pub(crate) endpoint: EndpointConfig,
+    /// The most symbols that sender and receiver may buffer, where they have bounds of their own.
+    pub(crate) bounds: [Option<u64>; 2],
     pub(crate) objects: Vec<u64>,
     pub(crate) streams: Vec<StreamScript>,
     pub(crate) reads: ReadScript,
     pub(crate) control: u64,
     pub(crate) compute_delay: Duration,
     pub(crate) storage_delay: Duration,
+    pub(crate) read_rate: Option<Rate>,
     pub(crate) write_rate: Option<Rate>,
     pub(crate) sender_connects: bool,
     /// Otherwise the sender closes as soon as it knows that every block has arrived, written or not.
@@ -76,12 +79,14 @@ impl Plan {
             link: link.into(),
             profile,
             endpoint: EndpointConfig::default(),
+            bounds: [None; 2],
             objects,
             streams: Vec::new(),
             reads: ReadScript::default(),
             control: 0,
             compute_delay: Duration::ZERO,
             storage_delay: Duration::ZERO,
+            read_rate: None,
             write_rate: None,
             sender_connects: true,
             receiver_closes: false,
@@ -93,8 +98,11 @@ impl Plan {
         let link: Duplex = self.link.parse().expect("a link");
         let [first, second] = [0, 1].map(NodeId::from_index);
         let host = |id: NodeId, peer: NodeId, sends: bool| {
+            let mut endpoint = self.endpoint.clone();
+            let limits = &mut endpoint.limits;
+            limits.most_symbols = self.bounds[usize::from(!sends)].unwrap_or(limits.most_symbols);
             let config = HostConfig {
-                endpoint: self.endpoint.clone(),
+                endpoint,
                 connect_to: if sends == self.sender_connects { vec![peer] } else { Vec::new() },
                 objects: if sends { self.objects.clone() } else { Vec::new() },
                 streams: if sends { self.streams.clone() } else { Vec::new() },
@@ -106,6 +114,7 @@ impl Plan {
                 closes: sends != self.receiver_closes,
                 coding: Coding::each(self.compute_delay),
                 storage_delay: self.storage_delay,
+                read_rate: self.read_rate,
                 write_rate: self.write_rate,
                 ..HostConfig::idle(self.profile.clone(), 1)
             };
