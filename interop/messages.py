@@ -86,6 +86,7 @@ MESSAGES: Dict[int, Message] = {
     ),
     68: Message("notice", [("kind", number(1)), PATH]),
     69: Message("limit", [("rate", number(8))]),
+    71: Message("strain", [("memory", one_of(1, 0, 1)), ("overflowed", number(8))]),
 }
 TYPES = {row.name: kind for kind, row in MESSAGES.items()}
 

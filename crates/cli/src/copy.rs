@@ -105,6 +105,7 @@ impl Common {
             family: options::family(&self.connection.network),
             profile: options::profile(&self.speed)?,
             dead_after: self.connection.network.timeout,
+            max_memory: self.speed.memory.max_memory,
             retry_for: self.connection.retry_for,
             qlog: self.trace.qlog.clone(),
             paths: options::paths(&self.speed),

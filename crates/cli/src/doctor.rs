@@ -20,6 +20,7 @@ pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result
         family: options::family(&args.network),
         target: args.target,
         size: args.size,
+        max_memory: args.speed.memory.max_memory,
         profile,
         ..Doctor::new(host.as_str())
     })?;

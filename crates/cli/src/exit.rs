@@ -237,6 +237,8 @@ mod tests {
             loss: None,
             refused: 0,
             remembered: None,
+            memory_bound: None,
+            overflowed: None,
             path_share: None,
         };
         let code = |failed, vanished| Code::from(&summary(failed, vanished)) as u8;

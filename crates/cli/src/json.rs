@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use data_encoding::BASE64;
+use downpour::Bound;
 use downpour::congestion::ControllerState;
 use serde::Serialize;
 
@@ -116,7 +117,8 @@ pub(crate) struct Progress {
     rtt_seconds: Option<f64>,
     left_seconds: Option<f64>,
     /// What limits the transfer: `finding the rate`, `path`, `policer`, `shared path`, `set rate`, `set rate above
-    /// the path`, `rate limit`, `reading here`, `processor here` or `writing there`.
+    /// the path`, `rate limit`, `reading here`, `processor here`, `writing there`, `memory here`, `memory there`,
+    /// `socket overflows here` or `socket overflows there`.
     limited_by: Option<&'static str>,
     /// What congestion control believes of the path; known only to the sender, and only with some controllers.
     path: Option<Path>,
@@ -214,6 +216,12 @@ pub(crate) struct Summary<'a> {
     /// The rate of an earlier transfer over this path, with which the sender began.
     #[serde(skip_serializing_if = "Option::is_none")]
     remembered_bits_per_second: Option<u64>,
+    /// `here` or `there`: the side whose bound on memory has slowed the transfer (`--max-memory`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_bound: Option<&'static str>,
+    /// Datagrams that the kernel of the receiving machine has dropped because its socket's buffer was full; null if this
+    /// side does not know.
+    overflowed_datagrams: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -259,6 +267,11 @@ impl<'a> Summary<'a> {
             refused_datagrams: summary.refused,
             path_share: summary.path_share,
             remembered_bits_per_second: summary.remembered.map(|rate| rate.bits_per_second()),
+            memory_bound: summary.memory_bound.map(|bound| match bound {
+                Bound::Here => "here",
+                Bound::There => "there",
+            }),
+            overflowed_datagrams: summary.overflowed,
         }
     }
 }

@@ -309,6 +309,10 @@ fn counts(summary: &Summary) -> String {
             .remembered
             .map(|rate| format!("begun at a remembered {}", units::scaled(rate.bits_per_second() as f64, "bit/s"))),
     );
+    parts.extend(summary.overflowed.filter(|dropped| *dropped > 0).map(|dropped| {
+        let datagrams = units::count(dropped, "datagram", "datagrams");
+        format!("{datagrams} dropped by the full socket buffer of the receiver")
+    }));
     parts.push(format!("{} refused.", units::count(summary.refused, "datagram", "datagrams")));
     parts.join(", ")
 }

@@ -28,6 +28,7 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
         family: options::family(&args.network),
         profile,
         dead_after: args.network.timeout,
+        max_memory: args.speed.memory.max_memory,
         host: args.host,
     };
     let mut piping = remote::pipe(pipe, witness)?;

@@ -17,11 +17,11 @@ mod transfer;
 mod wait;
 
 pub use error::{CloseCode, Error, ErrorKind};
-pub use net::{Bind, Family, NetError};
+pub use net::{Bind, Family, MIN_MEMORY, NetError};
 pub use path_cache::PathCache;
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
-    Bottleneck, Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop, Summary,
-    Transfer, TransferEvent, receive, send,
+    Bottleneck, Bound, Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop,
+    Summary, Transfer, TransferEvent, receive, send,
 };
 pub use transport::{ConnectionStats, Connector, Profile, Rate, congestion, floor, profile};

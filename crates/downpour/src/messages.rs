@@ -38,6 +38,12 @@
 //! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
 //! | 70 | untouched | unchanged 8, kept 8 |
 //!
+//! From either:
+//!
+//! | type | message | body |
+//! |---|---|---|
+//! | 71 | strain | flags 1 (bit 0: its bound on memory binds; others 0), datagrams that its full socket has dropped 8 |
+//!
 //! # What is wanted
 //! A receiver that may hold some of the bytes says so in the handshake. It then answers each batch's last manifest part
 //! with its wants: ranges of the batch, that is of the concatenation of its files, ascending and apart from each other.
@@ -61,6 +67,8 @@
 //!   limits stand anywhere between. It refuses by closing the connection, with a code and a reason for the sender's
 //!   user.
 //! - Untouched precedes complete. It is only sent if the sender announced in the handshake that it understands it.
+//! - Strain stands anywhere, after the end too. It is only sent to a side that announced in the handshake that it
+//!   understands it.
 
 mod entry;
 mod fuzz;
@@ -125,6 +133,8 @@ pub enum Message {
     Untouched(Untouched),
     /// Everything is verified and under its final name.
     Complete(Complete),
+    /// How the machine of the side that says it is strained by now.
+    Strain(Strain),
 }
 
 /// Entries of a batch, in the order of its object.
@@ -210,6 +220,15 @@ pub struct Untouched {
     pub unchanged: u64,
     /// Files with any content that were to be left alone.
     pub kept: u64,
+}
+
+/// What holds a machine back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Strain {
+    /// Whether the bound on memory binds at present.
+    pub memory: bool,
+    /// Datagrams that its kernel has dropped so far because the socket's receive buffer was full.
+    pub overflowed: u64,
 }
 
 /// A message that cannot be encoded or decoded.

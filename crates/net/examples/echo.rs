@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, NetError};
+use net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, EndpointOptions, NetError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_buf};
 
 /// What both sides know and nobody else does. Draw it at random, and exchange it over a channel you trust.
@@ -26,12 +26,12 @@ async fn serve(connection: Connection) -> io::Result<NetError> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let loopback = Bind::Address("127.0.0.1:0".parse()?);
-    let server = Endpoint::bind(&loopback, DEAD_AFTER, ())?;
+    let server = Endpoint::bind(&loopback, &EndpointOptions::new(DEAD_AFTER), ())?;
     let an_hour = SystemTime::now() + Duration::from_secs(3600);
     let mut incoming = server.incoming(KEY, an_hour, AcceptOptions::default());
     let serving = tokio::spawn(async move { serve(incoming.accept().await.ok_or(NetError::PeerLost)?).await });
 
-    let client = Endpoint::bind(&loopback, DEAD_AFTER, ())?;
+    let client = Endpoint::bind(&loopback, &EndpointOptions::new(DEAD_AFTER), ())?;
     let connection = client.connect(KEY, ConnectOptions::new(vec![server.local_address()]), Box::new(|_| ()));
     connection.established().await?;
     let mut send = connection.open_stream(1).await?;

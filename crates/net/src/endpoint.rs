@@ -20,6 +20,7 @@ use crate::driver::{self, Clock};
 use crate::error::NetError;
 use crate::facts::{SocketFacts, Thread};
 use crate::messages::{Door, Event, EventHandler, Message, NOT_ACCEPTED};
+use crate::options::EndpointOptions;
 use crate::shared::Shared;
 use crate::stats::Refused;
 
@@ -50,17 +51,17 @@ impl Drop for Handle {
 pub type Acceptor = Box<dyn FnMut(Connection) -> EventHandler + Send>;
 
 impl Endpoint {
-    /// Binds a UDP socket and starts the threads. A connection on which nothing is received for `dead_after` ends.
-    /// `until_end` is dropped when all connections are closed and the network thread has ended.
+    /// Binds a UDP socket and starts the threads. `until_end` is dropped when all connections are closed and the network
+    /// thread has ended.
     ///
     /// # Errors
     /// [`NetError::Bind`] or [`NetError::PortsTaken`] if the address cannot be bound; [`NetError::System`] if a thread
     /// or a descriptor cannot be created.
-    pub fn bind(bind: &Bind, dead_after: Duration, until_end: impl Any + Send) -> Result<Self, NetError> {
+    pub fn bind(bind: &Bind, options: &EndpointOptions, until_end: impl Any + Send) -> Result<Self, NetError> {
         let socket = Socket::new(bind.open()?).map_err(NetError::system)?;
         let local_address = socket.local_address().map_err(NetError::system)?;
         let facts = SocketFacts::of(&socket).ok();
-        Self::start(Carrier::Socket(Box::new(socket)), (local_address, facts), dead_after, until_end)
+        Self::start(Carrier::Socket(Box::new(socket)), (local_address, facts), options, until_end)
     }
 
     /// Creates an endpoint over two descriptors that are not used by anything else: pipes, or one stream socket given
@@ -74,21 +75,21 @@ impl Endpoint {
     pub fn over_pipes(
         read: OwnedFd,
         write: OwnedFd,
-        dead_after: Duration,
+        options: &EndpointOptions,
         until_end: impl Any + Send,
     ) -> Result<Self, NetError> {
-        Self::start(Carrier::Pipe(Pipe::new(read, write)), (PIPE_PEER, None), dead_after, until_end)
+        Self::start(Carrier::Pipe(Pipe::new(read, write)), (PIPE_PEER, None), options, until_end)
     }
 
     fn start(
         carrier: Carrier,
         (local_address, facts): (SocketAddr, Option<SocketFacts>),
-        dead_after: Duration,
+        options: &EndpointOptions,
         until_end: impl Any + Send,
     ) -> Result<Self, NetError> {
         let clock = Clock::start();
         let thread = Thread::default();
-        let door = driver::start(carrier, clock, dead_after, thread.clone(), until_end)?;
+        let door = driver::start(carrier, clock, options, thread.clone(), until_end)?;
         Ok(Self { handle: Arc::new(Handle { door, local_address, facts, clock, thread }) })
     }
 

@@ -12,18 +12,18 @@
 //! - a **control stream** for the program's short messages, which take precedence over everything else.
 //!
 //! ```
-//! use net::{AcceptOptions, Bind, ConnectOptions, Endpoint};
+//! use net::{AcceptOptions, Bind, ConnectOptions, Endpoint, EndpointOptions};
 //! use std::time::{Duration, SystemTime};
 //! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-//! let (key, dead_after) = ([7; 32], Duration::from_secs(30));
+//! let (key, options) = ([7; 32], EndpointOptions::new(Duration::from_secs(30)));
 //! let loopback = Bind::Address("127.0.0.1:0".parse()?);
-//! let server = Endpoint::bind(&loopback, dead_after, ())?;
+//! let server = Endpoint::bind(&loopback, &options, ())?;
 //! let expires = SystemTime::now() + Duration::from_secs(60);
 //! let mut incoming = server.incoming(key, expires, AcceptOptions::default());
 //!
-//! let client = Endpoint::bind(&loopback, dead_after, ())?;
+//! let client = Endpoint::bind(&loopback, &options, ())?;
 //! let here = client.connect(key, ConnectOptions::new(vec![server.local_address()]), Box::new(|_| ()));
 //! here.established().await?;
 //! let there = incoming.accept().await.ok_or("no longer listening")?;
@@ -61,6 +61,7 @@ mod facts;
 mod inbox;
 mod messages;
 mod object;
+mod options;
 mod shared;
 mod stats;
 mod stream;
@@ -76,6 +77,7 @@ pub use error::NetError;
 pub use facts::{BufferFacts, SocketFacts, Thread, ThreadTime};
 pub use messages::{Event, EventHandler, IncomingObject};
 pub use object::{BlockDigest, Sink, Source};
+pub use options::{EndpointOptions, MIN_MEMORY};
 pub use stats::{Refused, Stats};
 pub use stream::{RecvStream, SendStream};
 pub use transport::{AcceptOptions, ConnectError, ConnectOptions, ConnectionStats, FlowError, Profile, Rate, SetError};

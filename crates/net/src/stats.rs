@@ -11,6 +11,10 @@ pub struct Stats {
     pub connection: ConnectionStats,
     /// Datagrams refused on this connection, and those refused by the endpoint that belong to no connection.
     pub refused: Refused,
+    /// Datagrams that the kernel has dropped because the endpoint's receive buffer was full: this machine takes them too
+    /// slowly. At most a tenth of a second old, on a machine with very many sockets a few seconds; `None` over pipes, or
+    /// if the kernel does not tell.
+    pub overflowed: Option<u64>,
     /// CPU time of the network thread, which all connections of the endpoint share; `None` if the kernel keeps no such
     /// statistics.
     pub network_thread: Option<ThreadTime>,
@@ -21,6 +25,14 @@ pub struct Stats {
 pub struct Refused {
     pub(crate) engine: RefusedCounts,
     pub(crate) carrier: CarrierRefused,
+}
+
+/// What an endpoint has counted that belongs to none of its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    pub(crate) refused: Refused,
+    /// Datagrams that found the receive buffer full.
+    pub(crate) overflowed: Option<u64>,
 }
 
 /// Datagrams and messages refused before they reach the engine.

@@ -181,7 +181,22 @@ pub(crate) struct SpeedArgs {
     #[arg(long, value_name = "RATE|TIMETABLE")]
     pub(crate) limit: Option<Limit>,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) profile: ProfileArgs,
+}
+
+/// How much memory each side may fill.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Speed")]
+pub(crate) struct MemoryArgs {
+    /// Buffer at most this much data on each side, such as 256MB [default: an eighth of its memory, at most 2GiB]
+    ///
+    /// With a ticket, it is the bound of this side alone. A long fast path needs about four times its rate times its
+    /// RTT; the summary says where a bound has slowed the transfer. The least is 32MB. What the program needs besides,
+    /// some tens of MB, comes on top.
+    #[arg(long, value_name = "SIZE", value_parser = values::memory)]
+    pub(crate) max_memory: Option<u64>,
 }
 
 /// What is claimed of a path that others use.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::groups::{OutputArgs, SelectionArgs, SpeedArgs, TicketArgs, TraceArgs, WhenExisting};
+use super::groups::{MemoryArgs, OutputArgs, SelectionArgs, SpeedArgs, TicketArgs, TraceArgs, WhenExisting};
 use super::values;
 
 /// `downpour send`.
@@ -77,6 +77,8 @@ pub(crate) struct RecvArgs {
     pub(crate) listen: Option<Option<SocketAddr>>,
     #[command(flatten)]
     pub(crate) ticket: TicketArgs,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -160,6 +160,10 @@ fn numbers_with_units() {
     for text in ["", "MB", "10 mb", "10BB", "10iB", "10Mb/s", "-1", "1e9"] {
         assert!(values::size(text).is_err(), "{text}");
     }
+    assert_eq!(cp("cp a b --max-memory 32MB").shared.speed.memory.max_memory, Some(32_000_000));
+    assert_eq!(recv("recv --max-memory 1GiB").memory.max_memory, Some(1 << 30));
+    let refused = parse("cp a b --max-memory 31MB").expect_err("too little").to_string();
+    assert!(refused.contains("31MB is too little: the largest blocks need 32 MB"), "{refused}");
     for (text, seconds) in
         [("10", 10.0), ("0.5", 0.5), ("90s", 90.0), ("1.5 min", 90.0), ("1h", 3600.0), ("2d", 172_800.0)]
     {

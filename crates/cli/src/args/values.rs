@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use downpour::Profile;
 use downpour::remote::Location;
+use downpour::{MIN_MEMORY, Profile};
 
 use crate::names;
 
@@ -100,6 +100,15 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| format!("{text:?} is not a time: write seconds above 0, such as 10 or 0.5, or 90s, 10m, 1h, 2d"))
+}
+
+/// Parses a bound on memory.
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if bytes < MIN_MEMORY {
+        return Err(format!("{text} is too little: the largest blocks need {}", units::bytes(MIN_MEMORY)));
+    }
+    Ok(bytes)
 }
 
 /// Parses `10MB`, `1.5 GB`, `2T`, `64KiB` or bytes. The prefixes are those of rates.

@@ -56,6 +56,10 @@ const fn words(bottleneck: Bottleneck) -> &'static str {
         Bottleneck::Reading => "reading here",
         Bottleneck::Processor => "processor here",
         Bottleneck::Writing => "writing there",
+        Bottleneck::Memory => "memory here",
+        Bottleneck::PeerMemory => "memory there",
+        Bottleneck::Overflow => "socket overflows here",
+        Bottleneck::PeerOverflow => "socket overflows there",
     }
 }
 

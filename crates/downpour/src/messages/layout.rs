@@ -4,7 +4,7 @@ use transport::Rate;
 
 use super::{
     Attributes, Complete, Digest, End, Entry, Kind, MAX_MESSAGE, MAX_PATH, ManifestPart, Message, MessageError, Mtime,
-    Notice, NoticeKind, Root, SkipReason, Skipped, SourceId, Untouched, Void, VoidReason, Wants,
+    Notice, NoticeKind, Root, SkipReason, Skipped, SourceId, Strain, Untouched, Void, VoidReason, Wants,
 };
 
 const MANIFEST: u8 = 1;
@@ -21,6 +21,7 @@ const COMPLETE: u8 = 67;
 const NOTICE: u8 = 68;
 const LIMIT: u8 = 69;
 const UNTOUCHED: u8 = 70;
+const STRAIN: u8 = 71;
 
 const KIND_FILE: u8 = 1;
 const KIND_DIRECTORY: u8 = 2;
@@ -28,7 +29,6 @@ const KIND_SYMLINK: u8 = 3;
 const KIND_HARD_LINK: u8 = 4;
 const KIND_HASHED_FILE: u8 = 5;
 
-const LAST_PART: u8 = 1;
 const MODE_BITS: u32 = 0o7777;
 const NANOSECONDS: u32 = 1_000_000_000;
 
@@ -67,6 +67,11 @@ impl Message {
             Self::Untouched(untouched) => framed(UNTOUCHED, out, |out| {
                 out.extend(untouched.unchanged.to_be_bytes());
                 out.extend(untouched.kept.to_be_bytes());
+                Ok(())
+            }),
+            Self::Strain(strain) => framed(STRAIN, out, |out| {
+                out.push(strain.memory.into());
+                out.extend(strain.overflowed.to_be_bytes());
                 Ok(())
             }),
             Self::Complete(complete) => framed(COMPLETE, out, |out| {
@@ -127,6 +132,7 @@ impl Message {
                 failed: body.u64()?,
                 unchecked: if body.rest.is_empty() { 0 } else { body.u64()? },
             }),
+            STRAIN => Self::Strain(Strain { memory: body.flag()?, overflowed: body.u64()? }),
             unknown => return Err(MessageError::UnknownType(unknown)),
         };
         if body.rest.is_empty() { Ok(message) } else { Err(MessageError::Truncated(kind)) }
@@ -138,7 +144,7 @@ impl ManifestPart {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         framed(MANIFEST, out, |out| {
             out.extend(self.batch.to_be_bytes());
-            out.push(if self.last { LAST_PART } else { 0 });
+            out.push(self.last.into());
             out.extend(self.length.to_be_bytes());
             self.entries.iter().try_for_each(|entry| put_entry(entry, out))
         })
@@ -146,7 +152,7 @@ impl ManifestPart {
 
     fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
         let batch = body.u32()?;
-        let last = body.last_part()?;
+        let last = body.flag()?;
         let length = body.u64()?;
         let mut entries = Vec::new();
         while !body.rest.is_empty() {
@@ -177,7 +183,7 @@ impl Wants {
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         framed(WANTS, out, |out| {
             out.extend(self.batch.to_be_bytes());
-            out.push(if self.last { LAST_PART } else { 0 });
+            out.push(self.last.into());
             for range in &self.ranges {
                 out.extend(range.start.to_be_bytes());
                 out.extend(range.end.to_be_bytes());
@@ -188,7 +194,7 @@ impl Wants {
 
     fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
         let batch = body.u32()?;
-        let last = body.last_part()?;
+        let last = body.flag()?;
         let mut ranges = Vec::new();
         while !body.rest.is_empty() {
             ranges.push(body.u64()?..body.u64()?);
@@ -351,11 +357,11 @@ impl<'a> Body<'a> {
         Ok(*taken)
     }
 
-    /// Reads the flags of a message that comes in parts.
-    fn last_part(&mut self) -> Result<bool, MessageError> {
+    /// Reads flags of which only bit 0 has a meaning.
+    fn flag(&mut self) -> Result<bool, MessageError> {
         match self.u8()? {
             0 => Ok(false),
-            LAST_PART => Ok(true),
+            1 => Ok(true),
             _ => Err(MessageError::Field(self.kind, "flag")),
         }
     }

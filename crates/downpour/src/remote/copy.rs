@@ -6,6 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 
+use net::EndpointOptions;
+
 use super::locator::SshLocator;
 use super::place::expand;
 use super::request::{RemoteTask, Request};
@@ -184,9 +186,15 @@ impl Copy {
 
     fn request(&self, task: RemoteTask) -> Request {
         let profile = self.profile.clone();
-        let mut request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.dead_after);
+        let endpoint = self.endpoint();
+        let mut request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, endpoint);
         request.forgets = self.paths.is_none();
         request
+    }
+
+    /// Returns the options of each side's endpoint.
+    fn endpoint(&self) -> EndpointOptions {
+        EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory }
     }
 
     fn locator(&self, host: String, request: Request) -> Box<dyn PeerLocator> {
@@ -207,7 +215,7 @@ impl Copy {
             task,
             profile: self.profile.clone(),
             handshake_timeout: self.dead_after,
-            dead_after: self.dead_after,
+            endpoint: self.endpoint(),
             trace: self.qlog.clone(),
             paths: self.paths.clone(),
             checksums: self.checksums.clone().map(|path| List { path, rename: None }),

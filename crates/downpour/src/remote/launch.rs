@@ -399,7 +399,14 @@ mod tests {
 
     fn launch(options: &SshOptions, command: String) -> Result<(Starting, PipeWriter), Error> {
         let profile = transport::Profile::auto();
-        let request = Request::new(RemoteTask::Pipe { command }, Via::Ssh, Family::Any, None, profile, SOON);
+        let request = Request::new(
+            RemoteTask::Pipe { command },
+            Via::Ssh,
+            Family::Any,
+            None,
+            profile,
+            net::EndpointOptions::new(SOON),
+        );
         Starting::launch(options, "host", Family::Any, &request)
     }
 

@@ -105,6 +105,9 @@ pub struct Copy {
     pub profile: Profile,
     /// How long the other side may be silent.
     pub dead_after: Duration,
+    /// Bytes of file data that each of the two sides may buffer: see
+    /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
+    pub max_memory: Option<u64>,
     /// How long to keep reconnecting after a connection breaks, from when something was last received.
     pub retry_for: Option<Duration>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use net::{Bind, Connection, Endpoint, Event, Family, NetError, SendStream};
+use net::{Bind, Connection, Endpoint, EndpointOptions, Event, Family, NetError, SendStream};
 use tokio::sync::mpsc;
 use transport::{ConnectOptions, Profile};
 
@@ -71,6 +71,9 @@ pub struct Pipe {
     pub profile: Profile,
     /// How long the other side may be silent.
     pub dead_after: Duration,
+    /// Bytes that each of the two sides may buffer: see
+    /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
+    pub max_memory: Option<u64>,
 }
 
 /// An event of a pipe.
@@ -145,6 +148,11 @@ enum Input {
 }
 
 impl Pipe {
+    /// Returns the options of each side's endpoint.
+    const fn endpoint(&self) -> EndpointOptions {
+        EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory }
+    }
+
     fn run(&self, switch: &Arc<Switch>, witness: Witness, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
         let request = Request::new(
             RemoteTask::Pipe { command: self.command.clone() },
@@ -152,7 +160,7 @@ impl Pipe {
             self.family,
             self.ports.as_ref(),
             self.profile.clone(),
-            self.dead_after,
+            self.endpoint(),
         );
         let remote = log_in((&self.ssh, &self.host, self.family), &request, switch, told);
         let mut remote = remote.map_err(|error| switch.stopped().map_or(error, Error::from))?;
@@ -241,7 +249,7 @@ impl Piped<'_> {
 
     /// Sends standard input over UDP.
     fn over_udp(&mut self) -> Result<ExitStatus, Error> {
-        let endpoint = Endpoint::bind(&Bind::default(), self.pipe.dead_after, ())?;
+        let endpoint = Endpoint::bind(&Bind::default(), &self.pipe.endpoint(), ())?;
         let sender = self.sender.clone();
         // Fails if the pipe has ended.
         let events = Box::new(move |event| drop(sender.send(Input::Network(event))));

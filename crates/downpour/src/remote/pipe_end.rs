@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use net::{Bind, Connection, Endpoint, Event, EventHandler, NetError};
+use net::{Bind, Connection, Endpoint, EndpointOptions, Event, EventHandler, NetError};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use transport::AcceptOptions;
@@ -55,11 +55,11 @@ enum Input {
 pub(super) fn run(
     command: &str,
     bind: Option<&Bind>,
-    dead_after: Duration,
+    options: &EndpointOptions,
     profile: transport::Profile,
 ) -> Result<Result<u8, Error>, Error> {
     let (sender, inputs) = channel();
-    let endpoint = bind.map(|bind| Endpoint::bind(bind, dead_after, ())).transpose()?;
+    let endpoint = bind.map(|bind| Endpoint::bind(bind, options, ())).transpose()?;
     let ticket = ticket(endpoint.as_ref(), Role::Receives)?;
     if let Some(endpoint) = &endpoint {
         let options = AcceptOptions { profile, application: PIPE.to_vec(), qlog: false };

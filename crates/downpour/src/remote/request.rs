@@ -7,7 +7,7 @@ use std::io::Read;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use net::{Bind, Family};
+use net::{Bind, EndpointOptions, Family};
 use serde::de::DeserializeSeed as _;
 use serde::{Deserialize, Serialize};
 use transport::Profile;
@@ -34,7 +34,10 @@ pub(super) struct Request<P = Profile> {
     /// UDP ports that may be used, both ends included.
     pub(super) ports: Option<(u16, u16)>,
     pub(super) profile: P,
-    pub(super) dead_after: Duration,
+    dead_after: Duration,
+    /// Bytes that the other side may buffer; an older release keeps to its own bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_memory: Option<u64>,
     /// Whether nothing is to be remembered of the path, nor what is known used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) forgets: bool,
@@ -121,10 +124,16 @@ impl Request {
         family: Family,
         ports: Option<&RangeInclusive<u16>>,
         profile: Profile,
-        dead_after: Duration,
+        endpoint: EndpointOptions,
     ) -> Self {
         let ports = ports.map(|range| (*range.start(), *range.end()));
-        Self { version: VERSION, task, via, family, ports, profile, dead_after, forgets: false }
+        let EndpointOptions { dead_after, max_memory } = endpoint;
+        Self { version: VERSION, task, via, family, ports, profile, dead_after, max_memory, forgets: false }
+    }
+
+    /// Returns the options of the other side's endpoint.
+    pub(super) const fn endpoint(&self) -> EndpointOptions {
+        EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory }
     }
 
     /// Returns the local address for the other side's UDP socket.
@@ -171,8 +180,8 @@ impl Request {
         let profile = names
             .deserialize(request.profile)
             .map_err(|error| Error::Ssh(format!("this downpour lacks what the profile names: {error}")))?;
-        let Request { version, task, via, family, ports, dead_after, forgets, .. } = request;
-        Ok(Self { version, task, via, family, ports, profile, dead_after, forgets })
+        let Request { version, task, via, family, ports, dead_after, max_memory, forgets, .. } = request;
+        Ok(Self { version, task, via, family, ports, profile, dead_after, max_memory, forgets })
     }
 }
 
@@ -188,7 +197,7 @@ mod tests {
     #[test]
     fn a_controller_that_is_unknown_here_is_named_in_one_line() {
         let task = RemoteTask::Pipe { command: "true".into() };
-        let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), Duration::from_secs(30));
+        let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), endpoint(None));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
         assert!(Request::read(&mut &frame(&text)[..], &Names::default()).is_ok());
         let theirs = text.replace(r#""congestion":"auto""#, r#""congestion":"theirs:beta=0.8""#);
@@ -196,6 +205,24 @@ mod tests {
         let said = Request::read(&mut &frame(&theirs)[..], &Names::default()).unwrap_err().to_string();
         let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
+    }
+
+    fn endpoint(max_memory: Option<u64>) -> EndpointOptions {
+        EndpointOptions { max_memory, ..EndpointOptions::new(Duration::from_secs(30)) }
+    }
+
+    #[test]
+    fn a_bound_on_memory_reaches_the_other_side_and_none_is_left_out() {
+        for bound in [None, Some(64_000_000)] {
+            let task = RemoteTask::Pipe { command: "true".into() };
+            let request = Request::new(task, Via::Udp, Family::Any, None, Profile::auto(), endpoint(bound));
+            let frame = request.to_frame().unwrap();
+            let text = str::from_utf8(&frame[4..]).unwrap();
+            assert_eq!(text.contains(r#""max_memory":64000000"#), bound.is_some(), "{text}");
+            assert_eq!(text.contains("max_memory"), bound.is_some(), "an earlier release is sent what it knows");
+            let read = Request::read(&mut &frame[..], &Names::default()).unwrap();
+            assert_eq!(read.endpoint(), endpoint(bound));
+        }
     }
 
     /// Requests as release 0.1 wrote them, one per line.

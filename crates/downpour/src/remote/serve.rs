@@ -74,7 +74,7 @@ pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error
         RemoteTask::Examine { .. } => apart(move || examine(request, held)).await,
         RemoteTask::Pipe { command } => {
             let (bind, command) = ((request.via != Via::Ssh).then(|| request.bind()), command.clone());
-            let run = move || pipe_end::run(&command, bind.as_ref(), request.dead_after, request.profile);
+            let run = move || pipe_end::run(&command, bind.as_ref(), &request.endpoint(), request.profile);
             // From the answer on, standard output belongs to the command.
             apart(move || run().map(|ended| ended.map(Served::Command))).await
         }
@@ -194,7 +194,7 @@ fn add_ssh_address(ticket: &mut Ticket) {
 /// Returns the configuration, the number of sources that are followed links, and the sources of a limited login, whose
 /// folders must stay open.
 fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
-    let (mut links_followed, mut limited) = (0, Vec::new());
+    let (mut links_followed, mut limited, endpoint) = (0, Vec::new(), request.endpoint());
     // A limited login changes nothing outside its folder.
     let remembers = only.is_none() && !request.forgets;
     let task = match request.task {
@@ -229,7 +229,7 @@ fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64,
         task,
         profile: request.profile,
         handshake_timeout: HANDSHAKE_TIMEOUT,
-        dead_after: request.dead_after,
+        endpoint,
         trace: None,
         paths: remembers.then(PathCache::of_user).flatten(),
         checksums: None,
@@ -374,12 +374,21 @@ pub(super) fn answer_on(out: &mut impl io::Write, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use net::EndpointOptions;
+
     use super::*;
 
     #[test]
     fn the_role_follows_the_task() {
         let request = |task| {
-            Request::new(task, Via::Ssh, net::Family::Any, None, transport::Profile::auto(), Duration::from_secs(1))
+            Request::new(
+                task,
+                Via::Ssh,
+                net::Family::Any,
+                None,
+                transport::Profile::auto(),
+                EndpointOptions::new(Duration::from_secs(1)),
+            )
         };
         let task = RemoteTask::Receive(ReceiveSpec::to_target("/tmp"));
         assert_eq!(config(request(task), None).unwrap().0.task.role(), Role::Receives);

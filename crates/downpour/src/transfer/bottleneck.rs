@@ -6,8 +6,16 @@ use net::{Stats, ThreadTime};
 use transport::congestion::Constraint;
 use transport::{ConnectionStats, LimitedBy, Rate};
 
+use crate::messages::Strain;
+
 /// A network thread that works, or waits for a core, for this share of the time has no time left.
 const SATURATED: f64 = 0.9;
+
+/// How long a socket that has dropped datagrams is called the bottleneck.
+const OVERFLOW_SHOWN: Duration = Duration::from_secs(2);
+
+/// Datagrams dropped between two reports that are worth a word.
+const SOME: u64 = 10;
 
 /// What keeps this side from sending faster, or, at the receiver, from receiving faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +40,20 @@ pub enum Bottleneck {
     Processor,
     /// The receiver does not write fast enough.
     Writing,
+    /// The bound on this side's memory.
+    Memory,
+    /// The bound on the other side's memory.
+    PeerMemory,
+    /// The receive buffer of this side's socket is full, and its kernel drops what arrives.
+    Overflow,
+    /// That of the other side's.
+    PeerOverflow,
 }
 
 impl Bottleneck {
-    /// Returns the bottleneck of a connection whose network thread was saturated or not; `None` if there is nothing to
-    /// send.
-    fn of(stats: &ConnectionStats, is_saturated: bool) -> Option<Self> {
+    /// Returns the bottleneck of a connection whose network thread was saturated or not, and between whose machines
+    /// this is the strain; `None` if there is nothing to send.
+    fn of(stats: &ConnectionStats, is_saturated: bool, strains: &Strains) -> Option<Self> {
         let network = match stats.controller.map(|state| state.constraint) {
             _ if stats.limit_binds => Self::RateLimit,
             Some(Constraint::Search) => Self::Search,
@@ -48,34 +64,80 @@ impl Bottleneck {
             Some(Constraint::Path) | None => Self::Path,
         };
         match stats.limited_by {
+            _ if strains.memory => Some(Self::Memory),
+            LimitedBy::Receiver if strains.peer_memory => Some(Self::PeerMemory),
             LimitedBy::Receiver => Some(Self::Writing),
+            _ if strains.overflow => Some(Self::Overflow),
+            _ if strains.peer_overflow => Some(Self::PeerOverflow),
             _ if is_saturated => Some(Self::Processor),
             LimitedBy::Source => Some(Self::Reading),
             LimitedBy::Window | LimitedBy::Pacing => Some(network),
-            LimitedBy::Nothing => None,
+            LimitedBy::Nothing => strains.peer_memory.then_some(Self::PeerMemory),
         }
     }
 }
 
-/// Watches how busy the network thread is.
+/// What holds the two machines back at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Strains {
+    memory: bool,
+    peer_memory: bool,
+    overflow: bool,
+    peer_overflow: bool,
+}
+
+/// Watches how busy the network thread is, and whether sockets overflow.
 #[derive(Debug)]
 pub(super) struct Watch {
     at: Instant,
     used: Duration,
+    overflow: Rise,
+    peer_overflow: Rise,
 }
 
 impl Watch {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { at: now, used: Duration::MAX }
+        let rise = Rise { count: 0, shown_until: now };
+        Self { at: now, used: Duration::MAX, overflow: rise, peer_overflow: rise }
     }
 
-    /// Returns the bottleneck of the time since the last call.
-    pub(super) fn bottleneck(&mut self, now: Instant, stats: &Stats) -> Option<Bottleneck> {
+    /// Returns the bottleneck of the time since the last call, of which the two sides say this.
+    pub(super) fn bottleneck(
+        &mut self,
+        now: Instant,
+        stats: &Stats,
+        ours: &Strain,
+        theirs: &Strain,
+    ) -> Option<Bottleneck> {
         let used = stats.network_thread.map_or(Duration::MAX, |ThreadTime { running, waiting }| running + waiting);
         let share = used.saturating_sub(self.used).as_secs_f64() / now.duration_since(self.at).as_secs_f64().max(1e-3);
         let is_saturated = self.used != Duration::MAX && used != Duration::MAX && share > SATURATED;
         (self.at, self.used) = (now, used);
-        Bottleneck::of(&stats.connection, is_saturated)
+        let strains = Strains {
+            memory: ours.memory,
+            peer_memory: theirs.memory,
+            overflow: self.overflow.is_recent(now, ours.overflowed),
+            peer_overflow: self.peer_overflow.is_recent(now, theirs.overflowed),
+        };
+        Bottleneck::of(&stats.connection, is_saturated, &strains)
+    }
+}
+
+/// A counter that has risen, and until when to say so.
+#[derive(Clone, Copy, Debug)]
+struct Rise {
+    count: u64,
+    shown_until: Instant,
+}
+
+impl Rise {
+    /// Takes the counter; returns whether it has risen noticeably of late.
+    fn is_recent(&mut self, now: Instant, count: u64) -> bool {
+        if count.saturating_sub(self.count) >= SOME {
+            self.shown_until = now + OVERFLOW_SHOWN;
+        }
+        self.count = count;
+        now < self.shown_until
     }
 }
 
@@ -139,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_controller_says_what_a_full_window_means_and_a_limit_overrides_it() {
-        let of = |stats: &Stats| Bottleneck::of(&stats.connection, false);
+        let of = |stats: &Stats| Bottleneck::of(&stats.connection, false, &Strains::default());
         let mut full = stats(LimitedBy::Window, Constraint::Policer);
         assert_eq!(of(&full), Some(Bottleneck::Policer));
         full.connection.limit_binds = true;
@@ -148,6 +210,39 @@ mod tests {
         assert_eq!(of(&full), Some(Bottleneck::Path), "a controller without beliefs");
         assert_eq!(of(&stats(LimitedBy::Receiver, Constraint::Neighbors)), Some(Bottleneck::Writing));
         assert_eq!(of(&stats(LimitedBy::Nothing, Constraint::Path)), None);
+    }
+
+    #[test]
+    fn a_bound_on_memory_is_named_on_the_side_that_has_it() {
+        let of = |limited_by, strains| Bottleneck::of(&stats(limited_by, Constraint::Path).connection, false, &strains);
+        let (ours, theirs) =
+            (Strains { memory: true, ..Strains::default() }, Strains { peer_memory: true, ..Strains::default() });
+        assert_eq!(of(LimitedBy::Receiver, ours), Some(Bottleneck::Memory));
+        assert_eq!(of(LimitedBy::Receiver, theirs), Some(Bottleneck::PeerMemory));
+        // The receiver of the files, which sends next to nothing.
+        assert_eq!(of(LimitedBy::Nothing, ours), Some(Bottleneck::Memory));
+        assert_eq!(of(LimitedBy::Nothing, theirs), Some(Bottleneck::PeerMemory));
+        assert_eq!(of(LimitedBy::Window, theirs), Some(Bottleneck::Path), "there is credit again");
+    }
+
+    #[test]
+    fn a_socket_that_overflows_is_named_for_two_seconds() {
+        let began = Instant::now();
+        let mut watch = Watch::new(began);
+        let paced = stats(LimitedBy::Pacing, Constraint::Path);
+        let mut after = |millis, here, there| {
+            let strain = |overflowed| Strain { memory: false, overflowed };
+            watch.bottleneck(began + Duration::from_millis(millis), &paced, &strain(here), &strain(there))
+        };
+        assert_eq!(after(200, 0, 0), Some(Bottleneck::Path));
+        assert_eq!(after(400, 0, 9), Some(Bottleneck::Path), "a few");
+        assert_eq!(after(600, 0, 19), Some(Bottleneck::PeerOverflow));
+        assert_eq!(after(2_500, 0, 19), Some(Bottleneck::PeerOverflow));
+        assert_eq!(after(2_700, 0, 19), Some(Bottleneck::Path));
+        assert_eq!(after(2_900, 500, 19), Some(Bottleneck::Overflow));
+        // A peer may claim anything.
+        assert_eq!(after(5_000, 500, u64::MAX), Some(Bottleneck::PeerOverflow));
+        assert_eq!(after(7_000, 500, 0), Some(Bottleneck::Path));
     }
 
     #[test]
@@ -168,7 +263,10 @@ mod tests {
     fn a_thread_without_time_is_the_bottleneck_unless_the_receiver_is() {
         let began = Instant::now();
         let mut watch = Watch::new(began);
-        let mut after = |millis, stats: &Stats| watch.bottleneck(began + Duration::from_millis(millis), stats);
+        let mut after = |millis, stats: &Stats| {
+            let none = Strain::default();
+            watch.bottleneck(began + Duration::from_millis(millis), stats, &none, &none)
+        };
         let paced = stats(LimitedBy::Pacing, Constraint::Path);
         assert_eq!(after(200, &used(190, paced)), Some(Bottleneck::Path), "nothing to compare with");
         assert_eq!(after(400, &used(380, paced)), Some(Bottleneck::Processor));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use net::Connection;
+use net::{Connection, EndpointOptions};
 use transport::Profile;
 
 use super::Events;
@@ -32,7 +32,7 @@ pub(crate) struct TransferConfig {
     pub(crate) task: Task,
     pub(crate) profile: Profile,
     pub(crate) handshake_timeout: Duration,
-    pub(crate) dead_after: Duration,
+    pub(crate) endpoint: EndpointOptions,
     pub(crate) trace: Option<PathBuf>,
     /// What is known of paths; a sender begins with it, and adds what it learns.
     pub(crate) paths: Option<PathCache>,
@@ -210,7 +210,7 @@ mod tests {
         let config = CommonOptions::default().config(task, ReceiveOptions::default().profile);
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let endpoint =
-            Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), config.dead_after, ()).unwrap();
+            Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), &config.endpoint, ()).unwrap();
         let (mailbox, receiver) = Mailbox::new();
         let store = Store::new(&config.task).unwrap();
         let options = transport::ConnectOptions {

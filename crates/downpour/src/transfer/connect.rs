@@ -201,14 +201,14 @@ impl Connecting {
             let (mailbox, inputs) = Mailbox::new();
             let (endpoint, key, remotes, timeout) = match route {
                 Route::Udp { ticket, timeout, life } => {
-                    let endpoint = Endpoint::bind(&Bind::default(), self.config.dead_after, self.events.clone())?;
+                    let endpoint = Endpoint::bind(&Bind::default(), &self.config.endpoint, self.events.clone())?;
                     if let Some(life) = life {
                         watch_life(life, &mailbox, Arc::clone(&over))?;
                     }
                     (endpoint, ticket.key, ticket.addresses, timeout)
                 }
                 Route::Pipe { read, write, key } => {
-                    let endpoint = Endpoint::over_pipes(read, write, self.config.dead_after, self.events.clone())?;
+                    let endpoint = Endpoint::over_pipes(read, write, &self.config.endpoint, self.events.clone())?;
                     (endpoint, key, vec![PIPE_PEER], self.config.handshake_timeout)
                 }
             };

@@ -102,6 +102,20 @@ pub struct Summary {
     pub path_share: Option<f64>,
     /// The rate that an earlier transfer over this path had, with which this one began.
     pub remembered: Option<Rate>,
+    /// The side whose bound on memory has slowed the transfer.
+    pub memory_bound: Option<Bound>,
+    /// Datagrams that the kernel of the receiver of the files has dropped, because the receive buffer of its socket was
+    /// full, since that was opened; `None` if this side does not know.
+    pub overflowed: Option<u64>,
+}
+
+/// One of the two sides, as this one sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// This side's.
+    Here,
+    /// The other side's.
+    There,
 }
 
 /// Cost and results of attempts that broke off.
@@ -179,6 +193,11 @@ impl fmt::Display for Summary {
         }
         if let Some(share) = self.path_share {
             write!(f, ", {:.0} % of what this path carries", share * 100.0)?;
+        }
+        match self.memory_bound {
+            Some(Bound::Here) => f.write_str(", slowed by the bound on memory here")?,
+            Some(Bound::There) => f.write_str(", slowed by the bound on memory there")?,
+            None => {}
         }
         match self.bytes_present {
             0 => {}
@@ -279,6 +298,8 @@ mod tests {
             refused: 0,
             path_share: None,
             remembered: None,
+            memory_bound: None,
+            overflowed: None,
         }
     }
 
@@ -342,6 +363,11 @@ mod tests {
         assert_eq!(
             trusted.to_string(),
             "31 files, 4.2 GB, 39 s, 2.0 MB of it not checked, 1.0 MB of it there already; 1 name failed"
+        );
+        let bound = Summary { memory_bound: Some(Bound::There), path_share: None, failed_count: 0, ..summary.clone() };
+        assert_eq!(
+            bound.to_string(),
+            "31 files, 4.2 GB, 39 s, verified, slowed by the bound on memory there, 1.0 MB of it there already"
         );
         let none = Summary { files: 0, bytes: 0, bytes_present: 0, path_share: None, ..summary.clone() };
         assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");

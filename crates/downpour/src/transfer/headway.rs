@@ -48,7 +48,8 @@ impl Headway {
             | Message::Accepted
             | Message::Notice(_)
             | Message::Untouched(_)
-            | Message::Limit(_) => false,
+            | Message::Limit(_)
+            | Message::Strain(_) => false,
         };
         if advances {
             self.last = now;

@@ -25,8 +25,8 @@ use crate::files::{
     SkipReason, Skipped, SourceId,
 };
 use crate::messages::{
-    Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader, RootHasher, Untouched, Wants,
-    manifest_parts,
+    Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader, RootHasher, Strain, Untouched,
+    Wants, manifest_parts,
 };
 use crate::ticket::{Role, Ticket};
 
@@ -69,7 +69,8 @@ impl Puppet {
 
     /// Connects with these application bytes in the handshake.
     fn connect_saying(ticket: &Ticket, role: Role, application: Vec<u8>) -> Self {
-        let endpoint = Endpoint::bind(&Bind::default(), Duration::from_secs(30), ()).unwrap();
+        let endpoint =
+            Endpoint::bind(&Bind::default(), &net::EndpointOptions::new(Duration::from_secs(30)), ()).unwrap();
         let (sender, events) = channel();
         let handler = Box::new(move |event| sender.send(event).unwrap_or_default());
         let options = ConnectOptions {
@@ -485,6 +486,29 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
         puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
         let summary = summary_of(sender);
         assert_eq!((summary.files, summary.unchanged, summary.is_verified()), (1, unchanged, unchanged == 0));
+    }
+}
+
+/// Not a hostile case either: what the receiver's kernel has dropped is known to the sender's user, to the last of it.
+#[test]
+fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() {
+    let recent = application(Role::Receives, true);
+    let older = [&recent[..2], &[1]].concat();
+    for (application, is_told) in [(recent, true), (older, false)] {
+        let from = tempdir().unwrap();
+        fs::write(from.path().join("file"), "x").unwrap();
+        let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
+        let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
+        let mut reader = MessageReader::new();
+        puppet.hear(&mut reader, |message| matches!(message, Message::Manifest(_)));
+        puppet.say(&Message::Accepted);
+        puppet.say(&Message::Wants(Wants { batch: 0, last: true, ranges: Vec::new() }));
+        puppet.hear(&mut reader, |message| matches!(message, Message::End(_)));
+        for overflowed in [5, 77].into_iter().filter(|_| is_told) {
+            puppet.say(&Message::Strain(Strain { memory: false, overflowed }));
+        }
+        puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
+        assert_eq!(summary_of(sender).overflowed, is_told.then_some(77));
     }
 }
 

@@ -40,10 +40,10 @@ pub use bottleneck::Bottleneck;
 pub(crate) use checksums::List;
 pub(crate) use config::{Task, TransferConfig};
 pub(crate) use connect::{PeerLocator, Route, follow};
-pub use figures::{Bytes, Progress, Summary};
+pub use figures::{Bound, Bytes, Progress, Summary};
 pub(crate) use headway::Patience;
 use listen::ListenCarrier;
-use net::{Bind, Endpoint};
+use net::{Bind, Endpoint, EndpointOptions};
 pub use receiving::Offer;
 pub use switch::Stop;
 pub(crate) use switch::Switch;
@@ -121,6 +121,9 @@ pub struct CommonOptions {
     pub handshake_timeout: Duration,
     /// How long a peer may be silent after that.
     pub dead_after: Duration,
+    /// Bytes of file data that this side may buffer: see
+    /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
+    pub max_memory: Option<u64>,
     /// How long to keep reconnecting after a connection breaks, from when something was last received. A listener does
     /// not reconnect: it waits.
     pub retry_for: Option<Duration>,
@@ -138,6 +141,7 @@ impl Default for CommonOptions {
         Self {
             handshake_timeout: HANDSHAKE_TIMEOUT,
             dead_after: DEAD_AFTER,
+            max_memory: None,
             retry_for: None,
             checksums: None,
             qlog: None,
@@ -152,7 +156,7 @@ impl CommonOptions {
             task,
             profile,
             handshake_timeout: self.handshake_timeout,
-            dead_after: self.dead_after,
+            endpoint: EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory },
             trace: self.qlog,
             paths: self.paths,
             checksums: self.checksums.map(|path| List { path, rename: None }),
@@ -253,7 +257,7 @@ pub(crate) fn start(peer: Peer, config: TransferConfig) -> Result<Transfer, Erro
     match peer {
         Peer::Connect(ticket) => connect::connect(config, ticket, events, switch)?,
         Peer::Listen(options) => {
-            let carrier = ListenCarrier::Udp(Endpoint::bind(&options.bind, config.dead_after, events.clone())?);
+            let carrier = ListenCarrier::Udp(Endpoint::bind(&options.bind, &config.endpoint, events.clone())?);
             transfer.keep = options.keep;
             transfer.ticket = Some(listen::listen(config, carrier, None, &options, events, switch)?);
         }
@@ -277,7 +281,7 @@ pub(crate) fn start_over(
     config: TransferConfig,
 ) -> Result<Transfer, Error> {
     let (events, transfer) = Transfer::new();
-    let carrier = ListenCarrier::Pipe(Endpoint::over_pipes(read, write, config.dead_after, events.clone())?);
+    let carrier = ListenCarrier::Pipe(Endpoint::over_pipes(read, write, &config.endpoint, events.clone())?);
     listen::listen(config, carrier, Some(key), &ListenOptions::default(), events, Arc::clone(&transfer.switch))?;
     Ok(transfer)
 }

@@ -348,7 +348,8 @@ impl Receiving {
             | Message::Notice(_)
             | Message::Limit(_)
             | Message::Untouched(_)
-            | Message::Complete(_) => {
+            | Message::Complete(_)
+            | Message::Strain(_) => {
                 return Err(Error::Violation("it sends a receiver's message, or begins or ends twice".to_owned()));
             }
         }

@@ -13,13 +13,13 @@ use net::{Connection, Event, NetError, PIPE_PEER, Stats};
 use transport::{Connector, Rate, floor};
 
 use super::bottleneck::{Overload, Watch};
-use super::figures::{Meter, PriorAttempts, Progress, Summary, path_share};
+use super::figures::{Bound, Meter, PriorAttempts, Progress, Summary, path_share};
 use super::headway::Headway;
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, Other};
 use crate::files::{FailReason, Failed, Notice, SkipReason, Skipped};
-use crate::messages::{Message, MessageReader, NoticeKind};
+use crate::messages::{Message, MessageReader, NoticeKind, Strain};
 use crate::path_cache::Lease;
 use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
@@ -51,6 +51,12 @@ const MAY_HOLD_SOME: u8 = 1;
 /// Flag of a sender that understands [`Message::Untouched`].
 const HEARS_UNTOUCHED: u8 = 2;
 
+/// Flag of a side that understands [`Message::Strain`].
+const HEARS_STRAIN: u8 = 4;
+
+/// A bound on memory has slowed a transfer if it was reached at one in so many ticks.
+const NOTICEABLE: u32 = 10;
+
 /// Returns the application bytes that a side sends in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
     let flags = match role {
@@ -58,7 +64,7 @@ pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
         Role::Receives if may_hold_some => MAY_HOLD_SOME,
         Role::Receives => 0,
     };
-    vec![TRANSFER, role as u8, flags]
+    vec![TRANSFER, role as u8, flags | HEARS_STRAIN]
 }
 
 /// Another peer that wants the place of this one.
@@ -117,6 +123,33 @@ pub(super) struct Session {
     remembered: Option<Rate>,
     /// Counts as last reported.
     counts: Counts,
+    /// What holds this machine back, and what its peer says of its own.
+    strain: Strain,
+    peer_strain: Strain,
+    memory: MemoryTicks,
+}
+
+/// Counts how often the bounds on memory were reached.
+#[derive(Clone, Copy, Debug, Default)]
+struct MemoryTicks {
+    all: u32,
+    here: u32,
+    there: u32,
+}
+
+impl MemoryTicks {
+    fn count(&mut self, ours: &Strain, theirs: &Strain) {
+        self.all += 1;
+        self.here += u32::from(ours.memory);
+        self.there += u32::from(theirs.memory);
+    }
+
+    /// Returns the side whose bound has slowed the transfer.
+    fn bound(&self) -> Option<Bound> {
+        let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
+        let here = is_noticeable(self.here).then_some(Bound::Here);
+        here.or(is_noticeable(self.there).then_some(Bound::There))
+    }
 }
 
 impl Session {
@@ -166,6 +199,9 @@ impl Session {
             lease: None,
             remembered: None,
             counts: Counts::default(),
+            strain: Strain::default(),
+            peer_strain: Strain::default(),
+            memory: MemoryTicks::default(),
             config,
         })
     }
@@ -325,7 +361,10 @@ impl Session {
             let now = Instant::now();
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
+                let before = self.strain;
                 self.take_stats()?;
+                self.memory.count(&self.strain, &self.peer_strain);
+                self.tell_strain(before);
                 return Ok(Step::Tick);
             }
             let input = match self.inputs.recv_timeout(self.next_tick.saturating_duration_since(now)) {
@@ -410,8 +449,22 @@ impl Session {
             (self.heard, self.bytes_heard) = (Some(Instant::now()), bytes);
         }
         self.stats = Some(stats);
+        self.strain = Strain {
+            memory: stats.connection.memory_binds,
+            overflowed: stats.overflowed.unwrap_or(self.strain.overflowed),
+        };
         self.check_headway(&stats)?;
         self.look_for_life(bytes, stats.connection.in_flight)
+    }
+
+    /// Tells the peer what holds this machine back, if that is no longer what it `was`.
+    fn tell_strain(&mut self, was: Strain) {
+        let mut bytes = Vec::new();
+        let is_news = self.strain != was && self.peer_flags & HEARS_STRAIN != 0;
+        // A message of fixed length can be encoded.
+        if is_news && Message::Strain(self.strain).encode(&mut bytes).is_ok() {
+            self.write(bytes);
+        }
     }
 
     /// Checks that a peer that connected to this side makes progress.
@@ -462,7 +515,11 @@ impl Session {
     fn read(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         self.untold += bytes.len();
         while let Some(message) = self.reader.next(&mut bytes)? {
-            self.messages.push_back(message);
+            match message {
+                // It is about the moment, and does not wait for what was said before.
+                Message::Strain(strain) => self.peer_strain = strain,
+                message => self.messages.push_back(message),
+            }
         }
         Ok(())
     }
@@ -495,7 +552,7 @@ impl Session {
         let Some(stats) = &self.stats else { return };
         let now = Instant::now();
         let goodput = self.meter.update(now, counts.bytes_done);
-        let limited_by = self.watch.bottleneck(now, stats);
+        let limited_by = self.watch.bottleneck(now, stats, &self.strain, &self.peer_strain);
         if let Some(note) = self.overload.note(self.config.told, &stats.connection) {
             self.events.tell(TransferEvent::Note(note));
         }
@@ -519,9 +576,13 @@ impl Session {
         self.stats.as_ref()
     }
 
-    /// Stops the clock: everything is verified.
+    /// Stops the clock: everything is verified. The peer gets the last word on this machine.
     pub(super) fn complete(&mut self) {
         self.ended = Some(Instant::now());
+        let before = self.strain;
+        // A transfer that is complete does not fail because of its peer's silence.
+        drop(self.take_stats());
+        self.tell_strain(before);
     }
 
     /// Says goodbye and creates the summary.
@@ -630,6 +691,11 @@ impl Session {
             refused: stats.refused.total(),
             path_share: least.and_then(|least| path_share(least, elapsed)),
             remembered: self.remembered,
+            memory_bound: self.memory.bound(),
+            overflowed: match self.config.role {
+                Role::Receives => stats.overflowed,
+                Role::Sends => (self.peer_flags & HEARS_STRAIN != 0).then_some(self.peer_strain.overflowed),
+            },
         })
     }
 }
@@ -671,13 +737,29 @@ mod tests {
         assert_eq!(lingers_until(since, since.checked_sub(Duration::from_secs(9))), since + LINGER);
     }
 
+    #[test]
+    fn a_bound_that_is_reached_in_a_tenth_of_the_time_has_slowed_the_transfer() {
+        let bound = |here: u32, there: u32| {
+            let mut ticks = MemoryTicks::default();
+            for tick in 0..100 {
+                let strain = |bound| Strain { memory: tick < bound, overflowed: 0 };
+                ticks.count(&strain(here), &strain(there));
+            }
+            ticks.bound()
+        };
+        assert_eq!([bound(0, 0), bound(9, 9), bound(9, 10)], [None, None, Some(Bound::There)]);
+        assert_eq!(bound(10, 90), Some(Bound::Here));
+        assert_eq!(MemoryTicks::default().bound(), None);
+    }
+
     /// The sender may have left before its confirmation arrived. A transfer shorter than a tick has not asked for
     /// counters by then.
     #[test]
     fn a_receiver_that_hears_no_confirmation_ends_well() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let (read, write) = (ours.try_clone().unwrap().into(), ours.into());
-        let endpoint = net::Endpoint::over_pipes(read, write, Duration::from_secs(30), ()).unwrap();
+        let endpoint =
+            net::Endpoint::over_pipes(read, write, &net::EndpointOptions::new(Duration::from_secs(30)), ()).unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = transport::ConnectOptions::new(vec![PIPE_PEER]);
         let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));

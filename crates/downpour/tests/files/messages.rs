@@ -5,7 +5,7 @@ use downpour::files::{
     Attributes, Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason, Wanted,
 };
 use downpour::messages::{
-    Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher,
+    Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher, Strain,
     Untouched, Void, Wants, fuzz_messages, manifest_parts, wants,
 };
 
@@ -78,6 +78,7 @@ fn examples() -> Vec<(Message, String)> {
                 + "0000000000000003"
                 + "0000000000000001",
         ),
+        (Message::Strain(Strain { memory: true, overflowed: 0x0102 }), "0000000a47010000000000000102".into()),
         (Message::Untouched(Untouched { unchanged: 4, kept: 5 }), "000000114600000000000000040000000000000005".into()),
     ]
 }

@@ -1,6 +1,7 @@
 //! The carrier of datagrams for the network thread: a UDP socket, or a pair of descriptors such as ssh's pipes.
 
 mod datagram;
+mod overflow;
 mod pipe;
 mod socket;
 mod unreachable;
@@ -97,6 +98,24 @@ impl Carrier {
         match self {
             Self::Socket(socket) => socket.refused(),
             Self::Pipe(pipe) => CarrierRefused { empty: pipe.refused(), icmp: 0 },
+        }
+    }
+
+    /// Asks the kernel how many datagrams it has dropped, unless that was done just before.
+    pub(crate) fn look_for_overflow(&mut self) {
+        match self {
+            Self::Socket(socket) => socket.look_for_overflow(),
+            // A full pipe blocks its writer.
+            Self::Pipe(_) => {}
+        }
+    }
+
+    /// Returns how many datagrams the kernel had dropped then because the receive buffer was full; `None` if it does
+    /// not tell.
+    pub(crate) fn overflowed(&self) -> Option<u64> {
+        match self {
+            Self::Socket(socket) => socket.overflowed(),
+            Self::Pipe(_) => None,
         }
     }
 }

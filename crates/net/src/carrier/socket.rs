@@ -12,6 +12,7 @@ use transport::ReceivedEcn;
 use transport::recovery::EcnCodepoint;
 
 use super::datagram::{Outgoing, Received, Sent};
+use super::overflow::Overflow;
 use super::unreachable::{self, Told, is_of_an_earlier_datagram};
 use crate::stats::CarrierRefused;
 
@@ -22,7 +23,7 @@ const BUFFERS: usize = 16;
 const BUFFER_SIZE: usize = 1 << 16;
 
 /// Requested size of the kernel's queues in bytes, in both directions: 8 ms at 8 Gbit/s, the delay to expect on a busy
-/// core.
+/// core. The same on any path, since a queue takes only the memory of what waits in it (docs/design/flow-control.md).
 pub(crate) const KERNEL_BUFFER: usize = 8 << 20;
 
 /// Maximum number of addresses remembered for which the kernel refused segmentation offload; beyond it offload is not
@@ -47,6 +48,7 @@ pub(crate) struct Socket {
     in_error: bool,
     send_error: Option<io::Error>,
     refused: CarrierRefused,
+    overflow: Overflow,
 }
 
 impl Socket {
@@ -62,6 +64,7 @@ impl Socket {
             tracing::debug!(%error, "no error queue: an absent peer shows only by its silence");
         }
         Ok(Self {
+            overflow: Overflow::of(&socket),
             socket,
             state,
             dual_stack,
@@ -92,6 +95,16 @@ impl Socket {
     /// Returns the counts of empty datagrams, and of errors about our datagrams without information about a peer.
     pub(crate) const fn refused(&self) -> CarrierRefused {
         self.refused
+    }
+
+    /// Asks the kernel how many datagrams it has dropped, unless that was done just before.
+    pub(crate) fn look_for_overflow(&mut self) {
+        self.overflow.look();
+    }
+
+    /// Returns how many datagrams the kernel had dropped then because the receive buffer was full.
+    pub(crate) const fn overflowed(&self) -> Option<u64> {
+        self.overflow.dropped()
     }
 
     /// Takes the last error of sending, which may explain why a peer was never reached.

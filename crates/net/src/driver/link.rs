@@ -15,7 +15,7 @@ use crate::facts::ThreadTime;
 use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, NOT_ACCEPTED};
 use crate::object::{BlockDigest, Sink};
 use crate::shared::Shared;
-use crate::stats::{Refused, Stats};
+use crate::stats::{Elsewhere, Stats};
 use crate::stream::SendStream;
 use crate::workers::{Data, Finished, Job};
 
@@ -134,10 +134,10 @@ impl Link {
 
     /// Closes the connection if its event handler panicked: the program no longer knows the state of this connection.
     /// Others are not affected.
-    fn end_if_faulty(&mut self, connection: &mut Connection, refused: Refused, now: Time) {
+    fn end_if_faulty(&mut self, connection: &mut Connection, elsewhere: Elsewhere, now: Time) {
         if self.faulty && !self.closed {
             connection.close(now, FAULT, "a fault in the program");
-            self.close(connection, NetError::Panicked("an event handler"), refused, now);
+            self.close(connection, NetError::Panicked("an event handler"), elsewhere, now);
         }
     }
 
@@ -147,11 +147,11 @@ impl Link {
         &mut self,
         connection: &mut Connection,
         why: &NetError,
-        refused: Refused,
+        elsewhere: Elsewhere,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) {
-        self.events(connection, refused, now, send_error);
+        self.events(connection, elsewhere, now, send_error);
         if self.closed {
             return;
         }
@@ -159,18 +159,18 @@ impl Link {
             NetError::PipeEnded if self.connected => NetError::PeerLost,
             other => other.clone(),
         };
-        self.close(connection, why, refused, now);
+        self.close(connection, why, elsewhere, now);
     }
 
-    fn close(&mut self, connection: &mut Connection, why: NetError, refused: Refused, now: Time) {
+    fn close(&mut self, connection: &mut Connection, why: NetError, elsewhere: Elsewhere, now: Time) {
         self.hand_on_trace(connection, 1);
         self.streams.end(connection, now, &why);
         self.objects.clear();
-        self.shared.end(why.clone(), stats(connection, refused));
+        self.shared.end(why.clone(), stats(connection, elsewhere));
         self.tell(Event::Closed(why));
     }
 
-    pub(super) fn command(&mut self, connection: &mut Connection, command: Command, refused: Refused, now: Time) {
+    pub(super) fn command(&mut self, connection: &mut Connection, command: Command, elsewhere: Elsewhere, now: Time) {
         // A reply fails only if the program no longer waits for it.
         match command {
             Command::WriteControl(bytes) => {
@@ -215,7 +215,7 @@ impl Link {
             Command::Recall(memory) => connection.recall(&memory),
             Command::SetLimit(limit) => connection.set_limit(now, limit),
             Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
-            Command::Stats(asked) => drop(asked.send(stats(connection, refused))),
+            Command::Stats(asked) => drop(asked.send(stats(connection, elsewhere))),
             Command::Ping => connection.ping(),
             Command::ExpectClose => connection.expect_close(),
             Command::Close { code, reason } => connection.close(now, code, &reason),
@@ -279,7 +279,7 @@ impl Link {
     pub(super) fn events(
         &mut self,
         connection: &mut Connection,
-        refused: Refused,
+        elsewhere: Elsewhere,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) -> bool {
@@ -297,14 +297,14 @@ impl Link {
                 }
                 Err(EngineEvent::Closed(why)) => {
                     let send_error = if self.connected { None } else { send_error.take() };
-                    self.close(connection, NetError::closed(why, send_error), refused, now);
+                    self.close(connection, NetError::closed(why, send_error), elsewhere, now);
                 }
                 Err(event) => self.event(connection, event),
             }
         }
         self.watch_control(connection);
         self.hand_on_trace(connection, TRACE_CHUNK);
-        self.end_if_faulty(connection, refused, now);
+        self.end_if_faulty(connection, elsewhere, now);
         told
     }
 
@@ -369,10 +369,11 @@ impl Link {
     }
 }
 
-/// Returns the statistics; `elsewhere` counts refused datagrams that belong to no connection.
-fn stats(connection: &Connection, mut elsewhere: Refused) -> Stats {
-    elsewhere.engine.merge(connection.refused());
-    Stats { connection: connection.stats(), refused: elsewhere, network_thread: ThreadTime::of_this_thread() }
+/// Returns the statistics.
+fn stats(connection: &Connection, elsewhere: Elsewhere) -> Stats {
+    let Elsewhere { mut refused, overflowed } = elsewhere;
+    refused.engine.merge(connection.refused());
+    Stats { connection: connection.stats(), refused, overflowed, network_thread: ThreadTime::of_this_thread() }
 }
 
 const fn receiving(flow: FlowId) -> FlowKey {
@@ -475,13 +476,13 @@ mod tests {
         /// Lets each endpoint send once, and passes events to the program of the second.
         fn exchange(&mut self, now: Time) {
             carry(&mut self.a, &mut self.b, now);
-            self.link.events(self.b.connection(self.there).unwrap(), Refused::default(), now, &mut None);
+            self.link.events(self.b.connection(self.there).unwrap(), Elsewhere::default(), now, &mut None);
             carry(&mut self.b, &mut self.a, now);
         }
 
         /// Gives the link a command of its program.
         fn command(&mut self, command: Command) {
-            self.link.command(self.b.connection(self.there).unwrap(), command, Refused::default(), Time::ZERO);
+            self.link.command(self.b.connection(self.there).unwrap(), command, Elsewhere::default(), Time::ZERO);
         }
     }
 
@@ -562,7 +563,7 @@ mod tests {
                 carry(&mut a, &mut b, now);
             }
             for _ in 0..2 {
-                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, Refused::default(), now, &mut None);
+                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, Elsewhere::default(), now, &mut None);
             }
             let ends: Vec<Event> = events.try_iter().collect();
             match &ends[..] {

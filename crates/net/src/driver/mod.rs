@@ -8,7 +8,6 @@ mod streams;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::mem;
 use std::num::NonZeroU64;
@@ -18,20 +17,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::system::sysinfo;
 use transport::secure::with_clean_stack;
 use transport::{
-    Answer, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyId,
-    Limits, Time,
+    Answer, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyId, Time,
 };
 
 use crate::carrier::{Broken, Carrier, Outgoing, Sent};
 use crate::error::NetError;
 use crate::facts::Thread;
 use crate::inbox::Inbox;
-use crate::messages::{Accept, ConnectionId, Controls, Door, Event, EventHandler, Message};
+use crate::messages::{Accept, Command, ConnectionId, Controls, Door, Event, EventHandler, Message};
+use crate::options::EndpointOptions;
 use crate::shared::Shared;
-use crate::stats::{Refused, Stats};
+use crate::stats::{Elsewhere, Refused, Stats};
 use crate::workers::{Job, Workers};
 use link::{Link, call};
 
@@ -53,9 +51,6 @@ const BLOCKED_NAP: Duration = Duration::from_millis(10);
 
 /// How long to keep receiving after the peer has stopped reading: its reason may still be on its way through ssh.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// The part of the machine's memory that may be filled by data of one direction: an eighth.
-const MEMORY_SHARE: u64 = 8;
 
 /// The engine's clock: monotonic, from the endpoint's start.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +75,7 @@ impl Clock {
 pub(crate) fn start(
     carrier: Carrier,
     clock: Clock,
-    dead_after: Duration,
+    options: &EndpointOptions,
     own: Thread,
     until_end: impl Any + Send,
 ) -> Result<Door, NetError> {
@@ -90,11 +85,7 @@ pub(crate) fn start(
         move |finished| door.push(Message::Finished(finished))
     })
     .map_err(NetError::system)?;
-    let default = Limits::default();
-    let keep_alive = default.keep_alive.min(dead_after / 2);
-    let most_symbols = default.most_symbols.min(memory() / MEMORY_SHARE / u64::from(default.flows.largest_symbol));
-    let limits = Limits { dead_after, keep_alive, most_symbols, ..default };
-    let config = EndpointConfig { limits, ..EndpointConfig::default() };
+    let config = EndpointConfig { limits: options.limits(), ..EndpointConfig::default() };
     // Every key is derived from the seed, so no copy of it may remain on the stack.
     let endpoint = with_clean_stack(|| seed().map(|seed| Endpoint::new(config, seed)))?;
     let running = Running::new(endpoint, carrier, clock, door.clone(), workers);
@@ -110,14 +101,6 @@ pub(crate) fn start(
     };
     thread::Builder::new().name("downpour-net".into()).spawn(run).map_err(NetError::system)?;
     Ok(door)
-}
-
-/// Returns the memory that this process may use, in bytes: the machine's, or what its control group allows.
-fn memory() -> u64 {
-    let info = sysinfo();
-    let machine = (info.totalram as u64).saturating_mul(info.mem_unit.into());
-    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    group.and_then(|text| text.trim().parse().ok()).map_or(machine, |group: u64| group.min(machine))
 }
 
 /// Returns the seed of the engine's randomness.
@@ -261,11 +244,14 @@ impl Running {
                 }
             }
             Message::Connection(id, command) => {
-                let refused = self.refused();
+                if matches!(command, Command::Stats(_)) {
+                    self.carrier.look_for_overflow();
+                }
+                let elsewhere = self.elsewhere();
                 if let Some(link) = self.links.get_mut(&id)
                     && let Some(connection) = self.endpoint.connection(link.handle)
                 {
-                    link.command(connection, command, refused, now);
+                    link.command(connection, command, elsewhere, now);
                 }
             }
             Message::Connect { controls, shared, key, options, events } => {
@@ -279,7 +265,7 @@ impl Running {
             }
             Message::StopListening => self.stop_listening(),
             // Fails if the caller no longer waits.
-            Message::Refused(asked) => drop(asked.send(self.refused())),
+            Message::Refused(asked) => drop(asked.send(self.elsewhere().refused)),
             Message::Stop => {
                 self.stop_listening();
                 self.stop_at = Some(now + LINGER);
@@ -317,9 +303,10 @@ impl Running {
         }
     }
 
-    /// Returns the counts of refused datagrams that belong to no connection.
-    fn refused(&self) -> Refused {
-        Refused { engine: *self.endpoint.refused(), carrier: self.carrier.refused() }
+    /// Returns what belongs to no connection.
+    fn elsewhere(&self) -> Elsewhere {
+        let refused = Refused { engine: *self.endpoint.refused(), carrier: self.carrier.refused() };
+        Elsewhere { refused, overflowed: self.carrier.overflowed() }
     }
 
     fn add_link(
@@ -385,7 +372,7 @@ impl Running {
     /// Serves timers, events, requests and packets of every connection; returns whether one has more to send.
     fn serve_and_send(&mut self) -> bool {
         let mut busy = false;
-        let refused = self.refused();
+        let elsewhere = self.elsewhere();
         let mut drained = Vec::new();
         for (id, link) in &mut self.links {
             let Some(connection) = self.endpoint.connection(link.handle) else {
@@ -414,7 +401,7 @@ impl Running {
             let mut more = transmit(connection);
             link.requests(connection, &mut self.jobs);
             // Reading gives the peer credit, which must not wait for the next wake-up.
-            if link.events(connection, refused, self.clock.now(), &mut self.send_error) && !more {
+            if link.events(connection, elsewhere, self.clock.now(), &mut self.send_error) && !more {
                 more = transmit(connection);
             }
             busy |= more;
@@ -504,10 +491,10 @@ impl Running {
 
     /// Ends every connection because the carrier is broken.
     fn give_up(mut self, broken: Broken) {
-        let (refused, error) = (self.refused(), NetError::from(broken));
+        let (elsewhere, error) = (self.elsewhere(), NetError::from(broken));
         for link in self.links.values_mut() {
             if let Some(connection) = self.endpoint.connection(link.handle) {
-                link.end(connection, &error, refused, self.clock.now(), &mut self.send_error);
+                link.end(connection, &error, elsewhere, self.clock.now(), &mut self.send_error);
             }
         }
         let (inbox, stopping) = (Arc::clone(&self.door.inbox), self.stop_at.is_some());

@@ -74,7 +74,10 @@ fn slow(from: OwnedFd, to: OwnedFd, rate: f64) {
 #[test]
 #[ignore = "a measurement: run with --ignored --nocapture, in a release build"]
 fn throughput_of_each_carrier() {
-    let udp = || Endpoint::bind(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into(), DEAD_AFTER, ()).unwrap();
+    let udp = || {
+        Endpoint::bind(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into(), &EndpointOptions::new(DEAD_AFTER), ())
+            .unwrap()
+    };
     let (connecting, listening) = (udp(), udp());
     measure("udp", LONG, &connecting, &listening, listening.local_address());
     let (here, there, _cats) = through_cats();

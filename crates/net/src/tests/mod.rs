@@ -175,7 +175,7 @@ fn sockets() -> (Way, Way) {
 }
 
 fn start(way: Way) -> Endpoint {
-    Endpoint::over_pipes(way.0, way.1, DEAD_AFTER, ()).unwrap()
+    Endpoint::over_pipes(way.0, way.1, &EndpointOptions::new(DEAD_AFTER), ()).unwrap()
 }
 
 /// Returns two endpoints and a connection between them.

@@ -215,8 +215,8 @@ fn reads_that_are_cancelled_lose_nothing() {
 #[test]
 fn an_endpoint_serves_many_connections_and_its_queue_gives_them_out() {
     let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
-    let server = Endpoint::bind(&bind, DEAD_AFTER, ()).unwrap();
-    let client = Endpoint::bind(&bind, DEAD_AFTER, ()).unwrap();
+    let server = Endpoint::bind(&bind, &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
+    let client = Endpoint::bind(&bind, &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
     let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
     let mut streams = Vec::new();
     for tag in 0..3 {

@@ -11,7 +11,6 @@ use std::thread::{self, JoinHandle};
 use net::{Bind, Endpoint};
 use serde::{Deserialize, Serialize};
 
-use super::DEAD_AFTER;
 use super::machine::{self, Machine};
 use super::probe::Answering;
 use crate::error::Error;
@@ -72,7 +71,7 @@ impl Attending {
         let load = machine::load();
         let (first, last) = request.ports.unwrap_or_default();
         let bind = Bind::Ports { family: request.family, ports: first..=last };
-        let endpoint = Endpoint::bind(&bind, DEAD_AFTER, ())?;
+        let endpoint = Endpoint::bind(&bind, &request.endpoint(), ())?;
         let ticket = ticket(Some(&endpoint), Role::Receives)?;
         let key = ticket.key;
         let answering = Answering::default();
@@ -125,7 +124,7 @@ impl Attending {
         // Nothing over UDP is needed any more.
         drop(self.endpoint);
         let (until_closed, closed) = channel::<()>();
-        let endpoint = Endpoint::over_pipes(input.into(), output.into(), DEAD_AFTER, ())?;
+        let endpoint = Endpoint::over_pipes(input.into(), output.into(), &self.request.endpoint(), ())?;
         self.answering.begin(&endpoint, self.key, self.request.profile.clone(), until_closed);
         // Nothing is ever sent: the sender is dropped when the pipes have ended.
         let _ = closed.recv();

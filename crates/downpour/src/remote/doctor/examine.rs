@@ -53,7 +53,7 @@ pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checku
 pub(super) fn request(doctor: &Doctor) -> Request {
     let folder = doctor.target.as_ref().map(|folder| Bytes::from(folder.as_path()));
     let task = RemoteTask::Examine { folder };
-    Request::new(task, Via::Auto, doctor.family, doctor.ports.as_ref(), doctor.profile.clone(), DEAD_AFTER)
+    Request::new(task, Via::Auto, doctor.family, doctor.ports.as_ref(), doctor.profile.clone(), doctor.endpoint())
 }
 
 /// Examines the machine that `ticket` refers to and whose program reads and writes `pipes`.
@@ -65,7 +65,7 @@ pub(super) fn examine(
     reporter: &Reporter,
 ) -> Result<Checkup, Error> {
     let load = machine::load();
-    let endpoint = Endpoint::bind(&Bind::Ports { family: doctor.family, ports: 0..=0 }, DEAD_AFTER, ())?;
+    let endpoint = Endpoint::bind(&Bind::Ports { family: doctor.family, ports: 0..=0 }, &doctor.endpoint(), ())?;
     let mut found = Network::default();
     let stopped = || reporter.stopped();
     let mut target = Target {
@@ -97,7 +97,7 @@ pub(super) fn examine(
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
         write.write_all(&[GO_ON]).map_err(|_| Error::Vanished)?;
-        let endpoint = Endpoint::over_pipes(read.into(), write.into(), DEAD_AFTER, ())?;
+        let endpoint = Endpoint::over_pipes(read.into(), write.into(), &doctor.endpoint(), ())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
         // The pipes exist, so there is an answer, or any other failure.
         if found.probe(&target, reporter)?.is_some() {

@@ -27,7 +27,7 @@ use transport::Profile;
 use super::SshOptions;
 use crate::error::Error;
 use crate::transfer::{Stop, Switch};
-use net::Family;
+use net::{EndpointOptions, Family};
 
 pub use advice::Advice;
 pub(super) use attend::attend;
@@ -64,6 +64,9 @@ pub struct Doctor {
     /// How long to send in each direction. Extended to up to 15 s if round trips are long: a controller needs 20 of
     /// them.
     pub probe_time: Duration,
+    /// Bytes that each of the two sides may buffer: see
+    /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
+    pub max_memory: Option<u64>,
     /// Bytes of the transfer to forecast; some usual sizes if `None`.
     pub size: Option<u64>,
 }
@@ -81,8 +84,14 @@ impl Doctor {
             local: None,
             profile: Profile::auto(),
             probe_time: Duration::from_secs(3),
+            max_memory: None,
             size: None,
         }
+    }
+
+    /// Returns the options of each side's endpoint.
+    pub(super) const fn endpoint(&self) -> EndpointOptions {
+        EndpointOptions { dead_after: DEAD_AFTER, max_memory: self.max_memory }
     }
 }
 

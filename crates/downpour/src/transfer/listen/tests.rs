@@ -22,8 +22,13 @@ fn listener(into: &Path) -> (Listener, Transfer) {
 /// Creates an endpoint without a peer.
 fn endpoint() -> Endpoint {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let endpoint =
-        Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), Duration::from_secs(30), ()).unwrap();
+    let endpoint = Endpoint::over_pipes(
+        ours.try_clone().unwrap().into(),
+        ours.into(),
+        &net::EndpointOptions::new(Duration::from_secs(30)),
+        (),
+    )
+    .unwrap();
     // Kept open until the process ends: a closed pipe would end the connection.
     std::mem::forget(theirs);
     endpoint

@@ -1,0 +1,80 @@
+//! Options of an endpoint: how long it waits, and how much memory it may fill.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::system::sysinfo;
+use transport::Limits;
+use transport::wire::StreamsAllowed;
+
+/// The least bound on memory, in bytes: a block of the largest size that a peer may choose, one more that is being
+/// written (11.5 MB each), and the room that every stream has of its own (23 MB in all, where streams are used).
+pub const MIN_MEMORY: u64 = 32_000_000;
+
+/// Without another bound, the part of the machine's memory that may be filled by data of one direction: an eighth.
+const MEMORY_SHARE: u64 = 8;
+
+/// Options of an [`Endpoint`](crate::Endpoint).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointOptions {
+    /// A connection on which nothing is received for this long ends.
+    pub dead_after: Duration,
+    /// Bytes that all connections together may buffer in each direction: of objects, what is read ahead, in flight,
+    /// incomplete, or not written yet, and as many of the peer's streams. `None` stands for an eighth of the memory of
+    /// the machine, or of this process's control group, and at most 2 GiB. Less than [`MIN_MEMORY`] counts as that.
+    /// Symbols that repair lost ones, and what the program itself holds, come on top.
+    pub max_memory: Option<u64>,
+}
+
+impl EndpointOptions {
+    /// Returns options with the bound on memory that suits the machine.
+    #[must_use]
+    pub const fn new(dead_after: Duration) -> Self {
+        Self { dead_after, max_memory: None }
+    }
+
+    /// Returns the engine's limits.
+    pub(crate) fn limits(&self) -> Limits {
+        let Self { dead_after, max_memory } = *self;
+        let default = Limits::default();
+        let symbol = u64::from(default.flows.largest_symbol);
+        let usual = (available_memory() / MEMORY_SHARE).min(default.most_symbols * symbol);
+        let most_symbols = max_memory.unwrap_or(usual).max(MIN_MEMORY) / symbol;
+        let StreamsAllowed { count, window, shared } = default.streams;
+        let left = u32::try_from(most_symbols).unwrap_or(u32::MAX).saturating_sub(u32::from(count) * window);
+        let streams = StreamsAllowed { shared: shared.min(left), ..default.streams };
+        let keep_alive = default.keep_alive.min(dead_after / 2);
+        Limits { dead_after, keep_alive, most_symbols, streams, ..default }
+    }
+}
+
+/// Returns the memory that this process may use, in bytes: the machine's, or what its control group allows.
+fn available_memory() -> u64 {
+    let info = sysinfo();
+    let machine = (info.totalram as u64).saturating_mul(info.mem_unit.into());
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    group.and_then(|text| text.trim().parse().ok()).map_or(machine, |group: u64| group.min(machine))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(max_memory: Option<u64>) -> Limits {
+        EndpointOptions { max_memory, ..EndpointOptions::new(Duration::from_secs(30)) }.limits()
+    }
+
+    #[test]
+    fn the_bound_is_kept_in_each_direction_and_suffices_for_the_largest_blocks() {
+        let default = Limits::default();
+        for (bound, bytes) in [(100_000_000, 100_000_000), (10 << 30, 10 << 30), (1, MIN_MEMORY)] {
+            let limits = limits(Some(bound));
+            assert_eq!(limits.most_symbols, bytes / 1_408);
+            let streams = u64::from(limits.streams.count) * u64::from(limits.streams.window);
+            assert!(streams + u64::from(limits.streams.shared) <= limits.most_symbols);
+        }
+        assert!(limits(Some(1)).most_symbols >= 2 * u64::from(default.flows.largest_k));
+        assert_eq!(limits(Some(10 << 30)).streams, default.streams);
+        assert!(limits(None).most_symbols <= default.most_symbols);
+    }
+}
