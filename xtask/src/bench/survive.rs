@@ -136,6 +136,7 @@ impl Bench<'_> {
             family: Family::V4,
             profile: Profile::auto(),
             dead_after: DEAD_AFTER,
+            max_memory: None,
             retry_for: Some(RETRY_FOR),
             qlog: None,
             paths: None,
