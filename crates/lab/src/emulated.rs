@@ -15,7 +15,8 @@ pub struct EmulatedNetwork {
     emulator: Emulator,
     space: Space,
     links: Vec<String>,
-    round_trip: Duration,
+    pairs: Vec<(usize, usize)>,
+    delays: Vec<[Duration; 2]>,
 }
 
 /// A network that cannot be emulated.
@@ -36,10 +37,10 @@ impl EmulatedNetwork {
     /// # Errors
     /// A kernel that does not let this process make namespaces: see [`crate::space::acquire`].
     pub fn start(layout: Layout, keeper: &Path) -> Result<Self, EmulationError> {
-        let Layout { hosts, pairs, links, fabric, nodes, round_trip, cables: kind } = layout;
+        let Layout { hosts, pairs, links, fabric, nodes, delays, cables: kind } = layout;
         let (space, cables) = Space::new(&hosts, &pairs, kind, keeper)?;
         let emulator = Emulator::start(fabric, nodes, cables)?;
-        Ok(Self { emulator, space, links, round_trip })
+        Ok(Self { emulator, space, links, pairs, delays })
     }
 
     /// Returns the hosts, in the order of the layout.
@@ -54,11 +55,11 @@ impl EmulatedNetwork {
 
     /// Stops the emulator. The hosts, and the programs on them, end with it.
     pub fn stop(self) -> Observation {
-        let Self { emulator, space, links, round_trip } = self;
+        let Self { emulator, space, links, pairs, delays } = self;
         let report = emulator.stop();
         // Counts that cannot be read show up as unexplained packets.
         let cables = (0..space.hosts().len()).map(|host| space.cable_counts(host).unwrap_or_default()).collect();
-        Observation { report, cables, links, round_trip }
+        Observation { report, cables, links, pairs, delays }
     }
 }
 
@@ -71,6 +72,25 @@ pub struct Observation {
     pub cables: Vec<(InterfaceCounts, InterfaceCounts)>,
     /// Names of the links of the report.
     pub links: Vec<String>,
-    /// Least round-trip time of the first pair, without queues.
-    pub round_trip: Duration,
+    /// The pairs of hosts that communicate, as indices of the hosts.
+    pub pairs: Vec<(usize, usize)>,
+    /// Least delays of each pair, without queues: there and back.
+    pub delays: Vec<[Duration; 2]>,
+}
+
+impl Observation {
+    /// Returns the hosts of each pair, and its least round-trip time. Hosts of no pair are together one of the shortest
+    /// time of all.
+    pub(crate) fn round_trips(&self) -> Vec<(Vec<usize>, Duration)> {
+        let sum = |delays: &[Duration; 2]| delays[0] + delays[1];
+        let mut all: Vec<_> =
+            self.pairs.iter().zip(&self.delays).map(|(&(from, to), delays)| (vec![from, to], sum(delays))).collect();
+        let is_alone = |host: &usize| !self.pairs.iter().any(|&(from, to)| [from, to].contains(host));
+        let others: Vec<usize> = (0..self.cables.len()).filter(is_alone).collect();
+        let shortest = self.delays.iter().map(sum).min().unwrap_or_default();
+        if !others.is_empty() {
+            all.push((others, shortest));
+        }
+        all
+    }
 }

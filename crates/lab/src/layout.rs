@@ -24,8 +24,8 @@ pub struct Layout {
     pub fabric: Fabric<Packet>,
     /// The hosts in the model.
     pub nodes: Vec<NodeId>,
-    /// Least round-trip time of the first pair, without queues.
-    pub round_trip: Duration,
+    /// Least delays of each pair, without queues: there and back.
+    pub delays: Vec<[Duration; 2]>,
     /// How hosts and emulator are connected.
     pub cables: CableKind,
 }
@@ -83,12 +83,12 @@ impl Layout {
         link.load_traces(read_trace)?;
         let mut fabric = Fabric::new();
         let nodes = vec![fabric.add_host(), fabric.add_host()];
-        let round_trip = link.forward.delay + link.backward.delay;
+        let delays = vec![[link.forward.delay, link.backward.delay]];
         fabric.add_link(nodes[0], nodes[1], link.forward)?;
         fabric.add_link(nodes[1], nodes[0], link.backward)?;
         let links = vec!["forward".to_owned(), "backward".to_owned()];
         let (hosts, pairs) = (vec!["a".to_owned(), "b".to_owned()], vec![(0, 1)]);
-        Ok(Self { hosts, pairs, links, fabric, nodes, round_trip, cables: CableKind::default() })
+        Ok(Self { hosts, pairs, links, fabric, nodes, delays, cables: CableKind::default() })
     }
 
     /// Creates the hosts and links of a topology that was read from `file`. Reads the traces that its links name.
@@ -99,9 +99,11 @@ impl Layout {
         topology.load_traces(read_trace)?;
         let (mut fabric, _) = topology.build_fabric()?;
         let pairs: Vec<_> = topology.pairs().iter().map(|pair| (pair.from.index(), pair.to.index())).collect();
-        let Some(first) = topology.pairs().first() else { return Err(LayoutError::NoPair(file.to_owned())) };
-        let round_trip =
-            least_delay(&mut fabric, first.from, first.to) + least_delay(&mut fabric, first.to, first.from);
+        if pairs.is_empty() {
+            return Err(LayoutError::NoPair(file.to_owned()));
+        }
+        let both = topology.pairs().iter().map(|pair| [(pair.from, pair.to), (pair.to, pair.from)]);
+        let delays = both.map(|ways| ways.map(|(from, to)| least_delay(&mut fabric, from, to))).collect();
         let name = |id| topology.name(id).unwrap_or_default();
         let both = topology.links().iter().flat_map(|link| [(link.from, link.to), (link.to, link.from)]);
         Ok(Self {
@@ -110,7 +112,7 @@ impl Layout {
             pairs,
             nodes: (0..).map(NodeId::from_index).take(topology.hosts().len()).collect(),
             fabric,
-            round_trip,
+            delays,
             cables: CableKind::default(),
         })
     }
@@ -149,7 +151,8 @@ mod tests {
         let layout = Layout::of_topology(DUMBBELL.parse().unwrap(), file).unwrap();
         assert_eq!(layout.hosts, ["a1", "a2", "b1", "b2"]);
         assert_eq!(layout.pairs, [(0, 2), (3, 1)]);
-        assert_eq!(layout.round_trip, Duration::from_millis(20 + 30 + 2 * (1 + 2)));
+        let millis = layout.delays.iter().map(|ways| ways.map(|delay| delay.as_millis())).collect::<Vec<_>>();
+        assert_eq!(millis, [[20 + 1 + 2, 30 + 1 + 2], [30, 20]]);
         assert_eq!(layout.links[..4], ["left>right", "right>left", "a1>left", "left>a1"]);
         let without = DUMBBELL.replace("pairs = [", "pairs = []\n#");
         let error = Layout::of_topology(without.parse().unwrap(), file).unwrap_err();

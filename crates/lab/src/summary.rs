@@ -60,6 +60,7 @@ impl RunSummary {
     /// Creates the summary of a run over a link with this text form.
     pub fn new(link: &str, run: &Observation, verdict: &Verdict) -> Self {
         let report = &run.report;
+        let lateness = report.lateness_of_all();
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
         let seconds = report.elapsed.as_secs_f64();
         Self {
@@ -67,9 +68,9 @@ impl RunSummary {
             valid: verdict.is_valid(),
             faults: verdict.faults.iter().map(ToString::to_string).collect(),
             links: run.links.iter().zip(&report.links).map(|(name, stats)| LinkSummary::new(name, stats)).collect(),
-            late_50_ms: millis(report.lateness.percentile(50)),
-            late_99_ms: millis(report.lateness.percentile(99)),
-            latest_ms: millis(report.lateness.largest()),
+            late_50_ms: millis(lateness.percentile(50)),
+            late_99_ms: millis(lateness.percentile(99)),
+            latest_ms: millis(lateness.largest()),
             unseen_99_ms: millis(report.unseen.percentile(99)),
             unseen_ms: millis(report.unseen.largest()),
             emulator_cpu: if seconds > 0.0 { report.cpu.as_secs_f64() / seconds } else { 0.0 },

@@ -1,12 +1,14 @@
 //! Whether a run shows what the model says, rather than the limits of the machine.
 //!
-//! A run is valid if
-//! - 99 % of its packets were delivered within 0.5 ms of the model's time, or 2 % of the round-trip time if that is
+//! A run is valid if for each pair of hosts
+//! - 99 % of its packets were delivered within 0.5 ms of the model's time, or 2 % of its round-trip time if that is
 //!   longer,
 //! - the latest was within 10 ms, or 20 % of the round-trip time,
+//!
+//! and if
 //! - over fast cables, which have no stamps, 99 % of the packets can have waited no longer than that 0.5 ms or 2 %
 //!   before they were seen, and none longer than 2 ms, or 5 %: packets that seem to arrive at once overflow a queue
-//!   that was never full,
+//!   that was never full (the round trip is that of the nearest pair),
 //! - no packet was lost except those that the model drops: none for want of room in a ring, none on a cable, none
 //!   refused by the kernel,
 //! - all had usable stamps, and a destination.
@@ -76,16 +78,20 @@ impl Verdict {
     pub fn of(run: &Observation) -> Self {
         let report = &run.report;
         let mut faults = Vec::new();
-        let (limit_99, limit_all) = (LATE_99.max(run.round_trip / 50), LATEST.max(run.round_trip / 5));
-        let limit_unseen = LONGEST_UNSEEN.max(run.round_trip / 20);
-        let (late, latest) = (report.lateness.percentile(99), report.lateness.largest());
+        let round_trips = run.round_trips();
+        let mut timed = Vec::new();
+        for (hosts, round_trip) in &round_trips {
+            let (limit, limit_all) = (LATE_99.max(*round_trip / 50), LATEST.max(*round_trip / 5));
+            let lateness = report.lateness_at(hosts.iter().copied());
+            let (late, latest) = (lateness.percentile(99), lateness.largest());
+            timed.push((late > limit, Fault::Late { lateness: late, limit }));
+            timed.push((latest > limit_all, Fault::Latest { lateness: latest, limit: limit_all }));
+        }
+        let shortest = round_trips.iter().map(|(_, round_trip)| *round_trip).min().unwrap_or_default();
+        let (limit, limit_longest) = (LATE_99.max(shortest / 50), LONGEST_UNSEEN.max(shortest / 20));
         let (unseen, longest) = (report.unseen.percentile(99), report.unseen.largest());
-        let timed = [
-            (late > limit_99, Fault::Late { lateness: late, limit: limit_99 }),
-            (latest > limit_all, Fault::Latest { lateness: latest, limit: limit_all }),
-            (unseen > limit_99, Fault::Unseen { unseen, limit: limit_99 }),
-            (longest > limit_unseen, Fault::LongestUnseen { unseen: longest, limit: limit_unseen }),
-        ];
+        timed.push((unseen > limit, Fault::Unseen { unseen, limit }));
+        timed.push((longest > limit_longest, Fault::LongestUnseen { unseen: longest, limit: limit_longest }));
         faults.extend(timed.into_iter().filter(|&(exceeds, _)| exceeds).map(|(_, fault)| fault));
         let counted = [
             (report.ring_drops, Fault::RingDrops as fn(u64) -> Fault),
@@ -177,7 +183,9 @@ mod tests {
         unseen_micros.for_each(|micros| unseen.add(Duration::from_micros(micros)));
         let report = Report {
             links: Vec::new(),
-            lateness: Lateness::default(),
+            lateness: vec![Lateness::default()],
+            traffic: Vec::new(),
+            waits: Vec::new(),
             unseen,
             handed: vec![900],
             pieces: vec![100],
@@ -190,7 +198,8 @@ mod tests {
             scheduling: Scheduling::Ordinary,
         };
         let cables = vec![(InterfaceCounts::default(), InterfaceCounts { received: 100, ..Default::default() })];
-        Observation { report, cables, links: Vec::new(), round_trip: Duration::from_millis(50) }
+        let delays = vec![[Duration::from_millis(25); 2]];
+        Observation { report, cables, links: Vec::new(), pairs: vec![(0, 1)], delays }
     }
 
     #[test]
@@ -202,6 +211,22 @@ mod tests {
         assert_eq!(faults(&[&fine[..], &[2501]].concat()), [Fault::LongestUnseen { unseen, limit }]);
         let (unseen, limit) = (Duration::from_micros(1001), Duration::from_millis(1));
         assert_eq!(faults(&[&fine[..], &[1001; 2]].concat()), [Fault::Unseen { unseen, limit }]);
+    }
+
+    #[test]
+    fn every_pair_is_judged_by_its_own_round_trip() {
+        let mut run = run(std::iter::empty());
+        run.pairs = vec![(0, 1), (2, 3)];
+        run.delays = vec![[Duration::from_millis(25); 2], [Duration::from_millis(5); 2]];
+        run.report.lateness = vec![Lateness::default(); 4];
+        let late = |run: &mut Observation, host: usize| {
+            (0..50).for_each(|_| run.report.lateness[host].add(Duration::from_micros(800)));
+        };
+        late(&mut run, 0);
+        assert_eq!(Verdict::of(&run).faults, [], "within 2 % of 50 ms");
+        late(&mut run, 3);
+        let (lateness, limit) = (Duration::from_micros(800), Duration::from_micros(500));
+        assert_eq!(Verdict::of(&run).faults, [Fault::Late { lateness, limit }]);
     }
 
     #[test]

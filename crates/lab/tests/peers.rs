@@ -25,9 +25,9 @@ fn within(name: &str, size: u64, cap: Duration) -> Result<Transfer, PeerError> {
     let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
     let peer = named(name).expect("a peer");
     let programs = Programs::beside(env!("CARGO_BIN_EXE_downpour-lab").into());
-    let job =
-        Job { size, seed: size + 1, told: Some(Rate::from_megabits_per_second(1000)), choices: Vec::new(), programs };
-    transfer(peer, &from, &to, &job, cap)
+    let told = Some(Rate::from_megabits_per_second(1000));
+    let job = Job { size, endless: false, seed: size + 1, told, choices: Vec::new(), programs };
+    transfer(peer, &from, &to, &job, cap, None)
 }
 
 /// Moves files of these sizes and checks that they arrive.

@@ -31,6 +31,13 @@ impl Lateness {
         self.largest = self.largest.max(late);
     }
 
+    /// Adds the packets of another.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.packets += other.packets;
+        self.largest = self.largest.max(other.largest);
+    }
+
     /// The largest.
     pub fn largest(&self) -> Duration {
         self.largest
@@ -75,5 +82,10 @@ mod tests {
         lateness.add(Duration::from_secs(3));
         assert_eq!(lateness.percentile(99), Duration::from_secs(3));
         assert!(!lateness.is_on_time());
+        let mut both = Lateness::default();
+        (0..300).for_each(|_| both.add(Duration::from_micros(7)));
+        both.merge(&lateness);
+        assert_eq!((both.percentile(75), both.percentile(99)), (Duration::from_micros(8), Duration::from_micros(98)));
+        assert_eq!(both.largest(), Duration::from_secs(3));
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn run_file(
     }
     if let Some(plan) = SimPlan::read(file)? {
         let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
-        return Ok((simulated::run(&plan, how, &folder, stop)?, folder));
+        return Ok((simulated::run(&plan, how, &folder, measure, stop)?, folder));
     }
     let plan = LinkPlan::read(file, &measure.peers())?;
     let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));

@@ -9,7 +9,7 @@ use crate::plan::{LinkCase, LinkPlan};
 use crate::results::tests::record;
 use crate::results::{Ending, PLAN, RECORDS, RunOutcome, Store, write};
 use crate::runner::{Account, Agenda, Measure, MeasureError, RunOptions, StopFlag};
-use crate::simulated::SimStore;
+use crate::simulated::{SimCase, SimRecord, SimStore};
 
 const PLAN_TEXT: &str = r#"
 name = "paper/fig1"
@@ -48,6 +48,10 @@ impl Measure for Fixed {
             _ => Ending::Finished { seconds: 1.0 + 0.5 * f64::from(case.repeat) },
         };
         Ok(outcome)
+    }
+
+    fn measure_flows(&self, case: &SimCase, attempt: u32, _stop: &StopFlag) -> Result<SimRecord, MeasureError> {
+        Err(MeasureError::Run(format!("{} is not measured here, {attempt}", case.label())))
     }
 }
 

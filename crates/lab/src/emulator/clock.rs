@@ -22,7 +22,12 @@ impl Clock {
     }
 
     pub(super) fn now(&self) -> Time {
-        Time::from(now().saturating_sub(self.start))
+        self.at(now())
+    }
+
+    /// Returns the model's time at a time of `CLOCK_MONOTONIC`.
+    pub(super) fn at(&self, time: Duration) -> Time {
+        Time::from(time.saturating_sub(self.start))
     }
 
     /// Returns a converter from the kernel's stamps to times of the model, valid for the packets that wait now.

@@ -7,6 +7,7 @@
 //! passes the model by itself ([`segments`]).
 
 mod clock;
+mod meter;
 mod port;
 mod report;
 mod run_queue;
@@ -19,12 +20,14 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use netsim::{Fabric, NodeId};
+use netsim::{Fabric, NodeId, Time};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 use crate::space::{Cable, CableEnd};
+pub use meter::{HostTraffic, Measuring, SpanTraffic};
 use port::Port;
 pub use report::{Report, Scheduling};
 use run_queue::RunQueue;
@@ -33,7 +36,12 @@ use wire::Wire;
 use worker::{Order, Worker};
 
 /// An IPv4 packet in flight.
-pub type Packet = segments::Segment;
+#[derive(Clone, Debug)]
+pub struct Packet {
+    segment: segments::Segment,
+    /// When it was offered to the model.
+    offered: Time,
+}
 
 /// An emulator that runs until it is stopped or dropped.
 #[derive(Debug)]
@@ -57,6 +65,12 @@ impl Control {
         self.order(Order::SetImpaired { impaired, done });
         // An emulator that ended meanwhile impairs nothing.
         let _ = is_done.recv();
+    }
+
+    /// Counts what each host sends and what arrives there, and how long packets wait at each link, from a time of
+    /// `CLOCK_MONOTONIC` on.
+    pub fn measure(&self, from: Duration, how: Measuring) {
+        self.order(Order::Measure { from, how });
     }
 
     fn order(&self, order: Order) {

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use netsim::LinkStats;
+use netsim::{LinkStats, Waits};
 use relay::Lateness;
+
+use super::HostTraffic;
 
 /// The report of an emulator, from its start to its stop.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Each directed link of the model, in the order they were added.
     pub links: Vec<LinkStats>,
-    /// How late packets were delivered to hosts, compared with the model.
-    pub lateness: Lateness,
+    /// How late packets were delivered to each host, compared with the model.
+    pub lateness: Vec<Lateness>,
     /// Upper bounds on how long packets were there before they arrived in the model: zero except for fast cables, which
     /// have no stamps.
     pub unseen: Lateness,
@@ -28,6 +30,11 @@ pub struct Report {
     pub refused: u64,
     /// Packets without a usable stamp: they arrived in the model when the emulator saw them.
     pub unstamped: u64,
+    /// The traffic of each host since [`super::Control::measure`]; empty without that.
+    pub traffic: Vec<HostTraffic>,
+    /// How long packets waited at each link, in the order of `links`, after the warm-up of that measurement; empty
+    /// before.
+    pub waits: Vec<Waits>,
     /// Time from start to stop.
     pub elapsed: Duration,
     /// Processor time of the emulator's thread, including the kernel's work on its behalf, such as receiving packets at
@@ -35,6 +42,20 @@ pub struct Report {
     pub cpu: Duration,
     /// How its thread was scheduled.
     pub scheduling: Scheduling,
+}
+
+impl Report {
+    /// Returns how late packets were delivered to these hosts.
+    pub fn lateness_at(&self, hosts: impl IntoIterator<Item = usize>) -> Lateness {
+        let mut all = Lateness::default();
+        hosts.into_iter().filter_map(|host| self.lateness.get(host)).for_each(|lateness| all.merge(lateness));
+        all
+    }
+
+    /// Returns how late packets were delivered to all hosts.
+    pub fn lateness_of_all(&self) -> Lateness {
+        self.lateness_at(0..self.lateness.len())
+    }
 }
 
 /// The scheduling class of the emulator's thread.

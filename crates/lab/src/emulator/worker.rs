@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
 
 use super::clock::{Clock, thread_cpu};
+use super::meter::{Measuring, Meter};
 use super::port::{Arrived, Port};
 use super::run_queue::RunQueue;
 use super::segments::{Gather, SuperPacket};
@@ -39,6 +40,13 @@ pub(super) enum Order {
         /// Notified when it is done.
         done: Sender<()>,
     },
+    /// Count traffic and queues.
+    Measure {
+        /// From this time of `CLOCK_MONOTONIC` on.
+        from: Duration,
+        /// How.
+        how: Measuring,
+    },
     /// End.
     Stop,
 }
@@ -58,7 +66,7 @@ pub(super) struct Worker {
     horizon: Time,
     /// For ports that must be notified of sleeps: the run queue and its last reading.
     run_queue: Option<(RunQueue, Duration)>,
-    lateness: Lateness,
+    meter: Option<Meter>,
     unseen: Lateness,
     send_failures: u64,
     refused: u64,
@@ -75,11 +83,12 @@ struct Door {
     gather: Gather,
     handed: u64,
     pieces: u64,
+    lateness: Lateness,
 }
 
 impl Door {
     fn new(port: Box<dyn Port + Send>) -> Self {
-        Self { gather: Gather::new(), port, handed: 0, pieces: 0 }
+        Self { gather: Gather::new(), port, handed: 0, pieces: 0, lateness: Lateness::default() }
     }
 }
 
@@ -103,7 +112,7 @@ impl Worker {
             arrived: Vec::new(),
             horizon: Time::MAX,
             run_queue: None,
-            lateness: Lateness::default(),
+            meter: None,
             unseen: Lateness::default(),
             send_failures: 0,
             refused: 0,
@@ -145,8 +154,14 @@ impl Worker {
                     // The sender may not be waiting.
                     let _ = done.send(());
                 }
+                Order::Measure { from, how } => {
+                    self.meter = Some(Meter::new(self.clock.at(from), how, self.doors.len()));
+                }
                 Order::Stop => return false,
             }
+        }
+        if let Some(meter) = &mut self.meter {
+            meter.look(self.clock.now(), &self.fabric);
         }
         true
     }
@@ -187,9 +202,13 @@ impl Worker {
         };
         for segment in packet.split() {
             let (ip_bytes, ecn) = (segment.packet.ip_bytes(segment.index), segment.packet.ecn());
+            if let Some(meter) = &mut self.meter {
+                meter.sent(from, at, ip_bytes);
+            }
+            let packet = Packet { segment, offered: at };
             // Drops by a link are in its counts.
             if let Err(Refused { reason: Refusal::Unroutable, .. }) =
-                self.fabric.offer(at, self.hosts[from], to, ip_bytes, ecn, segment)
+                self.fabric.offer(at, self.hosts[from], to, ip_bytes, ecn, packet)
             {
                 self.refused += 1;
             }
@@ -198,11 +217,15 @@ impl Worker {
 
     /// Brings arrivals up to `by` to the doors.
     fn deliver(&mut self, by: Time) {
-        while let Some(Arrival { host, at, ecn, corrupt, item: mut packet, .. }) = self.fabric.pop(by) {
+        while let Some(Arrival { host, at, ecn, corrupt, item: packet, .. }) = self.fabric.pop(by) {
             let Some(number) = self.hosts.iter().position(|&known| known == host) else { continue };
-            while let Err(again) = self.doors[number].gather.push(at, packet, ecn, corrupt) {
+            if let Some(meter) = &mut self.meter {
+                meter.arrived(number, at, &packet);
+            }
+            let mut segment = packet.segment;
+            while let Err(again) = self.doors[number].gather.push(at, segment, ecn, corrupt) {
                 self.hand_over(number);
-                packet = again;
+                segment = again;
             }
         }
     }
@@ -223,7 +246,7 @@ impl Worker {
     }
 
     fn hand_over(&mut self, number: usize) {
-        let Door { port, gather, handed, pieces, .. } = &mut self.doors[number];
+        let Door { port, gather, handed, pieces, lateness } = &mut self.doors[number];
         let Some((run, due)) = gather.open() else { return };
         match port.send(run) {
             Ok(()) => {
@@ -234,7 +257,7 @@ impl Worker {
         }
         // Read after the delivery, so that its duration counts too.
         let now = self.clock.now();
-        due.iter().for_each(|&at| self.lateness.add(now - at));
+        due.iter().for_each(|&at| lateness.add(now - at));
         gather.clear();
     }
 
@@ -276,9 +299,12 @@ impl Worker {
     }
 
     fn report(mut self, scheduling: Scheduling, cpu: Duration) -> Report {
+        let (traffic, waits) = self.meter.map(|meter| meter.result(&self.fabric)).unwrap_or_default();
         let mut report = Report {
             links: self.fabric.links().map(|(_, link)| *link.stats()).collect(),
-            lateness: self.lateness,
+            lateness: self.doors.iter().map(|door| door.lateness.clone()).collect(),
+            traffic,
+            waits,
             unseen: self.unseen,
             handed: self.doors.iter().map(|door| door.handed).collect(),
             pieces: self.doors.iter().map(|door| door.pieces).collect(),

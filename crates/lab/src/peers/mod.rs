@@ -5,6 +5,7 @@
 
 mod downpour;
 mod error;
+mod gate;
 mod hysteria;
 mod iperf3;
 mod kcptun;
@@ -26,6 +27,7 @@ mod udt;
 mod uftp;
 
 pub use error::PeerError;
+pub use gate::{Gate, Start};
 pub use own::{OwnPeer, QuicReceive, QuicSend, TcpReceive, TcpSend, run as run_own};
 pub use peer::{Clock, Peer, Presence};
 pub use programs::{Downpour, Programs};

@@ -11,6 +11,7 @@ use std::time::Duration;
 use netsim::Rate;
 
 use super::error::PeerError;
+use super::gate::Start;
 use super::process::{self, Process, Stdout};
 use super::stage::Stage;
 use super::transfer::Job;
@@ -51,6 +52,8 @@ pub(super) struct TransferRun<'a> {
     pub(super) job: &'a Job,
     pub(super) stage: &'a Stage,
     cap: Duration,
+    /// What the clock waits for.
+    start: Option<Start<'a>>,
     /// When the clock started; all servers are listening by then.
     started: Option<Duration>,
     /// The congestion control of the sender as reported by the kernel.
@@ -61,8 +64,15 @@ pub(super) struct TransferRun<'a> {
 }
 
 impl<'a> TransferRun<'a> {
-    pub(super) fn new(from: &'a Host, to: &'a Host, job: &'a Job, stage: &'a Stage, cap: Duration) -> Self {
-        Self { from, to, job, stage, cap, started: None, congestion: None, counted: None, logs: 0 }
+    pub(super) fn new(
+        from: &'a Host,
+        to: &'a Host,
+        job: &'a Job,
+        stage: &'a Stage,
+        cap: Duration,
+        start: Option<Start<'a>>,
+    ) -> Self {
+        Self { from, to, job, stage, cap, start, started: None, congestion: None, counted: None, logs: 0 }
     }
 
     /// Returns a command for a program, without arguments.
@@ -153,8 +163,11 @@ impl<'a> TransferRun<'a> {
         Ok(())
     }
 
-    /// Starts the clock.
+    /// Starts the clock, at the time that the transfer was given if it was given one.
     pub(super) fn start_clock(&mut self) {
+        if let Some(start) = &self.start {
+            start.wait();
+        }
         self.started = Some(clock::now());
     }
 

@@ -18,21 +18,44 @@ const CHUNK: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Stage {
     folder: RunFolder,
-    digest: blake3::Hash,
+    /// Of the sent file; `None` for one that is not compared.
+    digest: Option<blake3::Hash>,
+}
+
+/// The content of the file to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Bytes determined by a seed, which no program can compress.
+    Random {
+        /// The seed.
+        seed: u64,
+    },
+    /// Zeros that take no room, for a file that never arrives whole.
+    Zeros,
 }
 
 impl Stage {
-    /// Creates the folder, and the file of `size` bytes determined by `seed`, which no program can compress.
-    pub(super) fn new(size: u64, seed: u64) -> io::Result<Self> {
-        // The file, its copy, and as much again for programs that first write to another name.
-        let needed = size.saturating_mul(3);
+    /// Creates the folder, and the file of `size` bytes.
+    pub(super) fn new(size: u64, content: Content) -> io::Result<Self> {
+        let needed = match content {
+            // The file, its copy, and as much again for programs that first write to another name.
+            Content::Random { .. } => size.saturating_mul(3),
+            Content::Zeros => size,
+        };
         let in_memory = room(Path::new(MEMORY)).is_some_and(|room| room > needed);
         let place = if in_memory { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
         let folder = RunFolder::within(&place)?;
         for name in ["sent", "received", "own"] {
             fs::create_dir(folder.path().join(name))?;
         }
-        let digest = generate(&folder.path().join("sent").join(NAME), size, seed)?;
+        let file = folder.path().join("sent").join(NAME);
+        let digest = match content {
+            Content::Random { seed } => Some(generate(&file, size, seed)?),
+            Content::Zeros => {
+                File::create_new(&file)?.set_len(size)?;
+                None
+            }
+        };
         Ok(Self { folder, digest })
     }
 
@@ -64,7 +87,7 @@ impl Stage {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        Ok(hasher.finalize() == self.digest)
+        Ok(self.digest == Some(hasher.finalize()))
     }
 
     /// Returns the bytes of files in the receiving folder, whatever their names: those written, not lengths set in

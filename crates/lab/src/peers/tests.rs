@@ -39,7 +39,8 @@ fn shell(script: &str) -> Command {
 fn tried(peer: &Peer, cap: Duration) -> Result<Transfer, PeerError> {
     let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
     let programs = Programs::of_this(Downpour::Found).expect("this program");
-    transfer(peer, &from, &to, &Job { size: 100_000, seed: 7, told: None, choices: Vec::new(), programs }, cap)
+    let job = Job { size: 100_000, endless: false, seed: 7, told: None, choices: Vec::new(), programs };
+    transfer(peer, &from, &to, &job, cap, None)
 }
 
 const SOON: Duration = Duration::from_secs(20);

@@ -8,10 +8,11 @@ use netsim::Rate;
 use serde::{Deserialize, Serialize};
 
 use super::error::PeerError;
+use super::gate::Start;
 use super::peer::{Clock, Need, Peer, Presence};
 use super::programs::Programs;
 use super::run::{TransferRun, Unfinished};
-use super::stage::Stage;
+use super::stage::{Content, Stage};
 use crate::space::Host;
 
 /// The transfer to perform.
@@ -19,6 +20,8 @@ use crate::space::Host;
 pub struct Job {
     /// Bytes of the file.
     pub size: u64,
+    /// Whether the file consists of zeros that take no room: it is too large to arrive, and the cap ends the transfer.
+    pub endless: bool,
     /// Determines the bytes, which are incompressible.
     pub seed: u64,
     /// The rate of the path, in IP bits per second, for peers that must be given one.
@@ -59,21 +62,30 @@ impl Transfer {
 
 /// Moves a file of `job` from one host to the other with `peer`, for at most `cap` from the start of its clock.
 ///
+/// If a `start` is given, the transfer waits for it once everything is ready for the sender, and its clock starts then.
 /// The file and its copy are in a new folder, in memory if that has room. No started process is left when this returns.
 ///
 /// # Errors
 /// Anything that prevents the measurement: a program that is absent, does not listen or fails, and errors of the
 /// system. A file that does not arrive in time is none of these.
-pub fn transfer(peer: &Peer, from: &Host, to: &Host, job: &Job, cap: Duration) -> Result<Transfer, PeerError> {
+pub fn transfer(
+    peer: &Peer,
+    from: &Host,
+    to: &Host,
+    job: &Job,
+    cap: Duration,
+    start: Option<Start<'_>>,
+) -> Result<Transfer, PeerError> {
     if let Presence::Absent { missing, install } = peer.presence(&job.programs) {
         return Err(PeerError::Absent { peer: peer.name, missing, install });
     }
     if peer.told && job.told.is_none() {
         return Err(PeerError::NotTold { peer: peer.name });
     }
-    let stage = Stage::new(job.size, job.seed).map_err(PeerError::at("a folder for the transfer"))?;
+    let content = if job.endless { Content::Zeros } else { Content::Random { seed: job.seed } };
+    let stage = Stage::new(job.size, content).map_err(PeerError::at("a folder for the transfer"))?;
     let versions = versions(peer, &job.programs);
-    let mut run = TransferRun::new(from, to, job, &stage, cap);
+    let mut run = TransferRun::new(from, to, job, &stage, cap, start);
     let ended = match (peer.play)(&mut run) {
         Ok(ended) => Some(ended),
         Err(Unfinished::Cap) => None,

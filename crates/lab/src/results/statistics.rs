@@ -20,6 +20,14 @@ impl Bound {
         }
     }
 
+    /// Returns it in another unit, given in the present one.
+    pub(crate) fn over(self, unit: f64) -> Self {
+        match self {
+            Self::Exactly(value) => Self::Exactly(value / unit),
+            Self::AtLeast(value) => Self::AtLeast(value / unit),
+        }
+    }
+
     /// Returns whether it is only a bound.
     pub fn is_bound(self) -> bool {
         matches!(self, Self::AtLeast(_))

@@ -3,6 +3,7 @@
 use super::StopFlag;
 use crate::plan::LinkCase;
 use crate::results::RunOutcome;
+use crate::simulated::{SimCase, SimRecord};
 
 /// Makes one run. The runner calls it from several threads when runs are made in parallel.
 pub trait Measure: Sync {
@@ -23,6 +24,12 @@ pub trait Measure: Sync {
     /// # Errors
     /// See [`MeasureError`]. A run that does not finish, and a peer that fails, are outcomes and not errors.
     fn measure(&self, case: &LinkCase, stop: &StopFlag) -> Result<RunOutcome, MeasureError>;
+
+    /// Makes a run with several programs at once, under the same conditions.
+    ///
+    /// # Errors
+    /// Those of [`Measure::measure`].
+    fn measure_flows(&self, case: &SimCase, attempt: u32, stop: &StopFlag) -> Result<SimRecord, MeasureError>;
 }
 
 /// The reason why there is no outcome.

@@ -215,7 +215,7 @@ impl Runner<'_, '_> {
 }
 
 /// Returns the kernel's release, as `uname -r` prints it.
-fn kernel() -> String {
+pub(crate) fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::plan::{LinkCase, LinkPlan};
 use crate::results::tests::record;
+use crate::simulated::{SimCase, SimRecord};
 
 const PLAN: &str = r#"
 name = "e"
@@ -73,6 +74,10 @@ impl Measure for Scripted {
             outcome.verdict.reasons.push(format!("try {tries}"));
         }
         Ok(outcome)
+    }
+
+    fn measure_flows(&self, case: &SimCase, attempt: u32, _stop: &StopFlag) -> Result<SimRecord, MeasureError> {
+        Err(MeasureError::Run(format!("{} is not measured here, {attempt}", case.label())))
     }
 }
 

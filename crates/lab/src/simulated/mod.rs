@@ -1,10 +1,12 @@
-//! Plans with `flow`s: they are run in the simulator, in virtual time, and stored, drawn and reported like the rest.
+//! Plans with `flow`s that share a link: profiles of the engine are run in the simulator, in virtual time, programs over
+//! an emulated network, by [`crate::trial`]. Both are stored, drawn and reported like the rest.
 //!
 //! A [`Scenario`] is a network and its traffic, all as text. A plan changes values of it by their paths, one at a time
 //! along an axis, and others for each line of the picture.
 
 mod places;
 mod plan;
+mod programs;
 mod quantity;
 mod record;
 mod run;
@@ -13,8 +15,10 @@ mod show;
 mod text;
 
 pub use plan::{Series, SimPicture, SimPlan, SimPoint, SimSweep, Vary};
+pub use programs::{ProgramCase, ProgramFlow};
 pub use quantity::SimQuantity;
-pub use record::{FlowRecord, SimCase, SimEnding, SimRecord, SimStore};
-pub(crate) use run::run;
+pub(crate) use record::rounded;
+pub use record::{EmulationRecord, FlowRecord, ProgramRecord, QueueRecord, SimCase, SimEnding, SimRecord, SimStore};
+pub(crate) use run::{now, run};
 pub use scenario::{BackgroundText, FlowText, Scenario, Text};
 pub(crate) use show::{body, csv, picture};

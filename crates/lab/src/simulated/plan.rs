@@ -1,4 +1,4 @@
-//! A plan with `flow`s, which are simulated.
+//! A plan with `flow`s, which are simulated or emulated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::text::{PlanText, SeriesText, SweepText};
 use super::{SimCase, SimQuantity};
 use crate::plan::{Claim, PlanError, Scale, Source, Spread, is_name, parse_time, read_text};
 
-/// A plan that is run in the simulator, checked.
+/// A plan with flows that share a link, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimPlan {
     /// Its name, as in `downpour-lab reproduce NAME`.
@@ -27,8 +27,10 @@ pub struct SimPlan {
     pub sweeps: Vec<SimSweep>,
     /// Seeds, with each of which every point is run once.
     pub seeds: Vec<u64>,
-    /// Seconds of virtual time after which a run is ended.
+    /// Time after which a run is ended, virtual time in the simulator.
     pub cap: Duration,
+    /// Time from the beginning of a run that shares and queues leave out.
+    pub warm_up: Duration,
     /// Length of the spans for which the arriving bytes are stored.
     pub span: Duration,
     /// The file it was read from.
@@ -85,6 +87,8 @@ pub struct SimPicture {
     pub flows: Vec<usize>,
     /// Whether the values are named at their positions: those for which the plan gives positions are not.
     pub is_ticked: bool,
+    /// The series by whose median a series of [`SimQuantity::Harm`] is divided, as an index.
+    pub against: Option<usize>,
     /// Whether the caption gives the straight line through the origin that is nearest to each series.
     pub fit: bool,
 }
@@ -156,7 +160,8 @@ impl SimPlan {
         let named = |text: &SeriesText| Series { name: text.name.clone(), set: ordered(&text.set) };
         let mut series: Vec<Series> = series.iter().map(named).collect();
         if series.is_empty() {
-            let name = base.flows.first().map(|flow| flow.profile.clone()).ok_or("write at least one [[flow]]")?;
+            let first = base.flows.first().ok_or("write at least one [[flow]]")?;
+            let name = first.profile.clone().or_else(|| first.peer_name()).unwrap_or_default();
             series.push(Series { name, set: Vec::new() });
         }
         let plan = Self {
@@ -169,14 +174,21 @@ impl SimPlan {
             seeds,
             cap: time("cap", &written.cap)?,
             span: time("span", written.span.as_deref().unwrap_or("1s"))?,
+            warm_up: written.warm_up.as_ref().map_or(Ok(Duration::ZERO), |text| time("warm-up", text))?,
             file: file.to_owned(),
         };
+        if plan.warm_up >= plan.cap {
+            return Err("warm-up is not below the cap: nothing is left to count".to_owned());
+        }
         plan.check(&plan.base)?;
         Ok(plan)
     }
 
     fn check(&self, scenario: &Scenario) -> Result<(), String> {
-        scenario.case(self.span, self.cap).map(drop)
+        match scenario.is_emulated() {
+            true => scenario.programs(self.cap).map(drop),
+            false => scenario.case(self.span, self.cap).map(drop),
+        }
     }
 
     fn sweep(&self, text: &SweepText, plan: &PlanText) -> Result<SimSweep, String> {
@@ -204,6 +216,17 @@ impl SimPlan {
         if y.is_of_time() && vary != Vary::Time {
             return Err("rates are drawn over time: write vary = \"time\", or another y".to_owned());
         }
+        let named = |name: &String| {
+            let found = self.series.iter().position(|series| series.name == *name);
+            found.ok_or_else(|| format!("there is no series {name:?} to compare with"))
+        };
+        let against = match (y, &plan.picture.against) {
+            (SimQuantity::Harm, Some(name)) => Some(named(name)?),
+            (SimQuantity::Harm, None) => {
+                return Err("harm is relative to a series: write against = \"NAME\" under [picture]".to_owned());
+            }
+            _ => None,
+        };
         let (places, unit) = match at {
             Some(places) if places.len() == values.len() && vary != Vary::Time => (places.clone(), ""),
             Some(places) => return Err(format!("at has {} places for {} values", places.len(), values.len())),
@@ -233,6 +256,7 @@ impl SimPlan {
             spread: plan.picture.spread,
             flows,
             is_ticked: at.is_none() && vary != Vary::Time,
+            against,
             fit: *fit,
         };
         Ok(SimSweep { name: name.clone(), vary, points, picture })
@@ -273,6 +297,7 @@ impl SimPlan {
             seed: *seed,
             span_seconds: self.span.as_secs_f64(),
             cap_seconds: self.cap.as_secs_f64(),
+            warm_up_seconds: self.warm_up.as_secs_f64(),
         })
     }
 
@@ -288,10 +313,10 @@ impl SimPlan {
     }
 }
 
-/// Orders choices: a profile before its choices, and a choice before its numbers.
+/// Orders choices: a profile or peer before its choices, and a choice before its numbers.
 fn ordered(set: &BTreeMap<String, Text>) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = set.iter().map(|(path, value)| (path.clone(), value.0.clone())).collect();
-    all.sort_by_key(|(path, _)| (!path.ends_with(".profile"), path.len()));
+    all.sort_by_key(|(path, _)| (!path.ends_with(".profile") && !path.ends_with(".peer"), path.len()));
     all
 }
 
@@ -347,7 +372,7 @@ pub(super) mod tests {
         assert_eq!((time.vary.clone(), time.points.len(), &time.picture.flows), (Vary::Time, 1, &vec![1]));
         assert_eq!(delay.points[1].scenarios[0].flows[1].receiver.0, "delay=20ms");
         let far = &delay.points[1].scenarios[1].flows[1];
-        assert_eq!((far.profile.as_str(), far.set["congestion.rate"].0.as_str()), ("auto", "2M"));
+        assert_eq!((far.profile.as_deref(), far.set["congestion.rate"].0.as_str()), (Some("auto"), "2M"));
         // Two values and none, two series, two seeds.
         let cases = plan.cases();
         assert_eq!(cases.len(), 3 * 2 * 2);

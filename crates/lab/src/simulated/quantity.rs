@@ -1,5 +1,6 @@
-//! The result of a simulated run, as one number.
+//! The result of a run with flows, as one number.
 
+use netsim::Duplex;
 use serde::Deserialize;
 
 use super::{FlowRecord, SimRecord};
@@ -28,6 +29,18 @@ pub enum SimQuantity {
     LossEstimate,
     /// Packets for which the queues of the shared link had no room, in both directions.
     QueueDrops,
+    /// IP bytes that arrived after the warm-up, in percent of what the shared link could carry.
+    Share,
+    /// The same, relative to an equal share for every flow.
+    FairShare,
+    /// The wait at the shared link that 95 % of the packets did not exceed after the warm-up, in milliseconds.
+    #[serde(rename = "queue-p95")]
+    QueueP95,
+    /// Mean time that arriving packets of a flow were on their way beyond the least, in milliseconds; over time only,
+    /// of real programs.
+    QueueDelay,
+    /// The seconds of a flow, relative to their median in another series (Ware 2019).
+    Harm,
 }
 
 impl SimQuantity {
@@ -43,12 +56,17 @@ impl SimQuantity {
             Self::SendingRate => "Sending rate, Mbit/s",
             Self::LossEstimate => "Loss estimate, %",
             Self::QueueDrops => "Packets dropped by the full queue",
+            Self::Share => "Share of the link's rate, %",
+            Self::FairShare => "Share of the link's rate, times an equal share",
+            Self::QueueP95 => "Wait at the link, 95 % of packets, ms",
+            Self::QueueDelay => "Delay beyond the least, ms",
+            Self::Harm => "Time until all bytes are there, relative to another series",
         }
     }
 
     /// Returns whether each flow has one, or only the run.
     pub const fn is_of_flows(self) -> bool {
-        !matches!(self, Self::Jain | Self::JainTogether | Self::QueueDrops)
+        !matches!(self, Self::Jain | Self::JainTogether | Self::QueueDrops | Self::QueueP95)
     }
 
     /// Returns a flow's values, span by span, if it is a quantity over time.
@@ -56,13 +74,14 @@ impl SimQuantity {
         match self {
             Self::SendingRate => Some(&flow.rate),
             Self::LossEstimate => Some(&flow.loss),
+            Self::QueueDelay => flow.program.as_ref().map(|program| &program.delay_ms[..]),
             _ => None,
         }
     }
 
     /// Returns whether it is meaningful only over time.
     pub const fn is_of_time(self) -> bool {
-        matches!(self, Self::SendingRate)
+        matches!(self, Self::SendingRate | Self::QueueDelay)
     }
 
     /// Returns the value of flow number `flow` of a run, or of the run; a bound if the run was ended before it was
@@ -71,7 +90,7 @@ impl SimQuantity {
         let one = || record.flows.get(flow);
         let exact = |value: f64| value.is_finite().then_some(Bound::Exactly(value));
         match self {
-            Self::Seconds => one().map(|flow| match flow.seconds {
+            Self::Seconds | Self::Harm => one().map(|flow| match flow.seconds {
                 Some(seconds) => Bound::Exactly(seconds),
                 None => Bound::AtLeast(record.case.cap_seconds),
             }),
@@ -82,11 +101,17 @@ impl SimQuantity {
                 flow.seconds?;
                 exact(100.0 * (flow.symbol_bytes as f64 / flow.written as f64 - 1.0))
             }
-            Self::SendingRate => None,
+            Self::SendingRate | Self::QueueDelay => None,
+            Self::Jain if record.case.warm_up_seconds > 0.0 => {
+                exact(sim::jain(&record.flows.iter().map(|flow| steady(record, flow)).collect::<Vec<_>>()))
+            }
             Self::Jain => exact(sim::jain(&record.flows.iter().map(|flow| goodput(record, flow)).collect::<Vec<_>>())),
             Self::JainTogether => exact(sim::jain(&together(record))),
             Self::LossEstimate => exact(one()?.loss_estimate? * 100.0),
             Self::QueueDrops => exact(record.queue_drops as f64),
+            Self::Share => exact(share(record, one()?)? * 100.0),
+            Self::FairShare => exact(share(record, one()?)? * record.flows.len() as f64),
+            Self::QueueP95 => exact(record.queue?.p95_ms),
         }
     }
 }
@@ -94,6 +119,32 @@ impl SimQuantity {
 /// Returns the goodput in Mbit/s, of the written part if the flow did not end.
 fn goodput(record: &SimRecord, flow: &FlowRecord) -> f64 {
     flow.written as f64 * 8e-6 / flow.seconds.unwrap_or(record.case.cap_seconds)
+}
+
+/// Returns a flow's arrivals after the warm-up, as a part of what the shared link could carry; `None` if that has no
+/// rate.
+fn share(record: &SimRecord, flow: &FlowRecord) -> Option<f64> {
+    let link: Duplex = record.case.scenario.link.parse().ok()?;
+    Some(steady(record, flow) * 1e6 / link.forward.rate?.bits_per_second() as f64)
+}
+
+/// Returns the arrivals of a flow after the warm-up in Mbit/s of IP, over the whole spans until the run ended.
+pub(super) fn steady(record: &SimRecord, flow: &FlowRecord) -> f64 {
+    let span = record.case.span_seconds;
+    let spans = (record.case.warm_up_seconds / span).ceil() as usize..(ended(record) / span) as usize;
+    let bytes: u64 = flow.arrived.iter().take(spans.end).skip(spans.start).sum();
+    bytes as f64 * 8e-6 / (spans.len() as f64 * span)
+}
+
+/// Returns when a run ended, in seconds.
+fn ended(record: &SimRecord) -> f64 {
+    match &record.emulation {
+        Some(emulation) => emulation.seconds,
+        None => {
+            let ends = record.flows.iter().map(|flow| flow.ended_at.unwrap_or(record.case.cap_seconds));
+            ends.fold(0.0, f64::max)
+        }
+    }
 }
 
 /// Returns the arrivals of each flow in the whole spans between the start of the last one and the end of the first one;

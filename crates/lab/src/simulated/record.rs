@@ -1,12 +1,16 @@
-//! The record of a simulated run.
+//! The record of a run with flows.
 
+use std::collections::BTreeMap;
+
+use netsim::Waits;
 use serde::{Deserialize, Serialize};
 use sim::{Ending, SharedOutcome};
 
 use super::Scenario;
-use crate::results::StoreOf;
+use crate::peers::Clock;
+use crate::results::{RecordedVerdict, StoreOf, TRIES};
 
-/// The records of simulated runs in one folder.
+/// The records of runs with flows in one folder.
 pub type SimStore = StoreOf<SimRecord>;
 
 /// Everything that one run depends on.
@@ -26,8 +30,15 @@ pub struct SimCase {
     pub seed: u64,
     /// Length of the spans for which the arriving bytes are stored.
     pub span_seconds: f64,
-    /// Seconds of virtual time after which the run is ended.
+    /// Seconds after which the run is ended, of virtual time if it is simulated.
     pub cap_seconds: f64,
+    /// Seconds from the beginning of the run that shares and queues leave out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up_seconds: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// One run: its case and its outcome.
@@ -55,6 +66,40 @@ pub struct SimRecord {
     pub random_drops: u64,
     /// Packets that all nodes sent.
     pub packets: u64,
+    /// How long packets waited at the shared link after the warm-up, in the first direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueRecord>,
+    /// What is known only of a run of real programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<EmulationRecord>,
+}
+
+/// How long packets waited at a link, in milliseconds, from their arrival until their last bit had left.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueRecord {
+    /// The median.
+    pub p50_ms: f64,
+    /// The 95th percentile.
+    pub p95_ms: f64,
+    /// The 99th percentile.
+    pub p99_ms: f64,
+}
+
+/// A run of real programs over an emulated network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmulationRecord {
+    /// Number of the attempt at this case, from 1: invalid runs are repeated.
+    pub attempt: u32,
+    /// Seconds from the start of the first program to the end of the run.
+    pub seconds: f64,
+    /// Least round-trip time of each flow, in milliseconds.
+    pub round_trips_ms: Vec<f64>,
+    /// Whether the emulator behaved like the model, for all flows.
+    pub verdict: RecordedVerdict,
+    /// Release of the kernel, as `uname -r` prints it.
+    pub kernel: String,
+    /// How packets entered and left the emulator.
+    pub back_end: String,
 }
 
 /// How a run ended.
@@ -65,10 +110,10 @@ pub enum SimEnding {
     Finished,
     /// The cap was reached.
     NotFinished,
-    /// A flow ended without its object before that: its profile gave up, or its path was dead.
+    /// A flow ended without its object before that: its profile or its program gave up, or its path was dead.
     GaveUp,
     /// A host kept the network busy without letting time pass, or the received object differs from the sent one: a
-    /// fault of the engine.
+    /// fault of the engine, or of a program.
     Failed,
 }
 
@@ -87,7 +132,7 @@ pub struct FlowRecord {
     pub wire_bytes: u64,
     /// Packets that the sender sent.
     pub packets_sent: u64,
-    /// Packets that the sender declared lost.
+    /// Packets that the sender declared lost; of a real program those that did not arrive by the end.
     pub packets_lost: u64,
     /// Mean over time of the sender's loss estimate, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,14 +150,47 @@ pub struct FlowRecord {
     /// Its loss estimate there, in percent.
     #[serde(default)]
     pub loss: Vec<f64>,
+    /// What is known only of a real program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramRecord>,
+}
+
+/// A flow of a real program, as the emulator and the program itself saw it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramRecord {
+    /// Seconds of each transfer that ended, from one end of the clock to the other.
+    pub transfers: Vec<f64>,
+    /// IP bytes that arrived at the sender in each span.
+    pub returned: Vec<u64>,
+    /// Mean time in each span that arriving packets were on their way beyond the least, in milliseconds: mostly that in
+    /// queues. Zero if none arrived.
+    pub delay_ms: Vec<f64>,
+    /// Version of each program that took part, by its name.
+    pub versions: BTreeMap<String, String>,
+    /// Congestion control, as the kernel reports it for its own TCP.
+    pub congestion: Option<String>,
+    /// Whether the bytes were encrypted in transit.
+    pub encrypted: bool,
+    /// The events that start and end the clock.
+    pub clock: Clock,
+    /// Why it gave up, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 impl SimCase {
     /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to. The cap
-    /// is excluded: a run that finished is not repeated when more time is given.
+    /// is excluded, except with flows that only it ends: a run that finished is not repeated when more time is given.
     pub fn id(&self) -> String {
         let content = ("simulated", &self.scenario, self.seed, self.span_seconds);
-        let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
+        let mut content = serde_json::to_vec(&content).expect("plain values have a JSON form");
+        // Results without these keep their ids.
+        if self.warm_up_seconds > 0.0 {
+            content.extend(format!(" warm-up {}", self.warm_up_seconds).bytes());
+        }
+        if self.scenario.is_endless() {
+            content.extend(format!(" cap {}", self.cap_seconds).bytes());
+        }
         blake3::hash(&content).to_hex()[..16].to_owned()
     }
 
@@ -124,13 +202,22 @@ impl SimCase {
 }
 
 impl SimRecord {
-    /// Returns whether a case needs no further run: this one ended, or had at least the present cap.
+    /// Returns whether the run may enter a table.
+    pub fn is_valid(&self) -> bool {
+        self.emulation.as_ref().is_none_or(|emulation| emulation.verdict.is_valid())
+    }
+
+    /// Returns whether a case needs no further run: this one is valid, and ended or had at least the present cap. A
+    /// program that gives up may do so by accident until there are no attempts left.
     pub fn settles(&self, case: &SimCase) -> bool {
-        match self.ending {
-            SimEnding::Finished | SimEnding::GaveUp => true,
-            SimEnding::NotFinished => self.case.cap_seconds >= case.cap_seconds,
-            SimEnding::Failed => false,
-        }
+        let is_last = self.emulation.as_ref().is_none_or(|emulation| emulation.attempt >= TRIES);
+        self.is_valid()
+            && match self.ending {
+                SimEnding::Finished => true,
+                SimEnding::GaveUp => is_last,
+                SimEnding::NotFinished => self.case.cap_seconds >= case.cap_seconds,
+                SimEnding::Failed => false,
+            }
     }
 
     /// Creates the record of a run's outcome.
@@ -157,6 +244,7 @@ impl SimRecord {
             arrived: flow.arrived.clone(),
             rate: flow.course.iter().map(|moment| rounded(moment.rate as f64 * 1e-6)).collect(),
             loss: flow.course.iter().map(|moment| rounded(moment.loss * 100.0)).collect(),
+            program: None,
         });
         // The shared link is the first of a dumbbell.
         let shared = outcome.links.first().into_iter().flatten();
@@ -174,13 +262,23 @@ impl SimRecord {
             queue_drops: queue,
             random_drops: random,
             packets: outcome.packets,
+            queue: outcome.waits.first().and_then(|[forward, _]| QueueRecord::of(forward)),
+            emulation: None,
             case,
         }
     }
 }
 
+impl QueueRecord {
+    /// Returns the quantiles of these waits; `None` without packets.
+    pub fn of(waits: &Waits) -> Option<Self> {
+        let millis = |share| Some(rounded(waits.quantile(share)?.as_secs_f64() * 1e3));
+        Some(Self { p50_ms: millis(0.5)?, p95_ms: millis(0.95)?, p99_ms: millis(0.99)? })
+    }
+}
+
 /// Rounds to three decimals, which are enough for a record.
-fn rounded(number: f64) -> f64 {
+pub(crate) fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
@@ -200,6 +298,7 @@ pub(super) mod tests {
             seed: 1,
             span_seconds: 1.0,
             cap_seconds: 60.0,
+            warm_up_seconds: 0.0,
         };
         let flow = |name: &str, ended_at: Option<f64>, arrived: &[u64]| FlowRecord {
             name: name.into(),
@@ -215,6 +314,7 @@ pub(super) mod tests {
             arrived: arrived.to_vec(),
             rate: vec![8.0, 4.0],
             loss: vec![20.0, 10.0],
+            program: None,
         };
         SimRecord {
             schema: 1,
@@ -228,6 +328,8 @@ pub(super) mod tests {
             queue_drops: 5,
             random_drops: 2,
             packets: 2_000,
+            queue: None,
+            emulation: None,
         }
     }
 

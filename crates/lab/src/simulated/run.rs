@@ -1,7 +1,7 @@
-//! `run` for a plan that is simulated.
+//! `run` for a plan with flows.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -10,15 +10,23 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::{Timestamp, Unit};
+use sim::SharedCase;
 
-use super::{SimCase, SimEnding, SimPlan, SimRecord, SimStore};
+use super::quantity::steady;
+use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimStore};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
-use crate::results::{PLAN, keep, open};
-use crate::runner::{RunOptions, StopFlag};
+use crate::results::{PLAN, TRIES, keep, open};
+use crate::runner::{Measure, MeasureError, RunOptions, StopFlag};
 
-/// Simulates the cases that have no record yet, with the requested number of runs in parallel; returns the exit code.
-pub(crate) fn run(plan: &SimPlan, how: &RunOptions, folder: &Path, stop: &StopFlag) -> Result<u8, Failure> {
+/// Runs the cases that have no record yet, with the requested number of runs in parallel; returns the exit code.
+pub(crate) fn run(
+    plan: &SimPlan,
+    how: &RunOptions,
+    folder: &Path,
+    measure: &dyn Measure,
+    stop: &StopFlag,
+) -> Result<u8, Failure> {
     let wanted = |case: &SimCase| how.only.as_deref().is_none_or(|only| case.label().contains(only));
     let cases: Vec<SimCase> = plan.cases().into_iter().filter(wanted).collect();
     if cases.is_empty() {
@@ -32,18 +40,48 @@ pub(crate) fn run(plan: &SimPlan, how: &RunOptions, folder: &Path, stop: &StopFl
         cases.iter().filter(is_new).cloned().collect::<VecDeque<_>>()
     };
     if how.dry_run {
-        say(&list(&left(&SimStore::read(folder)?)));
+        say(&list(plan, &left(&SimStore::read(folder)?), how.jobs.get()));
         return Ok(0);
+    }
+    let is_emulated = plan.base.is_emulated();
+    if is_emulated {
+        measure.prepare().map_err(|error| Failure::new(Code::Lacking, error))?;
     }
     let mut store: SimStore = open(folder)?;
     keep(&plan.file, folder, PLAN)?;
-    let account = all(left(store.records()), how.jobs.get(), &mut store, stop)?;
+    let make = |case: SimCase, made: &mut dyn FnMut(SimRecord)| match is_emulated {
+        true => emulate(&case, measure, stop, made),
+        false => simulate(case).map(made).map_err(|message| Unmade { code: Code::Invalid, message }),
+    };
+    let account = all(left(store.records()), how.jobs.get(), &mut store, stop, &make)?;
     say(&format!("{}\n", folder.display()));
     Ok(account)
 }
 
+/// Makes the runs of a case, until one of them settles it.
+type Make<'a> = dyn Fn(SimCase, &mut dyn FnMut(SimRecord)) -> Result<(), Unmade> + Sync + 'a;
+
+/// A case without a run that settles it.
+struct Unmade {
+    code: Code,
+    message: String,
+}
+
+/// What a thread reports.
+enum News {
+    Made(Box<SimRecord>),
+    /// It goes on to the next case.
+    Next(Result<(), Unmade>),
+}
+
 /// Runs the cases on `jobs` threads, and stores every record as it arrives.
-fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &StopFlag) -> Result<u8, Failure> {
+fn all(
+    cases: VecDeque<SimCase>,
+    jobs: usize,
+    store: &mut SimStore,
+    stop: &StopFlag,
+    make: &Make<'_>,
+) -> Result<u8, Failure> {
     let total = cases.len();
     let agenda = Mutex::new(cases);
     let next = || match stop.is_set() {
@@ -56,33 +94,38 @@ fn all(cases: VecDeque<SimCase>, jobs: usize, store: &mut SimStore, stop: &StopF
         for _ in 0..jobs.min(total) {
             let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
-                // There is no receiver any more when results cannot be stored.
                 while let Some(case) = next() {
-                    if sender.send(simulate(case)).is_err() {
+                    // There is no receiver any more when results cannot be stored.
+                    let made = make(case, &mut |record| drop(sender.send(News::Made(Box::new(record)))));
+                    if sender.send(News::Next(made)).is_err() {
                         break;
                     }
                 }
             });
         }
         drop(sender);
-        for (done, result) in (1..).zip(results) {
-            match result {
-                Ok(record) => {
-                    warn(&format!("{done} of {total}: {}", line(&record)));
+        let mut done = 0;
+        for news in results {
+            match news {
+                News::Made(record) => {
+                    warn(&format!("{} of {total}: {}", done + 1, line(&record)));
                     if record.ending == SimEnding::Failed {
                         code = Code::Invalid;
                     }
-                    store.append(record)?;
+                    store.append(*record)?;
                 }
-                Err(message) => {
-                    warn(&format!("{done} of {total}: {message}"));
-                    code = Code::Invalid;
+                News::Next(made) => {
+                    done += 1;
+                    if let Err(unmade) = made {
+                        warn(&format!("{done} of {total}: {}", unmade.message));
+                        code = unmade.code;
+                    }
                 }
             }
         }
         Ok::<(), Failure>(())
     })?;
-    if stop.is_set() && some_are_left(&agenda) {
+    if stop.is_set() && (code == Code::Interrupted || some_are_left(&agenda)) {
         warn("stopped: the same command goes on");
         return Ok(Code::Interrupted as u8);
     }
@@ -94,40 +137,98 @@ fn some_are_left(agenda: &Mutex<VecDeque<SimCase>>) -> bool {
     !agenda.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
-/// Makes one run; returns why there is no record of it if the engine is at fault.
+/// Makes one run in the simulator; returns why there is no record of it if the engine is at fault.
 fn simulate(case: SimCase) -> Result<SimRecord, String> {
     let label = case.label();
-    let times = [case.span_seconds, case.cap_seconds].map(Duration::from_secs_f64);
+    let [span, cap, warm_up] = [case.span_seconds, case.cap_seconds, case.warm_up_seconds].map(Duration::from_secs_f64);
     let start = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        case.scenario.case(times[0], times[1])?.run(case.seed).map_err(|error| error.to_string())
+        let shared = SharedCase { warm_up, ..case.scenario.case(span, cap)? };
+        shared.run(case.seed).map_err(|error| error.to_string())
     }));
     let outcome = outcome.unwrap_or_else(|_| Err("the engine broke".to_owned()));
     let outcome = outcome.map_err(|error| format!("{label}: {error}"))?;
-    let date = Timestamp::now().round(Unit::Second).unwrap_or_default().to_string();
-    Ok(SimRecord::of(case, &outcome, date, start.elapsed().as_secs_f64()))
+    Ok(SimRecord::of(case, &outcome, now(), start.elapsed().as_secs_f64()))
 }
 
-fn list(cases: &VecDeque<SimCase>) -> String {
+/// Returns the time of day, in UTC.
+pub(crate) fn now() -> String {
+    Timestamp::now().round(Unit::Second).unwrap_or_default().to_string()
+}
+
+/// Makes a run with real programs, and repeats one that is invalid or in which a program gave up.
+fn emulate(
+    case: &SimCase,
+    measure: &dyn Measure,
+    stop: &StopFlag,
+    made: &mut dyn FnMut(SimRecord),
+) -> Result<(), Unmade> {
+    let unmade = |code, message: &dyn Display| Err(Unmade { code, message: format!("{}: {message}", case.label()) });
+    let mut why = "no valid run";
+    for attempt in 1..=TRIES {
+        match measure.measure_flows(case, attempt, stop) {
+            Ok(record) => {
+                let is_settled = record.settles(case) || record.ending == SimEnding::Failed;
+                why = if record.is_valid() { "a program gave up" } else { "no valid run" };
+                made(record);
+                if is_settled {
+                    return Ok(());
+                }
+            }
+            Err(MeasureError::Stopped) => return unmade(Code::Interrupted, &"stopped"),
+            Err(MeasureError::Machine(error)) => {
+                // No other run would fare better.
+                stop.set();
+                return unmade(Code::Lacking, &error);
+            }
+            Err(MeasureError::Absent(install)) => return unmade(Code::Lacking, &install),
+            Err(MeasureError::Run(error)) if attempt == TRIES => return unmade(Code::Invalid, &error),
+            Err(MeasureError::Run(_)) => {}
+        }
+    }
+    unmade(Code::Invalid, &why)
+}
+
+fn list(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize) -> String {
     let mut text = String::new();
     for case in cases {
         writeln!(text, "{}", case.label()).expect("a string takes all");
     }
-    writeln!(text, "{} to simulate", units::count(cases.len(), "case", "cases")).expect("a string takes all");
+    let count = units::count(cases.len(), "case", "cases");
+    match plan.base.is_emulated() {
+        true => {
+            let most = cases.iter().map(|case| case.cap_seconds).sum::<f64>() / jobs as f64;
+            writeln!(text, "{count} to measure; at most {} (every run at its cap)", units::seconds(most))
+        }
+        false => writeln!(text, "{count} to simulate"),
+    }
+    .expect("a string takes all");
     text
 }
 
 /// Returns `paper/fig6/delay cubic 20ms seed 1: near 12.3 s, far 15.0 s (1200000 packets in 3.1 s)`.
 fn line(record: &SimRecord) -> String {
-    let flow = |flow: &super::FlowRecord| match flow.seconds {
+    let gave_up = |flow: &FlowRecord| match &flow.program {
+        Some(program) => program.failure.is_some(),
+        None => record.ending == SimEnding::GaveUp,
+    };
+    let flow = |(text, flow): (&FlowText, &FlowRecord)| match flow.seconds {
         Some(seconds) => format!("{} {}", flow.name, units::seconds(seconds)),
-        None if record.ending == SimEnding::GaveUp => format!("{} gave up", flow.name),
+        None if gave_up(flow) => format!("{} gave up", flow.name),
+        None if text.size.is_none() => format!("{} {:.2} Mbit/s", flow.name, steady(record, flow)),
         None => format!("{} not finished", flow.name),
     };
-    let flows: Vec<String> = record.flows.iter().map(flow).collect();
+    let flows: Vec<String> = record.case.scenario.flows.iter().zip(&record.flows).map(flow).collect();
     let failed = if record.ending == SimEnding::Failed { "FAILED, " } else { "" };
     let took = units::seconds(record.took_seconds);
-    format!("{}: {failed}{} ({} packets in {took})", record.case.label(), flows.join(", "), record.packets)
+    let mut line =
+        format!("{}: {failed}{} ({} packets in {took})", record.case.label(), flows.join(", "), record.packets);
+    let failures = record.flows.iter().filter_map(|flow| flow.program.as_ref()?.failure.as_deref());
+    let reasons = record.emulation.iter().flat_map(|emulation| emulation.verdict.reasons.iter().map(String::as_str));
+    for reason in failures.chain(reasons) {
+        write!(line, "; {reason}").expect("a string takes all");
+    }
+    if record.is_valid() { line } else { format!("{line}; INVALID") }
 }
 
 #[cfg(test)]

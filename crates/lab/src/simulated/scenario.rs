@@ -34,16 +34,27 @@ pub struct Scenario {
 pub struct FlowText {
     /// Its name in paths and pictures.
     pub name: String,
-    /// The sender's profile.
-    pub profile: String,
+    /// The sender's profile, if the flow is simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The program that sends and receives, as `downpour-lab peers` names it, if the flow is real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// Changed choices of the profile, by their keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, Text>,
-    /// Bytes of the object.
-    pub size: Text,
+    /// Bytes of the object; without it, a real flow goes on until it is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Text>,
     /// When it begins.
     #[serde(default = "at_once")]
     pub start: Text,
+    /// When a real flow is ended, if that is before the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Text>,
+    /// How often a real flow sends its object, one after the other; default once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Text>,
     /// Parallel connections, each with an equal part.
     #[serde(default = "one")]
     pub connections: Text,
@@ -154,6 +165,20 @@ impl Scenario {
     /// # Errors
     /// The first invalid value, with its position.
     pub fn case(&self, count_every: Duration, limit: Duration) -> Result<SharedCase, String> {
+        let topology = self.topology()?;
+        let mut pairs = topology.pairs().to_vec().into_iter();
+        let flows = self.flows.iter().zip(&mut pairs);
+        let flows = flows.map(|(flow, pair)| flow.build(pair).map_err(|error| format!("{}: {error}", flow.name)));
+        let flows = flows.collect::<Result<_, _>>()?;
+        let background = self.background.iter().zip(&mut pairs);
+        let background =
+            background.map(|(other, pair)| other.build(pair).map_err(|error| format!("{}: {error}", other.name)));
+        let background = background.collect::<Result<_, _>>()?;
+        Ok(SharedCase { flows, background, count_every, limit, ..SharedCase::new(topology) })
+    }
+
+    /// Returns the network: a pair of hosts for each flow, and then for each background.
+    pub(super) fn topology(&self) -> Result<Topology, String> {
         let access = |name: &str, own: &str| {
             put_parts(&self.access, own).parse::<Duplex>().map_err(|error| format!("{name}: {error}"))
         };
@@ -175,16 +200,7 @@ impl Scenario {
         {
             return Err(format!("{name} has a meaning of its own in paths: give the flow another name"));
         }
-        let topology = Topology::dumbbell(&link, &sides).map_err(|error| error.to_string())?;
-        let mut pairs = topology.pairs().to_vec().into_iter();
-        let flows = self.flows.iter().zip(&mut pairs);
-        let flows = flows.map(|(flow, pair)| flow.build(pair).map_err(|error| format!("{}: {error}", flow.name)));
-        let flows = flows.collect::<Result<_, _>>()?;
-        let background = self.background.iter().zip(&mut pairs);
-        let background =
-            background.map(|(other, pair)| other.build(pair).map_err(|error| format!("{}: {error}", other.name)));
-        let background = background.collect::<Result<_, _>>()?;
-        Ok(SharedCase { flows, background, count_every, limit, ..SharedCase::new(topology) })
+        Topology::dumbbell(&link, &sides).map_err(|error| error.to_string())
     }
 }
 
@@ -202,12 +218,18 @@ impl FlowText {
         let text = || Text(value.to_owned());
         match key.split_once('.').map_or((key, None), |(place, key)| (place, Some(key))) {
             ("profile", None) => {
-                value.clone_into(&mut self.profile);
+                self.profile = Some(value.to_owned());
                 // They were choices of another profile.
                 self.set.clear();
             }
-            ("size", None) => self.size = text(),
+            ("peer", None) => {
+                self.peer = Some(value.to_owned());
+                self.set.clear();
+            }
+            ("size", None) => self.size = Some(text()),
             ("start", None) => self.start = text(),
+            ("stop", None) => self.stop = Some(text()),
+            ("repeat", None) => self.repeat = Some(text()),
             ("connections", None) => self.connections = text(),
             ("coding", None) => self.coding = text(),
             ("sender", key) => put_link(&mut self.sender.0, key, value),
@@ -221,11 +243,16 @@ impl FlowText {
     }
 
     fn build(&self, pair: HostPair) -> Result<Flow, String> {
+        let name = self.profile.as_deref().ok_or("write profile, or a peer for every flow")?;
+        if self.peer.is_some() || self.stop.is_some() || self.repeat.is_some() {
+            return Err("peer, stop and repeat are for real flows: leave them out, or the profile".to_owned());
+        }
+        let size = self.size.as_ref().ok_or("write size: a simulated flow ends by itself")?;
         let connections = self.connections.0.parse().ok().filter(|number| (1..=256).contains(number));
         Ok(Flow {
             pair,
-            profile: profile(&self.profile, self.set.iter())?,
-            size: parse_bytes(&self.size.0).map_err(|error| error.to_string())?,
+            profile: profile(name, self.set.iter())?,
+            size: parse_bytes(&size.0).map_err(|error| error.to_string())?,
             start: time("start", &self.start.0)?,
             connections: connections
                 .ok_or_else(|| format!("connections is {:?}: write a number from 1 to 256", self.connections.0))?,
@@ -273,7 +300,7 @@ impl BackgroundText {
     }
 }
 
-fn time(key: &str, text: &str) -> Result<Duration, String> {
+pub(super) fn time(key: &str, text: &str) -> Result<Duration, String> {
     parse_time(key, text).map_err(|error| error.to_string())
 }
 

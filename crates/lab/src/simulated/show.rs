@@ -1,9 +1,10 @@
-//! Records of simulated runs as pictures, as tables, and as a part of the page.
+//! Records of runs with flows as pictures, as tables, and as a part of the page.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use super::{SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
+use super::quantity::steady;
+use super::{ProgramRecord, SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
 use crate::lists;
 use crate::picture::{Chart, Lines, Mark, escaped};
 use crate::plan::{Scale, Spread};
@@ -26,7 +27,7 @@ fn runs<'a>(
 ) -> Vec<&'a SimRecord> {
     let cases = plan.cases_at(sweep, point, series).map(|case| case.id());
     let found = cases.filter_map(|id| records.get(id.as_str()).copied());
-    found.filter(|record| record.ending != SimEnding::Failed).collect()
+    found.filter(|record| record.ending != SimEnding::Failed && record.is_valid()).collect()
 }
 
 /// One line of a picture: a series, a flow of it, and its name.
@@ -60,10 +61,18 @@ struct Cell {
     runs: usize,
 }
 
-fn cell(sweep: &SimSweep, line: &Line, runs: &[&SimRecord]) -> Option<Cell> {
-    let values: Vec<_> = runs.iter().filter_map(|record| sweep.picture.y.of(record, line.flow)).collect();
-    let runs = values.len();
-    let times = Times::of(values)?;
+fn cell(plan: &SimPlan, sweep: &SimSweep, line: &Line, point: &SimPoint, records: &ById<'_>) -> Option<Cell> {
+    let values = |series: usize| -> Vec<Bound> {
+        let runs = runs(plan, sweep, point, series, records);
+        runs.iter().filter_map(|record| sweep.picture.y.of(record, line.flow)).collect()
+    };
+    let mut all = values(line.series);
+    if let Some(other) = sweep.picture.against {
+        let Bound::Exactly(unit) = Times::of(values(other))?.median else { return None };
+        all = all.into_iter().map(|bound| bound.over(unit)).collect();
+    }
+    let runs = all.len();
+    let times = Times::of(all)?;
     let [low, high] = times.bar(sweep.picture.spread);
     Some(Cell { median: times.median, low, high, runs })
 }
@@ -77,7 +86,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
             return course(&runs(plan, sweep, &sweep.points[0], line.series, &records), line.flow, sweep.picture.y);
         }
         let mark = |point: &SimPoint| {
-            let cell = cell(sweep, line, &runs(plan, sweep, point, line.series, &records))?;
+            let cell = cell(plan, sweep, line, point, &records)?;
             let [median, low, high] = [cell.median, cell.low, cell.high].map(Bound::value);
             let mark = Mark::with_bar(point.x, median, [low, high]);
             Some(Mark { is_bound: cell.median.is_bound(), bar_is_bound: cell.high.is_bound(), ..mark })
@@ -99,7 +108,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     };
     let is_ticked = sweep.picture.is_ticked && !over_time;
     let ticks = sweep.points.iter().filter(|_| is_ticked).map(|point| (point.x, label(point))).collect();
-    let is_course = matches!(sweep.picture.y, SimQuantity::SendingRate | SimQuantity::LossEstimate);
+    let is_course = sweep.picture.y.is_of_time() || sweep.picture.y == SimQuantity::LossEstimate;
     let y = if over_time && !is_course { "Throughput, Mbit/s of IP" } else { sweep.picture.y.title() };
     Lines {
         title: sweep.picture.title.clone(),
@@ -156,7 +165,7 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
         .iter()
         .flat_map(|point| (0..plan.series.len()).map(move |series| runs(plan, sweep, point, series, records).len()));
     let Some(runs) = lists::counts(counts.filter(|runs| *runs > 0), "run", "runs") else {
-        return "Nothing has been simulated yet.".to_owned();
+        return "Nothing has been run yet.".to_owned();
     };
     let what = match (&sweep.vary, sweep.picture.spread) {
         (Vary::Time, _) => format!("mean of {runs} in spans of {}", units::seconds(plan.span.as_secs_f64())),
@@ -164,13 +173,19 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
         (_, Spread::Quartiles) => format!("median of {runs}, bars from the first to the third quartile"),
     };
     let cap = units::seconds(plan.cap.as_secs_f64());
-    format!("Simulated: {}, ends behind {}; {what}; ended at {cap}.", plan.base.link, plan.base.access)
+    let how = if plan.base.is_emulated() { "Emulated" } else { "Simulated" };
+    let warm_up = match plan.warm_up.is_zero() {
+        true => String::new(),
+        false => format!(", the first {} not counted", units::seconds(plan.warm_up.as_secs_f64())),
+    };
+    format!("{how}: {}, ends behind {}; {what}; ended at {cap}{warm_up}.", plan.base.link, plan.base.access)
 }
 
 /// Returns one line for each flow of each record, below a line of names.
 pub(crate) fn csv(records: &[SimRecord]) -> String {
     let mut text = "id,experiment,sweep,series,point,seed,ending,flow,seconds,ended_at,written,wire_bytes,packets_sent,packets_lost,loss_estimate,symbol_bytes,\
-                    encode_seconds,decode_seconds,queue_drops,random_drops,packets,took_seconds,date,version\n"
+                    encode_seconds,decode_seconds,mbit_per_second,queue_p95_ms,congestion,failure,valid,reasons,queue_drops,random_drops,\
+                    packets,took_seconds,date,version\n"
         .to_owned();
     let quoted = |field: &str| match field.contains([',', '"']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
@@ -186,10 +201,12 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
             SimEnding::GaveUp => "gave-up",
             SimEnding::Failed => "failed",
         };
+        let reasons = record.emulation.as_ref().map_or_else(String::new, |run| run.verdict.reasons.join("; "));
         for flow in &record.flows {
+            let program = flow.program.as_ref();
             writeln!(
                 text,
-                "{id},{},{},{},{},{},{ending},{},{},{},{},{},{},{},{},{},{},{},{queue_drops},{random_drops},{packets},{took_seconds},{date},{version}",
+                "{id},{},{},{},{},{},{ending},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{queue_drops},{random_drops},{packets},{took_seconds},{date},{version}",
                 case.experiment,
                 case.sweep,
                 quoted(&case.series),
@@ -206,6 +223,12 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
                 flow.symbol_bytes,
                 flow.coding_seconds[0],
                 flow.coding_seconds[1],
+                steady(record, flow),
+                known(record.queue.map(|queue| queue.p95_ms)),
+                program.and_then(|program| program.congestion.as_deref()).unwrap_or_default(),
+                quoted(program.and_then(|program| program.failure.as_deref()).unwrap_or_default()),
+                record.is_valid(),
+                quoted(&reasons),
             )
             .expect("a string takes all");
         }
@@ -227,15 +250,50 @@ pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -
     let base = serde_json::to_string(&plan.base).expect("plain values have a JSON form");
     write!(
         html,
-        "<h2>What was simulated</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
+        "<h2>What was {}</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
          <tr><td>From, to</td><td>{}</td></tr>\n<tr><td>Runs</td><td>{}</td></tr>\n<tr><td>Base</td><td>{}</td></tr>\n</table>\n",
+        if plan.base.is_emulated() { "emulated" } else { "simulated" },
         escaped(&lists::each_once(records.iter().map(|record| record.version.as_str()))),
         lists::from_to(records.iter().map(|record| record.date.as_str())),
         records.len(),
         escaped(&base)
     )
     .expect("a string takes all");
+    if plan.base.is_emulated() {
+        environment(&mut html, records);
+    }
     html
+}
+
+/// Writes on what programs were run, with what, and how well the emulator kept up.
+fn environment(html: &mut String, records: &[SimRecord]) {
+    let mut put = |line: String| writeln!(html, "{line}").expect("a string takes all");
+    let runs = || records.iter().filter_map(|record| record.emulation.as_ref());
+    let invalid = runs().filter(|run| !run.verdict.is_valid()).count();
+    let latest = runs().filter(|run| run.verdict.is_valid()).map(|run| run.verdict.lateness.p99_us);
+    let rows = [
+        ("Kernel", lists::each_once(runs().map(|run| run.kernel.as_str()))),
+        ("Emulator", lists::each_once(runs().map(|run| run.back_end.as_str()))),
+        ("Invalid", format!("{invalid} runs, which are in no number above")),
+        ("Lateness", format!("99 % of packets at most {:.0} us late in every valid run", latest.fold(0.0, f64::max))),
+    ];
+    put("<table class=\"words\">".to_owned());
+    for (name, value) in rows {
+        put(format!("<tr><td>{name}</td><td>{}</td></tr>", escaped(&value)));
+    }
+    put("</table>\n<h3>Programs</h3>\n<div class=\"wide\"><table class=\"words\">".to_owned());
+    put("<tr><th>Peer</th><th>Versions</th><th>Congestion control</th><th>Encrypted</th></tr>".to_owned());
+    let flows = records.iter().flat_map(|record| record.case.scenario.flows.iter().zip(&record.flows));
+    let by_peer: BTreeMap<String, &ProgramRecord> =
+        flows.filter_map(|(text, flow)| Some((text.peer_name()?, flow.program.as_ref()?))).collect();
+    for (peer, program) in by_peer {
+        let versions: Vec<_> = program.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        let congestion = program.congestion.clone().unwrap_or_default();
+        let encrypted = if program.encrypted { "yes" } else { "no" }.to_owned();
+        let cells = [peer, versions.join(", "), congestion, encrypted];
+        put(format!("<tr>{}</tr>", cells.map(|cell| format!("<td>{}</td>", escaped(&cell))).concat()));
+    }
+    put("</table></div>".to_owned());
 }
 
 fn table(html: &mut String, plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) {
@@ -248,7 +306,7 @@ fn table(html: &mut String, plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>
     };
     for line in lines(plan, sweep) {
         let cell = |point: &SimPoint| {
-            let Some(cell) = cell(sweep, &line, &runs(plan, sweep, point, line.series, records)) else {
+            let Some(cell) = cell(plan, sweep, &line, point, records) else {
                 return "<td>-</td>".to_owned();
             };
             let Cell { median, low, high, runs } = cell;
@@ -305,7 +363,7 @@ mod tests {
         let table = csv(&all[..1]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 1 + 2);
-        assert!(lines.iter().all(|line| line.split(',').count() == 24), "{table}");
+        assert!(lines.iter().all(|line| line.split(',').count() == 30), "{table}");
     }
 
     #[test]

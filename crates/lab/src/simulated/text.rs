@@ -28,6 +28,7 @@ pub(super) struct PlanText {
     pub(super) seeds: Option<Vec<u64>>,
     pub(super) cap: String,
     pub(super) span: Option<String>,
+    pub(super) warm_up: Option<String>,
     #[serde(default)]
     pub(super) picture: PictureText,
     pub(super) sweep: Vec<Spanned<SweepText>>,
@@ -39,6 +40,8 @@ pub(super) struct PictureText {
     pub(super) y: SimQuantity,
     pub(super) y_scale: Scale,
     pub(super) spread: Spread,
+    /// The series by which those of another are divided.
+    pub(super) against: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,4 +1,7 @@
-//! One run of an experiment: a network, a peer that moves a file over it, and the record of both.
+//! One run of an experiment: a network, a peer that moves a file over it or several at once, and the record of all.
+
+mod flow;
+mod flows;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -14,6 +17,7 @@ use crate::peers::{self, Downpour, Job, Peer, PeerError, Presence, Programs, Tra
 use crate::plan::LinkCase;
 use crate::results::{Ending, Environment, Lateness, RecordedVerdict, RunOutcome};
 use crate::runner::{Measure, MeasureError, StopFlag};
+use crate::simulated::{SimCase, SimRecord};
 use crate::space::{self, CableKind, Host};
 use crate::verdict::{self, Verdict};
 
@@ -37,6 +41,13 @@ impl Trials {
         Ok(Self { keeper: std::env::current_exe()?, programs: Programs::of_this(downpour)? })
     }
 
+    /// Starts the network of a run.
+    fn network(&self, layout: Layout) -> Result<EmulatedNetwork, MeasureError> {
+        EmulatedNetwork::start(layout, &self.keeper).map_err(|error| match error {
+            EmulationError::Space(_) | EmulationError::Emulator(_) => MeasureError::Machine(error.to_string()),
+        })
+    }
+
     /// Moves the file, and ends the programs on the hosts when `stop` is set.
     fn transfer(
         &self,
@@ -47,6 +58,7 @@ impl Trials {
     ) -> Result<Transfer, PeerError> {
         let job = Job {
             size: case.size,
+            endless: false,
             seed: case.seed,
             told: case.told.map(Rate::from_bits_per_second),
             choices: peers::choices(&case.peer)?,
@@ -63,7 +75,7 @@ impl Trials {
                     }
                 }
             });
-            let result = peers::transfer(peer, hosts[0], hosts[1], &job, cap);
+            let result = peers::transfer(peer, hosts[0], hosts[1], &job, cap, None);
             drop(over);
             result
         })
@@ -90,9 +102,7 @@ impl Measure for Trials {
             layout.cables = CableKind::Tun;
         }
         let (from, to) = layout.pairs[0];
-        let network = EmulatedNetwork::start(layout, &self.keeper).map_err(|error| match error {
-            EmulationError::Space(_) | EmulationError::Emulator(_) => MeasureError::Machine(error.to_string()),
-        })?;
+        let network = self.network(layout)?;
         let hosts = [&network.hosts()[from], &network.hosts()[to]];
         for host in hosts {
             host.pin_congestion(peer.route_congestion()).map_err(run_failed)?;
@@ -111,6 +121,10 @@ impl Measure for Trials {
             }
             Err(error) => Err(run_failed(error)),
         }
+    }
+
+    fn measure_flows(&self, case: &SimCase, attempt: u32, stop: &StopFlag) -> Result<SimRecord, MeasureError> {
+        flows::measure(self, case, attempt, stop)
     }
 }
 
@@ -153,7 +167,6 @@ fn failed(peer: &Peer, case: &LinkCase, reason: String, run: &Observation) -> Ru
 /// Returns the network's observations of a run.
 fn account(peer: &Peer, run: &Observation) -> RunOutcome {
     let report = &run.report;
-    let micros = |time: Duration| time.as_secs_f64() * 1e6;
     RunOutcome {
         ending: Ending::NotFinished,
         bytes_there: 0,
@@ -161,34 +174,46 @@ fn account(peer: &Peer, run: &Observation) -> RunOutcome {
         wire_bytes: report.links.iter().map(|link| link.offered.bytes).sum(),
         model_drops: report.links.iter().map(|link| link.offered.packets - link.delivered.packets).sum(),
         clock: peer.clock(),
-        verdict: RecordedVerdict {
-            reasons: Verdict::of(run).faults.iter().map(ToString::to_string).collect(),
-            lateness: Lateness {
-                p50_us: micros(report.lateness.percentile(50)),
-                p99_us: micros(report.lateness.percentile(99)),
-                max_us: micros(report.lateness.largest()),
-            },
-            ring_drops: report.ring_drops,
-            unexplained_drops: verdict::unexplained(run),
-            cpu_share: report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
-        },
+        verdict: recorded_verdict(run),
         environment: Environment::default(),
     }
 }
 
+fn recorded_verdict(run: &Observation) -> RecordedVerdict {
+    let report = &run.report;
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    let lateness = report.lateness_of_all();
+    RecordedVerdict {
+        reasons: Verdict::of(run).faults.iter().map(ToString::to_string).collect(),
+        lateness: Lateness {
+            p50_us: micros(lateness.percentile(50)),
+            p99_us: micros(lateness.percentile(99)),
+            max_us: micros(lateness.largest()),
+        },
+        ring_drops: report.ring_drops,
+        unexplained_drops: verdict::unexplained(run),
+        cpu_share: report.cpu.as_secs_f64() / report.elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+    }
+}
+
 fn environment(peer: &Peer, case: &LinkCase, run: &Observation) -> Environment {
-    let scheduling = match run.report.scheduling {
-        Scheduling::RealTime => "real-time priority",
-        Scheduling::Ordinary => "no real-time priority",
-    };
-    let (back_end, offloads) = match case.fast {
-        false => ("veth and packet sockets", "off"),
-        true => ("TUN", "checksums, TCP and UDP segmentation"),
+    let offloads = match case.fast {
+        false => "off",
+        true => "checksums, TCP and UDP segmentation",
     };
     Environment {
         offloads: offloads.to_owned(),
-        back_end: format!("{back_end}, {scheduling}"),
+        back_end: back_end(case.fast, run),
         encrypted: peer.is_encrypted(),
         ..Environment::default()
+    }
+}
+
+/// Returns in words how packets entered and left the emulator.
+fn back_end(fast: bool, run: &Observation) -> String {
+    let cables = if fast { "TUN" } else { "veth and packet sockets" };
+    match run.report.scheduling {
+        Scheduling::RealTime => format!("{cables}, real-time priority"),
+        Scheduling::Ordinary => format!("{cables}, no real-time priority"),
     }
 }

@@ -1,0 +1,96 @@
+//! The common beginning of several transfers.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock;
+
+/// Holds transfers until all of them are ready, and each until its time after that.
+#[derive(Debug)]
+pub struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Which transfers are ready, or will never be.
+    ready: Vec<bool>,
+    /// When the gate opened, on `CLOCK_MONOTONIC`.
+    opened: Option<Duration>,
+    /// Nothing waits any more: everything is over.
+    is_over: bool,
+}
+
+impl Gate {
+    /// Creates a closed gate for this number of transfers.
+    pub fn new(transfers: usize) -> Self {
+        Self {
+            state: Mutex::new(State { ready: vec![false; transfers], opened: None, is_over: false }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Notes that a transfer is ready, or will never be.
+    pub fn report(&self, transfer: usize) {
+        self.state().ready[transfer] = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits at most `time` for all transfers to be ready, and returns whether they are.
+    pub fn is_ready_within(&self, time: Duration) -> bool {
+        let waits = |state: &mut State| state.ready.contains(&false);
+        let result = self.changed.wait_timeout_while(self.state(), time, waits);
+        !result.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Opens the gate, and returns when that was.
+    pub fn open(&self) -> Duration {
+        let now = clock::now();
+        self.state().opened = Some(now);
+        self.changed.notify_all();
+        now
+    }
+
+    /// Returns when it was opened, if it was.
+    pub fn opened(&self) -> Option<Duration> {
+        self.state().opened
+    }
+
+    /// Ends all waiting.
+    pub fn give_up(&self) {
+        self.state().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// Reports a transfer as ready and waits until it may begin: `after` the opening.
+    fn pass(&self, transfer: usize, after: Duration) {
+        self.report(transfer);
+        let closed = |state: &mut State| state.opened.is_none() && !state.is_over;
+        let state = self.changed.wait_while(self.state(), closed).unwrap_or_else(PoisonError::into_inner);
+        let left = (state.opened.unwrap_or_default() + after).saturating_sub(clock::now());
+        drop(self.changed.wait_timeout_while(state, left, |state| !state.is_over));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The beginning of one of several transfers.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The gate that holds it.
+    pub gate: &'a Gate,
+    /// Its number among those that the gate holds.
+    pub transfer: usize,
+    /// How long after the gate has opened.
+    pub after: Duration,
+}
+
+impl Start<'_> {
+    /// Waits for it.
+    pub(super) fn wait(&self) {
+        self.gate.pass(self.transfer, self.after);
+    }
+}

@@ -1,0 +1,88 @@
+//! One flow of a run with several: the transfers of its program, one after the other.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use netsim::Rate;
+
+use crate::clock;
+use crate::peers::{self, Gate, Job, PeerError, Programs, Start, Transfer};
+use crate::simulated::ProgramFlow;
+use crate::space::Host;
+
+/// What became of a flow, as its program saw it.
+#[derive(Debug, Default)]
+pub(super) struct FlowEnd {
+    /// Seconds of each transfer that ended.
+    pub(super) transfers: Vec<f64>,
+    /// When the last of them had ended, on `CLOCK_MONOTONIC`; `None` if not all did.
+    pub(super) ended: Option<Duration>,
+    /// Bytes of its files at the receiver.
+    pub(super) bytes_there: u64,
+    /// Something else arrived than was sent.
+    pub(super) is_wrong: bool,
+    pub(super) versions: BTreeMap<String, String>,
+    pub(super) congestion: Option<String>,
+    /// Why there was no further transfer.
+    pub(super) failure: Option<PeerError>,
+}
+
+/// The surroundings of a flow.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) hosts: [&'a Host; 2],
+    pub(super) gate: &'a Gate,
+    pub(super) programs: &'a Programs,
+    /// The rate given to programs that must be given one.
+    pub(super) told: Option<Rate>,
+    pub(super) seed: u64,
+}
+
+/// Plays flow number `number` to its end.
+pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) -> FlowEnd {
+    let mut end = FlowEnd::default();
+    let start = Start { gate: around.gate, transfer: number, after: flow.start };
+    let mut stop = None;
+    for repeat in 0..flow.repeat {
+        // Other bytes each time, and other bytes in each flow.
+        let seed = around.seed << 32 | (number as u64) << 16 | u64::from(repeat);
+        let job = Job {
+            size: flow.size,
+            endless: flow.endless,
+            seed,
+            told: around.told,
+            choices: flow.choices.clone(),
+            programs: around.programs.clone(),
+        };
+        let cap = stop.map_or(flow.stop - flow.start, |stop: Duration| stop.saturating_sub(clock::now()));
+        let begins = (repeat == 0).then_some(start);
+        let result = peers::transfer(flow.peer, around.hosts[0], around.hosts[1], &job, cap, begins);
+        around.gate.report(number);
+        stop = stop.or_else(|| Some(around.gate.opened()? + flow.stop));
+        match result {
+            Ok(transfer) => {
+                if !end.add(transfer) {
+                    return end;
+                }
+            }
+            Err(error) => {
+                end.failure = Some(error);
+                return end;
+            }
+        }
+    }
+    end.ended = Some(clock::now());
+    end
+}
+
+impl FlowEnd {
+    /// Adds a transfer; returns whether it arrived.
+    fn add(&mut self, transfer: Transfer) -> bool {
+        self.bytes_there += transfer.bytes_there;
+        self.versions = transfer.versions;
+        self.congestion = transfer.congestion;
+        self.transfers.extend(transfer.seconds);
+        self.is_wrong |= transfer.seconds.is_some() && transfer.equal == Some(false);
+        transfer.seconds.is_some()
+    }
+}

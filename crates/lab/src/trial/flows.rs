@@ -1,0 +1,267 @@
+//! A run with several programs at once, each between two hosts of its own, over one shared link.
+
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use netsim::{Count, Rate};
+
+use super::flow::{FlowEnd, Surroundings, play};
+use super::{LOOK_EVERY, Trials, back_end, recorded_verdict, run_failed};
+use crate::clock;
+use crate::emulated::{EmulatedNetwork, Observation};
+use crate::emulator::{HostTraffic, Measuring, SpanTraffic};
+use crate::layout::Layout;
+use crate::peers::{Gate, Presence};
+use crate::results::SCHEMA;
+use crate::runner::{MeasureError, StopFlag, kernel};
+use crate::simulated::{
+    EmulationRecord, FlowRecord, ProgramCase, ProgramFlow, ProgramRecord, QueueRecord, SimCase, SimEnding, SimRecord,
+    now, rounded,
+};
+
+/// The part of the link's rate given to programs that must be given one.
+const TOLD: f64 = 0.95;
+/// How long the receivers of all flows have to become ready, in addition to what each may take.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Makes the run of a case.
+pub(super) fn measure(
+    trials: &Trials,
+    case: &SimCase,
+    attempt: u32,
+    stop: &StopFlag,
+) -> Result<SimRecord, MeasureError> {
+    let began = Instant::now();
+    let limit = Duration::from_secs_f64(case.cap_seconds);
+    let programs = case.scenario.programs(limit).map_err(run_failed)?;
+    for (flow, text) in programs.flows.iter().zip(&case.scenario.flows) {
+        if let Presence::Absent { missing, install } = flow.peer.presence(&trials.programs) {
+            return Err(MeasureError::Absent(format!("{}: {missing}: {install}", text.name)));
+        }
+    }
+    // As in the simulator: the same seed loses the same packets.
+    let topology = programs.topology.sibling(case.seed);
+    let layout = Layout::of_topology(topology, Path::new(&case.experiment)).map_err(run_failed)?;
+    let pairs = layout.pairs.clone();
+    let network = trials.network(layout)?;
+    for (flow, &(from, to)) in programs.flows.iter().zip(&pairs) {
+        for host in [from, to] {
+            network.hosts()[host].pin_congestion(flow.peer.route_congestion()).map_err(run_failed)?;
+        }
+    }
+    let played = Play { trials, case, programs: &programs, network: &network, pairs: &pairs, limit }.all(stop)?;
+    let observation = network.stop();
+    if stop.is_set() {
+        return Err(MeasureError::Stopped);
+    }
+    Ok(record(case, attempt, &programs, played, &observation, began.elapsed()))
+}
+
+/// The ends of all flows.
+struct Played {
+    ends: Vec<FlowEnd>,
+    /// When the first program began, on `CLOCK_MONOTONIC`.
+    begun: Duration,
+    /// How long they ran.
+    lasted: Duration,
+}
+
+/// A run that is about to begin.
+struct Play<'a> {
+    trials: &'a Trials,
+    case: &'a SimCase,
+    programs: &'a ProgramCase,
+    network: &'a EmulatedNetwork,
+    pairs: &'a [(usize, usize)],
+    limit: Duration,
+}
+
+impl Play<'_> {
+    /// Starts all flows at once, and ends them when those with a size have arrived, or at the limit.
+    fn all(&self, stop: &StopFlag) -> Result<Played, MeasureError> {
+        let flows = &self.programs.flows;
+        let gate = Gate::new(flows.len());
+        let told = self.programs.rate.map(|rate| (rate.bits_per_second() as f64 * TOLD).round() as u64);
+        thread::scope(|scope| {
+            let (sender, ended) = channel();
+            for (number, flow) in flows.iter().enumerate() {
+                let (from, to) = self.pairs[number];
+                let around = Surroundings {
+                    hosts: [from, to].map(|host| &self.network.hosts()[host]),
+                    gate: &gate,
+                    programs: &self.trials.programs,
+                    told: told.map(Rate::from_bits_per_second),
+                    seed: self.case.seed,
+                };
+                let sender = sender.clone();
+                // The receiver waits for all of them.
+                scope.spawn(move || sender.send((number, play(flow, number, around))));
+            }
+            drop(sender);
+            let begun = self.begin(&gate, stop);
+            let mut ends: Vec<Option<FlowEnd>> = flows.iter().map(|_| None).collect();
+            let mut lasted = None;
+            loop {
+                match ended.recv_timeout(LOOK_EVERY) {
+                    Ok((number, mut end)) => {
+                        if lasted.is_some() {
+                            // It was ended from here.
+                            end.failure = None;
+                        }
+                        ends[number] = Some(end);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if lasted.is_none() && (begun.is_none() || stop.is_set() || self.is_over(&ends)) {
+                    lasted = begun.map(|begun| (clock::now() - begun).min(self.limit)).or(Some(Duration::ZERO));
+                    gate.give_up();
+                    self.network.hosts().iter().for_each(|host| host.end());
+                }
+            }
+            let begun = begun.ok_or_else(|| run_failed("the programs were not ready to begin in time"))?;
+            let lasted = lasted.unwrap_or_else(|| (clock::now() - begun).min(self.limit));
+            Ok(Played { ends: ends.into_iter().map(Option::unwrap_or_default).collect(), begun, lasted })
+        })
+    }
+
+    /// Waits until every flow is ready, and lets them begin; returns when that was.
+    fn begin(&self, gate: &Gate, stop: &StopFlag) -> Option<Duration> {
+        let patience = Instant::now() + READY_WITHIN;
+        while !gate.is_ready_within(LOOK_EVERY) {
+            if stop.is_set() || Instant::now() > patience {
+                return None;
+            }
+        }
+        let [span, warm_up] = [self.case.span_seconds, self.case.warm_up_seconds].map(Duration::from_secs_f64);
+        let begun = gate.open();
+        self.network.control().measure(begun, Measuring { span, warm_up });
+        Some(begun)
+    }
+
+    /// Returns whether there is nothing to wait for: a flow failed, or all that have a size have ended.
+    fn is_over(&self, ends: &[Option<FlowEnd>]) -> bool {
+        let flows = || self.programs.flows.iter().zip(ends);
+        let has_failed =
+            |(_, end): (&ProgramFlow, &Option<FlowEnd>)| end.as_ref().is_some_and(|end| end.failure.is_some());
+        let has_sizes = flows().any(|(flow, _)| !flow.endless);
+        flows().any(has_failed) || has_sizes && flows().all(|(flow, end)| flow.endless || end.is_some())
+    }
+}
+
+/// Returns the record of a run.
+fn record(
+    case: &SimCase,
+    attempt: u32,
+    programs: &ProgramCase,
+    played: Played,
+    run: &Observation,
+    took: Duration,
+) -> SimRecord {
+    let Played { ends, begun, lasted } = played;
+    let drops =
+        |of: fn(&netsim::LinkStats) -> Count| run.report.links.iter().take(2).map(|link| of(link).packets).sum();
+    let ending = ending(&programs.flows, &ends);
+    let mut flows = Vec::new();
+    for (number, end) in ends.into_iter().enumerate() {
+        let name = case.scenario.flows[number].name.clone();
+        flows.push(flow_record(name, &programs.flows[number], end, begun, number, run));
+    }
+    SimRecord {
+        schema: SCHEMA,
+        id: case.id(),
+        case: case.clone(),
+        date: now(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        took_seconds: rounded(took.as_secs_f64()),
+        ending,
+        flows,
+        queue_drops: drops(|link| link.dropped_queue_full),
+        random_drops: drops(|link| link.dropped_random),
+        packets: run.report.traffic.iter().map(|host| host.packets_sent).sum(),
+        // The shared link is the first of a dumbbell.
+        queue: run.report.waits.first().and_then(QueueRecord::of),
+        emulation: Some(EmulationRecord {
+            attempt,
+            seconds: rounded(lasted.as_secs_f64()),
+            round_trips_ms: run.delays.iter().map(|ways| millis(ways[0] + ways[1])).collect(),
+            verdict: recorded_verdict(run),
+            kernel: kernel(),
+            back_end: back_end(false, run),
+        }),
+    }
+}
+
+fn ending(flows: &[ProgramFlow], ends: &[FlowEnd]) -> SimEnding {
+    if ends.iter().any(|end| end.is_wrong) {
+        return SimEnding::Failed;
+    }
+    let all = || flows.iter().zip(ends);
+    // An endless flow that ends has left the link to the others.
+    if all().any(|(flow, end)| end.failure.is_some() || flow.endless && end.ended.is_some()) {
+        return SimEnding::GaveUp;
+    }
+    match all().all(|(flow, end)| flow.endless || end.ended.is_some()) {
+        true => SimEnding::Finished,
+        false => SimEnding::NotFinished,
+    }
+}
+
+fn flow_record(
+    name: String,
+    flow: &ProgramFlow,
+    end: FlowEnd,
+    begun: Duration,
+    number: usize,
+    run: &Observation,
+) -> FlowRecord {
+    let (from, to) = run.pairs[number];
+    let none = HostTraffic::default();
+    let [sender, receiver] = [from, to].map(|host| run.report.traffic.get(host).unwrap_or(&none));
+    let arrived: u64 = receiver.arrived.iter().map(|span| span.packets).sum();
+    let least = run.delays[number][0];
+    let delay = |span: &SpanTraffic| match u32::try_from(span.packets) {
+        Ok(packets) if packets > 0 => millis((span.transit / packets).saturating_sub(least)),
+        _ => 0.0,
+    };
+    let bytes = |host: &HostTraffic| host.arrived.iter().map(|span| span.bytes).collect();
+    FlowRecord {
+        name,
+        seconds: end.ended.filter(|_| !flow.endless).and_then(|_| median(&end.transfers)),
+        ended_at: end.ended.map(|at| rounded(at.saturating_sub(begun).as_secs_f64())),
+        written: end.bytes_there,
+        wire_bytes: sender.bytes_sent + receiver.bytes_sent,
+        packets_sent: sender.packets_sent,
+        packets_lost: sender.packets_sent.saturating_sub(arrived),
+        loss_estimate: None,
+        symbol_bytes: 0,
+        coding_seconds: [0.0; 2],
+        arrived: bytes(receiver),
+        rate: Vec::new(),
+        loss: Vec::new(),
+        program: Some(ProgramRecord {
+            transfers: end.transfers.into_iter().map(rounded).collect(),
+            returned: bytes(sender),
+            delay_ms: receiver.arrived.iter().map(delay).collect(),
+            versions: end.versions,
+            congestion: end.congestion.or(flow.peer.route_congestion().map(str::to_owned)),
+            encrypted: flow.peer.is_encrypted(),
+            clock: flow.peer.clock(),
+            failure: end.failure.map(|error| error.to_string()),
+        }),
+    }
+}
+
+/// Returns the median of some seconds; with an even number, the mean of the two in the middle.
+fn median(seconds: &[f64]) -> Option<f64> {
+    let mut sorted = seconds.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = [sorted.len().checked_sub(1)? / 2, sorted.len() / 2];
+    Some(rounded((sorted[middle[0]] + sorted[middle[1]]) / 2.0))
+}
+
+fn millis(time: Duration) -> f64 {
+    rounded(time.as_secs_f64() * 1e3)
+}
