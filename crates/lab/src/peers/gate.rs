@@ -16,7 +16,7 @@ pub struct Gate {
 struct State {
     /// Which transfers are ready, or will never be.
     ready: Vec<bool>,
-    /// When the gate opened, on `CLOCK_MONOTONIC`.
+    /// When the gate opens, on `CLOCK_MONOTONIC`.
     opened: Option<Duration>,
     /// Nothing waits any more: everything is over.
     is_over: bool,
@@ -44,15 +44,13 @@ impl Gate {
         !result.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// Opens the gate, and returns when that was.
-    pub fn open(&self) -> Duration {
-        let now = clock::now();
-        self.state().opened = Some(now);
+    /// Opens the gate at this time of `CLOCK_MONOTONIC`.
+    pub fn open(&self, at: Duration) {
+        self.state().opened = Some(at);
         self.changed.notify_all();
-        now
     }
 
-    /// Returns when it was opened, if it was.
+    /// Returns when it opens, if that is known.
     pub fn opened(&self) -> Option<Duration> {
         self.state().opened
     }

@@ -29,8 +29,6 @@ pub struct SimPlan {
     pub seeds: Vec<u64>,
     /// Time after which a run is ended, virtual time in the simulator.
     pub cap: Duration,
-    /// Time from the beginning of a run that shares and queues leave out.
-    pub warm_up: Duration,
     /// Length of the spans for which the arriving bytes are stored.
     pub span: Duration,
     /// The file it was read from.
@@ -137,7 +135,7 @@ impl SimPlan {
     }
 
     fn without_sweeps(file: &Path, written: &PlanText) -> Result<Self, String> {
-        let PlanText { name, title, claim, link, access, flow, background, series, .. } = written;
+        let PlanText { name, title, claim, link, access, flow, background, series, warm_up, .. } = written;
         if !is_name(name) {
             return Err(format!("{name:?} is no name: write lower-case letters, digits, - and /, such as arq/fig6"));
         }
@@ -156,6 +154,7 @@ impl SimPlan {
             access: access.clone(),
             flows: flow.clone(),
             background: background.clone(),
+            warm_up: warm_up.clone(),
         };
         let named = |text: &SeriesText| Series { name: text.name.clone(), set: ordered(&text.set) };
         let mut series: Vec<Series> = series.iter().map(named).collect();
@@ -174,12 +173,8 @@ impl SimPlan {
             seeds,
             cap: time("cap", &written.cap)?,
             span: time("span", written.span.as_deref().unwrap_or("1s"))?,
-            warm_up: written.warm_up.as_ref().map_or(Ok(Duration::ZERO), |text| time("warm-up", text))?,
             file: file.to_owned(),
         };
-        if plan.warm_up >= plan.cap {
-            return Err("warm-up is not below the cap: nothing is left to count".to_owned());
-        }
         plan.check(&plan.base)?;
         Ok(plan)
     }
@@ -297,7 +292,6 @@ impl SimPlan {
             seed: *seed,
             span_seconds: self.span.as_secs_f64(),
             cap_seconds: self.cap.as_secs_f64(),
-            warm_up_seconds: self.warm_up.as_secs_f64(),
         })
     }
 

@@ -24,6 +24,8 @@ pub struct ProgramCase {
     pub flows: Vec<ProgramFlow>,
     /// The rate of the shared link, if it has one.
     pub rate: Option<Rate>,
+    /// Time from the beginning that is not counted.
+    pub warm_up: Duration,
 }
 
 /// A flow of a real program, checked.
@@ -37,8 +39,12 @@ pub struct ProgramFlow {
     pub size: u64,
     /// Whether it goes on until it is stopped.
     pub endless: bool,
-    /// When it begins.
+    /// Whether all of its files have to arrive.
+    pub has_to_finish: bool,
+    /// When it begins at the earliest.
     pub start: Duration,
+    /// Up to how much later it begins.
+    pub start_within: Duration,
     /// When it is ended at the latest.
     pub stop: Duration,
     /// The number of transfers, one after the other.
@@ -49,11 +55,6 @@ impl Scenario {
     /// Returns whether its flows are those of real programs.
     pub fn is_emulated(&self) -> bool {
         self.flows.iter().any(|flow| flow.peer.is_some())
-    }
-
-    /// Returns whether a flow goes on until it is stopped.
-    pub fn is_endless(&self) -> bool {
-        self.flows.iter().any(|flow| flow.size.is_none())
     }
 
     /// Returns the run of its programs, which is ended after `limit`.
@@ -71,7 +72,12 @@ impl Scenario {
             .flows
             .iter()
             .map(|flow| flow.program(fastest, limit).map_err(|error| format!("{}: {error}", flow.name)));
-        Ok(ProgramCase { flows: flows.collect::<Result<_, _>>()?, topology: self.topology()?, rate: link.forward.rate })
+        Ok(ProgramCase {
+            flows: flows.collect::<Result<_, _>>()?,
+            topology: self.topology()?,
+            rate: link.forward.rate,
+            warm_up: self.warm_up(limit)?,
+        })
     }
 }
 
@@ -91,9 +97,14 @@ impl FlowText {
         let name = self.peer_name().ok_or("write a peer, or a profile for every flow")?;
         let peer = peers::named(&name).map_err(|error| error.to_string())?;
         let choices = peers::choices(&name).map_err(|error| error.to_string())?;
+        if peer.must_be_told() && fastest.is_none() {
+            return Err(format!("{} must be told the rate of the link, and that has none: write rate=", peer.name()));
+        }
         let start = time("start", &self.start.0)?;
         let stop = self.stop.as_ref().map_or(Ok(limit), |stop| time("stop", &stop.0))?;
-        if start >= stop || stop > limit {
+        let within = self.start_within.as_ref().map(|text| time("start-within", &text.0));
+        let start_within = within.transpose()?.unwrap_or_default();
+        if start + start_within >= stop || stop > limit {
             return Err("it is to stop after its start, and before the cap".to_owned());
         }
         let repeat = self.repeat.as_ref().map_or(Ok(1), |repeat| {
@@ -108,6 +119,120 @@ impl FlowText {
                 (fastest.bits_per_second() as f64 / 8.0 * (stop - start).as_secs_f64() * BEYOND).ceil() as u64
             }
         };
-        Ok(ProgramFlow { peer, choices, size, endless: self.size.is_none(), start, stop, repeat })
+        let (endless, has_to_finish) = (self.size.is_none(), self.has_to_finish());
+        Ok(ProgramFlow { peer, choices, size, endless, has_to_finish, start, start_within, stop, repeat })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::SimPlan;
+    use super::*;
+
+    const PLAN: &str = r#"
+        name = "neighbours/cubic"
+        title = "Two programs"
+        link = "rate=20M,delay=10ms,queue=0.5bdp,step=5s:40M"
+        seeds = [1, 2]
+        cap = "60s"
+        warm-up = "20s"
+        [[flow]]
+        name = "ours"
+        peer = "downpour-auto"
+        [[flow]]
+        name = "cubic"
+        peer = "tcp-cubic"
+        size = "1MB"
+        start = "5s"
+        stop = "40s"
+        repeat = 3
+        sender = "loss=1%"
+        [[series]]
+        name = "auto"
+        set = { "ours.congestion.beta" = 0.5, "ours.congestion" = "cubic", "ours.peer" = "downpour-arq" }
+        [[series]]
+        name = "tcp"
+        set = { "ours.peer" = "tcp-reno", "cubic.size" = "2MB" }
+        [picture]
+        y = "harm"
+        against = "tcp"
+        [[sweep]]
+        name = "queue"
+        vary = "link.queue"
+        values = ["0.5bdp", "1bdp"]
+    "#;
+
+    fn parsed(text: &str) -> Result<SimPlan, String> {
+        let plan = SimPlan::parse(Path::new("plan.toml"), text).map_err(|error| error.to_string());
+        plan.map(|plan| plan.expect("it has flows"))
+    }
+
+    #[test]
+    fn flows_with_peers_become_programs() {
+        let plan = parsed(PLAN).expect("it makes sense");
+        assert!(plan.base.is_emulated() && !plan.base.is_endless());
+        assert_eq!((plan.cases().len(), plan.sweeps[0].picture.against), (2 * 2 * 2, Some(1)));
+        let limit = Duration::from_secs(60);
+        let case = plan.sweeps[0].points[1].scenarios[0].programs(limit).expect("it was checked");
+        let [ours, cubic] = &case.flows[..] else { panic!("two flows") };
+        let choices: Vec<_> = ours.choices.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(
+            (ours.peer.name(), &choices[..]),
+            ("downpour-arq", &[("congestion", "cubic"), ("congestion.beta", "0.5")][..])
+        );
+        // 60 s at 40 Mbit/s, and a tenth.
+        assert_eq!((ours.endless, ours.size, ours.stop, ours.repeat), (true, 330_000_000, limit, 1));
+        assert_eq!((cubic.endless, cubic.size, cubic.repeat), (false, 1_000_000, 3));
+        assert_eq!([cubic.start, cubic.stop].map(|time| time.as_secs()), [5, 40]);
+        assert_eq!((case.topology.hosts().len(), case.rate), (4, Some(Rate::from_megabits_per_second(20))));
+        assert_eq!(case.topology.links()[3].link.forward.loss.mean(), 0.01, "the second sender's own link");
+        let tcp = &plan.sweeps[0].points[0].scenarios[1];
+        assert_eq!(
+            (tcp.flows[0].peer_name().as_deref(), tcp.flows[1].size.as_ref().map(|size| size.0.as_str())),
+            (Some("tcp-reno"), Some("2MB"))
+        );
+    }
+
+    #[test]
+    fn runs_that_differ_have_different_ids() {
+        let id = |text: &str| parsed(text).expect("it makes sense").cases()[0].id();
+        let own = id(PLAN);
+        for (from, to) in [("cap = \"60s\"", "cap = \"61s\""), ("\"20s\"", "\"21s\""), ("repeat = 3", "repeat = 2")] {
+            assert_ne!(id(&PLAN.replace(from, to)), own, "{to}");
+        }
+        let sized = PLAN.to_owned();
+        assert_eq!(id(&sized), id(&sized.replace("cap = \"60s\"", "cap = \"61s\"")), "its flows end by themselves");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said_with_its_flow() {
+        for (from, to, said) in [
+            ("peer = \"tcp-cubic\"", "peer = \"tcp-vegas\"", "cubic: no peer is called 'tcp-vegas'"),
+            ("peer = \"tcp-cubic\"", "profile = \"arq\"", "cubic: profile is for simulated flows"),
+            ("repeat = 3", "repeat = 0", "cubic: repeat is \"0\": write a number from 1 to 1000"),
+            ("size = \"1MB\"", "", "cubic: an endless flow is not repeated"),
+            ("start = \"5s\"", "start = \"50s\"", "cubic: it is to stop after its start"),
+            ("stop = \"40s\"", "stop = \"61s\"", "cubic: it is to stop after its start, and before the cap"),
+            ("rate=20M,delay=10ms,queue=0.5bdp,step=5s:40M", "delay=10ms", "ours: without a rate of the link"),
+            ("warm-up = \"20s\"", "warm-up = \"60s\"", "warm-up is not before the cap"),
+            ("against = \"tcp\"", "against = \"udp\"", "there is no series \"udp\" to compare with"),
+            ("against = \"tcp\"", "", "harm is relative to a series: write against"),
+            (
+                "[[series]]",
+                "[[background]]\nname = \"cbr\"\nrate = \"1M\"\n[[series]]",
+                "cbr: background is simulated only",
+            ),
+            (
+                "\"tcp-reno\"",
+                "\"tcp-reno\", \"ours.congestion\" = \"reno\"",
+                "ours: tcp-reno congestion=reno: it has no profile",
+            ),
+        ] {
+            assert!(PLAN.contains(from), "{from}");
+            let refused = parsed(&PLAN.replacen(from, to, 1)).expect_err(to);
+            assert!(refused.contains(said), "{refused}");
+        }
     }
 }

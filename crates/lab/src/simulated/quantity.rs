@@ -1,9 +1,8 @@
 //! The result of a run with flows, as one number.
 
-use netsim::Duplex;
 use serde::Deserialize;
 
-use super::{FlowRecord, SimRecord};
+use super::{FlowRecord, FlowText, SimRecord};
 use crate::results::Bound;
 
 /// The quantity on the vertical axis.
@@ -15,7 +14,8 @@ pub enum SimQuantity {
     Seconds,
     /// Bytes of a flow's object per second of its own time, in Mbit/s.
     Goodput,
-    /// Jain's index of all flows' goodput, each over its own time (Jain 1984; arq §3.2.2).
+    /// Jain's index of all flows' goodput, each over its own time, or of their throughput after the warm-up if there is
+    /// one (Jain 1984; arq §3.2.2).
     Jain,
     /// Jain's index of the arrivals of all flows while every one of them was sending.
     JainTogether,
@@ -29,7 +29,7 @@ pub enum SimQuantity {
     LossEstimate,
     /// Packets for which the queues of the shared link had no room, in both directions.
     QueueDrops,
-    /// IP bytes that arrived after the warm-up, in percent of what the shared link could carry.
+    /// IP bits per second of a flow after the warm-up, as a share of the rate of the shared link.
     Share,
     /// The same, relative to an equal share for every flow.
     FairShare,
@@ -56,8 +56,8 @@ impl SimQuantity {
             Self::SendingRate => "Sending rate, Mbit/s",
             Self::LossEstimate => "Loss estimate, %",
             Self::QueueDrops => "Packets dropped by the full queue",
-            Self::Share => "Share of the link's rate, %",
-            Self::FairShare => "Share of the link's rate, times an equal share",
+            Self::Share => "Share of the link",
+            Self::FairShare => "Share of the link, relative to an equal share",
             Self::QueueP95 => "Wait at the link, 95 % of packets, ms",
             Self::QueueDelay => "Delay beyond the least, ms",
             Self::Harm => "Time until all bytes are there, relative to another series",
@@ -90,11 +90,11 @@ impl SimQuantity {
         let one = || record.flows.get(flow);
         let exact = |value: f64| value.is_finite().then_some(Bound::Exactly(value));
         match self {
-            Self::Seconds | Self::Harm => one().map(|flow| match flow.seconds {
-                Some(seconds) => Bound::Exactly(seconds),
-                None => Bound::AtLeast(record.case.cap_seconds),
-            }),
-            Self::Goodput => exact(goodput(record, one()?)),
+            Self::Seconds | Self::Harm => match one()?.seconds {
+                Some(seconds) => Some(Bound::Exactly(seconds)),
+                None => has_to_finish(record, flow).then_some(Bound::AtLeast(record.case.cap_seconds)),
+            },
+            Self::Goodput => exact(goodput(record, flow)?),
             Self::Wire => exact(one()?.wire_bytes as f64 / one()?.written as f64),
             Self::Overhead => {
                 let flow = one()?;
@@ -102,49 +102,37 @@ impl SimQuantity {
                 exact(100.0 * (flow.symbol_bytes as f64 / flow.written as f64 - 1.0))
             }
             Self::SendingRate | Self::QueueDelay => None,
-            Self::Jain if record.case.warm_up_seconds > 0.0 => {
-                exact(sim::jain(&record.flows.iter().map(|flow| steady(record, flow)).collect::<Vec<_>>()))
+            Self::Jain => {
+                let of = |number: usize| match record.case.scenario.warm_up {
+                    Some(_) => record.flows[number].throughput,
+                    None => goodput(record, number),
+                };
+                exact(sim::jain(&(0..record.flows.len()).map(of).collect::<Option<Vec<_>>>()?))
             }
-            Self::Jain => exact(sim::jain(&record.flows.iter().map(|flow| goodput(record, flow)).collect::<Vec<_>>())),
             Self::JainTogether => exact(sim::jain(&together(record))),
             Self::LossEstimate => exact(one()?.loss_estimate? * 100.0),
             Self::QueueDrops => exact(record.queue_drops as f64),
-            Self::Share => exact(share(record, one()?)? * 100.0),
+            Self::Share => exact(share(record, one()?)?),
             Self::FairShare => exact(share(record, one()?)? * record.flows.len() as f64),
-            Self::QueueP95 => exact(record.queue?.p95_ms),
+            Self::QueueP95 => exact(record.queue_p95?),
         }
     }
 }
 
-/// Returns the goodput in Mbit/s, of the written part if the flow did not end.
-fn goodput(record: &SimRecord, flow: &FlowRecord) -> f64 {
-    flow.written as f64 * 8e-6 / flow.seconds.unwrap_or(record.case.cap_seconds)
+/// Returns the goodput in Mbit/s, of the written part if the flow did not end; `None` if it did not have to.
+fn goodput(record: &SimRecord, number: usize) -> Option<f64> {
+    let flow = record.flows.get(number)?;
+    let seconds = flow.seconds.or_else(|| has_to_finish(record, number).then_some(record.case.cap_seconds))?;
+    Some(flow.written as f64 * 8e-6 / seconds)
 }
 
-/// Returns a flow's arrivals after the warm-up, as a part of what the shared link could carry; `None` if that has no
-/// rate.
+fn has_to_finish(record: &SimRecord, flow: usize) -> bool {
+    record.case.scenario.flows.get(flow).is_some_and(FlowText::has_to_finish)
+}
+
+/// Returns a flow's throughput after the warm-up, as a part of what the shared link could carry.
 fn share(record: &SimRecord, flow: &FlowRecord) -> Option<f64> {
-    let link: Duplex = record.case.scenario.link.parse().ok()?;
-    Some(steady(record, flow) * 1e6 / link.forward.rate?.bits_per_second() as f64)
-}
-
-/// Returns the arrivals of a flow after the warm-up in Mbit/s of IP, over the whole spans until the run ended.
-pub(super) fn steady(record: &SimRecord, flow: &FlowRecord) -> f64 {
-    let span = record.case.span_seconds;
-    let spans = (record.case.warm_up_seconds / span).ceil() as usize..(ended(record) / span) as usize;
-    let bytes: u64 = flow.arrived.iter().take(spans.end).skip(spans.start).sum();
-    bytes as f64 * 8e-6 / (spans.len() as f64 * span)
-}
-
-/// Returns when a run ended, in seconds.
-fn ended(record: &SimRecord) -> f64 {
-    match &record.emulation {
-        Some(emulation) => emulation.seconds,
-        None => {
-            let ends = record.flows.iter().map(|flow| flow.ended_at.unwrap_or(record.case.cap_seconds));
-            ends.fold(0.0, f64::max)
-        }
-    }
+    Some(flow.throughput? / record.case.scenario.rate()?)
 }
 
 /// Returns the arrivals of each flow in the whole spans between the start of the last one and the end of the first one;
@@ -165,7 +153,7 @@ fn together(record: &SimRecord) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
+    use super::super::record::tests::{emulated, record};
     use super::*;
     use Bound::{AtLeast, Exactly};
 
@@ -191,5 +179,20 @@ mod tests {
         assert_eq!(of(&record, SimQuantity::JainTogether, 0), Some(Exactly(sim::jain(&[100.0, 25.0]))));
         record.flows[1].written = 0;
         assert_eq!(of(&record, SimQuantity::Wire, 1), None, "nothing came");
+    }
+
+    #[test]
+    fn shares_are_of_what_the_link_carries_after_the_warm_up() {
+        let mut record = emulated(record());
+        let of = |quantity: SimQuantity, flow| quantity.of(&record, flow).map(Bound::value);
+        assert_eq!([0, 1].map(|flow| of(SimQuantity::Share, flow)), [Some(0.3), Some(0.2)], "of 50 Mbit/s");
+        assert_eq!([0, 1].map(|flow| of(SimQuantity::FairShare, flow)), [Some(0.6), Some(0.4)]);
+        assert_eq!(of(SimQuantity::Jain, 0), Some(sim::jain(&[15.0, 10.0])));
+        assert_eq!(of(SimQuantity::QueueP95, 0), Some(7.5));
+        assert_eq!(SimQuantity::QueueDelay.course(&record.flows[0]), Some(&[2.5, 5.0][..]));
+        record.case.scenario.link = "delay=1ms".to_owned();
+        assert_eq!(SimQuantity::Share.of(&record, 0), None, "of nothing known");
+        record.case.scenario.flows[1].size = None;
+        assert_eq!(SimQuantity::Seconds.of(&record, 1), None, "it has no end");
     }
 }

@@ -32,13 +32,6 @@ pub struct SimCase {
     pub span_seconds: f64,
     /// Seconds after which the run is ended, of virtual time if it is simulated.
     pub cap_seconds: f64,
-    /// Seconds from the beginning of the run that shares and queues leave out.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub warm_up_seconds: f64,
-}
-
-fn is_zero(seconds: &f64) -> bool {
-    *seconds == 0.0
 }
 
 /// One run: its case and its outcome.
@@ -66,23 +59,13 @@ pub struct SimRecord {
     pub random_drops: u64,
     /// Packets that all nodes sent.
     pub packets: u64,
-    /// How long packets waited at the shared link after the warm-up, in the first direction.
+    /// The wait at the shared link that 95 % of the packets towards the receivers did not exceed after the warm-up, in
+    /// ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueRecord>,
+    pub queue_p95: Option<f64>,
     /// What is known only of a run of real programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<EmulationRecord>,
-}
-
-/// How long packets waited at a link, in milliseconds, from their arrival until their last bit had left.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct QueueRecord {
-    /// The median.
-    pub p50_ms: f64,
-    /// The 95th percentile.
-    pub p95_ms: f64,
-    /// The 99th percentile.
-    pub p99_ms: f64,
 }
 
 /// A run of real programs over an emulated network.
@@ -128,6 +111,9 @@ pub struct FlowRecord {
     pub ended_at: Option<f64>,
     /// Bytes of the object that have arrived.
     pub written: u64,
+    /// IP bits that arrived at its receiver after the warm-up, in Mbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<f64>,
     /// IP bytes that both sides sent.
     pub wire_bytes: u64,
     /// Packets that the sender sent.
@@ -180,17 +166,14 @@ pub struct ProgramRecord {
 
 impl SimCase {
     /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to. The cap
-    /// is excluded, except with flows that only it ends: a run that finished is not repeated when more time is given.
+    /// is excluded, unless every run goes on to it: one that finished is not repeated when more time is given.
     pub fn id(&self) -> String {
         let content = ("simulated", &self.scenario, self.seed, self.span_seconds);
-        let mut content = serde_json::to_vec(&content).expect("plain values have a JSON form");
-        // Results without these keep their ids.
-        if self.warm_up_seconds > 0.0 {
-            content.extend(format!(" warm-up {}", self.warm_up_seconds).bytes());
-        }
-        if self.scenario.is_endless() {
-            content.extend(format!(" cap {}", self.cap_seconds).bytes());
-        }
+        let content = match self.scenario.is_endless() {
+            true => serde_json::to_vec(&(content, self.cap_seconds)),
+            false => serde_json::to_vec(&content),
+        };
+        let content = content.expect("plain values have a JSON form");
         blake3::hash(&content).to_hex()[..16].to_owned()
     }
 
@@ -235,6 +218,7 @@ impl SimRecord {
             seconds: flow.completed.map(|time| time.as_secs_f64()),
             ended_at: flow.completed_at.map(|time| time.as_secs_f64()),
             written: flow.written,
+            throughput: None,
             wire_bytes: flow.wire_bytes,
             packets_sent: flow.packets_sent,
             packets_lost: flow.packets_lost,
@@ -262,19 +246,16 @@ impl SimRecord {
             queue_drops: queue,
             random_drops: random,
             packets: outcome.packets,
-            queue: outcome.waits.first().and_then(|[forward, _]| QueueRecord::of(forward)),
+            queue_p95: outcome.waits.first().and_then(|[forward, _]| wait_p95(forward)),
             emulation: None,
             case,
         }
     }
 }
 
-impl QueueRecord {
-    /// Returns the quantiles of these waits; `None` without packets.
-    pub fn of(waits: &Waits) -> Option<Self> {
-        let millis = |share| Some(rounded(waits.quantile(share)?.as_secs_f64() * 1e3));
-        Some(Self { p50_ms: millis(0.5)?, p95_ms: millis(0.95)?, p99_ms: millis(0.99)? })
-    }
+/// Returns the wait that 95 % of the packets did not exceed, in milliseconds; `None` without packets.
+pub(crate) fn wait_p95(waits: &Waits) -> Option<f64> {
+    waits.quantile(0.95).map(|wait| rounded(wait.as_secs_f64() * 1e3))
 }
 
 /// Rounds to three decimals, which are enough for a record.
@@ -284,6 +265,7 @@ pub(crate) fn rounded(number: f64) -> f64 {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::Text;
     use super::super::scenario::tests::scenario;
     use super::*;
 
@@ -298,13 +280,13 @@ pub(super) mod tests {
             seed: 1,
             span_seconds: 1.0,
             cap_seconds: 60.0,
-            warm_up_seconds: 0.0,
         };
         let flow = |name: &str, ended_at: Option<f64>, arrived: &[u64]| FlowRecord {
             name: name.into(),
             seconds: ended_at.map(|end| end - 1.5),
             ended_at,
             written: if ended_at.is_some() { 1_000_000 } else { 500_000 },
+            throughput: None,
             wire_bytes: 1_100_000,
             packets_sent: 800,
             packets_lost: 3,
@@ -328,9 +310,30 @@ pub(super) mod tests {
             queue_drops: 5,
             random_drops: 2,
             packets: 2_000,
-            queue: None,
+            queue_p95: None,
             emulation: None,
         }
+    }
+
+    /// Returns the record with a second of warm-up, as one of real programs.
+    pub(in super::super) fn emulated(mut record: SimRecord) -> SimRecord {
+        record.case.scenario.warm_up = Some(Text("1s".into()));
+        record.queue_p95 = Some(7.5);
+        record.emulation = Some(EmulationRecord {
+            attempt: 1,
+            seconds: 4.9,
+            round_trips_ms: vec![20.0, 20.0],
+            verdict: RecordedVerdict::default(),
+            kernel: "6.18.0".into(),
+            back_end: "veth".into(),
+        });
+        for flow in &mut record.flows {
+            let program =
+                ProgramRecord { delay_ms: vec![2.5, 5.0], returned: vec![60, 70], ..ProgramRecord::default() };
+            flow.program = Some(program);
+        }
+        [record.flows[0].throughput, record.flows[1].throughput] = [Some(15.0), Some(10.0)];
+        record
     }
 
     #[test]
@@ -369,5 +372,15 @@ pub(super) mod tests {
         }
         record.ending = SimEnding::Failed;
         assert!(!record.settles(&record.case));
+        // A program may give up by accident, and a run may be invalid.
+        let mut record = emulated(record);
+        let text = serde_json::to_string(&record).expect("JSON");
+        assert_eq!(serde_json::from_str::<SimRecord>(&text).expect("it reads back"), record);
+        record.ending = SimEnding::GaveUp;
+        assert!(!record.settles(&record.case));
+        record.emulation.as_mut().expect("emulated").attempt = TRIES;
+        assert!(record.settles(&record.case));
+        record.emulation.as_mut().expect("emulated").verdict.reasons.push("late".into());
+        assert!(!record.settles(&record.case) && !record.is_valid());
     }
 }

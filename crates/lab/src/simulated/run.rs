@@ -10,9 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::{Timestamp, Unit};
-use sim::SharedCase;
 
-use super::quantity::steady;
 use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimStore};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
@@ -51,7 +49,7 @@ pub(crate) fn run(
     keep(&plan.file, folder, PLAN)?;
     let make = |case: SimCase, made: &mut dyn FnMut(SimRecord)| match is_emulated {
         true => emulate(&case, measure, stop, made),
-        false => simulate(case).map(made).map_err(|message| Unmade { code: Code::Invalid, message }),
+        false => simulate(case).map(made).map_err(|message| Unmade { code: Code::Invalid, message, ends_all: false }),
     };
     let account = all(left(store.records()), how.jobs.get(), &mut store, stop, &make)?;
     say(&format!("{}\n", folder.display()));
@@ -65,6 +63,8 @@ type Make<'a> = dyn Fn(SimCase, &mut dyn FnMut(SimRecord)) -> Result<(), Unmade>
 struct Unmade {
     code: Code,
     message: String,
+    /// No other case would fare better.
+    ends_all: bool,
 }
 
 /// What a thread reports.
@@ -119,6 +119,9 @@ fn all(
                     if let Err(unmade) = made {
                         warn(&format!("{done} of {total}: {}", unmade.message));
                         code = unmade.code;
+                        if unmade.ends_all {
+                            agenda.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                        }
                     }
                 }
             }
@@ -140,11 +143,10 @@ fn some_are_left(agenda: &Mutex<VecDeque<SimCase>>) -> bool {
 /// Makes one run in the simulator; returns why there is no record of it if the engine is at fault.
 fn simulate(case: SimCase) -> Result<SimRecord, String> {
     let label = case.label();
-    let [span, cap, warm_up] = [case.span_seconds, case.cap_seconds, case.warm_up_seconds].map(Duration::from_secs_f64);
+    let [span, cap] = [case.span_seconds, case.cap_seconds].map(Duration::from_secs_f64);
     let start = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let shared = SharedCase { warm_up, ..case.scenario.case(span, cap)? };
-        shared.run(case.seed).map_err(|error| error.to_string())
+        case.scenario.case(span, cap)?.run(case.seed).map_err(|error| error.to_string())
     }));
     let outcome = outcome.unwrap_or_else(|_| Err("the engine broke".to_owned()));
     let outcome = outcome.map_err(|error| format!("{label}: {error}"))?;
@@ -163,7 +165,9 @@ fn emulate(
     stop: &StopFlag,
     made: &mut dyn FnMut(SimRecord),
 ) -> Result<(), Unmade> {
-    let unmade = |code, message: &dyn Display| Err(Unmade { code, message: format!("{}: {message}", case.label()) });
+    let unmade = |code, message: &dyn Display| {
+        Err(Unmade { code, message: format!("{}: {message}", case.label()), ends_all: false })
+    };
     let mut why = "no valid run";
     for attempt in 1..=TRIES {
         match measure.measure_flows(case, attempt, stop) {
@@ -177,9 +181,7 @@ fn emulate(
             }
             Err(MeasureError::Stopped) => return unmade(Code::Interrupted, &"stopped"),
             Err(MeasureError::Machine(error)) => {
-                // No other run would fare better.
-                stop.set();
-                return unmade(Code::Lacking, &error);
+                return unmade(Code::Lacking, &error).map_err(|unmade| Unmade { ends_all: true, ..unmade });
             }
             Err(MeasureError::Absent(install)) => return unmade(Code::Lacking, &install),
             Err(MeasureError::Run(error)) if attempt == TRIES => return unmade(Code::Invalid, &error),
@@ -215,7 +217,7 @@ fn line(record: &SimRecord) -> String {
     let flow = |(text, flow): (&FlowText, &FlowRecord)| match flow.seconds {
         Some(seconds) => format!("{} {}", flow.name, units::seconds(seconds)),
         None if gave_up(flow) => format!("{} gave up", flow.name),
-        None if text.size.is_none() => format!("{} {:.2} Mbit/s", flow.name, steady(record, flow)),
+        None if text.size.is_none() => format!("{} {:.2} Mbit/s", flow.name, flow.throughput.unwrap_or_default()),
         None => format!("{} not finished", flow.name),
     };
     let flows: Vec<String> = record.case.scenario.flows.iter().zip(&record.flows).map(flow).collect();

@@ -26,6 +26,9 @@ pub struct Scenario {
     /// Background traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundText>,
+    /// The time from which on throughput and waits are counted; without it, from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<Text>,
 }
 
 /// One object sent from a host to another.
@@ -49,7 +52,10 @@ pub struct FlowText {
     /// When it begins.
     #[serde(default = "at_once")]
     pub start: Text,
-    /// When a real flow is ended, if that is before the end of the run.
+    /// Up to how much later a real flow begins, drawn from the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within: Option<Text>,
+    /// When a real flow is ended, finished or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Text>,
     /// How often a real flow sends its object, one after the other; default once.
@@ -174,7 +180,31 @@ impl Scenario {
         let background =
             background.map(|(other, pair)| other.build(pair).map_err(|error| format!("{}: {error}", other.name)));
         let background = background.collect::<Result<_, _>>()?;
-        Ok(SharedCase { flows, background, count_every, limit, ..SharedCase::new(topology) })
+        let warm_up = self.warm_up(limit)?;
+        Ok(SharedCase { flows, background, count_every, warm_up, limit, ..SharedCase::new(topology) })
+    }
+
+    /// Returns the time that is not counted, in a run of at most this length.
+    ///
+    /// # Errors
+    /// No time, or one that leaves nothing.
+    pub fn warm_up(&self, limit: Duration) -> Result<Duration, String> {
+        let warm_up = self.warm_up.as_ref().map_or(Ok(Duration::ZERO), |text| time("warm-up", &text.0))?;
+        if warm_up >= limit {
+            return Err("warm-up is not before the cap: write less".to_owned());
+        }
+        Ok(warm_up)
+    }
+
+    /// Returns whether a run goes on to its cap, since no flow has a size.
+    pub fn is_endless(&self) -> bool {
+        self.flows.iter().all(|flow| flow.size.is_none())
+    }
+
+    /// Returns the rate of the shared link towards the receivers, in Mbit/s; without its steps.
+    pub fn rate(&self) -> Option<f64> {
+        let link: Duplex = self.link.parse().ok()?;
+        link.forward.rate.map(|rate| rate.bits_per_second() as f64 * 1e-6)
     }
 
     /// Returns the network: a pair of hosts for each flow, and then for each background.
@@ -228,6 +258,7 @@ impl FlowText {
             }
             ("size", None) => self.size = Some(text()),
             ("start", None) => self.start = text(),
+            ("start-within", None) => self.start_within = Some(text()),
             ("stop", None) => self.stop = Some(text()),
             ("repeat", None) => self.repeat = Some(text()),
             ("connections", None) => self.connections = text(),
@@ -242,10 +273,15 @@ impl FlowText {
         }
     }
 
+    /// Returns whether the whole object has to arrive.
+    pub(super) fn has_to_finish(&self) -> bool {
+        self.size.is_some() && self.stop.is_none()
+    }
+
     fn build(&self, pair: HostPair) -> Result<Flow, String> {
         let name = self.profile.as_deref().ok_or("write profile, or a peer for every flow")?;
-        if self.peer.is_some() || self.stop.is_some() || self.repeat.is_some() {
-            return Err("peer, stop and repeat are for real flows: leave them out, or the profile".to_owned());
+        if self.peer.is_some() || self.stop.is_some() || self.repeat.is_some() || self.start_within.is_some() {
+            return Err("peer, start-within, stop and repeat are for real flows: leave them out".to_owned());
         }
         let size = self.size.as_ref().ok_or("write size: a simulated flow ends by itself")?;
         let connections = self.connections.0.parse().ok().filter(|number| (1..=256).contains(number));

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use super::quantity::steady;
 use super::{ProgramRecord, SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
 use crate::lists;
 use crate::picture::{Chart, Lines, Mark, escaped};
@@ -174,17 +173,15 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
     };
     let cap = units::seconds(plan.cap.as_secs_f64());
     let how = if plan.base.is_emulated() { "Emulated" } else { "Simulated" };
-    let warm_up = match plan.warm_up.is_zero() {
-        true => String::new(),
-        false => format!(", the first {} not counted", units::seconds(plan.warm_up.as_secs_f64())),
-    };
+    let warm_up = plan.base.warm_up.as_ref();
+    let warm_up = warm_up.map_or_else(String::new, |warm_up| format!(", the first {} not counted", warm_up.0));
     format!("{how}: {}, ends behind {}; {what}; ended at {cap}{warm_up}.", plan.base.link, plan.base.access)
 }
 
 /// Returns one line for each flow of each record, below a line of names.
 pub(crate) fn csv(records: &[SimRecord]) -> String {
     let mut text = "id,experiment,sweep,series,point,seed,ending,flow,seconds,ended_at,written,wire_bytes,packets_sent,packets_lost,loss_estimate,symbol_bytes,\
-                    encode_seconds,decode_seconds,mbit_per_second,queue_p95_ms,congestion,failure,valid,reasons,queue_drops,random_drops,\
+                    encode_seconds,decode_seconds,throughput,queue_p95,congestion,failure,valid,reasons,queue_drops,random_drops,\
                     packets,took_seconds,date,version\n"
         .to_owned();
     let quoted = |field: &str| match field.contains([',', '"']) {
@@ -223,8 +220,8 @@ pub(crate) fn csv(records: &[SimRecord]) -> String {
                 flow.symbol_bytes,
                 flow.coding_seconds[0],
                 flow.coding_seconds[1],
-                steady(record, flow),
-                known(record.queue.map(|queue| queue.p95_ms)),
+                known(flow.throughput),
+                known(record.queue_p95),
                 program.and_then(|program| program.congestion.as_deref()).unwrap_or_default(),
                 quoted(program.and_then(|program| program.failure.as_deref()).unwrap_or_default()),
                 record.is_valid(),
@@ -327,7 +324,7 @@ fn table(html: &mut String, plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>
 #[cfg(test)]
 mod tests {
     use super::super::plan::tests::plan;
-    use super::super::record::tests::record;
+    use super::super::record::tests::{emulated, record};
     use super::*;
     use crate::picture::svg;
 
@@ -364,6 +361,37 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 1 + 2);
         assert!(lines.iter().all(|line| line.split(',').count() == 30), "{table}");
+    }
+
+    #[test]
+    fn harm_is_relative_to_the_median_of_another_series() {
+        let mut plan = plan();
+        let picture_of = &mut plan.sweeps[0].picture;
+        (picture_of.y, picture_of.flows, picture_of.against) = (SimQuantity::Harm, vec![1], Some(1));
+        let all = [
+            records(&plan, 0, 0, [Some(6.0), Some(9.0)]),
+            records(&plan, 0, 1, [Some(4.0), Some(2.0)]),
+            records(&plan, 1, 0, [Some(6.0), Some(9.0)]),
+            records(&plan, 1, 1, [None, None]),
+        ]
+        .concat();
+        let chart = picture(&plan, &plan.sweeps[0], &all);
+        let marks: Vec<_> = chart.series.iter().map(|series| series.marks.clone()).collect();
+        let expected = [Mark::with_bar(0.0, 2.5, [2.0, 3.0]), Mark::with_bar(0.0, 1.0, [2.0 / 3.0, 4.0 / 3.0])];
+        assert_eq!(marks, expected.map(|mark| vec![mark]), "nothing is relative to what did not finish");
+    }
+
+    #[test]
+    fn invalid_runs_of_programs_are_not_drawn() {
+        let mut plan = plan();
+        plan.sweeps[0].picture.y = SimQuantity::QueueP95;
+        let mut all: Vec<SimRecord> = records(&plan, 0, 0, [Some(1.0); 2]).into_iter().map(emulated).collect();
+        let drawn = |all: &[SimRecord]| picture(&plan, &plan.sweeps[0], all).caption[0].clone();
+        assert!(drawn(&all).contains("median of 2 runs"), "{}", drawn(&all));
+        all[0].emulation.as_mut().expect("emulated").verdict.reasons.push("late".to_owned());
+        assert!(drawn(&all).contains("median of 1 run,"), "{}", drawn(&all));
+        let table = csv(&all[..1]);
+        assert!(table.lines().nth(1).is_some_and(|line| line.contains(",false,late,")), "{table}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) struct PlanText {
     pub(super) seeds: Option<Vec<u64>>,
     pub(super) cap: String,
     pub(super) span: Option<String>,
-    pub(super) warm_up: Option<String>,
+    pub(super) warm_up: Option<Text>,
     #[serde(default)]
     pub(super) picture: PictureText,
     pub(super) sweep: Vec<Spanned<SweepText>>,

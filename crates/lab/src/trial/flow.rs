@@ -41,7 +41,9 @@ pub(super) struct Surroundings<'a> {
 /// Plays flow number `number` to its end.
 pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) -> FlowEnd {
     let mut end = FlowEnd::default();
-    let start = Start { gate: around.gate, transfer: number, after: flow.start };
+    let mut random = fastrand::Rng::with_seed(around.seed << 16 | number as u64);
+    let begins = flow.start + flow.start_within.mul_f64(random.f64());
+    let start = Start { gate: around.gate, transfer: number, after: begins };
     let mut stop = None;
     for repeat in 0..flow.repeat {
         // Other bytes each time, and other bytes in each flow.
@@ -54,9 +56,9 @@ pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) 
             choices: flow.choices.clone(),
             programs: around.programs.clone(),
         };
-        let cap = stop.map_or(flow.stop - flow.start, |stop: Duration| stop.saturating_sub(clock::now()));
-        let begins = (repeat == 0).then_some(start);
-        let result = peers::transfer(flow.peer, around.hosts[0], around.hosts[1], &job, cap, begins);
+        let cap = stop.map_or(flow.stop - begins, |stop: Duration| stop.saturating_sub(clock::now()));
+        let start = (repeat == 0).then_some(start);
+        let result = peers::transfer(flow.peer, around.hosts[0], around.hosts[1], &job, cap, start);
         around.gate.report(number);
         stop = stop.or_else(|| Some(around.gate.opened()? + flow.stop));
         match result {

@@ -17,14 +17,16 @@ use crate::peers::{Gate, Presence};
 use crate::results::SCHEMA;
 use crate::runner::{MeasureError, StopFlag, kernel};
 use crate::simulated::{
-    EmulationRecord, FlowRecord, ProgramCase, ProgramFlow, ProgramRecord, QueueRecord, SimCase, SimEnding, SimRecord,
-    now, rounded,
+    EmulationRecord, FlowRecord, ProgramCase, ProgramFlow, ProgramRecord, SimCase, SimEnding, SimRecord, now, rounded,
+    wait_p95,
 };
 
 /// The part of the link's rate given to programs that must be given one.
 const TOLD: f64 = 0.95;
 /// How long the receivers of all flows have to become ready, in addition to what each may take.
 const READY_WITHIN: Duration = Duration::from_secs(60);
+/// How long the beginning of a run is known before.
+const NOTICE: Duration = Duration::from_millis(50);
 
 /// Makes the run of a case.
 pub(super) fn measure(
@@ -116,13 +118,14 @@ impl Play<'_> {
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
                 if lasted.is_none() && (begun.is_none() || stop.is_set() || self.is_over(&ends)) {
-                    lasted = begun.map(|begun| (clock::now() - begun).min(self.limit)).or(Some(Duration::ZERO));
+                    lasted =
+                        begun.map(|begun| clock::now().saturating_sub(begun).min(self.limit)).or(Some(Duration::ZERO));
                     gate.give_up();
                     self.network.hosts().iter().for_each(|host| host.end());
                 }
             }
             let begun = begun.ok_or_else(|| run_failed("the programs were not ready to begin in time"))?;
-            let lasted = lasted.unwrap_or_else(|| (clock::now() - begun).min(self.limit));
+            let lasted = lasted.unwrap_or_else(|| clock::now().saturating_sub(begun).min(self.limit));
             Ok(Played { ends: ends.into_iter().map(Option::unwrap_or_default).collect(), begun, lasted })
         })
     }
@@ -135,9 +138,11 @@ impl Play<'_> {
                 return None;
             }
         }
-        let [span, warm_up] = [self.case.span_seconds, self.case.warm_up_seconds].map(Duration::from_secs_f64);
-        let begun = gate.open();
+        let (span, warm_up) = (Duration::from_secs_f64(self.case.span_seconds), self.programs.warm_up);
+        // The emulator has to know before the first packet comes.
+        let begun = clock::now() + NOTICE;
         self.network.control().measure(begun, Measuring { span, warm_up });
+        gate.open(begun);
         Some(begun)
     }
 
@@ -167,7 +172,10 @@ fn record(
     let mut flows = Vec::new();
     for (number, end) in ends.into_iter().enumerate() {
         let name = case.scenario.flows[number].name.clone();
-        flows.push(flow_record(name, &programs.flows[number], end, begun, number, run));
+        let throughput =
+            throughput(case.span_seconds, programs.warm_up, lasted, &run.report.traffic[run.pairs[number].1]);
+        let record = flow_record(name, &programs.flows[number], end, begun, number, run);
+        flows.push(FlowRecord { throughput, ..record });
     }
     SimRecord {
         schema: SCHEMA,
@@ -182,7 +190,7 @@ fn record(
         random_drops: drops(|link| link.dropped_random),
         packets: run.report.traffic.iter().map(|host| host.packets_sent).sum(),
         // The shared link is the first of a dumbbell.
-        queue: run.report.waits.first().and_then(QueueRecord::of),
+        queue_p95: run.report.waits.first().and_then(wait_p95),
         emulation: Some(EmulationRecord {
             attempt,
             seconds: rounded(lasted.as_secs_f64()),
@@ -203,7 +211,7 @@ fn ending(flows: &[ProgramFlow], ends: &[FlowEnd]) -> SimEnding {
     if all().any(|(flow, end)| end.failure.is_some() || flow.endless && end.ended.is_some()) {
         return SimEnding::GaveUp;
     }
-    match all().all(|(flow, end)| flow.endless || end.ended.is_some()) {
+    match all().all(|(flow, end)| !flow.has_to_finish || end.ended.is_some()) {
         true => SimEnding::Finished,
         false => SimEnding::NotFinished,
     }
@@ -229,9 +237,10 @@ fn flow_record(
     let bytes = |host: &HostTraffic| host.arrived.iter().map(|span| span.bytes).collect();
     FlowRecord {
         name,
-        seconds: end.ended.filter(|_| !flow.endless).and_then(|_| median(&end.transfers)),
+        seconds: end.ended.and_then(|_| median(&end.transfers)),
         ended_at: end.ended.map(|at| rounded(at.saturating_sub(begun).as_secs_f64())),
         written: end.bytes_there,
+        throughput: None,
         wire_bytes: sender.bytes_sent + receiver.bytes_sent,
         packets_sent: sender.packets_sent,
         packets_lost: sender.packets_sent.saturating_sub(arrived),
@@ -252,6 +261,13 @@ fn flow_record(
             failure: end.failure.map(|error| error.to_string()),
         }),
     }
+}
+
+/// Returns what arrived at a host after the warm-up in Mbit/s of IP, over the whole spans until the run ended.
+fn throughput(span: f64, warm_up: Duration, lasted: Duration, host: &HostTraffic) -> Option<f64> {
+    let spans = (warm_up.as_secs_f64() / span).ceil() as usize..(lasted.as_secs_f64() / span) as usize;
+    let bytes: u64 = host.arrived.iter().take(spans.end).skip(spans.start).map(|span| span.bytes).sum();
+    (!spans.is_empty()).then(|| rounded(bytes as f64 * 8e-6 / (spans.len() as f64 * span)))
 }
 
 /// Returns the median of some seconds; with an even number, the mean of the two in the middle.
