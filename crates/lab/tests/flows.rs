@@ -72,7 +72,8 @@ fn endless_flows_share_the_link_until_they_are_stopped() {
         for from in [10, 20] {
             assert!((1_000_000..=1_260_000).contains(&second(from)), "{} B after {from} spans", second(from));
         }
-        assert!(bbr.arrived.len() <= 32 && reno.arrived.len() >= 38, "{} {}", bbr.arrived.len(), reno.arrived.len());
+        let late: u64 = bbr.arrived.iter().skip(35).sum();
+        assert!(late < 20_000 && reno.arrived.len() >= 38, "{late} B after its stop, {} spans", reno.arrived.len());
         let share = |quantity: SimQuantity, flow| quantity.of(&record, flow).expect("known").value();
         let both = share(SimQuantity::Share, 0) + share(SimQuantity::Share, 1);
         assert!((0.7..=1.01).contains(&both), "{both} of the link");

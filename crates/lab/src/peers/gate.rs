@@ -61,6 +61,11 @@ impl Gate {
         self.changed.notify_all();
     }
 
+    /// Returns whether everything is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.state().is_over
+    }
+
     /// Reports a transfer as ready and waits until it may begin: `after` the opening.
     fn pass(&self, transfer: usize, after: Duration) {
         self.report(transfer);

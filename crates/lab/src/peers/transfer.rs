@@ -89,6 +89,8 @@ pub fn transfer(
     let ended = match (peer.play)(&mut run) {
         Ok(ended) => Some(ended),
         Err(Unfinished::Cap) => None,
+        // Its programs were ended with everything else.
+        Err(Unfinished::Failed(_)) if start.is_some_and(|start| start.gate.is_over()) => None,
         Err(Unfinished::Failed(error)) => return Err(error),
     };
     let equal = match run.counted {

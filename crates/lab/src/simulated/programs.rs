@@ -198,12 +198,15 @@ mod tests {
     #[test]
     fn runs_that_differ_have_different_ids() {
         let id = |text: &str| parsed(text).expect("it makes sense").cases()[0].id();
-        let own = id(PLAN);
-        for (from, to) in [("cap = \"60s\"", "cap = \"61s\""), ("\"20s\"", "\"21s\""), ("repeat = 3", "repeat = 2")] {
-            assert_ne!(id(&PLAN.replace(from, to)), own, "{to}");
+        let longer = |text: &str| text.replace("cap = \"60s\"", "cap = \"61s\"");
+        for (from, to) in
+            [("\"20s\"", "\"21s\""), ("repeat = 3", "repeat = 2"), ("40s", "41s"), ("tcp-cubic", "tcp-bbr")]
+        {
+            assert_ne!(id(&PLAN.replace(from, to)), id(PLAN), "{to}");
         }
-        let sized = PLAN.to_owned();
-        assert_eq!(id(&sized), id(&sized.replace("cap = \"60s\"", "cap = \"61s\"")), "its flows end by themselves");
+        assert_eq!(id(&longer(PLAN)), id(PLAN), "a flow ends it");
+        let endless = PLAN.replace("size = \"1MB\"", "").replace("repeat = 3", "");
+        assert_ne!(id(&longer(&endless)), id(&endless), "its cap is its length");
     }
 
     #[test]
