@@ -3,11 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use crate::{Rate, TraceFile, TraceFileError};
+use crate::{Rate, Scatter, TraceFile, TraceFileError};
 
 /// One direction of a link. The default is a perfect wire: no rate, no delay, no loss.
 ///
-/// A packet passes the outages, then the policer, then queue and rate, then loss, then delay and jitter, then
+/// A packet passes the outages, then the policer, then queue and rate, then loss, then slots, delay and jitter, then
 /// reordering: a packet dropped by the policer never enters the queue, and one dropped by the queue has still used the
 /// policer's tokens. `FromStr` reads the text form (`rate=100M,delay=50ms,loss=5%,queue=256KB`), and `Display` prints
 /// it.
@@ -44,6 +44,11 @@ pub struct LinkConfig {
     pub delay_steps: Vec<DelayStep>,
     /// Up to this much more delay for each packet, uniform. Packets stay in order: none overtakes the one before.
     pub jitter: Duration,
+    /// Packets that have left the queue travel on together at the next multiple of this time since the start of the
+    /// run, as with the schedulers of Wi-Fi and cellular networks. Zero: each at once.
+    pub slot: Duration,
+    /// A delay of each packet's own, which does not keep order.
+    pub scatter: Scatter,
     /// Random loss, after the queue: a lost packet has used its share of the rate.
     pub loss: Loss,
     /// A burst of losses is over after this long, however few packets it has met. `None`: it lasts a number of packets,
@@ -163,7 +168,7 @@ impl Loss {
 pub struct Reorder {
     /// Probability that a packet is held back.
     pub probability: f64,
-    /// How long, in addition to delay and jitter.
+    /// How long, in addition to other delays.
     pub extra: Duration,
 }
 

@@ -73,7 +73,8 @@ pub struct Delivery {
     pub ecn: Ecn,
     /// Entropy that picks the bits to flip, for [`corrupt`].
     pub corrupt: Option<u64>,
-    /// Held back, so that later packets may arrive before it. All others arrive in the order of their offers.
+    /// Held back or scattered, so that later packets may arrive before it. All others arrive in the order of their
+    /// offers.
     pub reordered: bool,
 }
 
@@ -201,8 +202,8 @@ impl Link {
         Ok(())
     }
 
-    /// Switches loss, jitter, reordering, duplication, corruption and marking off, for packets offered from now on, or
-    /// on again. Rate, queue, policer and delay stay. Draws continue meanwhile, including those of the bursts: switched
+    /// Switches loss, slots, jitter, scatter, reordering, duplication, corruption and marking off, for packets offered
+    /// from now on, or on again. Rate, queue, policer and delay stay. Draws continue meanwhile, including those of the bursts: switched
     /// on again, the link treats each packet as it would have without the interruption. A link begins impaired.
     pub fn set_impaired(&mut self, impaired: bool) {
         self.impaired = impaired;
@@ -282,7 +283,8 @@ impl Link {
         let impaired = self.impaired;
         let happens = |draw, probability| impaired && unit(draw) < probability;
         let jitter = if impaired { up_to(picos(config.jitter), draws.jitter) } else { 0 };
-        let mut at = departure.plus_picos(picos(delay)).plus_picos(jitter);
+        let released = if impaired { departure.next_multiple_of(config.slot) } else { departure };
+        let mut at = released.plus_picos(picos(delay)).plus_picos(jitter);
         let reordered = happens(draws.reorder, config.reorder.probability);
         if reordered {
             at = at.plus_picos(picos(config.reorder.extra));
@@ -291,6 +293,11 @@ impl Link {
             at = at.max(self.last_arrival);
             self.last_arrival = at;
         }
+        let scattered = impaired && !config.scatter.is_none();
+        if scattered {
+            at = at.plus_picos(config.scatter.picos(draws.scatter));
+        }
+        let reordered = reordered || scattered;
         let congested = impaired && config.mark.above_bytes.is_some_and(|threshold| found > threshold);
         let marks = congested || happens(draws.mark, config.mark.probability);
         let ecn = match ecn {

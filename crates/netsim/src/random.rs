@@ -9,6 +9,7 @@ pub(crate) struct Streams {
     duplicate: fastrand::Rng,
     corrupt: fastrand::Rng,
     mark: fastrand::Rng,
+    scatter: fastrand::Rng,
 }
 
 /// The draws of one packet: exactly one of each stream, used or not.
@@ -20,6 +21,7 @@ pub(crate) struct Draws {
     pub(crate) duplicate: u64,
     pub(crate) corrupt: u64,
     pub(crate) mark: u64,
+    pub(crate) scatter: u64,
 }
 
 impl Streams {
@@ -33,6 +35,7 @@ impl Streams {
             duplicate: stream(4),
             corrupt: stream(5),
             mark: stream(6),
+            scatter: stream(7),
         }
     }
 
@@ -44,6 +47,7 @@ impl Streams {
             duplicate: self.duplicate.u64(..),
             corrupt: self.corrupt.u64(..),
             mark: self.mark.u64(..),
+            scatter: self.scatter.u64(..),
         }
     }
 }

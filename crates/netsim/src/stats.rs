@@ -41,7 +41,7 @@ pub struct LinkStats {
     pub duplicated: Count,
     /// Delivered packets with bits flipped.
     pub corrupted: Count,
-    /// Delivered packets that were held back.
+    /// Delivered packets that [`crate::LinkConfig::reorder`] held back.
     pub reordered: Count,
 }
 

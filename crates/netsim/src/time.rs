@@ -61,6 +61,15 @@ impl Time {
         self.0.checked_sub(earlier.0).map(|picos| Duration::from_nanos(picos / PICOS_PER_NANO))
     }
 
+    /// Returns the first multiple of `interval` that is not before `self`, or `self` if `interval` is zero; saturates at
+    /// `MAX`.
+    pub(crate) fn next_multiple_of(self, interval: Duration) -> Self {
+        match picos(interval) {
+            0 => self,
+            interval => Self(self.0.checked_next_multiple_of(interval).unwrap_or(u64::MAX)),
+        }
+    }
+
     /// Returns `self` plus `picos` picoseconds; saturates at `MAX`.
     pub(crate) const fn plus_picos(self, picos: u64) -> Self {
         Self(self.0.saturating_add(picos))

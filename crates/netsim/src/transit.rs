@@ -7,7 +7,7 @@ use crate::{Delivery, Time};
 
 /// Holds a [`crate::Link`]'s deliveries until they arrive: packets, or whatever stands for them.
 ///
-/// A link keeps order except for the packets it holds back, so a queue and a small heap suffice.
+/// A link keeps order except for the packets it holds back or scatters, so a queue and a heap suffice.
 #[derive(Debug)]
 pub struct Transit<T> {
     in_order: VecDeque<(Time, T)>,

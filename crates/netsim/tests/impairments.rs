@@ -231,6 +231,37 @@ fn jitter_keeps_order_and_spreads_evenly() {
     assert!((mean - 0.005).abs() < 4.0 * sigma, "mean jitter {mean}, seed 3");
 }
 
+/// Returns how much later than `now + 5 ms` packets arrive that are offered a microsecond apart, in seconds.
+fn lateness(config: &str) -> Vec<f64> {
+    let mut link = Link::new(config.parse().expect("a link")).expect("a link that makes sense");
+    let late = |number| {
+        let now = Time::from_nanos(number * 1_000);
+        let delivery = delivery(link.offer(now, 100, Ecn::NotEct));
+        assert!(delivery.reordered, "packet {number}");
+        (delivery.at - now).as_secs_f64() - 0.005
+    };
+    (0..MANY).map(late).collect()
+}
+
+#[test]
+fn scatter_has_its_distribution_and_keeps_no_order() {
+    // Shares of the packets that are later than so many milliseconds.
+    for (config, tails) in [
+        ("delay=5ms,scatter=10ms,seed=3", [(2.0, 0.8), (9.0, 0.1), (10.0, 0.0)]),
+        ("delay=5ms,scatter=exponential:10ms,seed=3", [(2.0, 0.8187), (10.0, 0.3679), (50.0, 0.0067)]),
+    ] {
+        let late = lateness(config);
+        for (millis, share) in tails {
+            let later = late.iter().filter(|&&seconds| seconds > millis * 1e-3 + 1e-9).count() as u64;
+            assert_share(later, share, &format!("later than {millis} ms, {config}"));
+        }
+        let overtaken = late.windows(2).filter(|pair| pair[1] + 1e-6 < pair[0]).count() as u64;
+        assert!(overtaken.abs_diff(MANY / 2) < MANY / 100, "half of all pairs change places: {overtaken}, {config}");
+    }
+    let [alone, together] = ["loss=10%,seed=5", "loss=10%,scatter=10ms,seed=5"].map(|text| text.parse().unwrap());
+    assert_eq!(lost(&fates(&alone, 20_000)), lost(&fates(&together, 20_000)), "loss, seed 5");
+}
+
 #[test]
 fn bursts_may_already_be_under_way_at_the_first_packet() {
     let mut count = 0;

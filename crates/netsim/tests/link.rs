@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use netsim::{Delivery, DropReason, Ecn, Fate, Link, LinkConfig, LinkError, Loss, Mark, Rate, Reorder, Time, corrupt};
+use netsim::{
+    Delivery, DropReason, Ecn, Fate, Link, LinkConfig, LinkError, Loss, Mark, Rate, Reorder, Scatter, Time, corrupt,
+};
 
 fn link(text: &str) -> Link {
     Link::new(text.parse().expect("a good link")).expect("a good link")
@@ -58,6 +60,25 @@ fn delay_is_exact_and_one_way() {
     let mut link = link("rate=8M,delay=50ms");
     let now = Time::from_nanos(123);
     assert_eq!(delivery(link.offer(now, 1000, Ecn::NotEct)).at, now + Duration::from_millis(51));
+}
+
+#[test]
+fn packets_travel_on_together_at_the_next_slot() {
+    // 1 ms a packet; each leaves the queue, waits for the slot, and travels for 3 ms.
+    let mut link = link("rate=8M,delay=3ms,slot=5ms");
+    let mut arrives = |micros: u64| {
+        let delivery = delivery(link.offer(Time::from_nanos(micros * 1_000), 1000, Ecn::NotEct));
+        assert!(!delivery.reordered);
+        delivery.at.as_nanos() / 1_000
+    };
+    assert_eq!([0, 100, 200, 300].map(&mut arrives), [8_000; 4]);
+    assert_eq!(arrives(350), 8_000, "its last bit leaves as the slot begins");
+    assert_eq!(arrives(360), 13_000);
+    assert_eq!(arrives(42_000), 48_000);
+    let longest = link.waits().quantile(1.0).expect("packets");
+    assert!(longest < Duration::from_micros(6_200), "time until a slot is none in the queue: {longest:?}");
+    link.set_impaired(false);
+    assert_eq!(delivery(link.offer(Time::from_nanos(51_000_000), 1000, Ecn::NotEct)).at, Time::from_nanos(55_000_000));
 }
 
 #[test]
@@ -147,6 +168,8 @@ fn the_ends_of_numbers_do_not_panic() {
         queue_bytes: Some(u64::MAX),
         delay: Duration::MAX,
         jitter: Duration::MAX,
+        slot: Duration::MAX,
+        scatter: Scatter::Exponential(Duration::MAX),
         mark: Mark { above_bytes: Some(0), probability: 1.0 },
         ..LinkConfig::default()
     };

@@ -70,6 +70,12 @@ pub struct LinkOptions {
     /// Additional uniform random delay of up to this much per packet, without reordering
     #[arg(long, value_name = "TIME")]
     jitter: Option<String>,
+    /// Release packets only at multiples of this time, as Wi-Fi and cellular schedulers do
+    #[arg(long, value_name = "TIME")]
+    slot: Option<String>,
+    /// Additional random delay per packet, with reordering: 5ms (uniform, up to), or exponential:5ms (mean)
+    #[arg(long, value_name = "[exponential:]TIME")]
+    scatter: Option<String>,
     /// Capacity of the queue: 256KB, 1bdp (bandwidth-delay product) [default: unlimited]
     #[arg(long, value_name = "SIZE")]
     queue: Option<String>,
@@ -159,6 +165,8 @@ impl LinkOptions {
             ("delay", &self.delay),
             ("delay-step", &self.delay_step),
             ("jitter", &self.jitter),
+            ("slot", &self.slot),
+            ("scatter", &self.scatter),
             ("queue", &self.queue),
             ("queue-packets", &self.queue_packets),
             ("bucket", &self.bucket),

@@ -7,7 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::{
-    DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Outage, Police, Rate, RateStep, Reorder, TraceFile,
+    DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Outage, Police, Rate, RateStep, Reorder, Scatter,
+    TraceFile,
 };
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
@@ -19,7 +20,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, queue, queue-packets, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
+        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -177,6 +178,13 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
         }
         "delay" => config.delay = time(key, value)?,
         "jitter" => config.jitter = time(key, value)?,
+        "slot" => config.slot = time(key, value)?,
+        "scatter" => {
+            const EXAMPLE: &str = "5ms (each packet by up to so much), or exponential:5ms (on average)";
+            let (is_exponential, text) = value.strip_prefix("exponential:").map_or((false, value), |mean| (true, mean));
+            let time = time(key, text).map_err(|_| bad(key, value, EXAMPLE))?;
+            config.scatter = if is_exponential { Scatter::Exponential(time) } else { Scatter::Uniform(time) };
+        }
         "queue-packets" => config.queue_packets = Some(value.parse().map_err(|_| bad(key, value, "10"))?),
         "mtu" => {
             const EXAMPLE: &str = "1400B (IP bytes)";
@@ -227,10 +235,15 @@ impl fmt::Display for LinkConfig {
         parts.extend(
             self.police.map(|Police { rate, burst_bytes }| format!("police={rate}:{}", print_size(burst_bytes))),
         );
-        for (key, duration) in [("delay", self.delay), ("jitter", self.jitter)] {
+        for (key, duration) in [("delay", self.delay), ("jitter", self.jitter), ("slot", self.slot)] {
             if !duration.is_zero() {
                 parts.push(format!("{key}={}", print_time(duration)));
             }
+        }
+        match self.scatter {
+            Scatter::Uniform(most) if most.is_zero() => {}
+            Scatter::Uniform(most) => parts.push(format!("scatter={}", print_time(most))),
+            Scatter::Exponential(mean) => parts.push(format!("scatter=exponential:{}", print_time(mean))),
         }
         let print_delay = |step: &DelayStep| format!("{}:{}", print_time(step.at), print_time(step.delay));
         parts.extend(print_all("delay-step", &self.delay_steps, print_delay));
