@@ -83,9 +83,10 @@ impl RunSummary {
 impl LinkSummary {
     /// Creates the summary of a link with these counts.
     pub fn new(name: &str, stats: &LinkStats) -> Self {
-        let events: [(&str, Count); 9] = [
+        let events: [(&str, Count); 10] = [
             ("lost at random", stats.dropped_random),
             ("dropped by the full queue", stats.dropped_queue_full),
+            ("dropped by CoDel", stats.dropped_codel),
             ("dropped by the policer", stats.dropped_policed),
             ("dropped while down", stats.dropped_down),
             ("dropped as too large", stats.dropped_too_large),

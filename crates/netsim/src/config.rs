@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::{Rate, Scatter, TraceFile, TraceFileError};
+use crate::{Codel, Rate, Scatter, TraceFile, TraceFileError};
 
 /// One direction of a link. The default is a perfect wire: no rate, no delay, no loss.
 ///
@@ -35,6 +35,9 @@ pub struct LinkConfig {
     /// Drop-tail bound of the queue in packets, of any size, counted likewise. With both bounds a packet needs room
     /// under each.
     pub queue_packets: Option<u32>,
+    /// CoDel in front of the rate: packets that have waited too long are marked if they allow it (ECT), and dropped
+    /// otherwise, which leaves their time to the next ones. `None`: they wait as long as it takes.
+    pub codel: Option<Codel>,
     /// Largest packet in IP bytes that passes; larger ones are dropped silently. `None`: any passes.
     pub mtu: Option<u32>,
     /// One-way propagation delay.
@@ -253,10 +256,13 @@ pub enum LinkError {
         /// Its time.
         at: Duration,
     },
+    /// CoDel without target or interval.
+    #[error("codel acts on every packet: write a target and an interval, such as codel=5ms:100ms")]
+    ZeroCodel,
     /// A policer without rate or burst.
     #[error("police lets nothing pass: write a rate and a burst, such as police=10M:20KB")]
     ZeroPolice,
-    /// A queue, bucket, rate step, or marking by queue, on a link where nothing ever waits.
+    /// A queue, CoDel, a bucket, rate step, or marking by queue, on a link where nothing ever waits.
     #[error("{name} has no effect without a rate: write a rate too, such as rate=100M")]
     QueueWithoutRate {
         /// The key of the text form.
@@ -302,6 +308,9 @@ impl LinkConfig {
         if self.police.is_some_and(|police| police.rate.bits_per_second() == 0 || police.burst_bytes == 0) {
             return Err(LinkError::ZeroPolice);
         }
+        if self.codel.is_some_and(|codel| codel.target.is_zero() || codel.interval.is_zero()) {
+            return Err(LinkError::ZeroCodel);
+        }
         self.check_service()?;
         if self.reorder.probability > 0.0 && self.reorder.extra.is_zero() {
             return Err(LinkError::ReorderWithoutExtra);
@@ -315,6 +324,7 @@ impl LinkConfig {
         let of_the_queue = [
             ("queue", self.queue_bytes.is_some()),
             ("queue-packets", self.queue_packets.is_some()),
+            ("codel", self.codel.is_some()),
             ("mark-above", self.mark.above_bytes.is_some()),
         ];
         let set = |&(name, is_set): &(&'static str, bool)| is_set.then_some(name);

@@ -17,6 +17,7 @@
 
 mod agenda;
 mod bucket;
+mod codel;
 mod config;
 mod fabric;
 mod link;
@@ -37,6 +38,7 @@ mod traffic;
 mod transit;
 mod waits;
 
+pub use codel::Codel;
 pub use config::{DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Mark, Outage, Police, RateStep, Reorder};
 pub use fabric::{Arrival, Fabric, LinkId, NetworkError, Refusal, Refused};
 pub use link::{Deliveries, Delivery, DropReason, Ecn, Fate, Link, corrupt};

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::codel::Control;
 use crate::random::{Draws, Streams, mix, unit, up_to};
 use crate::shaper::{Policer, Shaper};
 use crate::time::picos;
@@ -36,6 +37,8 @@ pub enum Fate {
 pub enum DropReason {
     /// The queue had no room for it.
     QueueFull,
+    /// It had waited too long for CoDel.
+    Codel,
     /// Random loss.
     Random,
     /// The packet was larger than the link's MTU.
@@ -96,6 +99,7 @@ pub struct Link {
     queue: VecDeque<(Time, u32)>,
     queued_bytes: u64,
     shaper: Shaper,
+    codel: Control,
     policer: Option<Policer>,
     /// Latest arrival of a packet in order.
     last_arrival: Time,
@@ -113,6 +117,7 @@ impl Link {
         Ok(Self {
             streams: Streams::new(config.seed),
             shaper: Shaper::new(&config),
+            codel: Control::default(),
             policer: config.police.map(Policer::new),
             config,
             impaired: true,
@@ -134,15 +139,16 @@ impl Link {
         let draws = self.streams.draw();
         self.stats.offered.add(ip_bytes);
         let found = self.queued_bytes(now);
-        let fate = self.enqueue(now, found, ip_bytes).and_then(|departure| {
-            if self.loses(now, draws.loss) && self.impaired { Err(DropReason::Random) } else { Ok(departure) }
+        let fate = self.enqueue(now, found, ip_bytes, ecn).and_then(|(departure, ecn)| {
+            let is_lost = self.loses(now, draws.loss) && self.impaired;
+            if is_lost { Err(DropReason::Random) } else { Ok((departure, ecn)) }
         });
         match fate {
             Err(reason) => {
                 self.stats.drop(reason, ip_bytes);
                 Fate::Dropped(reason)
             }
-            Ok(departure) => {
+            Ok((departure, ecn)) => {
                 self.stats.delivered.add(ip_bytes);
                 self.waits.add(departure - now);
                 Fate::Delivered(self.deliver(self.delay(now), departure, found, ip_bytes, ecn, draws))
@@ -209,8 +215,9 @@ impl Link {
         self.impaired = impaired;
     }
 
-    /// Puts a packet into the queue, where it finds `found` bytes, and returns when its last bit leaves.
-    fn enqueue(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Time, DropReason> {
+    /// Puts a packet into the queue, where it finds `found` bytes, and returns when its last bit leaves, and its ECN
+    /// field then.
+    fn enqueue(&mut self, now: Time, found: u64, ip_bytes: u32, mut ecn: Ecn) -> Result<(Time, Ecn), DropReason> {
         if self.is_down(now) {
             return Err(DropReason::Down);
         }
@@ -224,12 +231,30 @@ impl Link {
         if too_many || self.config.queue_bytes.is_some_and(|bound| found + u64::from(ip_bytes) > bound) {
             return Err(DropReason::QueueFull);
         }
+        if let Some(codel) = self.config.codel {
+            let taken = self.shaper.takes(now, ip_bytes, &self.config);
+            if self.codel.acts(codel, taken, taken - now, found) {
+                if ecn == Ecn::NotEct {
+                    self.hold(taken, ip_bytes);
+                    return Err(DropReason::Codel);
+                }
+                if ecn != Ecn::Ce {
+                    self.stats.marked.add(ip_bytes);
+                }
+                ecn = Ecn::Ce;
+            }
+        }
         let departure = self.shaper.depart(now, ip_bytes, &self.config);
+        self.hold(departure, ip_bytes);
+        Ok((departure, ecn))
+    }
+
+    /// Counts a packet in the queue until it leaves.
+    fn hold(&mut self, until: Time, ip_bytes: u32) {
         if self.config.has_queue() {
-            self.queue.push_back((departure, ip_bytes));
+            self.queue.push_back((until, ip_bytes));
             self.queued_bytes += u64::from(ip_bytes);
         }
-        Ok(departure)
     }
 
     fn is_down(&self, now: Time) -> bool {

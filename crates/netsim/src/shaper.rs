@@ -66,6 +66,15 @@ impl Shaper {
         self.busy_until
     }
 
+    /// Returns when a packet that is offered at `now` would be taken from the queue: when its first bit leaves, or its
+    /// last one where it leaves at once.
+    pub(crate) fn takes(&self, now: Time, ip_bytes: u32, config: &LinkConfig) -> Time {
+        match config.bucket_bytes.is_some() || config.trace.is_some() {
+            true => self.clone().depart(now, ip_bytes, config),
+            false => self.busy_until.max(now),
+        }
+    }
+
     /// Lets time pass without packets, which fills the bucket.
     fn idle(&mut self, now: Time, config: &LinkConfig) {
         if let Some(most) = config.bucket_bytes {

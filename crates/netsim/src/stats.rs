@@ -27,6 +27,8 @@ pub struct LinkStats {
     pub delivered: Count,
     /// Packets for which the queue had no room.
     pub dropped_queue_full: Count,
+    /// Packets that CoDel dropped.
+    pub dropped_codel: Count,
     /// Packets lost at random.
     pub dropped_random: Count,
     /// Packets larger than the MTU.
@@ -50,6 +52,7 @@ impl LinkStats {
     pub(crate) fn drop(&mut self, reason: DropReason, ip_bytes: u32) {
         let count = match reason {
             DropReason::QueueFull => &mut self.dropped_queue_full,
+            DropReason::Codel => &mut self.dropped_codel,
             DropReason::Random => &mut self.dropped_random,
             DropReason::TooLarge => &mut self.dropped_too_large,
             DropReason::Down => &mut self.dropped_down,

@@ -204,6 +204,8 @@ fn nonsense_is_refused() {
     assert!(check("queue=1KB").starts_with("queue has no effect without a rate"));
     assert!(check("rate=1M,queue-packets=0").starts_with("queue is 0: write a size"));
     assert!(check("queue-packets=3").starts_with("queue-packets has no effect without a rate"));
+    assert!(check("codel=5ms:100ms").starts_with("codel has no effect without a rate"));
+    assert!(check("rate=1M,codel=0ms:100ms").starts_with("codel acts on every packet"));
     assert!(check("mark-above=1KB").starts_with("mark-above has no effect without a rate"));
     assert!(check("rate=1M,bucket=0B").starts_with("bucket is 0: write a size such as 10KB"));
     assert!(check("bucket=1KB").starts_with("bucket has no effect without a rate"));

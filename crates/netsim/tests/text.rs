@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use netsim::{DelayStep, Duplex, LinkConfig, Loss, LossStep, Mark, Outage, Police, Rate, RateStep, Reorder, Scatter};
+use netsim::{
+    Codel, DelayStep, Duplex, LinkConfig, Loss, LossStep, Mark, Outage, Police, Rate, RateStep, Reorder, Scatter,
+};
 
 #[test]
 fn every_key_is_read() {
-    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,slot=20ms,scatter=exponential:3ms,delay-step=10s:5ms+20s:90ms,queue=256KB,queue-packets=10,mtu=1400B,loss=5%,burst=5,burst-time=1s,loss-step=1s:0%+2s:10%,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
+    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,slot=20ms,scatter=exponential:3ms,delay-step=10s:5ms+20s:90ms,queue=256KB,queue-packets=10,codel=5ms:100ms,mtu=1400B,loss=5%,burst=5,burst-time=1s,loss-step=1s:0%+2s:10%,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
     let seconds = Duration::from_secs;
     let config = LinkConfig {
         rate: Some(Rate::from_megabits_per_second(100)),
@@ -19,6 +21,7 @@ fn every_key_is_read() {
         police: Some(Police { rate: Rate::from_megabits_per_second(90), burst_bytes: 20_000 }),
         queue_bytes: Some(256_000),
         queue_packets: Some(10),
+        codel: Some(Codel { target: Duration::from_millis(5), interval: Duration::from_millis(100) }),
         mtu: Some(1_400),
         delay: Duration::from_millis(50),
         jitter: Duration::from_millis(1),
@@ -100,6 +103,10 @@ fn what_is_printed_reads_back_the_same() {
                 .then(|| Police { rate: Rate::from_bits_per_second(random.u64(1..)), burst_bytes: random.u64(1..) }),
             queue_bytes: Some(random.u64(1..)),
             queue_packets: random.bool().then(|| random.u32(1..)),
+            codel: random.bool().then(|| Codel {
+                target: Duration::from_nanos(random.u64(1..)),
+                interval: Duration::from_nanos(random.u64(1..)),
+            }),
             mtu: random.bool().then(|| random.u32(..)),
             delay: Duration::from_nanos(random.u64(..)),
             jitter: Duration::from_micros(random.u64(..1_000_000)),
@@ -201,7 +208,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
+            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
@@ -223,6 +230,10 @@ fn errors_are_one_line_and_say_what_to_write() {
         (
             "loss=5%,burst-time=1s",
             "burst-time has no effect without burst: write both, such as loss=5%,burst=5,burst-time=1s",
+        ),
+        (
+            "rate=1M,codel=5ms",
+            "cannot read codel=5ms: write it like 5ms:100ms (the wait to aim at, and for how long more is accepted)",
         ),
         (
             "scatter=normal:5ms",

@@ -82,6 +82,9 @@ pub struct LinkOptions {
     /// Capacity of the queue in packets, including the one being sent
     #[arg(long, value_name = "NUMBER")]
     queue_packets: Option<String>,
+    /// Use CoDel with this target and interval: 5ms:100ms; it marks ECN-capable packets and drops others
+    #[arg(long, value_name = "TIME:TIME")]
+    codel: Option<String>,
     /// Size of the token bucket: bytes that may leave in a burst after a pause [default: none]
     #[arg(long, value_name = "SIZE")]
     bucket: Option<String>,
@@ -169,6 +172,7 @@ impl LinkOptions {
             ("scatter", &self.scatter),
             ("queue", &self.queue),
             ("queue-packets", &self.queue_packets),
+            ("codel", &self.codel),
             ("bucket", &self.bucket),
             ("police", &self.police),
             ("loss", &self.loss),

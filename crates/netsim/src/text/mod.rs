@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::{
-    DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Outage, Police, Rate, RateStep, Reorder, Scatter,
+    Codel, DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Outage, Police, Rate, RateStep, Reorder, Scatter,
     TraceFile,
 };
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
@@ -20,7 +20,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
+        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -186,6 +186,12 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
             config.scatter = if is_exponential { Scatter::Exponential(time) } else { Scatter::Uniform(time) };
         }
         "queue-packets" => config.queue_packets = Some(value.parse().map_err(|_| bad(key, value, "10"))?),
+        "codel" => {
+            const EXAMPLE: &str = "5ms:100ms (the wait to aim at, and for how long more is accepted)";
+            let (target, interval) = value.split_once(':').ok_or_else(|| bad(key, value, EXAMPLE))?;
+            let read = |text| time(key, text).map_err(|_| bad(key, value, EXAMPLE));
+            config.codel = Some(Codel { target: read(target)?, interval: read(interval)? });
+        }
         "mtu" => {
             const EXAMPLE: &str = "1400B (IP bytes)";
             let bytes = size(key, value).map_err(|_| bad(key, value, EXAMPLE))?;
@@ -249,6 +255,10 @@ impl fmt::Display for LinkConfig {
         parts.extend(print_all("delay-step", &self.delay_steps, print_delay));
         parts.extend(self.queue_bytes.map(|bytes| format!("queue={}", print_size(bytes))));
         parts.extend(self.queue_packets.map(|packets| format!("queue-packets={packets}")));
+        parts.extend(
+            self.codel
+                .map(|Codel { target, interval }| format!("codel={}:{}", print_time(target), print_time(interval))),
+        );
         parts.extend(self.mtu.map(|bytes| format!("mtu={}", print_size(bytes.into()))));
         match self.loss {
             Loss::None => {}

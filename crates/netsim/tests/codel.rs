@@ -1,0 +1,189 @@
+//! CoDel on a link, against the algorithm as RFC 8289 writes it: a queue that decides when packets leave it.
+
+use std::collections::VecDeque;
+
+use netsim::{DropReason, Ecn, Fate, Link, Time};
+
+/// One millisecond for a packet of 1000 bytes.
+const LINK: &str = "rate=8M,codel=5ms:100ms";
+const PACKET: u32 = 1_000;
+const MICROS_PER_PACKET: u64 = 1_000;
+const TARGET: u64 = 5_000;
+const INTERVAL: u64 = 100_000;
+
+fn offer(link: &mut Link, micros: u64, ecn: Ecn) -> Fate {
+    link.offer(Time::from_nanos(micros * 1_000), PACKET, ecn)
+}
+
+/// The pseudocode of RFC 8289 section 5, in microseconds, over a queue of equal packets. Packets are numbered.
+#[derive(Default)]
+struct Reference {
+    /// When each waiting packet came, and whether no more than a packet was ahead of it.
+    queue: VecDeque<(usize, u64, bool)>,
+    first_above: u64,
+    dropping: bool,
+    drop_next: f64,
+    count: u64,
+    last_count: u64,
+    dropped: Vec<usize>,
+}
+
+impl Reference {
+    fn take(&mut self, now: u64) -> Option<(usize, bool)> {
+        let Some((number, came, is_short)) = self.queue.pop_front() else {
+            self.first_above = 0;
+            return None;
+        };
+        if now - came < TARGET || is_short {
+            self.first_above = 0;
+        } else if self.first_above == 0 {
+            self.first_above = now + INTERVAL;
+        } else {
+            return Some((number, now >= self.first_above));
+        }
+        Some((number, false))
+    }
+
+    fn law(&self, time: f64) -> f64 {
+        time + INTERVAL as f64 / (self.count as f64).sqrt()
+    }
+
+    /// Returns the packet to send.
+    fn dequeue(&mut self, now: u64) -> Option<usize> {
+        let (mut number, mut ok) = self.take(now)?;
+        if self.dropping {
+            self.dropping = ok;
+            while self.dropping && now as f64 >= self.drop_next {
+                self.dropped.push(number);
+                self.count += 1;
+                (number, ok) = self.take(now)?;
+                self.dropping = ok;
+                self.drop_next = self.law(self.drop_next);
+            }
+        } else if ok {
+            self.dropped.push(number);
+            let next = self.take(now);
+            self.dropping = true;
+            let delta = self.count - self.last_count;
+            let is_recent = now as f64 - self.drop_next < 16.0 * INTERVAL as f64;
+            self.count = if delta > 1 && is_recent { delta } else { 1 };
+            self.drop_next = self.law(now as f64);
+            self.last_count = self.count;
+            number = next?.0;
+        }
+        Some(number)
+    }
+}
+
+/// Returns the packets that the pseudocode drops, and when each of the others has left, of packets that come at these
+/// times.
+fn reference(arrivals: &[u64]) -> (Vec<usize>, Vec<(usize, u64)>) {
+    let mut codel = Reference::default();
+    let mut sent = Vec::new();
+    let mut free_at = 0;
+    let mut next = arrivals.iter().copied().enumerate().peekable();
+    loop {
+        // Those that have come by the time the link is free wait already.
+        while let Some((number, came)) = next.next_if(|&(_, came)| came <= free_at) {
+            // The packet being sent, if it is, and those that wait.
+            let ahead = codel.queue.len() + usize::from(came < free_at);
+            codel.queue.push_back((number, came, ahead <= 1));
+        }
+        if codel.queue.is_empty() {
+            let Some(&(_, came)) = next.peek() else { return (codel.dropped, sent) };
+            free_at = came;
+            continue;
+        }
+        if let Some(number) = codel.dequeue(free_at) {
+            free_at += MICROS_PER_PACKET;
+            sent.push((number, free_at));
+        }
+    }
+}
+
+#[test]
+fn packets_are_dropped_and_sent_as_the_pseudocode_says() {
+    let mut total = 0;
+    for seed in 0..20 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut now = 0;
+        // Loads of .7 to 1.5 for 400 packets each: queues that build up and drain. Odd times, so that no two events
+        // coincide.
+        let arrivals: Vec<u64> = (0..8_000)
+            .map(|number| {
+                let mean = 1_400 - 200 * (number / 400 % 5);
+                now += 1 + 2 * random.u64(0..mean);
+                now
+            })
+            .collect();
+        let (dropped, sent) = reference(&arrivals);
+        let mut link = Link::new(LINK.parse().expect("a link")).expect("a link that makes sense");
+        let mut fates = (Vec::new(), Vec::new());
+        for (number, came) in arrivals.iter().enumerate() {
+            match offer(&mut link, *came, Ecn::NotEct) {
+                Fate::Dropped(DropReason::Codel) => fates.0.push(number),
+                Fate::Dropped(reason) => panic!("{reason:?}"),
+                Fate::Delivered(deliveries) => fates.1.push((number, deliveries.first.at.as_nanos() / 1_000)),
+            }
+        }
+        assert_eq!(fates.0, dropped, "seed {seed}");
+        assert_eq!(fates.1, sent, "seed {seed}");
+        assert_eq!(link.stats().dropped_codel.packets, dropped.len() as u64);
+        total += dropped.len();
+    }
+    assert!(total > 500, "{total} drops");
+}
+
+#[test]
+fn packets_that_allow_it_are_marked_and_take_their_time() {
+    // Twice the rate: the queue grows to 100 ms within 200 ms.
+    let mut link = Link::new(LINK.parse().expect("a link")).expect("a link that makes sense");
+    let mut marked = Vec::new();
+    for number in 0..600 {
+        let ecn = if number % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 };
+        let Fate::Delivered(deliveries) = offer(&mut link, number * 500, ecn) else { panic!("dropped") };
+        assert_eq!(deliveries.first.at, Time::from_nanos((number + 1) * 1_000_000), "packet {number}");
+        if deliveries.first.ecn == Ecn::Ce {
+            marked.push(number);
+        } else {
+            assert_eq!(deliveries.first.ecn, ecn);
+        }
+    }
+    // Packet 10 is the first that has waited for 5 ms when it leaves after 10 ms. An interval later marking begins; the
+    // next ones follow after 100, 71, 58 and 50 ms.
+    assert_eq!(marked, [110, 210, 281, 339, 389, 434, 474, 512, 548, 581]);
+    assert_eq!((link.stats().marked.packets, link.stats().dropped_codel.packets), (10, 0));
+    // What is marked already stays so, and is not counted.
+    let mut other = Link::new(LINK.parse().expect("a link")).expect("a link that makes sense");
+    for number in 0..120 {
+        assert!(matches!(offer(&mut other, number * 500, Ecn::Ce), Fate::Delivered(_)), "packet {number}");
+    }
+    assert_eq!(other.stats().marked.packets, 0);
+}
+
+#[test]
+fn one_packet_behind_another_is_no_queue() {
+    // A packet takes 100 ms, and one comes every 100 ms while another is being sent.
+    let mut link = Link::new("rate=80k,codel=5ms:100ms".parse().expect("a link")).expect("a link that makes sense");
+    for number in 0..100 {
+        assert!(matches!(offer(&mut link, number * 100_000, Ecn::NotEct), Fate::Delivered(_)), "packet {number}");
+        if number == 0 {
+            assert!(matches!(offer(&mut link, 50_000, Ecn::NotEct), Fate::Delivered(_)));
+        }
+    }
+}
+
+#[test]
+fn packets_behind_a_trace_are_judged_when_it_sends_them() {
+    // Eleven opportunities a second: nothing waits for less than 5 ms, but no queue stands.
+    let mut config: netsim::LinkConfig = "trace=x,codel=20ms:100ms".parse().expect("a link");
+    config.load_trace(|_| Ok("100\n".to_owned())).expect("a trace");
+    let mut link = Link::new(config.clone()).expect("a link that makes sense");
+    let drops = |link: &mut Link, every: u64| {
+        let is_dropped = |number: &u64| matches!(offer(link, number * every, Ecn::NotEct), Fate::Dropped(_));
+        (0..200).filter(is_dropped).count()
+    };
+    assert_eq!(drops(&mut link, 100_000), 0);
+    let mut link = Link::new(config).expect("a link that makes sense");
+    assert!(drops(&mut link, 30_000) > 10);
+}
