@@ -27,7 +27,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let mut case = SharedCase::new(topology(args)?);
     let size = parse_bytes(&args.size).map_err(|error| usage(&error))?;
     for flow in &mut case.flows {
-        (flow.size, flow.profile) = (size, profile.clone());
+        (flow.size, flow.profile) = (Some(size), profile.clone());
     }
     case.limit = Duration::from_secs(args.limit);
     case.qlog = args.qlog.is_some();

@@ -31,18 +31,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let flows: Vec<Flow> = (0..)
             .zip(topology.pairs().iter().zip(&profiles))
             .map(|(number, (pair, profile))| Flow {
-                // Starts differ by parts of a second that follow from the seed.
-                start: Duration::from_millis(number * 700 + (seed * 7919 + number * 104_729) % 1000),
-                ..Flow::new(*pair, profile.clone(), rate / 8 * seconds)
+                start: Duration::from_millis(number * 700),
+                start_within: Duration::from_secs(1),
+                ..Flow::endless(*pair, profile.clone())
             })
             .collect();
         let limit = Duration::from_secs(seconds);
         let case = SharedCase { flows, warm_up: limit / 3, limit, ..SharedCase::new(topology.clone()) };
         let outcome = case.run(seed)?;
-        let spans = (seconds * 10) as usize;
-        let counted = rate as f64 / 8.0 * (spans - spans / 3) as f64 / 10.0;
-        let share = |arrived: &[u64]| arrived.iter().take(spans).skip(spans / 3).sum::<u64>() as f64 / counted;
-        let shares: Vec<f64> = outcome.flows.iter().map(|flow| share(&flow.arrived)).collect();
+        let shares: Vec<f64> = outcome.flows.iter().map(|flow| flow.throughput / rate as f64).collect();
         let wait = |part| outcome.waits[0][0].quantile(part).unwrap_or_default().as_secs_f64() * 1e3;
         let link = &outcome.links[0][0];
         println!(

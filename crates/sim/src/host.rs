@@ -44,6 +44,8 @@ pub struct Host {
     bursts: Option<Bursts>,
     /// When it connects; `None` once it has.
     starts: Option<Time>,
+    /// When it closes all connections; `None` once it has.
+    stops: Option<Time>,
     /// IP bytes that arrived, by spans of [`HostConfig::count_every`].
     arrived: Vec<u64>,
     /// The state of its connections at its first action in each of these spans.
@@ -113,6 +115,7 @@ impl Host {
             workers: Workers::new(config.coding),
             bursts: config.bursts.map(|script| Bursts::new(script, config.seed ^ id.index() as u64)),
             starts: Some(Time::ZERO + config.starts_at),
+            stops: config.stops_at.map(|at| Time::ZERO + at),
             arrived: Vec::new(),
             course: Vec::new(),
             disk_free: Time::ZERO,
@@ -139,6 +142,19 @@ impl Host {
                 self.connect(now, peer, index.into());
             }
         }
+    }
+
+    /// Closes all connections, if it is time to.
+    fn stop(&mut self, now: Time) {
+        if self.stops.take_if(|stops| *stops <= now).is_none() {
+            return;
+        }
+        self.for_each(|host, handle| {
+            if let Some(connection) = host.endpoint.connection(handle) {
+                connection.close(now, 0, "");
+            }
+            true
+        });
     }
 
     fn connect(&mut self, now: Time, peer: NodeId, index: u64) {
@@ -430,6 +446,7 @@ impl Node for Host {
         self.count(now, 0);
         let time = engine_time(now);
         self.start(time);
+        self.stop(time);
         self.burst(time);
         self.work(time);
         self.for_each(|host, handle| {
@@ -455,7 +472,7 @@ impl Node for Host {
         let deadlines = self.endpoint.poll_timeout();
         let streams = self.tallies.values().filter_map(|tally| tally.streams.due()).min();
         let bursts = self.bursts.as_ref().and_then(Bursts::due);
-        [work, deadlines, streams, bursts, self.starts].into_iter().flatten().min().map(network_time)
+        [work, deadlines, streams, bursts, self.starts, self.stops].into_iter().flatten().min().map(network_time)
     }
 
     fn recycle(&mut self, buffer: Vec<u8>) {

@@ -1,5 +1,6 @@
 //! Several flows at once over one topology, beside traffic that only loads it, and the outcome of each.
 
+mod counts;
 mod machine;
 mod outcome;
 
@@ -9,12 +10,16 @@ use crate::bursts::OnOff;
 use crate::case::Ending;
 use crate::coding::Coding;
 use crate::host::HostConfig;
+use counts::Counts;
 use machine::Machine;
 use netsim::topology::{HostPair, Links, Topology};
-use netsim::{ConstantRate, Filler, Network, NetworkError, NodeId, Waits};
+use netsim::{ConstantRate, Filler, Network, NetworkError, NodeId};
 use std::time::Duration;
 use transport::Profile;
 use transport::congestion::PathMemory;
+
+/// The object of a flow that never ends, in bytes: 39 hours at 1 Gbit/s.
+const ENDLESS: u64 = 1 << 44;
 
 /// Flows over a topology, each between two hosts of its own.
 #[derive(Clone, Debug)]
@@ -27,25 +32,30 @@ pub struct SharedCase {
     pub background: Vec<Background>,
     /// Length of the spans in which arriving bytes are counted.
     pub count_every: Duration,
-    /// What links queue is counted from this time on.
+    /// Throughput, and what links queue, is counted from this time on.
     pub warm_up: Duration,
-    /// When to give up.
+    /// When to end a run that has not ended.
     pub limit: Duration,
     /// Whether the senders are traced.
     pub qlog: bool,
 }
 
-/// The transfer of one object.
+/// The transfer of one object, or of bytes without end.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The sender and the receiver.
     pub pair: HostPair,
     /// The sender's profile.
     pub profile: Profile,
-    /// Bytes of the object.
-    pub size: u64,
+    /// Bytes of the object; `None`: it never ends, and the run does not wait for it.
+    pub size: Option<u64>,
     /// When the sender begins.
     pub start: Duration,
+    /// Up to this much later, uniform, drawn from the seed: flows that begin at the same time, or at intervals that
+    /// never change, may owe it to that how they share.
+    pub start_within: Duration,
+    /// When the sender closes its connections, finished or not; `None`: not before it is finished.
+    pub stop: Option<Duration>,
     /// Parallel connections, each of which carries an equal part of the object (ttp III-A: 8 parallel sockets).
     pub connections: u32,
     /// How long coding takes on both hosts.
@@ -79,12 +89,6 @@ pub enum Traffic {
     },
 }
 
-/// Returns how long packets have waited at each link: forward and backward.
-fn waits(network: &Network<Machine>, links: &[Links]) -> Vec<[Waits; 2]> {
-    let of = |id| network.link(id).map(|link| link.waits().clone()).unwrap_or_default();
-    links.iter().map(|ids| [ids.forward, ids.backward].map(of)).collect()
-}
-
 /// A case that cannot be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SharedError {
@@ -97,6 +101,9 @@ pub enum SharedError {
     /// A pair that does not consist of two hosts of the topology.
     #[error("{0} is no host of the topology: a flow goes from host to host")]
     NoHost(NodeId),
+    /// A flow without a time to send.
+    #[error("the flow from {0} stops before it starts: write a later stop")]
+    StopsFirst(String),
     /// An invalid link.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -104,8 +111,31 @@ pub enum SharedError {
 
 impl Flow {
     /// Creates a flow of `size` bytes over one connection, starting at once; coding takes no time.
-    pub const fn new(pair: HostPair, profile: Profile, size: u64) -> Self {
-        Self { pair, profile, size, start: Duration::ZERO, connections: 1, coding: Coding::NONE, memory: None }
+    pub fn new(pair: HostPair, profile: Profile, size: u64) -> Self {
+        Self { size: Some(size), ..Self::endless(pair, profile) }
+    }
+
+    /// Creates a flow that never ends over one connection, starting at once; coding takes no time.
+    pub const fn endless(pair: HostPair, profile: Profile) -> Self {
+        Self {
+            pair,
+            profile,
+            size: None,
+            start: Duration::ZERO,
+            start_within: Duration::ZERO,
+            stop: None,
+            connections: 1,
+            coding: Coding::NONE,
+            memory: None,
+        }
+    }
+
+    /// Returns when the sender begins in a run with this seed.
+    fn starts_at(&self, seed: u64) -> Duration {
+        let mut random =
+            fastrand::Rng::with_seed(seed.wrapping_mul(65_537).wrapping_add(self.pair.from.index() as u64));
+        let most = u64::try_from(self.start_within.as_nanos()).unwrap_or(u64::MAX);
+        self.start.saturating_add(Duration::from_nanos(random.u64(0..=most)))
     }
 }
 
@@ -124,20 +154,22 @@ impl SharedCase {
         }
     }
 
-    /// Runs with this seed until every flow has ended, or to the limit.
+    /// Runs with this seed until every flow that has a size or a stop has ended, or to the limit; to the limit if none
+    /// has either.
     ///
     /// # Errors
-    /// No flows, a host in two of them, or a trace that is not loaded.
+    /// No flows, a host in two of them, a flow that stops before it starts, or a trace that is not loaded.
     pub fn run(&self, seed: u64) -> Result<SharedOutcome, SharedError> {
         self.check()?;
         let topology = self.topology.sibling(seed);
         let (mut network, links) = topology.build_network(|id, _| self.machine(id, seed))?;
-        let hosts: Vec<[usize; 2]> =
-            self.flows.iter().map(|flow| [flow.pair.from, flow.pair.to].map(NodeId::index)).collect();
-        let over = |nodes: &[Machine]| hosts.iter().flatten().all(|&index| nodes[index].is_over());
+        let awaited = self.flows.iter().filter(|flow| flow.size.is_some() || flow.stop.is_some());
+        let awaited: Vec<[usize; 2]> = awaited.map(|flow| [flow.pair.from, flow.pair.to].map(NodeId::index)).collect();
+        let over =
+            |nodes: &[Machine]| !awaited.is_empty() && awaited.iter().flatten().all(|&index| nodes[index].is_over());
         let until = |span| netsim::Time::ZERO + span;
         let warmed = network.run_while(|nodes| !over(nodes), until(self.warm_up.min(self.limit)));
-        let before = waits(&network, &links);
+        let before = Counts::of(&self.flows, &network, &links);
         let ended = warmed.and_then(|_| network.run_while(|nodes| !over(nodes), until(self.limit)));
         let ending = match ended {
             Err(_) => Ending::Stalled,
@@ -152,22 +184,32 @@ impl SharedCase {
         ending: Ending,
         network: &mut Network<Machine>,
         links: &[Links],
-        before: &[[Waits; 2]],
+        before: &Counts,
     ) -> SharedOutcome {
-        let since = |(now, before): (&[Waits; 2], &[Waits; 2])| [now[0].since(&before[0]), now[1].since(&before[1])];
-        let waits = waits(network, links).iter().zip(before).map(since).collect();
-        let flows = self.flows.iter().map(|flow| FlowOutcome::of(flow, network)).collect();
+        let counts = Counts::of(&self.flows, network, links);
+        let flows = self.flows.iter().zip(counts.throughput_since(before));
+        let flows = flows.map(|(flow, throughput)| FlowOutcome::of(flow, throughput, network)).collect();
         let links = links.iter().map(|ids| {
             [ids.forward, ids.backward].map(|id| network.link(id).map(|link| *link.stats()).unwrap_or_default())
         });
-        SharedOutcome { ending, flows, links: links.collect(), waits, packets: network.stats().sent }
+        SharedOutcome {
+            ending,
+            flows,
+            links: links.collect(),
+            waits: counts.waits_since(before),
+            packets: network.stats().sent,
+        }
     }
 
     fn pairs(&self) -> impl Iterator<Item = HostPair> {
         self.flows.iter().map(|flow| flow.pair).chain(self.background.iter().map(|background| background.pair))
     }
 
-    fn check(&self) -> Result<(), SharedError> {
+    /// Checks that the flows make sense: see [`SharedCase::run`].
+    ///
+    /// # Errors
+    /// Those of [`SharedCase::run`], but for links.
+    pub fn check(&self) -> Result<(), SharedError> {
         if self.flows.is_empty() {
             return Err(SharedError::NoPairs);
         }
@@ -177,11 +219,19 @@ impl SharedCase {
                 return Err(SharedError::NoHost(id));
             }
             if busy.contains(&id) {
-                return Err(SharedError::Busy(self.topology.name(id).unwrap_or_default().to_owned()));
+                return Err(SharedError::Busy(self.name(id)));
             }
             busy.push(id);
         }
-        Ok(())
+        let latest = |flow: &Flow| flow.start.saturating_add(flow.start_within);
+        match self.flows.iter().find(|flow| flow.stop.is_some_and(|stop| stop <= latest(flow))) {
+            Some(flow) => Err(SharedError::StopsFirst(self.name(flow.pair.from))),
+            None => Ok(()),
+        }
+    }
+
+    fn name(&self, host: NodeId) -> String {
+        self.topology.name(host).unwrap_or_default().to_owned()
     }
 
     /// Returns the machine of host `id`.
@@ -226,8 +276,9 @@ impl SharedCase {
         }
         HostConfig {
             connect_to: vec![flow.pair.to],
-            starts_at: flow.start,
-            objects: vec![flow.size],
+            starts_at: flow.starts_at(seed),
+            stops_at: flow.stop,
+            objects: vec![flow.size.unwrap_or(ENDLESS)],
             closes: true,
             qlog: self.qlog,
             ..idle

@@ -216,3 +216,54 @@ fn flows_go_from_host_to_host() {
     let refused = SharedCase { flows, ..SharedCase::new(topology) }.run(1).expect_err("a router");
     assert_eq!(refused.to_string(), "node 2 is no host of the topology: a flow goes from host to host");
 }
+
+/// One flow never ends, one stops, and one begins at a time that the seed determines.
+#[test]
+fn flows_without_end_stop_or_share_to_the_limit() {
+    let seconds = Duration::from_secs;
+    let topology = short_slim(&["endless", "stopped", "late"], "rate=8M,delay=5ms,queue=30KB");
+    let pairs = topology.pairs();
+    let flow = |at: usize| Flow::endless(pairs[at], Profile::arq());
+    let endless = flow(0);
+    let stopped = Flow { stop: Some(seconds(4)), ..flow(1) };
+    let late = Flow { start: seconds(5), start_within: seconds(1), ..flow(2) };
+    let case = SharedCase {
+        flows: vec![endless.clone(), stopped, late],
+        count_every: Duration::from_millis(10),
+        warm_up: seconds(10),
+        limit: seconds(20),
+        ..SharedCase::new(topology.clone())
+    };
+    // The run does not wait for those that never end, but for the one that stops.
+    let outcome = case.run(1).expect("runs");
+    assert_eq!(outcome.ending, Ending::Closed);
+    let [first, second, _] = &outcome.flows[..] else { panic!("three flows") };
+    assert!((405..440).contains(&first.arrived.len()), "ends soon after 4 s: {}", first.arrived.len());
+    assert!(second.completed.is_none() && second.written > 1_000_000, "{}", second.written);
+    assert_eq!(second.throughput, 0.0, "over before the warm-up is");
+
+    // Without it the run goes on to the limit, and what is counted is what comes after the warm-up.
+    let flows: Vec<Flow> = [0, 2].map(|at: usize| case.flows[at].clone()).into();
+    let case = SharedCase { flows, ..case };
+    let outcome = case.run(1).expect("runs");
+    assert_eq!(outcome.ending, Ending::TimeUp);
+    for flow in &outcome.flows {
+        let counted: u64 = flow.arrived.iter().skip(1_000).sum();
+        assert!((flow.throughput / (counted as f64 * 8.0 / 10.0) - 1.0).abs() < 0.01, "{} {counted}", flow.throughput);
+    }
+    let sum: f64 = outcome.flows.iter().map(|flow| flow.throughput).sum();
+    assert!((7.5e6..8.01e6).contains(&sum), "the link is kept busy: {sum}");
+
+    // Seeds decide when the last flow begins, between 5 and 6 s.
+    let begins = |seed| {
+        let outcome = SharedCase { limit: seconds(7), ..case.clone() }.run(seed).expect("runs");
+        outcome.flows[1].arrived.iter().position(|&bytes| bytes > 0).expect("it has begun")
+    };
+    let starts: Vec<usize> = (1..=4).map(begins).collect();
+    assert!(starts.iter().all(|start| (501..605).contains(start)), "{starts:?}");
+    assert!(starts.windows(2).all(|pair| pair[0].abs_diff(pair[1]) > 2), "{starts:?}");
+
+    let flows = vec![Flow { stop: Some(seconds(1)), start: seconds(1), ..endless }];
+    let refused = SharedCase { flows, ..case }.run(1).expect_err("it cannot send");
+    assert_eq!(refused.to_string(), "the flow from endless-sender stops before it starts: write a later stop");
+}

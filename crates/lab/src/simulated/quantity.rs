@@ -177,8 +177,15 @@ mod tests {
         assert_eq!(of(&record, SimQuantity::Jain, 0), Some(Exactly(sim::jain(&[4.0, slow]))));
         // The first starts in span 0 and ends in span 3, the second starts in span 1: 2 is the only whole one.
         assert_eq!(of(&record, SimQuantity::JainTogether, 0), Some(Exactly(sim::jain(&[100.0, 25.0]))));
+        // The shared link has 50 Mbit/s.
+        assert_eq!(of(&record, SimQuantity::Share, 1), Some(Exactly(0.25)));
+        assert_eq!(of(&record, SimQuantity::QueueP95, 0), Some(Exactly(7.5)));
         record.flows[1].written = 0;
         assert_eq!(of(&record, SimQuantity::Wire, 1), None, "nothing came");
+        record.case.scenario.flows[1].size = None;
+        for quantity in [SimQuantity::Seconds, SimQuantity::Goodput, SimQuantity::Jain] {
+            assert_eq!(of(&record, quantity, 1), None, "{quantity:?} of a flow without end");
+        }
     }
 
     #[test]

@@ -55,14 +55,14 @@ pub struct SimRecord {
     pub flows: Vec<FlowRecord>,
     /// Packets for which the queues of the shared link had no room, in both directions.
     pub queue_drops: u64,
-    /// Packets that the shared link lost at random, likewise.
-    pub random_drops: u64,
-    /// Packets that all nodes sent.
-    pub packets: u64,
     /// The wait at the shared link that 95 % of the packets towards the receivers did not exceed after the warm-up, in
     /// ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_p95: Option<f64>,
+    /// Packets that the shared link lost at random, likewise.
+    pub random_drops: u64,
+    /// Packets that all nodes sent.
+    pub packets: u64,
     /// What is known only of a run of real programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<EmulationRecord>,
@@ -89,7 +89,7 @@ pub struct EmulationRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SimEnding {
-    /// Every flow ended successfully.
+    /// Every flow ended successfully, except for those that have no end or are stopped.
     Finished,
     /// The cap was reached.
     NotFinished,
@@ -206,19 +206,22 @@ impl SimRecord {
     /// Creates the record of a run's outcome.
     pub(super) fn of(case: SimCase, outcome: &SharedOutcome, date: String, took_seconds: f64) -> Self {
         let is_wrong = |flow: &sim::FlowOutcome| flow.completed.is_some() && !flow.is_identical;
+        let texts = case.scenario.flows.iter().zip(&outcome.flows);
         let ending = match outcome.ending {
             Ending::Stalled => SimEnding::Failed,
             _ if outcome.flows.iter().any(is_wrong) => SimEnding::Failed,
-            _ if outcome.flows.iter().all(|flow| flow.completed.is_some()) => SimEnding::Finished,
+            _ if texts.clone().all(|(text, flow)| !text.has_to_finish() || flow.completed.is_some()) => {
+                SimEnding::Finished
+            }
             Ending::Closed => SimEnding::GaveUp,
             Ending::TimeUp => SimEnding::NotFinished,
         };
-        let flows = case.scenario.flows.iter().zip(&outcome.flows).map(|(text, flow)| FlowRecord {
+        let flows = texts.map(|(text, flow)| FlowRecord {
             name: text.name.clone(),
             seconds: flow.completed.map(|time| time.as_secs_f64()),
             ended_at: flow.completed_at.map(|time| time.as_secs_f64()),
             written: flow.written,
-            throughput: None,
+            throughput: Some(rounded(flow.throughput * 1e-6)),
             wire_bytes: flow.wire_bytes,
             packets_sent: flow.packets_sent,
             packets_lost: flow.packets_lost,
@@ -286,7 +289,7 @@ pub(super) mod tests {
             seconds: ended_at.map(|end| end - 1.5),
             ended_at,
             written: if ended_at.is_some() { 1_000_000 } else { 500_000 },
-            throughput: None,
+            throughput: Some(12.5),
             wire_bytes: 1_100_000,
             packets_sent: 800,
             packets_lost: 3,
@@ -308,9 +311,9 @@ pub(super) mod tests {
             ending: SimEnding::NotFinished,
             flows: vec![flow("test", Some(3.5), &[100, 100, 100, 70]), flow("tcp", None, &[0, 25, 25, 25, 30])],
             queue_drops: 5,
+            queue_p95: Some(7.5),
             random_drops: 2,
             packets: 2_000,
-            queue_p95: None,
             emulation: None,
         }
     }
@@ -349,6 +352,10 @@ pub(super) mod tests {
         }
         let mut scenario = case.scenario.clone();
         scenario.put("test.size", "2MB").expect("a path");
+        let mut endless = case.clone();
+        endless.scenario.flows.iter_mut().for_each(|flow| flow.size = None);
+        let shorter = SimCase { cap_seconds: 5.0, ..endless.clone() };
+        assert_ne!(shorter.id(), endless.id(), "its cap is its length");
         for other in [
             SimCase { seed: 2, ..case.clone() },
             SimCase { span_seconds: 0.1, ..case.clone() },

@@ -217,7 +217,7 @@ fn line(record: &SimRecord) -> String {
     let flow = |(text, flow): (&FlowText, &FlowRecord)| match flow.seconds {
         Some(seconds) => format!("{} {}", flow.name, units::seconds(seconds)),
         None if gave_up(flow) => format!("{} gave up", flow.name),
-        None if text.size.is_none() => format!("{} {:.2} Mbit/s", flow.name, flow.throughput.unwrap_or_default()),
+        None if !text.has_to_finish() => format!("{} {:.2} Mbit/s", flow.name, flow.throughput.unwrap_or_default()),
         None => format!("{} not finished", flow.name),
     };
     let flows: Vec<String> = record.case.scenario.flows.iter().zip(&record.flows).map(flow).collect();
@@ -235,8 +235,8 @@ fn line(record: &SimRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scenario;
     use super::super::record::tests::record;
+    use super::super::{Scenario, SimQuantity};
     use super::*;
 
     /// Half of all chunks cannot be decoded, and none is mended (ttp §I).
@@ -258,5 +258,34 @@ mod tests {
             assert_eq!(record.ending, ending);
             assert!(line(&record).contains(&format!(": chunks {said} (")), "{}", line(&record));
         }
+    }
+
+    #[test]
+    fn flows_without_end_share_the_link_to_the_cap() {
+        let scenario: Scenario = toml::from_str(
+            r#"
+            link = "rate=8M,delay=5ms,queue=30KB"
+            access = "perfect"
+            warm-up = "5s"
+            flows = [{ name = "cubic", profile = "arq", set = { congestion = "cubic" } }, { name = "late", profile = "arq", start = "10s", start-within = "1s", stop = "12s" }]
+            "#,
+        )
+        .expect("a scenario");
+        let mut case = SimCase { scenario, cap_seconds: 15.0, ..record().case };
+        let record = simulate(case.clone()).expect("it runs");
+        assert_eq!(record.ending, SimEnding::Finished, "the one that stops has stopped");
+        let of = |record: &SimRecord, quantity: SimQuantity, flow| quantity.of(record, flow).expect("known").value();
+        let [cubic, late] = [0, 1].map(|flow| of(&record, SimQuantity::Share, flow));
+        assert!(0.05 < late && late < 0.3 && cubic + late > 0.9 && cubic + late < 1.0, "{cubic} {late}");
+        // 30 ms of queue.
+        let wait = of(&record, SimQuantity::QueueP95, 0);
+        assert!((15.0..35.0).contains(&wait), "{wait} ms");
+        assert!(line(&record).contains(": cubic ") && line(&record).contains(" Mbit/s, late "), "{}", line(&record));
+
+        case.scenario.flows.pop();
+        let alone = simulate(case).expect("it runs");
+        assert_eq!(alone.ending, SimEnding::Finished);
+        assert!(of(&alone, SimQuantity::Share, 0) > 0.9);
+        assert_eq!(alone.flows[0].arrived.len(), 15, "seconds");
     }
 }

@@ -31,7 +31,7 @@ pub struct Scenario {
     pub warm_up: Option<Text>,
 }
 
-/// One object sent from a host to another.
+/// One object sent from a host to another, or bytes without end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FlowText {
@@ -46,16 +46,16 @@ pub struct FlowText {
     /// Changed choices of the profile, by their keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, Text>,
-    /// Bytes of the object; without it, a real flow goes on until it is stopped.
+    /// Bytes of the object; without it, the flow goes on until it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Text>,
     /// When it begins.
     #[serde(default = "at_once")]
     pub start: Text,
-    /// Up to how much later a real flow begins, drawn from the seed.
+    /// Up to how much later, drawn from the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<Text>,
-    /// When a real flow is ended, finished or not.
+    /// When it is ended, finished or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Text>,
     /// How often a real flow sends its object, one after the other; default once.
@@ -181,7 +181,9 @@ impl Scenario {
             background.map(|(other, pair)| other.build(pair).map_err(|error| format!("{}: {error}", other.name)));
         let background = background.collect::<Result<_, _>>()?;
         let warm_up = self.warm_up(limit)?;
-        Ok(SharedCase { flows, background, count_every, warm_up, limit, ..SharedCase::new(topology) })
+        let case = SharedCase { flows, background, count_every, warm_up, limit, ..SharedCase::new(topology) };
+        case.check().map_err(|error| error.to_string())?;
+        Ok(case)
     }
 
     /// Returns the time that is not counted, in a run of at most this length.
@@ -196,9 +198,9 @@ impl Scenario {
         Ok(warm_up)
     }
 
-    /// Returns whether a run goes on to its cap, since no flow has a size.
+    /// Returns whether a run goes on to its cap, since no flow has a size or a stop.
     pub fn is_endless(&self) -> bool {
-        self.flows.iter().all(|flow| flow.size.is_none())
+        self.flows.iter().all(|flow| flow.size.is_none() && flow.stop.is_none())
     }
 
     /// Returns the rate of the shared link towards the receivers, in Mbit/s; without its steps.
@@ -280,16 +282,20 @@ impl FlowText {
 
     fn build(&self, pair: HostPair) -> Result<Flow, String> {
         let name = self.profile.as_deref().ok_or("write profile, or a peer for every flow")?;
-        if self.peer.is_some() || self.stop.is_some() || self.repeat.is_some() || self.start_within.is_some() {
-            return Err("peer, start-within, stop and repeat are for real flows: leave them out".to_owned());
+        if self.peer.is_some() || self.repeat.is_some() {
+            return Err("peer and repeat are for real flows: leave them out".to_owned());
         }
-        let size = self.size.as_ref().ok_or("write size: a simulated flow ends by itself")?;
+        let size = self.size.as_ref().map(|text| parse_bytes(&text.0));
+        let within = self.start_within.as_ref().map(|text| time("start-within", &text.0));
+        let stop = self.stop.as_ref().map(|text| time("stop", &text.0));
         let connections = self.connections.0.parse().ok().filter(|number| (1..=256).contains(number));
         Ok(Flow {
             pair,
             profile: profile(name, self.set.iter())?,
-            size: parse_bytes(&size.0).map_err(|error| error.to_string())?,
+            size: size.transpose().map_err(|error| error.to_string())?,
             start: time("start", &self.start.0)?,
+            start_within: within.transpose()?.unwrap_or_default(),
+            stop: stop.transpose()?,
             connections: connections
                 .ok_or_else(|| format!("connections is {:?}: write a number from 1 to 256", self.connections.0))?,
             coding: self.coding.0.parse().map_err(|error: netsim::TextError| error.to_string())?,
@@ -377,7 +383,7 @@ pub(super) mod tests {
         let case = case(&scenario()).expect("it makes sense");
         assert_eq!(case.topology.hosts().len(), 8);
         let [test, tcp] = &case.flows[..] else { panic!("two flows") };
-        assert_eq!((test.size, test.coding), (1_000_000, "raptorq".parse().expect("measured")));
+        assert_eq!((test.size, test.coding), (Some(1_000_000), "raptorq".parse().expect("measured")));
         assert_eq!(test.profile.fixed_rate(), Some(transport::Rate::from_bits_per_second(9_000_000)));
         let delays = case.topology.links().iter().map(|link| link.link.forward.delay.as_millis()).collect::<Vec<_>>();
         assert_eq!(delays, [25, 2, 2, 2, 50, 2, 2, 2, 2]);
@@ -400,6 +406,8 @@ pub(super) mod tests {
             ("flows.size", "3MB"),
             ("tcp.connections", "8"),
             ("tcp.start", "2s"),
+            ("tcp.start-within", "500ms"),
+            ("tcp.stop", "30s"),
             ("tcp.congestion.beta", "0.5"),
             ("cbr.packet", "1000B"),
             ("pareto.shape", "1.2"),
@@ -412,8 +420,10 @@ pub(super) mod tests {
         let delays = case.topology.links().iter().map(|link| link.link.forward.delay.as_millis()).collect::<Vec<_>>();
         assert_eq!(delays[..5], [25, 5, 5, 5, 80]);
         assert_eq!(case.topology.links()[1].link.forward.loss.mean(), 0.02);
-        assert_eq!(case.flows.iter().map(|flow| flow.size).collect::<Vec<_>>(), [3_000_000; 2]);
+        assert_eq!(case.flows.iter().map(|flow| flow.size).collect::<Vec<_>>(), [Some(3_000_000); 2]);
         assert_eq!((case.flows[1].connections, case.flows[1].start), (8, Duration::from_secs(2)));
+        let within = Duration::from_millis(500);
+        assert_eq!((case.flows[1].start_within, case.flows[1].stop), (within, Some(Duration::from_secs(30))));
         assert!(serde_json::to_string(&case.flows[1].profile).expect("text").contains("beta=0.5"));
         scenario.put("tcp.congestion", "fixed-rate:1M").expect("the numbers of the one before are gone");
         assert_eq!(scenario.flows[1].set.len(), 1);
@@ -429,6 +439,8 @@ pub(super) mod tests {
             ("tcp.profile", "brutal", "tcp: no profile is called 'brutal'"),
             ("tcp.colour", "red", "tcp: colour=red: a profile has no 'colour'"),
             ("tcp.size", "much", "tcp: cannot read size=much"),
+            ("tcp.stop", "0s", "the flow from tcp-sender stops before it starts"),
+            ("tcp.start-within", "soon", "tcp: cannot read start-within=soon"),
             ("tcp.connections", "0", "tcp: connections is \"0\": write a number from 1 to 256"),
             ("test.coding", "slow", "test: cannot read coding=slow"),
             ("cbr.colour", "red", "cbr: a source of constant rate has no \"colour\""),
@@ -441,6 +453,9 @@ pub(super) mod tests {
             let refused = case(&scenario).expect_err(path);
             assert!(refused.starts_with(said), "{refused}");
         }
+        let mut late = scenario();
+        late.warm_up = Some(Text("60s".to_owned()));
+        assert_eq!(case(&late).expect_err("nothing is counted"), "warm-up is not before the cap: write less");
         let nowhere = scenario().put("udp.size", "1MB").expect_err("no such flow");
         assert!(nowhere.ends_with("or KEY of one of test, tcp, cbr, pareto"), "{nowhere}");
         let mut named = scenario();

@@ -24,6 +24,8 @@ pub struct HostConfig {
     pub connect_to: Vec<NodeId>,
     /// When it connects.
     pub starts_at: Duration,
+    /// When it closes all connections, finished or not; `None`: not before it is done.
+    pub stops_at: Option<Duration>,
     /// Connections to each of them, at least one: every object is cut into as many equal parts, one for each.
     pub connections: u32,
     /// Objects it sends to each peer, as soon as they are connected: lengths in bytes.
@@ -70,6 +72,7 @@ impl HostConfig {
             endpoint: EndpointConfig::default(),
             connect_to: Vec::new(),
             starts_at: Duration::ZERO,
+            stops_at: None,
             connections: 1,
             objects: Vec::new(),
             bursts: None,

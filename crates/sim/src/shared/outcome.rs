@@ -31,7 +31,8 @@ pub struct SharedOutcome {
 pub struct FlowOutcome {
     /// The sender and the receiver.
     pub pair: HostPair,
-    /// From the sender's first datagram to the receiver's last byte; `None` if that did not arrive.
+    /// From the sender's first datagram to the receiver's last byte; `None` if that did not arrive, as of a flow without
+    /// end.
     pub completed: Option<Duration>,
     /// When that was, since the start of the run.
     pub completed_at: Option<Duration>,
@@ -39,6 +40,8 @@ pub struct FlowOutcome {
     pub is_identical: bool,
     /// Bytes of the object that the receiver had written at the end.
     pub written: u64,
+    /// IP bits per second that arrived at the receiver from [`super::SharedCase::warm_up`] to the end of the run.
+    pub throughput: f64,
     /// IP bytes that both sides sent.
     pub wire_bytes: u64,
     /// Packets that the sender sent.
@@ -64,7 +67,7 @@ pub struct FlowOutcome {
 }
 
 impl FlowOutcome {
-    pub(super) fn of(flow: &Flow, network: &mut Network<Machine>) -> Self {
+    pub(super) fn of(flow: &Flow, throughput: f64, network: &mut Network<Machine>) -> Self {
         let HostPair { from, to } = flow.pair;
         let [(sender, qlog), (receiver, _)] = [from, to].map(|id| {
             let host = network.node_mut(id).and_then(Machine::as_host_mut).expect("flows are between hosts");
@@ -83,6 +86,7 @@ impl FlowOutcome {
             completed_at: last.map(|at| at - netsim::Time::ZERO),
             is_identical: is_complete && received.iter().all(|received| received.is_identical()),
             written: received.iter().map(|received| received.written()).sum(),
+            throughput,
             wire_bytes: sender.iter().chain(&receiver).map(|stats| stats.bytes_sent).sum(),
             packets_sent: sender.iter().map(|stats| stats.packets_sent).sum(),
             packets_lost: sender.iter().map(|stats| stats.packets_lost).sum(),

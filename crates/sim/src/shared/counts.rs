@@ -1,0 +1,44 @@
+//! What is counted from the end of the warm-up on.
+
+use super::Flow;
+use super::machine::Machine;
+use netsim::topology::Links;
+use netsim::{Network, Time, Waits};
+
+/// The counts at one moment of a run.
+#[derive(Debug)]
+pub(super) struct Counts {
+    at: Time,
+    /// IP bytes that have arrived at the receiver of each flow.
+    arrived: Vec<u64>,
+    /// How long packets have waited at each link: forward and backward.
+    waits: Vec<[Waits; 2]>,
+}
+
+impl Counts {
+    pub(super) fn of(flows: &[Flow], network: &Network<Machine>, links: &[Links]) -> Self {
+        let arrived = |flow: &Flow| {
+            let host = network.node(flow.pair.to).and_then(Machine::as_host);
+            host.map_or(0, |host| host.arrived().iter().sum())
+        };
+        let waits = |id| network.link(id).map(|link| link.waits().clone()).unwrap_or_default();
+        Self {
+            at: network.now(),
+            arrived: flows.iter().map(arrived).collect(),
+            waits: links.iter().map(|ids| [ids.forward, ids.backward].map(waits)).collect(),
+        }
+    }
+
+    /// Returns the IP bits per second of each flow since then; 0 if no time has passed.
+    pub(super) fn throughput_since(&self, before: &Self) -> Vec<f64> {
+        let seconds = (self.at - before.at).as_secs_f64();
+        let of = |(now, before): (&u64, &u64)| if seconds > 0.0 { (now - before) as f64 * 8.0 / seconds } else { 0.0 };
+        self.arrived.iter().zip(&before.arrived).map(of).collect()
+    }
+
+    /// Returns how long the packets have waited that came to each link since then.
+    pub(super) fn waits_since(&self, before: &Self) -> Vec<[Waits; 2]> {
+        let since = |(now, before): (&[Waits; 2], &[Waits; 2])| [now[0].since(&before[0]), now[1].since(&before[1])];
+        self.waits.iter().zip(&before.waits).map(since).collect()
+    }
+}
