@@ -1,15 +1,16 @@
 //! Flows that share one link, in steady state: `cargo run --release -p sim --example neighbours LINK SECONDS SEEDS FLOW...`
 //!
-//! A flow is a choice of congestion control, and what differs from the link for it alone: `auto`, `cubic`,
-//! `auto/loss=5%`, `cubic/delay=50ms`. The first third of the time is not counted. For each seed: each flow's bytes as a
+//! A flow is a choice of congestion control, or `linux-tcp`, and what differs from the link for it alone: `auto`, `cubic`,
+//! `auto/loss=5%`, `linux-tcp/delay=50ms`. The first third of the time is not counted. For each seed: each flow's bytes as a
 //! share of the link's, Jain's index, the median and 95th percentile of the wait at the link, and what it dropped.
 
 use netsim::Duplex;
 use netsim::topology::{Side, Topology};
-use sim::{Flow, SharedCase, jain};
+use sim::{Flow, LINUX_TCP, SharedCase, jain, linux_tcp};
 use std::error::Error;
 use std::time::Duration;
 use transport::Profile;
+use transport::profile::ProfileError;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,9 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut profiles = Vec::new();
     for (number, flow) in flows.iter().enumerate() {
         let (congestion, own) = flow.split_once('/').unwrap_or((flow, "rate=10G"));
-        let mut profile = Profile::auto();
-        profile.set("congestion", congestion)?;
-        profiles.push(profile);
+        profiles.push(if congestion == LINUX_TCP { linux_tcp() } else { chosen(congestion)? });
         sides.push(Side { name: format!("f{number}"), sender: own.parse()?, receiver: "rate=10G".parse()? });
     }
     let topology = Topology::dumbbell(&bottleneck, &sides)?;
@@ -53,4 +52,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     Ok(())
+}
+
+fn chosen(congestion: &str) -> Result<Profile, ProfileError> {
+    let mut profile = Profile::auto();
+    profile.set("congestion", congestion)?;
+    Ok(profile)
 }

@@ -17,6 +17,7 @@ mod coding;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
+mod linux_tcp;
 mod mean;
 pub mod property;
 pub mod reference;
@@ -29,6 +30,7 @@ pub use bursts::OnOff;
 pub use case::{Case, Ending, Outcome};
 pub use coding::{Coding, CodingTime};
 pub use host::{Host, HostConfig, Moment, Tally};
+pub use linux_tcp::{LINUX_TCP, linux_tcp};
 pub use mean::TimeMean;
 pub use shared::{Background, Flow, FlowOutcome, SharedCase, SharedError, SharedOutcome, Traffic, jain};
 pub use storage::{Pattern, Received};
