@@ -267,3 +267,27 @@ fn flows_without_end_stop_or_share_to_the_limit() {
     let refused = SharedCase { flows, ..case }.run(1).expect_err("it cannot send");
     assert_eq!(refused.to_string(), "the flow from endless-sender stops before it starts: write a later stop");
 }
+
+/// Packets that go out as acknowledgements come meet a full queue more often than paced ones.
+#[test]
+fn a_neighbour_that_is_not_paced_yields_in_a_short_queue() {
+    let side = |name: &str| Side {
+        name: name.to_owned(),
+        sender: "rate=10G".parse().expect("a link"),
+        receiver: "rate=10G".parse().expect("a link"),
+    };
+    let link = "rate=20M,delay=10ms,queue=25KB".parse().expect("a link");
+    let topology = Topology::dumbbell(&link, &[side("ours"), side("theirs")]).expect("names");
+    let pairs = topology.pairs();
+    let share = |theirs: Profile| {
+        let theirs = Flow { start: Duration::from_millis(700), ..Flow::endless(pairs[1], theirs) };
+        let flows = vec![Flow::endless(pairs[0], Profile::auto()), theirs];
+        let (warm_up, limit) = (Duration::from_secs(10), Duration::from_secs(30));
+        let outcome = SharedCase { flows, warm_up, limit, ..SharedCase::new(topology.clone()) }.run(1).expect("runs");
+        outcome.flows[1].throughput / 20e6
+    };
+    let mut paced = Profile::auto();
+    paced.set("congestion", "cubic").expect("a choice that there is");
+    let (paced, unpaced) = (share(paced), share(sim::linux_tcp()));
+    assert!((0.2..0.36).contains(&unpaced) && paced > unpaced + 0.08, "{unpaced}, {paced} if paced");
+}
