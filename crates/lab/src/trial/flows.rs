@@ -99,7 +99,7 @@ impl Play<'_> {
                 };
                 let sender = sender.clone();
                 // The receiver waits for all of them.
-                scope.spawn(move || sender.send((number, play(flow, number, around))));
+                scope.spawn(move || drop(sender.send((number, play(flow, number, around)))));
             }
             drop(sender);
             let begun = self.begin(&gate, stop);
