@@ -154,8 +154,7 @@ impl SharedCase {
         }
     }
 
-    /// Runs with this seed until every flow that has a size or a stop has ended, or to the limit; to the limit if none
-    /// has either.
+    /// Runs with this seed until every flow that has a size is over, or to the limit; to the limit if none has one.
     ///
     /// # Errors
     /// No flows, a host in two of them, a flow that stops before it starts, or a trace that is not loaded.
@@ -163,7 +162,7 @@ impl SharedCase {
         self.check()?;
         let topology = self.topology.sibling(seed);
         let (mut network, links) = topology.build_network(|id, _| self.machine(id, seed))?;
-        let awaited = self.flows.iter().filter(|flow| flow.size.is_some() || flow.stop.is_some());
+        let awaited = self.flows.iter().filter(|flow| flow.size.is_some());
         let awaited: Vec<[usize; 2]> = awaited.map(|flow| [flow.pair.from, flow.pair.to].map(NodeId::index)).collect();
         let over =
             |nodes: &[Machine]| !awaited.is_empty() && awaited.iter().flatten().all(|&index| nodes[index].is_over());

@@ -198,9 +198,9 @@ impl Scenario {
         Ok(warm_up)
     }
 
-    /// Returns whether a run goes on to its cap, since no flow has a size or a stop.
+    /// Returns whether a run goes on to its cap, since no flow has a size.
     pub fn is_endless(&self) -> bool {
-        self.flows.iter().all(|flow| flow.size.is_none() && flow.stop.is_none())
+        self.flows.iter().all(|flow| flow.size.is_none())
     }
 
     /// Returns the rate of the shared link towards the receivers, in Mbit/s; without its steps.
