@@ -13,6 +13,8 @@ const ROUNDS_AFTER: u32 = 3;
 const ROUNDS_FULL: u32 = 6;
 /// The share of the queue's top above which losses are its overflow.
 const OVERFLOW: f64 = 0.7;
+/// On a clean path, where losses say when to reduce: after others have so many times without one.
+const FALLS: u32 = 2;
 /// With less loss of its own than this, a loss at a full queue is an overflow.
 const CLEAN: f64 = 0.002;
 
@@ -49,6 +51,8 @@ pub(super) struct Compete {
     /// Largest mean queue since the last reduction.
     highest: f64,
     full: u32,
+    /// Times that others have reduced since the last reduction.
+    falls: u32,
     /// A packet sent after the last reduction was lost at a full queue.
     pub(super) overflowed: bool,
     /// Lowest queue since the last drain, and when it was.
@@ -77,7 +81,15 @@ pub(super) enum Verdict {
 
 impl Compete {
     pub(super) const fn new(now: Time, queue: f64) -> Self {
-        Self { highest: queue, full: 0, overflowed: false, lowest: f64::INFINITY, lowest_at: now, probation: None }
+        Self {
+            highest: queue,
+            full: 0,
+            falls: 0,
+            overflowed: false,
+            lowest: f64::INFINITY,
+            lowest_at: now,
+            probation: None,
+        }
     }
 
     /// Notes losses while the queue was this long, of packets sent after the last reduction.
@@ -85,25 +97,35 @@ impl Compete {
         self.overflowed |= delay.queue() > OVERFLOW * delay.top();
     }
 
-    /// Ends a round, `since` rounds after the last reduction. Returns whether to reduce: at a loss at a full queue, or,
-    /// where loss says nothing, when somebody else has reduced, or nobody does.
+    /// Ends a round, `since` rounds after the last reduction. Returns whether to reduce: on a clean path at a loss at a full
+    /// queue, or when others have reduced twice meanwhile, since their bursts meet a full queue more often than packets that
+    /// are paced; where loss says nothing, when somebody else has reduced, or nobody does.
     pub(super) fn end_round(&mut self, since: u32, loss: f64, round: &RoundDelay, delay: &Delay) -> bool {
-        if loss <= CLEAN {
-            return std::mem::take(&mut self.overflowed);
+        let is_clean = loss <= CLEAN;
+        let overflowed = std::mem::take(&mut self.overflowed) && is_clean;
+        self.watch_others(since, round, delay);
+        let is_pinned = self.full >= ROUNDS_FULL && !is_clean;
+        let follows = self.falls >= if is_clean { FALLS } else { 1 };
+        let reduces = overflowed || (since >= ROUNDS_AFTER && (is_pinned || follows));
+        if reduces {
+            (self.highest, self.full, self.falls) = (0.0, 0, 0);
         }
-        self.overflowed = false;
-        self.highest = self.highest.max(round.mean);
+        reduces
+    }
+
+    /// Notes whether the queue is full, and whether it has fallen without a reduction of one's own.
+    fn watch_others(&mut self, since: u32, round: &RoundDelay, delay: &Delay) {
         let is_full = round.min > 0.93 * delay.top() && round.max > 0.98 * delay.top();
         self.full = if is_full { self.full + 1 } else { 0 };
-        let fell = self.highest > 0.4 * delay.top() && round.mean < self.highest - 0.15 * delay.top();
-        if since >= ROUNDS_AFTER && (fell || self.full >= ROUNDS_FULL) {
-            (self.highest, self.full) = (0.0, 0);
-            return true;
-        }
         if since < ROUNDS_AFTER {
             self.highest = round.mean;
+            return;
         }
-        false
+        self.highest = self.highest.max(round.mean);
+        if self.highest > 0.4 * delay.top() && round.mean < self.highest - 0.15 * delay.top() {
+            self.falls += 1;
+            self.highest = round.mean;
+        }
     }
 
     /// Notes a round's least queue. Whoever drains makes the lowest point for all, so that flows which wait for the
@@ -120,8 +142,9 @@ impl Compete {
         self.lowest_at
     }
 
-    /// Begins a drain.
+    /// Begins a drain. That the queue falls then is nobody else's doing.
     pub(super) const fn on_drain(&mut self, now: Time) {
+        self.highest = 0.0;
         (self.lowest, self.lowest_at) = (f64::INFINITY, now);
     }
 
@@ -211,6 +234,19 @@ mod tests {
         let (short, round) = seen(10.0, 20.0, 30.0);
         compete.on_lost(&short);
         assert!(!compete.end_round(3, 0.001, &round, &short), "not a full queue");
+    }
+
+    #[test]
+    fn on_a_clean_path_two_reductions_of_others_without_a_loss_count() {
+        let (delay, high) = seen(80.0, 85.0, 90.0);
+        let (_, lower) = seen(60.0, 65.0, 70.0);
+        let mut compete = Compete::new(Time::ZERO, 0.0);
+        let mut reduces = |since, round| compete.end_round(since, 0.001, round, &delay);
+        assert_eq!([reduces(3, &high), reduces(4, &lower), reduces(5, &high)], [false; 3], "once is chance");
+        assert!(reduces(6, &lower), "twice");
+        assert_eq!([reduces(1, &high), reduces(2, &lower), reduces(3, &high), reduces(4, &lower)], [false; 4]);
+        compete.on_drain(Time::ZERO);
+        assert!(!compete.end_round(5, 0.001, &lower, &delay), "that was our own drain");
     }
 
     #[test]

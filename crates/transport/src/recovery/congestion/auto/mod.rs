@@ -116,6 +116,9 @@ const DRAIN_SPAN: Duration = Duration::from_millis(300);
 const LONG_PATH: f64 = 0.1;
 /// Rounds sent at less than this share of the delivered rate do not press on the path.
 const UNPRESSED: f64 = 0.92;
+/// Who loses more than this share of a round sends more than twice what the path carries, since no more than 30 % of loss
+/// is made up for.
+const FLOODING: f64 = 0.65;
 /// Loss in one round beyond what is credible that counts even if the path was not pressed.
 const STARTLING: f64 = 0.2;
 /// Rounds without a queue after which the window grows faster, and by how much for each byte delivered.
@@ -400,6 +403,12 @@ impl Auto {
     /// Loss beyond the path's own: congestion. Without a queue, and at the same rate as before, it is a policer or a
     /// small buffer, whose rate is held.
     fn on_excess(&mut self, round: &Round<Phase>, now: Time) {
+        if round.lost > FLOODING * round.sent {
+            // More than twice what the path carries: one step down to that.
+            let carried = round.delivered_rate() * self.delay.base();
+            self.growth.window = self.growth.window.min(carried.max(self.smallest()));
+            self.growth.begin_epoch(self.growth.window);
+        }
         let has_queue = round.queue() >= self.delay.target();
         let held = if self.is_default() && !has_queue {
             self.hold.on_loss(now, round.delivered_rate(), self.smoothed)

@@ -217,7 +217,8 @@ impl Start {
             delivered: report.delivered.len() as f64,
             lost: report.lost.len() as f64,
         });
-        while self.seen.len() > 2 && now.since(self.seen[0].at) > smoothed * 3 / 10 {
+        // The first stays until the others cover the span alone: feedback may come in bunches, whose reports are no time apart.
+        while self.seen.len() > 2 && now.since(self.seen[1].at) > smoothed * 3 / 10 {
             self.seen.pop_front();
         }
         if report.path_rtt.is_some() {
