@@ -139,19 +139,22 @@ impl Link {
         let draws = self.streams.draw();
         self.stats.offered.add(ip_bytes);
         let found = self.queued_bytes(now);
-        let fate = self.enqueue(now, found, ip_bytes, ecn).and_then(|(departure, ecn)| {
+        let fate = self.enqueue(now, found, ip_bytes, ecn).and_then(|(departure, left_as)| {
             let is_lost = self.loses(now, draws.loss) && self.impaired;
-            if is_lost { Err(DropReason::Random) } else { Ok((departure, ecn)) }
+            if is_lost { Err(DropReason::Random) } else { Ok((departure, left_as)) }
         });
         match fate {
             Err(reason) => {
                 self.stats.drop(reason, ip_bytes);
                 Fate::Dropped(reason)
             }
-            Ok((departure, ecn)) => {
+            Ok((departure, left_as)) => {
                 self.stats.delivered.add(ip_bytes);
+                if left_as != ecn {
+                    self.stats.marked.add(ip_bytes);
+                }
                 self.waits.add(departure - now);
-                Fate::Delivered(self.deliver(self.delay(now), departure, found, ip_bytes, ecn, draws))
+                Fate::Delivered(self.deliver(self.delay(now), departure, found, ip_bytes, left_as, draws))
             }
         }
     }
@@ -209,8 +212,9 @@ impl Link {
     }
 
     /// Switches loss, slots, jitter, scatter, reordering, duplication, corruption and marking off, for packets offered
-    /// from now on, or on again. Rate, queue, policer and delay stay. Draws continue meanwhile, including those of the bursts: switched
-    /// on again, the link treats each packet as it would have without the interruption. A link begins impaired.
+    /// from now on, or on again. Rate, queue, CoDel with its marks, policer and delay stay. Draws continue meanwhile,
+    /// including those of the bursts: switched on again, the link treats each packet as it would have without the
+    /// interruption. A link begins impaired.
     pub fn set_impaired(&mut self, impaired: bool) {
         self.impaired = impaired;
     }
@@ -237,9 +241,6 @@ impl Link {
                 if ecn == Ecn::NotEct {
                     self.hold(taken, ip_bytes);
                     return Err(DropReason::Codel);
-                }
-                if ecn != Ecn::Ce {
-                    self.stats.marked.add(ip_bytes);
                 }
                 ecn = Ecn::Ce;
             }

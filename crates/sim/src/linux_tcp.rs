@@ -1,8 +1,6 @@
 //! A neighbour that sends as TCP with CUBIC does in Linux.
 
-use transport::congestion::{
-    CongestionConfig, CongestionControl, ControllerFactory, CubicConfig, PathMemory, PathView,
-};
+use transport::congestion::{CongestionConfig, CongestionControl, ControllerFactory, CubicConfig, PathView};
 use transport::recovery::Report;
 use transport::settings::{Setting, Settings};
 use transport::{Profile, Rate, Time};
@@ -74,9 +72,5 @@ impl CongestionControl for UnpacedCubic {
 
     fn in_slow_start(&self) -> bool {
         self.0.in_slow_start()
-    }
-
-    fn memory(&self) -> Option<PathMemory> {
-        self.0.memory()
     }
 }

@@ -167,6 +167,14 @@ impl Profile {
             _ => None,
         }
     }
+
+    /// Returns the rate at which a profile whose controller is `auto` begins, if it was given one.
+    pub const fn min_rate(&self) -> Option<Rate> {
+        match self.recovery.congestion {
+            CongestionConfig::Auto(config) => config.min_rate,
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -207,6 +207,21 @@ mod tests {
     }
 
     #[test]
+    fn who_may_catch_up_little_sends_little_after_a_pause() {
+        let rate = Rate::from_bits_per_second(100_000_000);
+        let mut pacer = Pacer::new(Time::ZERO, PACKET);
+        pacer.set_rate(Time::ZERO, Some(rate), Duration::from_millis(1));
+        let later = Time::ZERO + Duration::from_secs(1);
+        let mut burst = 0;
+        while let Ok(bytes) = pacer.admit(later) {
+            let packets = bytes / u64::from(PACKET);
+            (0..packets).for_each(|_| pacer.on_sent(later, PACKET));
+            burst += packets;
+        }
+        assert_eq!(burst, 8, "a millisecond of 12.5 kB");
+    }
+
+    #[test]
     fn batches_are_a_millisecond_within_limits() {
         let whole = |bits: u64| u64::try_from(paced(bits).batch(Rate::from_bits_per_second(bits)) / PER_BYTE).unwrap();
         assert_eq!(whole(1_000_000), 2 * 1479);

@@ -347,8 +347,8 @@ impl Recovery {
         &self.loss
     }
 
-    /// Returns the loss that packets sent now have to expect: what was measured, without the drops that the controller takes
-    /// for congestion and has answered.
+    /// Returns the loss that packets sent now have to expect: what was measured, held within what the controller takes for
+    /// the path's own, without its answers to congestion.
     pub fn expected_loss(&self) -> f64 {
         let measured = self.loss.loss();
         match self.congestion.path_loss() {

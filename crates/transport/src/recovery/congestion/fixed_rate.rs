@@ -1,7 +1,7 @@
 //! A fixed rate, whatever the losses, unless it is far above what the path carries.
 
 use super::auto::Auto;
-use super::{CongestionControl, Constraint, ControllerState, MIN_PACKETS, PathLoss, PathMemory, PathView};
+use super::{CATCH_UP, CongestionControl, Constraint, ControllerState, MIN_PACKETS, PathLoss, PathMemory, PathView};
 use crate::recovery::report::Report;
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::settings::{BitRate, Setting, Settings, Switch, field};
@@ -176,7 +176,7 @@ impl CongestionControl for FixedRate {
     }
 
     fn catch_up(&self) -> Duration {
-        self.successor.as_ref().map_or(LATE_WAKING / 2, |auto| auto.catch_up())
+        self.successor.as_ref().map_or(CATCH_UP, |auto| auto.catch_up())
     }
 
     fn path_loss(&self) -> Option<PathLoss> {

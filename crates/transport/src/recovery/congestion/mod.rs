@@ -48,6 +48,9 @@ use std::time::Duration;
 /// The smallest window, in packets (RFC 9002 section 7.2).
 const MIN_PACKETS: u32 = 2;
 
+/// The time for which a sender that wakes up late may catch up at once.
+const CATCH_UP: Duration = Duration::from_millis(4);
+
 /// The initial window, in packets (RFC 6928, RFC 9002 section 7.2).
 const INITIAL_PACKETS: u32 = 10;
 
@@ -104,7 +107,7 @@ pub trait CongestionControl: Debug + Send {
     /// Returns the time for which a sender that wakes up late may catch up at once. Timers are seldom later than 4 ms, and
     /// without it a fixed rate would not be kept (docs/design/pacing.md).
     fn catch_up(&self) -> Duration {
-        Duration::from_millis(4)
+        CATCH_UP
     }
 
     /// Returns the loss that is the path's own; `None` if it does not tell that from congestion, or not yet.

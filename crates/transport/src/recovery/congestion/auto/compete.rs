@@ -15,8 +15,9 @@ const ROUNDS_FULL: u32 = 6;
 const OVERFLOW: f64 = 0.7;
 /// On a clean path, where losses say when to reduce: after others have so many times without one.
 const FALLS: u32 = 2;
-/// With less loss of its own than this, a loss at a full queue is an overflow.
+/// With less loss of its own than this, and fewer packets lost in a round, a loss at a full queue is an overflow.
 const CLEAN: f64 = 0.002;
+const SELDOM: f64 = 0.1;
 
 /// DEFAULT's watch for a queue that does not yield.
 #[derive(Debug, Default)]
@@ -79,6 +80,12 @@ pub(super) enum Verdict {
     Compete(Growth),
 }
 
+/// Returns whether a path that loses this share of the packets is clean for a window of so many: whether a loss there is more
+/// likely an overflow than the path's own.
+pub(super) fn is_clean(loss: f64, packets: f64) -> bool {
+    loss <= CLEAN && loss * packets <= SELDOM
+}
+
 impl Compete {
     pub(super) const fn new(now: Time, queue: f64) -> Self {
         Self {
@@ -100,8 +107,7 @@ impl Compete {
     /// Ends a round, `since` rounds after the last reduction. Returns whether to reduce: on a clean path at a loss at a full
     /// queue, or when others have reduced twice meanwhile, since their bursts meet a full queue more often than packets that
     /// are paced; where loss says nothing, when somebody else has reduced, or nobody does.
-    pub(super) fn end_round(&mut self, since: u32, loss: f64, round: &RoundDelay, delay: &Delay) -> bool {
-        let is_clean = loss <= CLEAN;
+    pub(super) fn end_round(&mut self, since: u32, is_clean: bool, round: &RoundDelay, delay: &Delay) -> bool {
         let overflowed = std::mem::take(&mut self.overflowed) && is_clean;
         self.watch_others(since, round, delay);
         let is_pinned = self.full >= ROUNDS_FULL && !is_clean;
@@ -216,12 +222,18 @@ mod tests {
         let (_, lower) = seen(60.0, 65.0, 70.0);
         let (_, full) = seen(99.0, 99.5, 100.0);
         let mut compete = Compete::new(Time::ZERO, 0.0);
-        assert!(!compete.end_round(3, 0.05, &high, &delay));
-        assert!(compete.end_round(4, 0.05, &lower, &delay), "somebody has reduced");
-        assert!(!compete.end_round(1, 0.05, &high, &delay));
-        assert!(!compete.end_round(2, 0.05, &lower, &delay), "that was our own");
-        let rounds: Vec<bool> = (3..9).map(|since| compete.end_round(since, 0.05, &full, &delay)).collect();
+        assert!(!compete.end_round(3, false, &high, &delay));
+        assert!(compete.end_round(4, false, &lower, &delay), "somebody has reduced");
+        assert!(!compete.end_round(1, false, &high, &delay));
+        assert!(!compete.end_round(2, false, &lower, &delay), "that was our own");
+        let rounds: Vec<bool> = (3..9).map(|since| compete.end_round(since, false, &full, &delay)).collect();
         assert_eq!(rounds, [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_path_is_clean_for_windows_that_it_seldom_hits() {
+        assert!(is_clean(0.0, 1e6) && is_clean(0.002, 50.0) && is_clean(0.0001, 1000.0));
+        assert!(!is_clean(0.0021, 10.0) && !is_clean(0.001, 101.0));
     }
 
     #[test]
@@ -229,11 +241,11 @@ mod tests {
         let (delay, round) = seen(60.0, 80.0, 80.0);
         let mut compete = Compete::new(Time::ZERO, 0.0);
         compete.on_lost(&delay);
-        assert!(compete.end_round(1, 0.001, &round, &delay), "80 of 100 ms");
-        assert!(!compete.end_round(2, 0.001, &round, &delay), "once");
+        assert!(compete.end_round(1, true, &round, &delay), "80 of 100 ms");
+        assert!(!compete.end_round(2, true, &round, &delay), "once");
         let (short, round) = seen(10.0, 20.0, 30.0);
         compete.on_lost(&short);
-        assert!(!compete.end_round(3, 0.001, &round, &short), "not a full queue");
+        assert!(!compete.end_round(3, true, &round, &short), "not a full queue");
     }
 
     #[test]
@@ -241,12 +253,12 @@ mod tests {
         let (delay, high) = seen(80.0, 85.0, 90.0);
         let (_, lower) = seen(60.0, 65.0, 70.0);
         let mut compete = Compete::new(Time::ZERO, 0.0);
-        let mut reduces = |since, round| compete.end_round(since, 0.001, round, &delay);
+        let mut reduces = |since, round| compete.end_round(since, true, round, &delay);
         assert_eq!([reduces(3, &high), reduces(4, &lower), reduces(5, &high)], [false; 3], "once is chance");
         assert!(reduces(6, &lower), "twice");
         assert_eq!([reduces(1, &high), reduces(2, &lower), reduces(3, &high), reduces(4, &lower)], [false; 4]);
         compete.on_drain(Time::ZERO);
-        assert!(!compete.end_round(5, 0.001, &lower, &delay), "that was our own drain");
+        assert!(!compete.end_round(5, true, &lower, &delay), "that was our own drain");
     }
 
     #[test]

@@ -114,9 +114,11 @@ const DIP_ROUNDS: u32 = 2;
 /// A drain lasts at least so long; one round is enough on long paths.
 const DRAIN_SPAN: Duration = Duration::from_millis(300);
 const LONG_PATH: f64 = 0.1;
+/// The part of what the path holds that the start leaves as the window.
+const FOUND: f64 = 0.97;
 /// Rounds sent at less than this share of the delivered rate do not press on the path.
 const UNPRESSED: f64 = 0.92;
-/// Who loses more than this share of a round sends more than twice what the path carries, since no more than 30 % of loss
+/// Whoever loses more than this share of a round sends more than twice what the path carries, since no more than 30 % of loss
 /// is made up for.
 const FLOODING: f64 = 0.65;
 /// Loss in one round beyond what is credible that counts even if the path was not pressed.
@@ -375,7 +377,11 @@ impl Auto {
         let base = self.delay.base();
         let noise = self.delay.noise_up_to(0.005, 0.12);
         let is_calm = round.queue() - noise < (0.1 * base).max(0.004);
-        let is_quiet = is_calm && round.sending_rate() <= UNPRESSED * self.average;
+        let is_flooded = lost > FLOODING * sent;
+        if is_flooded {
+            self.average = round.delivered_rate();
+        }
+        let is_quiet = is_calm && !is_flooded && round.sending_rate() <= UNPRESSED * self.average;
         self.average_rate(round);
         if !report.app_limited {
             self.proven = self.average;
@@ -404,7 +410,7 @@ impl Auto {
     /// small buffer, whose rate is held.
     fn on_excess(&mut self, round: &Round<Phase>, now: Time) {
         if round.lost > FLOODING * round.sent {
-            // More than twice what the path carries: one step down to that.
+            // More than twice what the path carries: down to that, before the reduction.
             let carried = round.delivered_rate() * self.delay.base();
             self.growth.window = self.growth.window.min(carried.max(self.smallest()));
             self.growth.begin_epoch(self.growth.window);
@@ -421,7 +427,7 @@ impl Auto {
 
     /// Ends the start at a rate that was exceeded, in bytes per second.
     fn end_start(&mut self, now: Time, rate: f64) {
-        self.begin_cruise(now, rate, (0.97, 1.0));
+        self.begin_cruise(now, rate);
         self.reduced = now;
         self.judged_from = self.ledger.current() + 1;
         self.begin_down(now);
@@ -429,16 +435,16 @@ impl Auto {
 
     /// Ends the start at a rate that was not exceeded, in bytes per second.
     fn settle_at(&mut self, now: Time, rate: f64) {
-        self.begin_cruise(now, rate, (0.97, 1.0));
+        self.begin_cruise(now, rate);
         self.next_down = now + self.down_period();
     }
 
-    /// Begins with these parts of what the path holds at `rate` as window and plateau.
-    fn begin_cruise(&mut self, now: Time, rate: f64, (window, plateau): (f64, f64)) {
+    /// Begins a little below what the path holds at `rate`, which is the plateau.
+    fn begin_cruise(&mut self, now: Time, rate: f64) {
         let product = rate * self.delay.base();
-        self.growth.window = (window * product).max(self.smallest());
+        self.growth.window = (FOUND * product).max(self.smallest());
         self.growth.threshold = 0.0;
-        self.growth.begin_epoch(plateau * product);
+        self.growth.begin_epoch(product);
         (self.average, self.proven) = (rate, rate);
         (self.rounds_unused, self.rounds_beyond) = (0, 0);
         self.last_drain = now;
@@ -626,7 +632,8 @@ impl Auto {
             None => {}
         }
         compete.watch_lowest(now, round, &self.delay);
-        if compete.end_round(self.rounds_since, self.baseline.share(), round, &self.delay) && is_new {
+        let is_clean = compete::is_clean(self.baseline.share(), self.growth.window / self.packet);
+        if compete.end_round(self.rounds_since, is_clean, round, &self.delay) && is_new {
             self.reduce(now, BETA);
         }
     }
@@ -695,7 +702,11 @@ impl CongestionControl for Auto {
         self.is_out = false;
         self.round_bytes += report.delivered_bytes as f64;
         match self.phase {
-            Phase::Start if let Some(rate) = self.min_rate() => self.end_start(now, rate),
+            Phase::Start if let Some(rate) = self.min_rate() => {
+                self.end_start(now, rate);
+                // What the path delivers is still to be seen.
+                (self.average, self.proven) = (0.0, 0.0);
+            }
             Phase::Start => {
                 let rate = self.start.on_report(report, self.smoothed, &self.delay, &self.baseline);
                 if let Some(rate) = rate {
