@@ -77,7 +77,7 @@ pub use error::NetError;
 pub use facts::{BufferFacts, SocketFacts, Thread, ThreadTime};
 pub use messages::{Event, EventHandler, IncomingObject};
 pub use object::{BlockDigest, Sink, Source};
-pub use options::{EndpointOptions, MIN_MEMORY};
+pub use options::{EndpointOptions, MIN_MEMORY, usual_memory};
 pub use stats::{Refused, Stats};
 pub use stream::{RecvStream, SendStream};
 pub use transport::{AcceptOptions, ConnectError, ConnectOptions, ConnectionStats, FlowError, Profile, Rate, SetError};

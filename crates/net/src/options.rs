@@ -7,8 +7,8 @@ use rustix::system::sysinfo;
 use transport::Limits;
 use transport::wire::StreamsAllowed;
 
-/// The least bound on memory, in bytes: a block of the largest size that a peer may choose, one more that is being
-/// written (11.5 MB each), and the room that every stream has of its own (23 MB in all, where streams are used).
+/// The least bound on memory, in bytes: room for two blocks of the largest size that a peer may choose (11.5 MB each, one
+/// of them being written), and in a budget of its own for what every stream has (23 MB).
 pub const MIN_MEMORY: u64 = 32_000_000;
 
 /// Without another bound, the part of the machine's memory that may be filled by data of one direction: an eighth.
@@ -20,7 +20,7 @@ pub struct EndpointOptions {
     /// A connection on which nothing is received for this long ends.
     pub dead_after: Duration,
     /// Bytes that all connections together may buffer in each direction: of objects, what is read ahead, in flight,
-    /// incomplete, or not written yet, and as many of the peer's streams. `None` stands for an eighth of the memory of
+    /// incomplete, or not written yet, and as many again of the streams of each connection. `None` stands for an eighth of the memory of
     /// the machine, or of this process's control group, and at most 2 GiB. Less than [`MIN_MEMORY`] counts as that.
     /// Symbols that repair lost ones, and what the program itself holds, come on top.
     pub max_memory: Option<u64>,
@@ -38,14 +38,19 @@ impl EndpointOptions {
         let Self { dead_after, max_memory } = *self;
         let default = Limits::default();
         let symbol = u64::from(default.flows.largest_symbol);
-        let usual = (available_memory() / MEMORY_SHARE).min(default.most_symbols * symbol);
-        let most_symbols = max_memory.unwrap_or(usual).max(MIN_MEMORY) / symbol;
+        let most_symbols = max_memory.unwrap_or_else(usual_memory).max(MIN_MEMORY) / symbol;
         let StreamsAllowed { count, window, shared } = default.streams;
         let left = u32::try_from(most_symbols).unwrap_or(u32::MAX).saturating_sub(u32::from(count) * window);
         let streams = StreamsAllowed { shared: shared.min(left), ..default.streams };
         let keep_alive = default.keep_alive.min(dead_after / 2);
         Limits { dead_after, keep_alive, most_symbols, streams, ..default }
     }
+}
+
+/// Returns the bound on memory that an endpoint has without another one, in bytes.
+pub fn usual_memory() -> u64 {
+    let default = Limits::default();
+    (available_memory() / MEMORY_SHARE).min(default.most_symbols * u64::from(default.flows.largest_symbol))
 }
 
 /// Returns the memory that this process may use, in bytes: the machine's, or what its control group allows.

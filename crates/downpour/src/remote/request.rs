@@ -131,6 +131,11 @@ impl Request {
         Self { version: VERSION, task, via, family, ports, profile, dead_after, max_memory, forgets: false }
     }
 
+    /// Lets the other side's endpoint fill no more memory than it would without a bound: whoever asks is limited.
+    pub(super) fn limit_memory(&mut self) {
+        self.max_memory = self.max_memory.map(|bound| bound.min(net::usual_memory()));
+    }
+
     /// Returns the options of the other side's endpoint.
     pub(super) const fn endpoint(&self) -> EndpointOptions {
         EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory }
@@ -209,6 +214,19 @@ mod tests {
 
     fn endpoint(max_memory: Option<u64>) -> EndpointOptions {
         EndpointOptions { max_memory, ..EndpointOptions::new(Duration::from_secs(30)) }
+    }
+
+    #[test]
+    fn a_limited_login_cannot_raise_the_bound_on_memory() {
+        let asked = |bound| {
+            let task = RemoteTask::Pipe { command: "true".into() };
+            let mut request = Request::new(task, Via::Udp, Family::Any, None, Profile::auto(), endpoint(bound));
+            request.limit_memory();
+            request.endpoint().max_memory
+        };
+        assert_eq!(asked(Some(u64::MAX)), Some(net::usual_memory()));
+        assert_eq!(asked(Some(1)), Some(1), "less is no danger");
+        assert_eq!(asked(None), None);
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error
     let mut request = Request::read(&mut Unbuffered, names).inspect_err(refuse)?;
     let mut held = None;
     if let Some(only) = &only {
+        request.limit_memory();
         only.permits(&request.task).inspect_err(refuse)?;
         if let RemoteTask::Examine { folder } = &mut request.task {
             let path = folder.as_ref().map_or_else(PathBuf::new, Bytes::to_path);

@@ -162,6 +162,7 @@ impl TransferConfig {
             role: self.task.role(),
             origin,
             told: self.profile.fixed_rate(),
+            knows_rate: self.profile.min_rate().is_some(),
             limit: self.profile.limit,
             trace: self.trace.clone(),
             paths: self.paths.clone(),

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use net::{Connection, Event, NetError, PIPE_PEER, Stats};
-use transport::{Connector, Rate, floor};
+use transport::{ConnectionStats, Connector, Rate, floor};
 
 use super::bottleneck::{Overload, Watch};
 use super::figures::{Bound, Meter, PriorAttempts, Progress, Summary, path_share};
@@ -438,7 +438,8 @@ impl Session {
         self.lease = paths.lease(peer);
         if let Some(memory) = self.lease.as_ref().and_then(Lease::memory) {
             self.connection.recall(memory);
-            self.remembered = Some(memory.rate);
+            // A rate that is known comes first.
+            self.remembered = Some(memory.rate).filter(|_| !self.config.knows_rate);
         }
     }
 
@@ -556,6 +557,9 @@ impl Session {
         if let Some(note) = self.overload.note(self.config.told, &stats.connection) {
             self.events.tell(TransferEvent::Note(note));
         }
+        let sends = self.config.role == Role::Sends;
+        // A receiver's few packets say nothing about the path.
+        let controller = stats.connection.controller.filter(|_| sends);
         self.events.try_tell(TransferEvent::Progress(Progress {
             bytes_done: counts.bytes_done + counts.bytes_present,
             bytes_present: counts.bytes_present,
@@ -564,10 +568,10 @@ impl Session {
             files_done: counts.files_done,
             goodput,
             rtt: stats.connection.rtt,
-            loss: (self.config.role == Role::Sends).then_some(stats.connection.loss),
+            loss: sends.then_some(stats.connection.loss),
             limited_by,
             elapsed: self.elapsed(now),
-            connection: stats.connection,
+            connection: ConnectionStats { controller, ..stats.connection },
         }));
     }
 
@@ -694,7 +698,11 @@ impl Session {
             memory_bound: self.memory.bound(),
             overflowed: match self.config.role {
                 Role::Receives => stats.overflowed,
-                Role::Sends => (self.peer_flags & HEARS_STRAIN != 0).then_some(self.peer_strain.overflowed),
+                // Over pipes nobody has a socket.
+                Role::Sends => {
+                    let says = self.peer_flags & HEARS_STRAIN != 0 && self.peer != Some(PIPE_PEER);
+                    says.then_some(self.peer_strain.overflowed)
+                }
             },
         })
     }
@@ -766,6 +774,7 @@ mod tests {
         let config = SessionConfig {
             role: Role::Receives,
             origin: Origin::Accepted,
+            knows_rate: false,
             told: None,
             limit: None,
             trace: None,

@@ -93,6 +93,8 @@ pub(super) struct SessionConfig {
     pub(super) role: Role,
     pub(super) origin: Origin,
     pub(super) told: Option<Rate>,
+    /// Whether the sender begins at a rate that the path is known to carry.
+    pub(super) knows_rate: bool,
     /// The initial cap set by this side's user.
     pub(super) limit: Option<Rate>,
     pub(super) trace: Option<PathBuf>,
