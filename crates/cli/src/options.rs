@@ -50,6 +50,16 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     {
         return Err(pointless("--rate", congestion));
     }
+    if let (true, Some(congestion)) =
+        (speed.min_rate.is_some_and(|rate| profile.min_rate() != Some(rate)), set("congestion"))
+    {
+        return Err(pointless("--min-rate", congestion));
+    }
+    if let (Some(policy @ (Policy::Low | Policy::Fixed)), Some(congestion)) = (speed.policy, set("congestion"))
+        && with_policy(profile.clone(), policy).ok().as_ref() != Some(&profile)
+    {
+        return Err(pointless("--policy", congestion));
+    }
     if let (true, Some(limit)) = (speed.limit.is_some(), set("limit")) {
         return Err(pointless("--limit", limit));
     }
@@ -65,7 +75,11 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
 /// A policy that the profile's controller does not have.
 fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure> {
     let (name, key, value) = match policy {
-        Policy::Fair => ("fair", "congestion.policy", "fair"),
+        Policy::Fair => {
+            // What other controllers do anyway: it takes back what a configuration says.
+            drop(profile.set("congestion.policy", "fair"));
+            return Ok(profile);
+        }
         Policy::Low => ("low", "congestion.policy", "low"),
         Policy::Fixed => ("fixed", "congestion.insist", "on"),
     };

@@ -80,6 +80,15 @@ fn nothing_that_is_typed_is_lost() {
             vec!["--rate", "20M", "--set", "congestion.rate=5M"],
             "--rate and --set congestion.rate=5M exclude each other",
         ),
+        (
+            vec!["--min-rate", "20M", "--set", "congestion=cubic"],
+            "--min-rate and --set congestion=cubic exclude each other",
+        ),
+        (
+            vec!["--min-rate", "20M", "--set", "congestion.min-rate=5M"],
+            "--min-rate and --set congestion.min-rate=5M exclude each other",
+        ),
+        (vec!["--policy=low", "--set", "congestion=cubic"], "--policy and --set congestion=cubic exclude each other"),
         (vec!["--limit", "20M", "--set", "limit=5M"], "--limit and --set limit=5M exclude each other"),
         (vec!["--rate=20M", "--policy=low"], "--policy low and a fixed rate exclude each other"),
         (vec!["--profile=ttp", "--min-rate=20M"], "--min-rate is of the profile 'auto': leave --profile out"),
