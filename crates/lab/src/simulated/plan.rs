@@ -211,6 +211,9 @@ impl SimPlan {
         if y.is_of_time() && vary != Vary::Time {
             return Err("rates are drawn over time: write vary = \"time\", or another y".to_owned());
         }
+        if y == SimQuantity::QueueDelay && !self.base.is_emulated() {
+            return Err("queue-delay is of real programs only: write another y".to_owned());
+        }
         let named = |name: &String| {
             let found = self.series.iter().position(|series| series.name == *name);
             found.ok_or_else(|| format!("there is no series {name:?} to compare with"))

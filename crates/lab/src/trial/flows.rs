@@ -23,7 +23,7 @@ use crate::simulated::{
 
 /// The part of the link's rate given to programs that must be given one.
 const TOLD: f64 = 0.95;
-/// How long the receivers of all flows have to become ready, in addition to what each may take.
+/// How long the receivers of all flows have to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long the beginning of a run is known before.
 const NOTICE: Duration = Duration::from_millis(50);
