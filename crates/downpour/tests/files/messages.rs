@@ -168,7 +168,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
     }
     assert_eq!(read(&[0, 0, 0, 1, 6]), Ok(Some(Message::Scanned)));
-    for unknown in [0, 9, 64, 71, 99, 255] {
+    for unknown in [0, 9, 64, 72, 99, 255] {
         assert_eq!(read(&[0, 0, 0, 1, unknown]), Err(MessageError::UnknownType(unknown)));
     }
     let mut reader = MessageReader::new();

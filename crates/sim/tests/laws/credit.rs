@@ -110,9 +110,9 @@ struct Seen {
 }
 
 impl Seen {
-    /// Returns whether something was so at nine of ten ticks.
+    /// Returns whether something was so at four of five ticks.
     const fn mostly(&self, ticks: u32) -> bool {
-        ticks * 10 >= self.ticks * 9
+        ticks * 5 >= self.ticks * 4
     }
 }
 

@@ -220,7 +220,7 @@ fn a_connection_ends_that_has_no_flow_number_for_smaller_packets() {
     let mut pair = Pair::new(|_| ());
     pair.ends[0].next_flow = u16::MAX - 1;
     pair.send_object().expect("one is left");
-    pair.run(10, |pair| pair.symbols > 100);
+    pair.run(100, |pair| pair.symbols > 100);
     pair.largest = 1_300;
     pair.run_to_exhaustion(0, "no flow numbers are left for smaller packets");
 }

@@ -318,7 +318,7 @@ mod tests {
         let capped = |open, arrives, waiting| credit_after(100, open, arrives, waiting).is_capped();
         assert!(capped(24_000, 2_000, 0), "the sender has used up its credit");
         assert!(!capped(24_000, 1_000, 24_000), "the disk is the limit");
-        assert!(capped(24_000, 5_000, 10_000), "some blocks are being written at any time");
+        assert!(capped(20_000, 20_000, 10_000), "some blocks are being written at any time");
         assert!(!capped(20_000, 9_000, 0), "the sender has credit");
         assert!(!capped(3_000, 1_000, 0), "there is enough");
         assert!(capped(20_000, 20_000, 0), "what is granted arrives, and is written at once");

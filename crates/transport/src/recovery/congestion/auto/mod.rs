@@ -121,6 +121,8 @@ const UNPRESSED: f64 = 0.92;
 /// Whoever loses more than this share of a round sends more than twice what the path carries, since no more than 30 % of loss
 /// is made up for.
 const FLOODING: f64 = 0.65;
+/// A round of fewer bursts of losses than this says nothing of that.
+const BURSTS: f64 = 8.0;
 /// Loss in one round beyond what is credible that counts even if the path was not pressed.
 const STARTLING: f64 = 0.2;
 /// Rounds without a queue after which the window grows faster, and by how much for each byte delivered.
@@ -377,7 +379,7 @@ impl Auto {
         let base = self.delay.base();
         let noise = self.delay.noise_up_to(0.005, 0.12);
         let is_calm = round.queue() - noise < (0.1 * base).max(0.004);
-        let is_flooded = lost > FLOODING * sent;
+        let is_flooded = self.is_flood(round);
         if is_flooded {
             self.average = round.delivered_rate();
         }
@@ -406,10 +408,15 @@ impl Auto {
         self.average = if self.average > 0.0 { self.average * kept + rate * (1.0 - kept) } else { rate };
     }
 
+    /// Returns whether most of a round was lost, and not to a burst or two.
+    fn is_flood(&self, round: &Round<Phase>) -> bool {
+        round.lost > FLOODING * round.sent && round.sent >= BURSTS * self.baseline.burst()
+    }
+
     /// Loss beyond the path's own: congestion. Without a queue, and at the same rate as before, it is a policer or a
     /// small buffer, whose rate is held.
     fn on_excess(&mut self, round: &Round<Phase>, now: Time) {
-        if round.lost > FLOODING * round.sent {
+        if self.is_flood(round) {
             // More than twice what the path carries: down to that, before the reduction.
             let carried = round.delivered_rate() * self.delay.base();
             self.growth.window = self.growth.window.min(carried.max(self.smallest()));
@@ -821,7 +828,7 @@ mod tests {
         let mut bench = Bench::new(Auto::new(AutoConfig::default(), Bench::PACKET), 50);
         bench.controller.on_sent(bench.now, Bench::PACKET, 0);
         bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
-        bench.controller.end_start(bench.now, 2_000_000.0 / 0.95);
+        bench.controller.end_start(bench.now, 2_000_000.0 / FOUND);
         bench.controller.growth.window = bench.controller.resume;
         bench.controller.enter(Phase::Cruise, bench.now);
         bench.controller.next_down = bench.now + Duration::from_secs(60);
@@ -855,7 +862,7 @@ mod tests {
         bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
         bench.later(499);
         bench.controller.on_silence(bench.now);
-        assert_eq!(bench.packets().round(), 101.0, "a burst of losses, and the probes after it");
+        assert_eq!(bench.packets().round(), 100.0, "a burst of losses, and the probes after it");
         for _ in 0..4 {
             bench.later(1000);
             bench.controller.on_silence(bench.now);

@@ -428,8 +428,8 @@ mod tests {
             let mut end = |rate| path.start.end_round(rate, window, queue, &path.delay);
             [end(5e6), end(9.5e6)]
         };
-        assert_eq!(found(450_000.0, 0.0), [None, Some(Found::Reached(9.5e6))]);
+        assert_eq!(found(451_000.0, 0.0), [None, Some(Found::Reached(9.5e6))]);
         assert_eq!(found(449_000.0, 0.0), [None; 2], "not full yet");
-        assert_eq!(found(450_000.0, 0.0021), [None; 2], "a queue: not the whole truth");
+        assert_eq!(found(451_000.0, 0.0021), [None; 2], "a queue: not the whole truth");
     }
 }
