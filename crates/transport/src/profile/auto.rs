@@ -2,13 +2,14 @@
 
 use super::{Names, Profile, Source, SymbolSizes};
 use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowedConfig};
-use crate::recovery::RecoveryConfig;
+use crate::recovery::{ProbeConfig, RecoveryConfig, TimeoutConfig};
 use crate::wire::{FeedbackConfig, FeedbackTiming, Spacing};
 
 impl Profile {
     /// The default: lost source symbols are resent in mid-transfer, repair is sent ahead of losses in the last round
     /// trips. The controller finds the rate of the path, unless a fixed one is given.
     pub fn auto() -> Self {
+        let timeout = TimeoutConfig::Probe(ProbeConfig { steady: 8, ..ProbeConfig::default() });
         Self {
             name: "auto".into(),
             base: "auto",
@@ -16,7 +17,7 @@ impl Profile {
             blocks: BlockSizing::default(),
             streams: StreamCoding::Blocks,
             schedule: ScheduleConfig::Windowed(WindowedConfig::default()),
-            recovery: RecoveryConfig::default(),
+            recovery: RecoveryConfig { timeout, ..RecoveryConfig::default() },
             feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
             limit: None,
             names: Names::default(),

@@ -1,7 +1,7 @@
 //! The timeout without feedback: a probe timeout (RFC 9002 section 6.2) or a retransmission timeout (RFC 6298).
 
 use super::rtt::{RttEstimator, Slack};
-use crate::settings::{Number, Setting, Settings, Span, choices, field};
+use crate::settings::{Count, Number, Setting, Settings, Span, choices, field};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -33,6 +33,14 @@ impl TimeoutConfig {
             Self::Rto(rto) => rto.max,
         }
     }
+
+    /// Returns the timeouts in a row before it begins to double.
+    const fn steady(&self) -> u32 {
+        match self {
+            Self::Probe(probe) => probe.steady,
+            Self::Rto(_) => 0,
+        }
+    }
 }
 
 /// Numbers of the probe timeout.
@@ -40,19 +48,24 @@ impl TimeoutConfig {
 pub struct ProbeConfig {
     /// Cap on the back-off: 1 s (docs/design/recovery.md).
     pub max: Duration,
+    /// Timeouts in a row before it begins to double: 0 (RFC 9002 section 6.2.1). Two packets in each timeout are no more than
+    /// the smallest window sends (docs/design/recovery.md).
+    pub steady: u32,
 }
 
 impl Default for ProbeConfig {
     fn default() -> Self {
-        Self { max: Duration::from_secs(1) }
+        Self { max: Duration::from_secs(1), steady: 0 }
     }
 }
 
 const LONGEST: Duration = Duration::from_secs(600);
 
 impl Settings for ProbeConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("max", max, Span(Duration::from_millis(1), LONGEST))];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("max", max, Span(Duration::from_millis(1), LONGEST)),
+        field!("steady", steady, Count(0, MAX_BACKOFF as u64)),
+    ];
 }
 
 /// Numbers of the retransmission timeout.
@@ -138,10 +151,10 @@ impl TimeoutTimer {
         self.advanced
     }
 
-    /// Returns whether nothing has been heard for at least three timeouts: it has expired, waited twice as long, and expired
-    /// again.
+    /// Returns whether nothing has been heard for at least three timeouts: two if the second was twice as long.
     pub(super) const fn is_silent(&self) -> bool {
-        self.backoff > 1
+        let has_doubled = self.config.steady() == 0;
+        self.backoff > if has_doubled { 1 } else { 2 }
     }
 
     /// Handles the timer's expiry.
@@ -175,7 +188,8 @@ impl TimeoutTimer {
     /// Returns a timeout with its back-off. Departs: RFC 6298 section 2.5 caps the timeout itself. Here only the
     /// back-off is capped: on a path longer than the cap, the timeout would expire before any feedback could arrive.
     fn backed_off(&self, once: Duration) -> Duration {
-        once.saturating_mul(1 << self.backoff).min(self.config.longest().max(once))
+        let doublings = self.backoff.saturating_sub(self.config.steady());
+        once.saturating_mul(1 << doublings).min(self.config.longest().max(once))
     }
 }
 
@@ -233,6 +247,12 @@ mod tests {
         timer.on_feedback(now, true, true);
         assert_eq!(timer.due(now, &rtt, SLACK).since(now), millis(67));
         assert_eq!(timer.on_expiry(now), Expiry::Probe);
+    }
+
+    #[test]
+    fn probes_may_begin_to_back_off_later() {
+        let rtt = settled(millis(64));
+        assert_eq!(waits(&mut timer("probe:steady=3"), &rtt), [67, 67, 67, 67, 134, 268, 536, 1000]);
     }
 
     #[test]

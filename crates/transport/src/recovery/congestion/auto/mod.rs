@@ -5,11 +5,14 @@
 //! yields to a small queue, COMPETE fills the queue with those that do not yield. All is decided at the end of a round,
 //! except the end of the start.
 
+mod aggregation;
 mod baseline;
 mod compete;
+mod config;
 mod delay;
 mod hold;
 mod ledger;
+mod marks;
 mod start;
 
 use super::cubic::{CubicConfig, Growth};
@@ -17,77 +20,18 @@ use super::rounds::Rounds;
 use super::{CongestionControl, Constraint, ControllerState, INITIAL_PACKETS, PathLoss, PathMemory, PathView};
 use crate::recovery::report::{Cause, Report};
 use crate::recovery::sent_packets::SentPacket;
-use crate::settings::{BitRate, Itself, Number, Or, Setting, Settings, field};
 use crate::time::{Rate, Time};
+use aggregation::Aggregation;
 use baseline::Baseline;
 use compete::{Compete, Standing, Verdict};
 use delay::{Delay, RoundDelay};
 use hold::Hold;
 use ledger::{Ledger, Round};
+use marks::Marks;
 use start::{Found, Start};
-use std::collections::VecDeque;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-/// Numbers of the default profile's controller. None of them is needed: it finds out about the path by itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AutoConfig {
-    /// What it claims of a path that others use: `fair`.
-    pub policy: Policy,
-    /// A rate that the path is known to carry, in IP bits per second: the controller begins with it instead of searching.
-    /// None.
-    pub min_rate: Option<Rate>,
-    /// The share that it claims of what one connection would: 1, between 0.01 and 1. Each of n connections that carry one
-    /// transfer takes 1/n, so that together they claim about what one does.
-    pub share: f64,
-}
-
-impl Default for AutoConfig {
-    fn default() -> Self {
-        Self { policy: Policy::Fair, min_rate: None, share: 1.0 }
-    }
-}
-
-/// What a controller claims of a path that others use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// As much as CUBIC would.
-    #[default]
-    Fair,
-    /// What others leave, as LEDBAT++ does (draft-irtf-iccrg-ledbat-plus-plus): it yields to half the queue that `fair`
-    /// yields to, grows by a packet per round trip at most, and never competes.
-    Low,
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fair => "fair",
-            Self::Low => "low",
-        })
-    }
-}
-
-impl FromStr for Policy {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "fair" => Ok(Self::Fair),
-            "low" => Ok(Self::Low),
-            _ => Err(()),
-        }
-    }
-}
-
-impl Settings for AutoConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("policy", policy, Itself("fair or low")),
-        field!("min-rate", min_rate, Or("none", BitRate)),
-        field!("share", share, Number(0.01, 1.0)),
-    ];
-}
+pub use config::{AutoConfig, Policy};
 
 /// The smallest window, in packets.
 const MIN_PACKETS: f64 = 4.0;
@@ -97,8 +41,6 @@ const FULL: f64 = 0.9;
 const PACING_GAIN: f64 = 1.15;
 /// On a path that marks, a window that refills at more than the rate earns a mark each time.
 const PACING_GAIN_MARKED: f64 = 1.02;
-/// A path that has marked so recently marks whatever queues.
-const MARKING: Duration = Duration::from_secs(20);
 /// CUBIC's answer to loss and to a neighbour's.
 const BETA: f64 = 0.7;
 /// The answer of low policy to loss, and the most that it leaves of a window that meets a queue.
@@ -131,8 +73,6 @@ const FAST_GROWTH: [(u32, f64); 3] = [(4, 1.0), (2, 0.5), (0, 0.2)];
 /// CUBIC takes many seconds to return to where it was.
 const LONG_UNUSED: u32 = 8;
 const UNUSED_GROWTH: f64 = 0.1;
-/// Rounds for which aggregation of feedback is remembered.
-const AGGREGATION_ROUNDS: u64 = 10;
 /// What is remembered of a path held at least so many initial windows (RFC 9959).
 const MEMORABLE: f64 = 4.0;
 /// Probe timeouts in a row are an outage once nothing has been heard for so long: on short paths a burst of losses and the
@@ -210,16 +150,12 @@ pub(super) struct Auto {
     /// Average delivered rate, in bytes per second, and what it was when there was last enough to send.
     average: f64,
     proven: f64,
-    /// Bytes by which feedback exceeded the average rate, with their rounds; the largest of the last rounds comes first.
-    aggregation: VecDeque<(u64, f64)>,
+    aggregation: Aggregation,
     smoothed: Duration,
     last_feedback: Option<Time>,
     /// Nothing has been heard since an outage began.
     is_out: bool,
-    /// A round of Cruise had CE marks.
-    marked: bool,
-    /// When the last mark was seen.
-    marked_at: Option<Time>,
+    marks: Marks,
     random: u64,
     started: bool,
 }
@@ -254,12 +190,11 @@ impl Auto {
             round_bytes: 0.0,
             average: 0.0,
             proven: 0.0,
-            aggregation: VecDeque::new(),
+            aggregation: Aggregation::default(),
             smoothed: Duration::ZERO,
             last_feedback: None,
             is_out: false,
-            marked: false,
-            marked_at: None,
+            marks: Marks::default(),
             random: 0,
             started: false,
         }
@@ -307,14 +242,9 @@ impl Auto {
         matches!(self.mode, Mode::Default(_))
     }
 
-    /// Returns whether the path marks packets that queue, so that marks and not the delay say where it is full.
-    fn is_marking(&self, now: Time) -> bool {
-        self.marked_at.is_some_and(|at| now.since(at) < MARKING)
-    }
-
     /// Returns the ratio of the pacing rate to the window's average.
     fn gain(&self) -> f64 {
-        let is_marking = self.last_feedback.is_some_and(|now| self.is_marking(now));
+        let is_marking = self.last_feedback.is_some_and(|now| self.marks.are_recent(now));
         if is_marking { PACING_GAIN_MARKED } else { PACING_GAIN }
     }
 
@@ -344,26 +274,6 @@ impl Auto {
         self.ledger.forget(now, self.phase);
         self.baseline.restart_test();
         self.reduced = now;
-    }
-
-    /// Learns how much more than its rate feedback delivers at once, after the peer or the path has withheld it.
-    fn watch_aggregation(&mut self, report: &Report<'_>) {
-        let number = self.rounds.count;
-        while self.aggregation.front().is_some_and(|(round, _)| round + AGGREGATION_ROUNDS <= number) {
-            self.aggregation.pop_front();
-        }
-        let Some(last) = self.last_feedback else { return };
-        let since = report.now.since(last);
-        let usual = (self.smoothed / 32).max(Duration::from_millis(1));
-        if self.phase == Phase::Start || report.delivered.len() <= 8 || since <= usual * 2 {
-            return;
-        }
-        let expected = self.average * since.min(self.smoothed).as_secs_f64();
-        let excess = (report.delivered_bytes as f64 - expected).clamp(0.0, self.growth.window);
-        while self.aggregation.back().is_some_and(|(_, other)| *other <= excess) {
-            self.aggregation.pop_back();
-        }
-        self.aggregation.push_back((number, excess));
     }
 
     /// Learns from a round whose packets' fates are known, and answers loss beyond the path's own.
@@ -397,7 +307,7 @@ impl Auto {
         }
         let is_new = report.delivered.last().is_some_and(|sent| self.is_new(sent));
         if self.baseline.is_exceeded(sent, lost) && is_new && self.phase == Phase::Cruise {
-            self.on_excess(round, report.now);
+            self.on_excess(round, is_flooded, report.now);
         }
     }
 
@@ -415,8 +325,8 @@ impl Auto {
 
     /// Loss beyond the path's own: congestion. Without a queue, and at the same rate as before, it is a policer or a
     /// small buffer, whose rate is held.
-    fn on_excess(&mut self, round: &Round<Phase>, now: Time) {
-        if self.is_flood(round) {
+    fn on_excess(&mut self, round: &Round<Phase>, is_flooded: bool, now: Time) {
+        if is_flooded {
             // More than twice what the path carries: down to that, before the reduction.
             let carried = round.delivered_rate() * self.delay.base();
             self.growth.window = self.growth.window.min(carried.max(self.smallest()));
@@ -506,7 +416,7 @@ impl Auto {
             return;
         }
         let is_unused = self.delay.queue() < self.delay.unused();
-        if self.is_default() && is_unused && self.hold.is_forgotten(now) && !self.is_marking(now) {
+        if self.is_default() && is_unused && self.hold.is_forgotten(now) && !self.marks.are_recent(now) {
             let fast = FAST_GROWTH.iter().find(|(rounds, _)| self.rounds_beyond >= *rounds);
             let factor = match fast {
                 Some((_, factor)) if self.is_beyond() && self.config.policy == Policy::Fair => *factor,
@@ -595,7 +505,7 @@ impl Auto {
 
     fn end_round_of_cruise(&mut self, now: Time, round: &RoundDelay, newest: &SentPacket) {
         let is_new = self.is_new(newest);
-        if std::mem::take(&mut self.marked) && is_new {
+        if self.marks.take() && is_new {
             self.reduce(now, BETA_MARKED);
         }
         match &mut self.mode {
@@ -692,7 +602,7 @@ impl CongestionControl for Auto {
         self.baseline.on_lost(report.lost);
         self.ledger.on_report(report, self.delay.queue());
         if report.newly_marked > 0 && path.ecn_usable {
-            (self.marked, self.marked_at) = (true, Some(now));
+            self.marks.note(now);
         }
         let is_lost_anew = report.lost.last().is_some_and(|sent| self.is_new(sent));
         if let Mode::Compete(compete) = &mut self.mode
@@ -700,7 +610,11 @@ impl CongestionControl for Auto {
         {
             compete.on_lost(&self.delay);
         }
-        self.watch_aggregation(report);
+        self.aggregation.forget(self.rounds.count);
+        if let Some(last) = self.last_feedback.filter(|_| self.phase != Phase::Start) {
+            let since = report.now.since(last);
+            self.aggregation.on_report(report, since, self.smoothed, self.average, self.growth.window);
+        }
         while let Some(round) = self.ledger.settled() {
             self.judge(&round, report);
         }
@@ -736,8 +650,7 @@ impl CongestionControl for Auto {
     }
 
     fn window(&self) -> u64 {
-        let aggregated = self.aggregation.front().map_or(0.0, |(_, excess)| *excess);
-        (self.growth.window * self.compensation() + aggregated) as u64
+        (self.growth.window * self.compensation() + self.aggregation.bytes()) as u64
     }
 
     fn rate(&self) -> Option<Rate> {
@@ -815,95 +728,4 @@ impl CongestionControl for Auto {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::bench::{self, Event};
-    use super::*;
-
-    type Bench = bench::Bench<Auto>;
-
-    const RTT: Option<Duration> = Some(Duration::from_millis(50));
-
-    /// A window of a hundred packets on a path of 50 ms, after the start.
-    fn cruising() -> Bench {
-        let mut bench = Bench::new(Auto::new(AutoConfig::default(), Bench::PACKET), 50);
-        bench.controller.on_sent(bench.now, Bench::PACKET, 0);
-        bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
-        bench.controller.end_start(bench.now, 2_000_000.0 / FOUND);
-        bench.controller.growth.window = bench.controller.resume;
-        bench.controller.enter(Phase::Cruise, bench.now);
-        bench.controller.next_down = bench.now + Duration::from_secs(60);
-        assert_eq!(bench.packets().round(), 100.0);
-        bench
-    }
-
-    #[test]
-    fn marks_reduce_by_fifteen_percent_once_a_round_trip() {
-        let mut bench = cruising();
-        bench.later(51);
-        let marked = Event { delivered: 1, marked: 1, rtt: RTT, age_millis: 1, ..Event::default() };
-        bench.report(marked);
-        assert_eq!(bench.packets().round(), 85.0);
-        bench.later(10);
-        bench.report(Event { age_millis: 20, ..marked });
-        assert_eq!(bench.packets().round(), 85.0, "sent before the reduction");
-        bench.later(51);
-        bench.report(marked);
-        assert_eq!(bench.packets().round(), 72.0);
-        bench.ecn_usable = false;
-        bench.later(51);
-        bench.report(marked);
-        assert_eq!(bench.packets().round(), 72.0, "a path that mangles marks");
-    }
-
-    #[test]
-    fn an_outage_halves_the_window_once_and_its_losses_count_nowhere() {
-        let mut bench = cruising();
-        bench.later(51);
-        bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
-        bench.later(499);
-        bench.controller.on_silence(bench.now);
-        assert_eq!(bench.packets().round(), 100.0, "a burst of losses, and the probes after it");
-        for _ in 0..4 {
-            bench.later(1000);
-            bench.controller.on_silence(bench.now);
-            assert_eq!(bench.packets().round(), 50.0);
-        }
-        bench.report(Event { delivered: 1, lost: 90, rtt: RTT, age_millis: 4_490, ..Event::default() });
-        assert_eq!(bench.packets().round(), 50.0);
-        for _ in 0..20 {
-            bench.later(51);
-            bench.report(Event { delivered: 1, rtt: RTT, age_millis: 50, ..Event::default() });
-        }
-        assert!(bench.packets().round() >= 50.0, "{}", bench.packets());
-        assert_eq!(bench.controller.baseline.share(), 0.0);
-    }
-
-    #[test]
-    fn a_small_queue_reduces_to_what_the_path_holds() {
-        let mut bench = cruising();
-        let queued = Some(Duration::from_micros(62_500));
-        bench.later(51);
-        bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
-        bench.later(51);
-        bench.report(Event { delivered: 1, rtt: queued, age_millis: 1, ..Event::default() });
-        assert_eq!(bench.packets().round(), 80.0, "50 / 62.5");
-        bench.later(51);
-        bench.report(Event { delivered: 1, rtt: queued, age_millis: 80, ..Event::default() });
-        assert_eq!(bench.packets().round(), 80.0, "sent before the reduction");
-    }
-
-    #[test]
-    fn flows_differ_in_when_they_go_down() {
-        let next = |salt| {
-            let mut auto = Auto::new(AutoConfig::default(), Bench::PACKET);
-            auto.delay.sample(Time::ZERO, Duration::from_millis(50), true);
-            auto.random = salt;
-            auto.phase_rounds = DIP_ROUNDS;
-            auto.end_round_of_down(Time::ZERO);
-            auto.next_down.since(Time::ZERO).as_secs_f64()
-        };
-        let times: Vec<f64> = (1..100).map(|salt: u64| next(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-        let (least, most) = times.iter().fold((f64::MAX, 0.0), |(a, b): (f64, f64), time| (a.min(*time), b.max(*time)));
-        assert!((3.0..3.05).contains(&least) && (3.55..3.6).contains(&most), "{least} to {most}");
-    }
-}
+mod tests;

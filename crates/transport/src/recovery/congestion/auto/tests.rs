@@ -1,0 +1,90 @@
+use super::super::bench::{self, Event};
+use super::*;
+
+type Bench = bench::Bench<Auto>;
+
+const RTT: Option<Duration> = Some(Duration::from_millis(50));
+
+/// A window of a hundred packets on a path of 50 ms, after the start.
+fn cruising() -> Bench {
+    let mut bench = Bench::new(Auto::new(AutoConfig::default(), Bench::PACKET), 50);
+    bench.controller.on_sent(bench.now, Bench::PACKET, 0);
+    bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+    bench.controller.end_start(bench.now, 2_000_000.0 / FOUND);
+    bench.controller.growth.window = bench.controller.resume;
+    bench.controller.enter(Phase::Cruise, bench.now);
+    bench.controller.next_down = bench.now + Duration::from_secs(60);
+    assert_eq!(bench.packets().round(), 100.0);
+    bench
+}
+
+#[test]
+fn marks_reduce_by_fifteen_percent_once_a_round_trip() {
+    let mut bench = cruising();
+    bench.later(51);
+    let marked = Event { delivered: 1, marked: 1, rtt: RTT, age_millis: 1, ..Event::default() };
+    bench.report(marked);
+    assert_eq!(bench.packets().round(), 85.0);
+    bench.later(10);
+    bench.report(Event { age_millis: 20, ..marked });
+    assert_eq!(bench.packets().round(), 85.0, "sent before the reduction");
+    bench.later(51);
+    bench.report(marked);
+    assert_eq!(bench.packets().round(), 72.0);
+    bench.ecn_usable = false;
+    bench.later(51);
+    bench.report(marked);
+    assert_eq!(bench.packets().round(), 72.0, "a path that mangles marks");
+}
+
+#[test]
+fn an_outage_halves_the_window_once_and_its_losses_count_nowhere() {
+    let mut bench = cruising();
+    bench.later(51);
+    bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+    bench.later(499);
+    bench.controller.on_silence(bench.now);
+    assert_eq!(bench.packets().round(), 100.0, "a burst of losses, and the probes after it");
+    for _ in 0..4 {
+        bench.later(1000);
+        bench.controller.on_silence(bench.now);
+        assert_eq!(bench.packets().round(), 50.0);
+    }
+    bench.report(Event { delivered: 1, lost: 90, rtt: RTT, age_millis: 4_490, ..Event::default() });
+    assert_eq!(bench.packets().round(), 50.0);
+    for _ in 0..20 {
+        bench.later(51);
+        bench.report(Event { delivered: 1, rtt: RTT, age_millis: 50, ..Event::default() });
+    }
+    assert!(bench.packets().round() >= 50.0, "{}", bench.packets());
+    assert_eq!(bench.controller.baseline.share(), 0.0);
+}
+
+#[test]
+fn a_small_queue_reduces_to_what_the_path_holds() {
+    let mut bench = cruising();
+    let queued = Some(Duration::from_micros(62_500));
+    bench.later(51);
+    bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+    bench.later(51);
+    bench.report(Event { delivered: 1, rtt: queued, age_millis: 1, ..Event::default() });
+    assert_eq!(bench.packets().round(), 80.0, "50 / 62.5");
+    bench.later(51);
+    bench.report(Event { delivered: 1, rtt: queued, age_millis: 80, ..Event::default() });
+    assert_eq!(bench.packets().round(), 80.0, "sent before the reduction");
+}
+
+#[test]
+fn flows_differ_in_when_they_go_down() {
+    let next = |salt| {
+        let mut auto = Auto::new(AutoConfig::default(), Bench::PACKET);
+        auto.delay.sample(Time::ZERO, Duration::from_millis(50), true);
+        auto.random = salt;
+        auto.phase_rounds = DIP_ROUNDS;
+        auto.end_round_of_down(Time::ZERO);
+        auto.next_down.since(Time::ZERO).as_secs_f64()
+    };
+    let times: Vec<f64> = (1..100).map(|salt: u64| next(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    let (least, most) = times.iter().fold((f64::MAX, 0.0), |(a, b): (f64, f64), time| (a.min(*time), b.max(*time)));
+    assert!((3.0..3.05).contains(&least) && (3.55..3.6).contains(&most), "{least} to {most}");
+}
