@@ -34,7 +34,7 @@ fn it_delivers_through_noise() {
         ("scatter=25ms", BACK, 0.95),
         ("slot=10ms", BACK, 0.90),
         ("jitter=12ms", "rate=20M,delay=25ms", 0.85),
-        // Falls short of 0.70: order-keeping jitter grows with the rate, as a queue does.
+        // Falls short of 0.70 with two of five seeds: order-keeping jitter grows with the rate, as a queue does.
         ("jitter=25ms", "rate=20M,delay=25ms", 0.55),
         ("loss=0%", "rate=20M,delay=25ms,queue=1bdp,loss=30%", 0.95),
         ("loss=0%", "rate=20M,delay=25ms,queue=1bdp,loss=50%", 0.90),
@@ -76,12 +76,10 @@ fn it_keeps_managed_queues_short() {
 fn it_holds_at_policers_and_at_queues_of_a_few_packets() {
     let cases = [
         ("rate=100M,delay=25ms,queue=1bdp,police=20M:30KB", 0.85, 0.03),
-        // Falls short of 3 %: a bucket of half a second hides the rate for as long.
-        ("rate=100M,delay=25ms,queue=1bdp,police=20M:1250KB", 0.85, 0.05),
+        ("rate=100M,delay=25ms,queue=1bdp,police=20M:1250KB", 0.85, 0.03),
         ("rate=100M,delay=25ms,queue=1bdp,loss=3%,police=20M:30KB", 0.85 * 0.97, 0.04),
-        // Falls short of 0.92 with loss of its own.
-        ("rate=20M,delay=25ms,queue=12500B", 0.88, 0.02),
-        ("rate=20M,delay=25ms,queue=12500B,loss=5%", 0.78, 0.03),
+        ("rate=20M,delay=25ms,queue=12500B", 0.92, 0.02),
+        ("rate=20M,delay=25ms,queue=12500B,loss=5%", 0.92 * 0.95, 0.03),
     ];
     for (link, least, most) in cases {
         let outcome = run(link, 40);

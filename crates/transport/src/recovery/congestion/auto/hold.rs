@@ -19,6 +19,8 @@ pub(super) struct Hold {
     last: Option<f64>,
     /// Rate of the last hold.
     held: Option<f64>,
+    /// The last hold went by without such losses: nobody else fills the queue.
+    is_steady: bool,
     /// Holds in a row at the same rate.
     doublings: u32,
     until: Option<Time>,
@@ -40,9 +42,15 @@ impl Hold {
         let again = self.held.is_some_and(|held| (lower - held).abs() < lower * SAME);
         self.doublings = if again { (self.doublings + 1).min(MOST_DOUBLINGS) } else { 0 };
         self.held = Some(lower);
+        self.is_steady = again && self.is_over(now);
         let span = (smoothed * 48).clamp(Duration::from_secs(3), Duration::from_secs(10));
         self.until = Some(now + span * (1 << self.doublings) / 2);
         Some(BELOW * lower)
+    }
+
+    /// Returns the rate to keep, while it is held.
+    pub(super) fn rate(&self, now: Time) -> Option<f64> {
+        self.held.filter(|_| self.is_steady && !self.is_over(now)).map(|held| BELOW * held)
     }
 
     /// Returns whether the window may grow.
@@ -77,6 +85,19 @@ mod tests {
             now += Duration::from_millis(1);
             assert!(hold.is_forgotten(now));
         }
+    }
+
+    #[test]
+    fn the_rate_of_holds_that_nothing_disturbs_is_kept() {
+        let mut hold = Hold::default();
+        let (rtt, second) = (Duration::from_millis(100), Duration::from_secs(1));
+        let at = |seconds: u32| Time::ZERO + second * seconds;
+        hold.note(1000.0);
+        assert!(hold.on_loss(at(1), 1000.0, rtt).is_some() && hold.rate(at(1)).is_none(), "nothing is known of it yet");
+        assert!(hold.on_loss(at(5), 1010.0, rtt).is_some() && hold.rate(at(6)) == Some(0.97 * 1000.0));
+        assert!(hold.on_loss(at(6), 1010.0, rtt).is_some() && hold.rate(at(6)).is_none(), "others fill the queue");
+        assert!(hold.on_loss(at(30), 1010.0, rtt).is_some() && hold.rate(at(30)).is_some());
+        assert_eq!(hold.rate(at(90)), None, "it is over");
     }
 
     #[test]

@@ -67,6 +67,8 @@ const FLOODING: f64 = 0.65;
 const BURSTS: f64 = 8.0;
 /// Loss in one round beyond what is credible that counts even if the path was not pressed.
 const STARTLING: f64 = 0.2;
+/// The most that the window of a hold grows by in a round, while less than the held rate is delivered.
+const HELD_GROWTH: f64 = 1.01;
 /// Rounds without a queue after which the window grows faster, and by how much for each byte delivered.
 const FAST_GROWTH: [(u32, f64); 3] = [(4, 1.0), (2, 0.5), (0, 0.2)];
 /// After so many rounds without a queue a window below the plateau grows by this for each byte delivered: on fast paths
@@ -301,6 +303,7 @@ impl Auto {
         if is_quiet {
             self.baseline.on_quiet(report.now, sent, lost);
         }
+        self.keep_held(round, report);
         let is_unremarkable = is_quiet && lost < sent * (self.baseline.credible() + STARTLING);
         if round.number <= self.judged_from || is_unremarkable {
             return;
@@ -308,6 +311,20 @@ impl Auto {
         let is_new = report.delivered.last().is_some_and(|sent| self.is_new(sent));
         if self.baseline.is_exceeded(sent, lost) && is_new && self.phase == Phase::Cruise {
             self.on_excess(round, is_flooded, report.now);
+        }
+    }
+
+    /// Keeps the rate of a hold rather than its window: feedback that is withheld and batches of the pacer make a round trip
+    /// longer than the base.
+    fn keep_held(&mut self, round: &Round<Phase>, report: &Report<'_>) {
+        let Some(rate) = self.hold.rate(report.now) else { return };
+        let is_ours = round.phase == Phase::Cruise && round.number > self.judged_from && !report.app_limited;
+        if is_ours
+            && round.lost <= round.sent * self.baseline.credible()
+            && self.phase == Phase::Cruise
+            && round.queue() < self.delay.unused()
+        {
+            self.growth.window *= (rate / round.delivered_rate()).clamp(1.0, HELD_GROWTH);
         }
     }
 
