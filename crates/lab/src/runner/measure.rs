@@ -1,5 +1,7 @@
 //! The interface between the runner and the measurement.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::StopFlag;
 use crate::plan::LinkCase;
 use crate::results::RunOutcome;
@@ -30,6 +32,12 @@ pub trait Measure: Sync {
     /// # Errors
     /// Those of [`Measure::measure`].
     fn measure_flows(&self, case: &SimCase, attempt: u32, stop: &StopFlag) -> Result<SimRecord, MeasureError>;
+}
+
+/// Makes a run; a panic ends that alone.
+pub(crate) fn guarded<T>(make: impl FnOnce() -> Result<T, MeasureError>) -> Result<T, MeasureError> {
+    let made = catch_unwind(AssertUnwindSafe(make));
+    made.unwrap_or_else(|_| Err(MeasureError::Run("the measurement itself broke".to_owned())))
 }
 
 /// The reason why there is no outcome.

@@ -9,7 +9,6 @@ mod stop;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope};
 use std::time::Instant;
@@ -21,6 +20,7 @@ use crate::results::{Ending, Record, RunOutcome, SCHEMA, Store, StoreError, TRIE
 pub use agenda::Agenda;
 use agenda::Task;
 pub use estimate::Estimate;
+pub(crate) use measure::guarded;
 pub use measure::{Measure, MeasureError};
 pub use options::RunOptions;
 pub use progress::Progress;
@@ -138,8 +138,7 @@ impl Runner<'_, '_> {
         let (measure, stop, sender) = (self.measure, self.stop, self.sender.clone());
         self.scope.spawn(move || {
             let start = Instant::now();
-            let result = catch_unwind(AssertUnwindSafe(|| measure.measure(&task.case, stop)));
-            let result = result.unwrap_or_else(|_| Err(MeasureError::Run("the measurement itself broke".to_owned())));
+            let result = guarded(|| measure.measure(&task.case, stop));
             // There is no receiver any more when results cannot be stored.
             let _ = sender.send(Ended { task, seconds: start.elapsed().as_secs_f64(), result });
         });

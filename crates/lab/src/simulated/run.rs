@@ -15,7 +15,7 @@ use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimSto
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::results::{PLAN, TRIES, keep, open};
-use crate::runner::{Measure, MeasureError, RunOptions, StopFlag};
+use crate::runner::{Measure, MeasureError, RunOptions, StopFlag, guarded};
 
 /// Runs the cases that have no record yet, with the requested number of runs in parallel; returns the exit code.
 pub(crate) fn run(
@@ -170,7 +170,7 @@ fn emulate(
     };
     let mut why = "no valid run";
     for attempt in 1..=TRIES {
-        match measure.measure_flows(case, attempt, stop) {
+        match guarded(|| measure.measure_flows(case, attempt, stop)) {
             Ok(record) => {
                 let is_settled = record.settles(case) || record.ending == SimEnding::Failed;
                 why = if record.is_valid() { "a program gave up" } else { "no valid run" };
@@ -238,6 +238,43 @@ mod tests {
     use super::super::record::tests::record;
     use super::super::{Scenario, SimQuantity};
     use super::*;
+    use crate::plan::LinkCase;
+    use crate::results::RunOutcome;
+
+    /// A measurement that panics.
+    struct Broken;
+
+    impl Measure for Broken {
+        fn peers(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn measure(&self, _case: &LinkCase, _stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
+            panic!("no link is measured here")
+        }
+
+        fn measure_flows(&self, _case: &SimCase, _attempt: u32, _stop: &StopFlag) -> Result<SimRecord, MeasureError> {
+            panic!("as if it had a fault")
+        }
+    }
+
+    #[test]
+    fn a_measurement_that_breaks_leaves_the_other_cases() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store: SimStore = open(folder.path()).expect("a new folder");
+        let stop = StopFlag::default();
+        let [first, second] = [1, 2].map(|seed| SimCase { seed, ..record().case });
+        let make = |case: SimCase, made: &mut dyn FnMut(SimRecord)| match case.seed {
+            1 => emulate(&case, &Broken, &stop, made),
+            _ => {
+                made(SimRecord { id: case.id(), case, ..record() });
+                Ok(())
+            }
+        };
+        let code = all([first, second.clone()].into(), 1, &mut store, &stop, &make).expect("results are stored");
+        assert_eq!(code, Code::Invalid as u8);
+        assert_eq!(store.records().iter().map(|record| record.case.clone()).collect::<Vec<_>>(), [second]);
+    }
 
     /// Half of all chunks cannot be decoded, and none is mended (ttp §I).
     #[test]
