@@ -18,7 +18,7 @@ pub use plan::{Series, SimPicture, SimPlan, SimPoint, SimSweep, Vary};
 pub use programs::{ProgramCase, ProgramFlow};
 pub use quantity::SimQuantity;
 pub use record::{EmulationRecord, FlowRecord, ProgramRecord, SimCase, SimEnding, SimRecord, SimStore};
-pub(crate) use record::{rounded, wait_p95};
+pub(crate) use record::{drops, rounded, wait_p95};
 pub(crate) use run::{now, run};
 pub use scenario::{BackgroundText, FlowText, Scenario, Text};
 pub(crate) use show::{body, csv, picture};

@@ -27,7 +27,7 @@ pub enum SimQuantity {
     SendingRate,
     /// A sender's loss estimate, in per cent: over time, or its mean over time (lt-tcp 3.1).
     LossEstimate,
-    /// Packets for which the queues of the shared link had no room, in both directions.
+    /// Packets that the queues of the shared link dropped, in both directions: those without room, and CoDel's choice.
     QueueDrops,
     /// IP bits per second of a flow after the warm-up, as a share of the rate of the shared link.
     Share,
@@ -55,7 +55,7 @@ impl SimQuantity {
             Self::Overhead => "Symbols sent beyond those of the object, %",
             Self::SendingRate => "Sending rate, Mbit/s",
             Self::LossEstimate => "Loss estimate, %",
-            Self::QueueDrops => "Packets dropped by the full queue",
+            Self::QueueDrops => "Packets dropped by the queue",
             Self::Share => "Share of the link",
             Self::FairShare => "Share of the link, relative to an equal share",
             Self::QueueP95 => "Wait at the link, 95 % of packets, ms",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use netsim::Waits;
+use netsim::{LinkStats, Waits};
 use serde::{Deserialize, Serialize};
 use sim::{Ending, SharedOutcome};
 
@@ -53,7 +53,7 @@ pub struct SimRecord {
     pub ending: SimEnding,
     /// The flows, in the order of the plan.
     pub flows: Vec<FlowRecord>,
-    /// Packets for which the queues of the shared link had no room, in both directions.
+    /// Packets that the queues of the shared link dropped, in both directions: those without room, and CoDel's choice.
     pub queue_drops: u64,
     /// The wait at the shared link that 95 % of the packets towards the receivers did not exceed after the warm-up, in
     /// ms.
@@ -234,10 +234,7 @@ impl SimRecord {
             program: None,
         });
         // The shared link is the first of a dumbbell.
-        let shared = outcome.links.first().into_iter().flatten();
-        let (queue, random) = shared.fold((0, 0), |(queue, random), stats| {
-            (queue + stats.dropped_queue_full.packets, random + stats.dropped_random.packets)
-        });
+        let (queue_drops, random_drops) = drops(outcome.links.first().into_iter().flatten());
         Self {
             schema: crate::results::SCHEMA,
             id: case.id(),
@@ -246,14 +243,22 @@ impl SimRecord {
             took_seconds,
             ending,
             flows: flows.collect(),
-            queue_drops: queue,
-            random_drops: random,
+            queue_drops,
+            random_drops,
             packets: outcome.packets,
             queue_p95: outcome.waits.first().and_then(|[forward, _]| wait_p95(forward)),
             emulation: None,
             case,
         }
     }
+}
+
+/// Returns the packets that a queue, full or governed by CoDel, and chance dropped on some links.
+pub(crate) fn drops<'a>(links: impl Iterator<Item = &'a LinkStats>) -> (u64, u64) {
+    links.fold((0, 0), |(queue, random), stats| {
+        let of_queue = stats.dropped_queue_full.packets + stats.dropped_codel.packets;
+        (queue + of_queue, random + stats.dropped_random.packets)
+    })
 }
 
 /// Returns the wait that 95 % of the packets did not exceed, in milliseconds; `None` without packets.

@@ -298,6 +298,26 @@ mod tests {
     }
 
     #[test]
+    fn packets_that_codel_drops_are_drops_of_the_queue() {
+        let scenario: Scenario = toml::from_str(
+            r#"
+            link = "rate=8M,delay=5ms,codel=5ms:100ms"
+            access = "perfect"
+            flows = [{ name = "cubic", profile = "arq", set = { congestion = "cubic" } }]
+            "#,
+        )
+        .expect("a scenario");
+        let record = simulate(SimCase { scenario, cap_seconds: 10.0, ..record().case }).expect("it runs");
+        assert!(
+            record.queue_drops > 0 && record.random_drops == 0,
+            "{} and {}",
+            record.queue_drops,
+            record.random_drops
+        );
+        assert!(record.queue_drops >= record.flows[0].packets_lost, "nothing else drops: {:?}", record.flows[0]);
+    }
+
+    #[test]
     fn flows_without_end_share_the_link_to_the_cap() {
         let scenario: Scenario = toml::from_str(
             r#"

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use netsim::{Count, Rate};
+use netsim::Rate;
 
 use super::flow::{FlowEnd, Surroundings, play};
 use super::{LOOK_EVERY, Trials, back_end, recorded_verdict, run_failed};
@@ -17,8 +17,8 @@ use crate::peers::{Gate, Presence};
 use crate::results::SCHEMA;
 use crate::runner::{MeasureError, StopFlag, kernel};
 use crate::simulated::{
-    EmulationRecord, FlowRecord, ProgramCase, ProgramFlow, ProgramRecord, SimCase, SimEnding, SimRecord, now, rounded,
-    wait_p95,
+    EmulationRecord, FlowRecord, ProgramCase, ProgramFlow, ProgramRecord, SimCase, SimEnding, SimRecord, drops, now,
+    rounded, wait_p95,
 };
 
 /// The part of the link's rate given to programs that must be given one.
@@ -166,8 +166,8 @@ fn record(
     took: Duration,
 ) -> SimRecord {
     let Played { ends, begun, lasted } = played;
-    let drops =
-        |of: fn(&netsim::LinkStats) -> Count| run.report.links.iter().take(2).map(|link| of(link).packets).sum();
+    // The shared link is the first of a dumbbell, in both directions.
+    let (queue_drops, random_drops) = drops(run.report.links.iter().take(2));
     let ending = ending(&programs.flows, &ends);
     let mut flows = Vec::new();
     for (number, end) in ends.into_iter().enumerate() {
@@ -186,10 +186,9 @@ fn record(
         took_seconds: rounded(took.as_secs_f64()),
         ending,
         flows,
-        queue_drops: drops(|link| link.dropped_queue_full),
-        random_drops: drops(|link| link.dropped_random),
+        queue_drops,
+        random_drops,
         packets: run.report.traffic.iter().map(|host| host.packets_sent).sum(),
-        // The shared link is the first of a dumbbell.
         queue_p95: run.report.waits.first().and_then(wait_p95),
         emulation: Some(EmulationRecord {
             attempt,
