@@ -172,9 +172,12 @@ fn record(
     let mut flows = Vec::new();
     for (number, end) in ends.into_iter().enumerate() {
         let name = case.scenario.flows[number].name.clone();
-        let throughput =
-            throughput(case.span_seconds, programs.warm_up, lasted, &run.report.traffic[run.pairs[number].1]);
-        let record = flow_record(name, &programs.flows[number], end, begun, number, run);
+        let none = HostTraffic::default();
+        let (from, to) = run.pairs[number];
+        // There is none if the emulator stopped before it heard of the measurement.
+        let traffic = [from, to].map(|host| run.report.traffic.get(host).unwrap_or(&none));
+        let throughput = throughput(case.span_seconds, programs.warm_up, lasted, traffic[1]);
+        let record = flow_record(name, &programs.flows[number], end, begun, traffic, run.delays[number][0]);
         flows.push(FlowRecord { throughput, ..record });
     }
     SimRecord {
@@ -221,14 +224,10 @@ fn flow_record(
     flow: &ProgramFlow,
     end: FlowEnd,
     begun: Duration,
-    number: usize,
-    run: &Observation,
+    [sender, receiver]: [&HostTraffic; 2],
+    least: Duration,
 ) -> FlowRecord {
-    let (from, to) = run.pairs[number];
-    let none = HostTraffic::default();
-    let [sender, receiver] = [from, to].map(|host| run.report.traffic.get(host).unwrap_or(&none));
     let arrived: u64 = receiver.arrived.iter().map(|span| span.packets).sum();
-    let least = run.delays[number][0];
     let delay = |span: &SpanTraffic| match u32::try_from(span.packets) {
         Ok(packets) if packets > 0 => millis((span.transit / packets).saturating_sub(least)),
         _ => 0.0,
