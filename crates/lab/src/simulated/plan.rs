@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::places::coordinates;
-use super::scenario::{Scenario, Text};
+use super::scenario::{FlowText, Scenario, Text};
 use super::text::{PlanText, SeriesText, SweepText};
 use super::{SimCase, SimQuantity};
 use crate::plan::{Claim, PlanError, Scale, Source, Spread, is_name, parse_time, read_text};
@@ -131,6 +131,9 @@ impl SimPlan {
         if plan.sweeps.is_empty() {
             return Err(refuse("nothing is varied: write a [[sweep]]".to_owned()));
         }
+        if written.picture.against.is_some() && plan.sweeps.iter().all(|sweep| sweep.picture.against.is_none()) {
+            return Err(refuse("against is of harm: leave it out, or write y = \"harm\"".to_owned()));
+        }
         Ok(Some(plan))
     }
 
@@ -195,7 +198,7 @@ impl SimPlan {
             let found = self.base.flows.iter().position(|flow| flow.name == *name);
             found.ok_or_else(|| format!("there is no flow {name:?} to show"))
         };
-        let flows = match flows {
+        let flows: Vec<usize> = match flows {
             Some(names) => names.iter().map(place).collect::<Result<_, _>>()?,
             None => (0..self.base.flows.len()).collect(),
         };
@@ -208,12 +211,7 @@ impl SimPlan {
             }
         };
         let y = y.unwrap_or(plan.picture.y);
-        if y.is_of_time() && vary != Vary::Time {
-            return Err("rates are drawn over time: write vary = \"time\", or another y".to_owned());
-        }
-        if y == SimQuantity::QueueDelay && !self.base.is_emulated() {
-            return Err("queue-delay is of real programs only: write another y".to_owned());
-        }
+        self.check_quantity(y, &vary)?;
         let named = |name: &String| {
             let found = self.series.iter().position(|series| series.name == *name);
             found.ok_or_else(|| format!("there is no series {name:?} to compare with"))
@@ -245,6 +243,15 @@ impl SimPlan {
             let label = value.unwrap_or_default().to_owned();
             points.push(SimPoint { label, x, scenarios: scenarios.collect::<Result<_, _>>()? });
         }
+        if y == SimQuantity::Harm && vary != Vary::Time {
+            let shown = points
+                .iter()
+                .flat_map(|point| &point.scenarios)
+                .flat_map(|at| flows.iter().map(|&flow| &at.flows[flow]));
+            if let Some(FlowText { name, .. }) = shown.into_iter().find(|flow| flow.size.is_none()) {
+                return Err(format!("harm is of flows with a size: write that of {name}, or flows = [...] without it"));
+            }
+        }
         let picture = SimPicture {
             title: title.clone().unwrap_or_else(|| self.title.clone()),
             x: title_x,
@@ -258,6 +265,20 @@ impl SimPlan {
             fit: *fit,
         };
         Ok(SimSweep { name: name.clone(), vary, points, picture })
+    }
+
+    /// Checks that a quantity can be drawn over what is varied.
+    fn check_quantity(&self, y: SimQuantity, vary: &Vary) -> Result<(), String> {
+        if y.is_of_time() && *vary != Vary::Time {
+            return Err("rates are drawn over time: write vary = \"time\", or another y".to_owned());
+        }
+        if y == SimQuantity::QueueDelay && !self.base.is_emulated() {
+            return Err("queue-delay is of real programs only: write another y".to_owned());
+        }
+        if y.is_of_sender() && self.base.is_emulated() {
+            return Err("real programs do not tell what y is to show: write another, such as goodput".to_owned());
+        }
+        Ok(())
     }
 
     /// Returns the scenario of a series at a value of a sweep.

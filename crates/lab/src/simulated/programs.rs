@@ -162,6 +162,7 @@ mod tests {
         name = "queue"
         vary = "link.queue"
         values = ["0.5bdp", "1bdp"]
+        flows = ["cubic"]
     "#;
 
     fn parsed(text: &str) -> Result<SimPlan, String> {
@@ -206,6 +207,7 @@ mod tests {
         }
         assert_eq!(id(&longer(PLAN)), id(PLAN), "a flow ends it");
         let endless = PLAN.replace("size = \"1MB\"", "").replace("repeat = 3", "");
+        let endless = endless.replace("y = \"harm\"", "y = \"share\"").replace("against = \"tcp\"", "");
         assert_ne!(id(&longer(&endless)), id(&endless), "its cap is its length");
     }
 
@@ -221,6 +223,14 @@ mod tests {
             ("rate=20M,delay=10ms,queue=0.5bdp,step=5s:40M", "delay=10ms", "ours: without a rate of the link"),
             ("warm-up = \"20s\"", "warm-up = \"60s\"", "warm-up is not before the cap"),
             ("against = \"tcp\"", "against = \"udp\"", "there is no series \"udp\" to compare with"),
+            ("y = \"harm\"", "y = \"share\"", "against is of harm: leave it out, or write y = \"harm\""),
+            ("y = \"harm\"", "y = \"overhead\"", "real programs do not tell what y is to show"),
+            ("y = \"harm\"", "y = \"loss-estimate\"", "real programs do not tell what y is to show"),
+            (
+                "flows = [\"cubic\"]",
+                "",
+                "harm is of flows with a size: write that of ours, or flows = [...] without it",
+            ),
             ("against = \"tcp\"", "", "harm is relative to a series: write against"),
             (
                 "[[series]]",

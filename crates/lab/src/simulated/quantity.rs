@@ -84,6 +84,11 @@ impl SimQuantity {
         matches!(self, Self::SendingRate | Self::QueueDelay)
     }
 
+    /// Returns whether only the sender itself knows it, and not what it sends it through: real programs do not tell.
+    pub const fn is_of_sender(self) -> bool {
+        matches!(self, Self::SendingRate | Self::LossEstimate | Self::Overhead)
+    }
+
     /// Returns the value of flow number `flow` of a run, or of the run; a bound if the run was ended before it was
     /// known.
     pub fn of(self, record: &SimRecord, flow: usize) -> Option<Bound> {

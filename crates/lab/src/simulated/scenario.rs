@@ -232,6 +232,9 @@ impl Scenario {
         {
             return Err(format!("{name} has a meaning of its own in paths: give the flow another name"));
         }
+        if sides.iter().any(|side| side.name.is_empty()) {
+            return Err("a flow is without a name: paths and pictures need one".to_owned());
+        }
         Topology::dumbbell(&link, &sides).map_err(|error| error.to_string())
     }
 }
@@ -461,5 +464,7 @@ pub(super) mod tests {
         let mut named = scenario();
         named.flows[0].name = "link".to_owned();
         assert!(case(&named).expect_err("a name with a meaning").starts_with("link has a meaning of its own"));
+        named.flows[0].name.clear();
+        assert!(case(&named).expect_err("no name").starts_with("a flow is without a name"));
     }
 }
