@@ -12,7 +12,7 @@ use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::plan::{LinkPlan, PlacedLink};
 use crate::results::{PLAN, Store, keep, open};
-use crate::runner::{Account, Agenda, Estimate, Measure, Progress, RunOptions, StopFlag, run as run_all};
+use crate::runner::{Account, Agenda, Estimate, Measure, Progress, RunOptions, StopFlag, absent, run as run_all};
 use crate::simulated::{self, SimPlan};
 
 /// Run a plan.
@@ -72,6 +72,7 @@ fn run_plan(
             return Err(how.nothing_selected(&plan.name));
         }
         say(&list(plan, &agenda, how.jobs));
+        absent(measure, agenda.cases().map(|case| case.peer.clone())).iter().for_each(|line| warn(line));
         return Ok(0);
     }
     measure.prepare().map_err(|error| Failure::new(Code::Lacking, error))?;

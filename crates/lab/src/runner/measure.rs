@@ -1,5 +1,6 @@
 //! The interface between the runner and the measurement.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::StopFlag;
@@ -11,6 +12,11 @@ use crate::simulated::{SimCase, SimRecord};
 pub trait Measure: Sync {
     /// Returns the peers that it can measure, installed or not.
     fn peers(&self) -> Vec<String>;
+
+    /// Returns what a peer lacks on this machine, and the line that installs it; `None` if it can be measured.
+    fn lacks(&self, _peer: &str) -> Option<String> {
+        None
+    }
 
     /// Acquires what every run needs. Called once before the first of them, while there is only one thread.
     ///
@@ -34,6 +40,12 @@ pub trait Measure: Sync {
     fn measure_flows(&self, case: &SimCase, attempt: u32, stop: &StopFlag) -> Result<SimRecord, MeasureError>;
 }
 
+/// Returns one line for each of these peers that cannot be measured here.
+pub(crate) fn absent(measure: &dyn Measure, peers: impl Iterator<Item = String>) -> Vec<String> {
+    let peers: BTreeSet<String> = peers.collect();
+    peers.iter().filter_map(|peer| measure.lacks(peer).map(|what| format!("{peer} is not here: {what}"))).collect()
+}
+
 /// Makes a run; a panic ends that alone.
 pub(crate) fn guarded<T>(make: impl FnOnce() -> Result<T, MeasureError>) -> Result<T, MeasureError> {
     let made = catch_unwind(AssertUnwindSafe(make));
@@ -43,7 +55,7 @@ pub(crate) fn guarded<T>(make: impl FnOnce() -> Result<T, MeasureError>) -> Resu
 /// The reason why there is no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MeasureError {
-    /// The peer is not installed; the line that installs it. Its cases are left out.
+    /// What the peer lacks here, and the line that installs it. Its cases are left out.
     #[error("{0}")]
     Absent(String),
     /// The machine lacks what every run needs. No other case is tried.

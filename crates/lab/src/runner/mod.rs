@@ -20,8 +20,8 @@ use crate::results::{Ending, Record, RunOutcome, SCHEMA, Store, StoreError, TRIE
 pub use agenda::Agenda;
 use agenda::Task;
 pub use estimate::Estimate;
-pub(crate) use measure::guarded;
 pub use measure::{Measure, MeasureError};
+pub(crate) use measure::{absent, guarded};
 pub use options::RunOptions;
 pub use progress::Progress;
 pub use stop::StopFlag;

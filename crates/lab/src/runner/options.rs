@@ -10,7 +10,7 @@ use crate::exit::{Code, Failure};
 /// How a plan is run.
 #[derive(Clone, Debug, Args)]
 pub struct RunOptions {
-    /// List the cases and an estimate of their duration without measuring.
+    /// List the cases, an estimate of their duration, and the peers that are not installed, without measuring.
     #[arg(long)]
     pub dry_run: bool,
     /// Measure this many cases in parallel.

@@ -49,6 +49,10 @@ impl Measure for Scripted {
         vec!["a".into(), "b".into()]
     }
 
+    fn lacks(&self, peer: &str) -> Option<String> {
+        self.absent.contains(&peer).then(|| "apt install it".to_owned())
+    }
+
     fn measure(&self, case: &LinkCase, stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
         self.under_way.fetch_add(1, Ordering::SeqCst);
         while self.under_way.load(Ordering::SeqCst) < self.together {
@@ -59,8 +63,8 @@ impl Measure for Scripted {
             return Err(MeasureError::Stopped);
         }
         seen.push(case.id());
-        if self.absent.contains(&case.peer.as_str()) {
-            return Err(MeasureError::Absent("apt install it".into()));
+        if let Some(what) = self.lacks(&case.peer) {
+            return Err(MeasureError::Absent(what));
         }
         if self.stop_after == Some(seen.len()) {
             stop.set();
@@ -174,6 +178,8 @@ fn an_absent_peer_is_named_and_left_out() {
     let measure = Scripted { absent: vec!["a"], ..Scripted::default() };
     let account = execute(&plan(), folder.path(), &measure, 1).expect("runs");
     assert_eq!(account.absent, [("a".to_owned(), "apt install it".to_owned())].into());
+    let peers = ["b", "a", "b", "a"].map(str::to_owned).into_iter();
+    assert_eq!(absent(&measure, peers), ["a is not here: apt install it"], "known before anything runs");
     assert_eq!((account.settled, account.interrupted), (6, false));
     assert_eq!(measure.seen.into_inner().expect("ids").len(), 1 + 1 + 6, "tried once");
 }

@@ -15,7 +15,7 @@ use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimSto
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::results::{PLAN, TRIES, keep, open};
-use crate::runner::{Measure, MeasureError, RunOptions, StopFlag, guarded};
+use crate::runner::{Measure, MeasureError, RunOptions, StopFlag, absent, guarded};
 
 /// Runs the cases that have no record yet, with the requested number of runs in parallel; returns the exit code.
 pub(crate) fn run(
@@ -38,7 +38,10 @@ pub(crate) fn run(
         cases.iter().filter(is_new).cloned().collect::<VecDeque<_>>()
     };
     if how.dry_run {
-        say(&list(plan, &left(&SimStore::read(folder)?), how.jobs.get()));
+        let cases = left(&SimStore::read(folder)?);
+        say(&list(plan, &cases, how.jobs.get()));
+        let peers = cases.iter().flat_map(|case| &case.scenario.flows).filter_map(|flow| flow.peer.clone());
+        absent(measure, peers).iter().for_each(|line| warn(line));
         return Ok(0);
     }
     let is_emulated = plan.base.is_emulated();

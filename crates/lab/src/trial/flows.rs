@@ -13,9 +13,9 @@ use crate::clock;
 use crate::emulated::{EmulatedNetwork, Observation};
 use crate::emulator::{HostTraffic, Measuring, SpanTraffic};
 use crate::layout::Layout;
-use crate::peers::{Gate, Presence};
+use crate::peers::Gate;
 use crate::results::SCHEMA;
-use crate::runner::{MeasureError, StopFlag, kernel};
+use crate::runner::{Measure as _, MeasureError, StopFlag, kernel};
 use crate::simulated::{
     EmulationRecord, FlowRecord, ProgramCase, ProgramFlow, ProgramRecord, SimCase, SimEnding, SimRecord, drops, now,
     rounded, wait_p95,
@@ -39,8 +39,8 @@ pub(super) fn measure(
     let limit = Duration::from_secs_f64(case.cap_seconds);
     let programs = case.scenario.programs(limit).map_err(run_failed)?;
     for (flow, text) in programs.flows.iter().zip(&case.scenario.flows) {
-        if let Presence::Absent { missing, install } = flow.peer.presence(&trials.programs) {
-            return Err(MeasureError::Absent(format!("{}: {missing}: {install}", text.name)));
+        if let Some(what) = trials.lacks(flow.peer.name()) {
+            return Err(MeasureError::Absent(format!("{}: {what}", text.name)));
         }
     }
     // As in the simulator: the same seed loses the same packets.

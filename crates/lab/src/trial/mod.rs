@@ -87,6 +87,13 @@ impl Measure for Trials {
         peers::all().map(|peer| peer.name().to_owned()).collect()
     }
 
+    fn lacks(&self, peer: &str) -> Option<String> {
+        match peers::named(peer).ok()?.presence(&self.programs) {
+            Presence::Absent { missing, install } => Some(format!("{missing}: {install}")),
+            Presence::Present => None,
+        }
+    }
+
     /// An ordinary user gets a user namespace.
     fn prepare(&self) -> Result<(), MeasureError> {
         space::acquire().map_err(|error| MeasureError::Machine(error.to_string()))
@@ -94,8 +101,8 @@ impl Measure for Trials {
 
     fn measure(&self, case: &LinkCase, stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
         let peer = peers::named(&case.peer).map_err(run_failed)?;
-        if let Presence::Absent { missing, install } = peer.presence(&self.programs) {
-            return Err(MeasureError::Absent(format!("{}: {missing}: {install}", case.peer)));
+        if let Some(what) = self.lacks(&case.peer) {
+            return Err(MeasureError::Absent(what));
         }
         let mut layout = layout(case).map_err(run_failed)?;
         if case.fast {
