@@ -1,4 +1,5 @@
-//! Citations: what comments, profiles and documents cite is an entry of `docs/REFERENCES.md` or a file of the repository.
+//! Citations: what comments, profiles and documents cite is an entry of `docs/REFERENCES.md` or a file of the
+//! repository.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! `cargo xtask lab-deps`: what `downpour-lab` measures beside downpour, as far as Debian has it, and the two senders that are built from
-//! sources of our own.
+//! `cargo xtask lab-deps`: what `downpour-lab` measures beside downpour, as far as Debian has it, and the two senders
+//! that are built from sources of our own.
 
 use std::fs;
 use std::path::Path;

@@ -4,8 +4,8 @@
 use crate::failure::Failure;
 use crate::tools;
 
-/// Packages, and the unit tests that Miri can run within minutes: it has no wide registers, no cryptography in assembly,
-/// no UDP and no `poll`.
+/// Packages, and the unit tests that Miri can run within minutes: it has no wide registers, no cryptography in
+/// assembly, no UDP and no `poll`.
 const RUNS: [(&str, &[&str]); 2] =
     [("erasure", &["kernel::"]), ("net", &["shared::", "a_writer_is_told_of_its_end", "a_queue_without_a_reader"])];
 

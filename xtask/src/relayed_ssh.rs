@@ -1,8 +1,9 @@
-//! `cargo xtask relayed-ssh`: an ssh command for `downpour cp --ssh` whose way to the host is a link of netsim, in user space and without
-//! privileges. The host is this machine.
+//! `cargo xtask relayed-ssh`: an ssh command for `downpour cp --ssh` whose way to the host is a link of netsim, in user
+//! space and without privileges. The host is this machine.
 //!
-//! What ssh carries is late by the link's delay. The ticket in the remote side's line (`DOWNPOUR1 TICKET`) is changed to name a relay, so that
-//! UDP crosses the link as well; nothing in the program knows of it. Whether this machine was quick enough to be the link is told on stderr.
+//! What ssh carries is late by the link's delay. The ticket in the remote side's line (`DOWNPOUR1 TICKET`) is changed
+//! to name a relay, so that UDP crosses the link as well; nothing in the program knows of it. Whether this machine was
+//! quick enough to be the link is told on stderr.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};

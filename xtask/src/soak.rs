@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: a property that the tests check on a few hundred or thousand seeds, on as many as there is time for.
+//! `cargo xtask soak`: a property that the tests check on a few hundred or thousand seeds, on as many as there is time
+//! for.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};

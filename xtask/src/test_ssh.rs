@@ -1,4 +1,5 @@
-//! `cargo xtask test-ssh`: the tests of the program that need a real sshd. They start it themselves, as whoever runs them, on a free port.
+//! `cargo xtask test-ssh`: the tests of the program that need a real sshd. They start it themselves, as whoever runs
+//! them, on a free port.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! The threat model: every row of its tables names the code that stops the threat and a test, and both exist.
 //!
-//! A test is cited as `PATH::function`, as `::function` of the path before it, or as the path of a file or folder that has tests;
-//! `cargo xtask COMMAND` may stand beside it. Paths begin in `crates/` or in the repository's folder.
+//! A test is cited as `PATH::function`, as `::function` of the path before it, or as the path of a file or folder that
+//! has tests; `cargo xtask COMMAND` may stand beside it. Paths begin in `crates/` or in the repository's folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};

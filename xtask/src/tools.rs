@@ -16,8 +16,8 @@ pub(crate) fn root() -> &'static Path {
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
-    // What cargo tells this program of its own package: ring's build script asks for the same names, and all that depends on it would be
-    // built anew each time that one changes between this command and cargo itself.
+    // What cargo tells this program of its own package: ring's build script asks for the same names, and all that
+    // depends on it would be built anew each time that one changes between this command and cargo itself.
     for (name, _) in env::vars_os() {
         if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|begin| name.to_string_lossy().starts_with(begin)) {
             command.env_remove(name);

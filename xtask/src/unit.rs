@@ -7,8 +7,8 @@ use crate::tools;
 
 const UNIT: &str = "packaging/systemd/downpour-recv@.service";
 
-/// Ten times the most that the unit may be exposed, which COMMANDS.md states: 0 is the least and 100 the most. What is left is what a
-/// receiver is for, the network, and the kernel's files in `/proc`.
+/// Ten times the most that the unit may be exposed, which COMMANDS.md states: 0 is the least and 100 the most. What is
+/// left is what a receiver is for, the network, and the kernel's files in `/proc`.
 const EXPOSURE: &str = "11";
 
 /// Judges the unit where there is systemd.

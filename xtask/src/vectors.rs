@@ -1,4 +1,5 @@
-//! `cargo xtask vectors`: the second decoder of the wire's vectors, in Python, so that the document is enough to read them.
+//! `cargo xtask vectors`: the second decoder of the wire's vectors, in Python, so that the document is enough to read
+//! them.
 
 use std::process::Command;
 

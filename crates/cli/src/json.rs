@@ -219,8 +219,8 @@ pub(crate) struct Summary<'a> {
     /// `here` or `there`: the side whose bound on memory has slowed the transfer (`--max-memory`).
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_bound: Option<&'static str>,
-    /// Datagrams that the kernel of the receiving machine has dropped because its socket's buffer was full; null if this
-    /// side does not know.
+    /// Datagrams that the kernel of the receiving machine has dropped because its socket's buffer was full; null if
+    /// this side does not know.
     overflowed_datagrams: Option<u64>,
 }
 

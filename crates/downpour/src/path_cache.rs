@@ -24,8 +24,8 @@ const LARGEST: u64 = 200_000;
 const V4_NETWORK: u32 = u32::MAX << 8;
 const V6_NETWORK: u128 = u128::MAX << 80;
 
-/// A user's file of path memories. It is believed only if it belongs to this user and nobody else may write it; whatever
-/// else is wrong with it, transfers go on without.
+/// A user's file of path memories. It is believed only if it belongs to this user and nobody else may write it;
+/// whatever else is wrong with it, transfers go on without.
 #[derive(Clone, Debug)]
 pub struct PathCache {
     /// The directory that must be this user's own.
@@ -110,8 +110,8 @@ impl PathCache {
     }
 }
 
-/// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of them
-/// goes without.
+/// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of
+/// them goes without.
 fn change<T>(mut file: File, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
     file.try_lock().map_err(io::Error::from)?;
     let mut text = Vec::new();

@@ -51,8 +51,8 @@ impl Drop for Handle {
 pub type Acceptor = Box<dyn FnMut(Connection) -> EventHandler + Send>;
 
 impl Endpoint {
-    /// Binds a UDP socket and starts the threads. `until_end` is dropped when all connections are closed and the network
-    /// thread has ended.
+    /// Binds a UDP socket and starts the threads. `until_end` is dropped when all connections are closed and the
+    /// network thread has ended.
     ///
     /// # Errors
     /// [`NetError::Bind`] or [`NetError::PortsTaken`] if the address cannot be bound; [`NetError::System`] if a thread

@@ -7,8 +7,8 @@ use rustix::system::sysinfo;
 use transport::Limits;
 use transport::wire::StreamsAllowed;
 
-/// The least bound on memory, in bytes: room for two blocks of the largest size that a peer may choose (11.5 MB each, one
-/// of them being written), and in a budget of its own for what every stream has (23 MB).
+/// The least bound on memory, in bytes: room for two blocks of the largest size that a peer may choose (11.5 MB each,
+/// one of them being written), and in a budget of its own for what every stream has (23 MB).
 pub const MIN_MEMORY: u64 = 32_000_000;
 
 /// Without another bound, the part of the machine's memory that may be filled by data of one direction: an eighth.
@@ -20,9 +20,9 @@ pub struct EndpointOptions {
     /// A connection on which nothing is received for this long ends.
     pub dead_after: Duration,
     /// Bytes that all connections together may buffer in each direction: of objects, what is read ahead, in flight,
-    /// incomplete, or not written yet, and as many again of the streams of each connection. `None` stands for an eighth of the memory of
-    /// the machine, or of this process's control group, and at most 2 GiB. Less than [`MIN_MEMORY`] counts as that.
-    /// Symbols that repair lost ones, and what the program itself holds, come on top.
+    /// incomplete, or not written yet, and as many again of the streams of each connection. `None` stands for an eighth
+    /// of the memory of the machine, or of this process's control group, and at most 2 GiB. Less than [`MIN_MEMORY`]
+    /// counts as that. Symbols that repair lost ones, and what the program itself holds, come on top.
     pub max_memory: Option<u64>,
 }
 

@@ -50,7 +50,8 @@ pub(super) fn run(program: &Path, other: &Path, quick: bool) -> Result<(), Failu
     measure(other)?;
     let mut comparisons = QUANTITIES.map(|_| Comparison::default());
     for run in 0..runs {
-        // Each goes first in half of the pairs: whatever favours the first or the second of two runs favours both builds.
+        // Each goes first in half of the pairs: whatever favours the first or the second of two runs favours both
+        // builds.
         let (ours, theirs) = if run % 2 == 0 {
             let ours = measure(program)?;
             (ours, measure(other)?)

@@ -1,7 +1,7 @@
 //! Time from the moment when the last file is in place until the commands of both sides return.
 //!
-//! A transfer through a ticket is measured on both sides, a copy through ssh on the side where its user waits. Only UDP crosses the
-//! link with loss; ssh is delayed as [`crate::relayed_ssh`] says.
+//! A transfer through a ticket is measured on both sides, a copy through ssh on the side where its user waits. Only UDP
+//! crosses the link with loss; ssh is delayed as [`crate::relayed_ssh`] says.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -129,8 +129,9 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Copies to a fresh target, and compares. Targets stay until the end: ext4 does not use an inode again for some minutes after its file was
-    /// removed and looks at every such one whenever it makes a file, which would be most of what is measured.
+    /// Copies to a fresh target, and compares. Targets stay until the end: ext4 does not use an inode again for some
+    /// minutes after its file was removed and looks at every such one whenever it makes a file, which would be most of
+    /// what is measured.
     fn round(
         &self,
         what: &str,

@@ -1,7 +1,8 @@
 //! Round trips from ssh's login until a file's first byte is at its receiver.
 //!
-//! The clock starts when the command over there starts, which is what ssh does once it is logged in, and stops when the staged file has
-//! its first byte. ssh's own round trips before that are not in it: [`crate::relayed_ssh`] delays what ssh carries, not ssh.
+//! The clock starts when the command over there starts, which is what ssh does once it is logged in, and stops when the
+//! staged file has its first byte. ssh's own round trips before that are not in it: [`crate::relayed_ssh`] delays what
+//! ssh carries, not ssh.
 
 use std::fs::{self, File, Permissions};
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: speed and memory against their targets, each with its spread.
 //!
-//! What is compared runs side by side, in turns. A number that misses its target is marked `short` and stays in sight; the exit code tells only whether
-//! everything could be measured and every byte was right.
+//! What is compared runs side by side, in turns. A number that misses its target is marked `short` and stays in sight;
+//! the exit code tells only whether everything could be measured and every byte was right.
 
 mod against;
 mod client;

@@ -112,7 +112,8 @@ pub(super) fn peak(process: u32) -> Option<u64> {
 /// Seconds of processor time, in user space and in the kernel, of all children that have ended and were waited for.
 fn processor_of_children() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // proc_pid_stat(5): the name of the program, in parentheses, is field 2 and may hold anything; cutime and cstime are 16 and 17.
+    // proc_pid_stat(5): the name of the program, in parentheses, is field 2 and may hold anything; cutime and cstime
+    // are 16 and 17.
     let after_name = stat.rsplit(')').next().unwrap_or_default();
     let fields = after_name.split_whitespace().skip(13).take(2);
     fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / TICKS_PER_SECOND

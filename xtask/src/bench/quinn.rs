@@ -25,7 +25,8 @@ impl Quinn {
         Ok(Self { lab: tools::build("lab", "downpour-lab")? })
     }
 
-    /// Sends a file over 127.0.0.1; the time from the start of the sender, with the receiver waiting, until the receiver has written the last byte.
+    /// Sends a file over 127.0.0.1; the time from the start of the sender, with the receiver waiting, until the
+    /// receiver has written the last byte.
     pub(super) fn copy(&self, stage: &Stage, source: &Path, target: &Path, bytes: u64) -> Result<Duration, Failure> {
         let certificate = stage.path("certificate");
         remove(&certificate)?;

@@ -40,7 +40,8 @@ impl Server {
         let port = free_port()?;
         write_config(folder.path(), port)?;
         let process = match launch(&sshd, folder.path(), port) {
-            // Systems that start sshd at boot make this folder then; others have none, and the administrator's sshd insists on it.
+            // Systems that start sshd at boot make this folder then; others have none, and the administrator's sshd
+            // insists on it.
             Err(complaint) => match complaint.rsplit_once("Missing privilege separation directory: ") {
                 Some((_, missing)) => {
                     fs::create_dir_all(missing.trim()).map_err(Failure::at(missing.trim()))?;

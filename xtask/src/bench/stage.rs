@@ -83,8 +83,8 @@ pub(super) fn sync(folder: &Path) -> Result<(), Failure> {
     rustix::fs::syncfs(on_it).map_err(Failure::at(folder.display()))
 }
 
-/// Files staged below a folder: a staging folder holds them in folders of one character, each under a name of 26; others are the
-/// receiver's books.
+/// Files staged below a folder: a staging folder holds them in folders of one character, each under a name of 26;
+/// others are the receiver's books.
 pub(super) fn staged(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let length = |path: &Path| path.file_name().map_or(0, |name| name.len());

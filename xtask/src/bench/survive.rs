@@ -1,7 +1,8 @@
 //! What a kill costs: one side of a copy gets SIGKILL three times, the other one connects again.
 //!
-//! The side that survives runs in this process and counts. All that it sent, or received, over all connections is taken as if it
-//! were symbols in full packets, which their headers are taken off: source, repair and everything else. That is more than the source symbols alone.
+//! The side that survives runs in this process and counts. All that it sent, or received, over all connections is taken
+//! as if it were symbols in full packets, which their headers are taken off: source, repair and everything else. That
+//! is more than the source symbols alone.
 
 use std::fs;
 use std::io::Read;
@@ -30,7 +31,8 @@ const KILLS: [f64; 3] = [0.3, 0.6, 0.9];
 const DEAD_AFTER: Duration = Duration::from_secs(2);
 const RETRY_FOR: Duration = Duration::from_secs(60);
 const PERIOD: Duration = Duration::from_millis(1);
-/// Bytes of a symbol and of the IPv4 packet that carries it (docs/design/path-mtu.md): IP and UDP headers 28, ours and the tag 43.
+/// Bytes of a symbol and of the IPv4 packet that carries it (docs/design/path-mtu.md): IP and UDP headers 28, ours and
+/// the tag 43.
 const SYMBOL: f64 = 1408.0;
 const PACKET: f64 = SYMBOL + 28.0 + 43.0;
 

@@ -39,7 +39,8 @@ impl Times {
         self.0.iter().map(|seconds| bytes as f64 / 1e6 / seconds).collect()
     }
 
-    /// How many times as long as another took in the same round. What slowed both down at that moment is in neither number.
+    /// How many times as long as another took in the same round. What slowed both down at that moment is in neither
+    /// number.
     pub(super) fn over(&self, other: &Self) -> Sample {
         self.0.iter().zip(&other.0).map(|(this, other)| this / other).collect()
     }

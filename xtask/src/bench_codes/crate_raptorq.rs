@@ -71,8 +71,8 @@ impl<'a> Crate<'a> {
         all.map(|(esi, symbol)| EncodingPacket::new(PayloadId::new(0, esi), symbol.to_vec())).collect()
     }
 
-    /// Decodes from the first k packets, then from one more at a time: how long it takes. The packets are its own, so that it copies none
-    /// to keep it.
+    /// Decodes from the first k packets, then from one more at a time: how long it takes. The packets are its own, so
+    /// that it copies none to keep it.
     pub(super) fn decode(&self, mut packets: Vec<EncodingPacket>) -> Result<Duration, Failure> {
         let k = self.source.k();
         let mut more = packets.split_off(k as usize).into_iter();

@@ -13,7 +13,8 @@ use crate::failure::Failure;
 const RAPTORQ: [(u32, u64); 3] = [(10, 3), (100, 3), (1000, 1)];
 /// Shares of failures that the design allows with 0, 1 and 2 symbols beyond k: those of [`BlockCode::failure`].
 const LIMITS: [f64; 3] = [1e-2, 1e-4, 1e-6];
-/// Trials that such a limit takes: what fewer do not rule out is not met yet. Of 1000 symbols nobody asks for that many with 2.
+/// Trials that such a limit takes: what fewer do not rule out is not met yet. Of 1000 symbols nobody asks for that many
+/// with 2.
 const ENOUGH: [u64; 3] = [1_000_000, 1_000_000, 3_000_000];
 /// Block sizes of the other codes, and the share of the trials each has: an overhead shows in far fewer.
 const OTHERS: [(u32, u64); 3] = [(100, 100), (1000, 500), (10_000, 5000)];
@@ -132,7 +133,8 @@ fn line(code: BlockCode, k: u32, overheads: &Overheads) -> Line {
     (code.to_string(), marks)
 }
 
-/// Between which shares the true one lies: the interval of Clopper 1934, and where nothing failed at most 3 by the trials.
+/// Between which shares the true one lies: the interval of Clopper 1934, and where nothing failed at most 3 by the
+/// trials.
 fn interval(failures: u64, trials: u64) -> (f64, f64) {
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let high = match failures {

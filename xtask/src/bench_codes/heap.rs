@@ -17,12 +17,13 @@ struct Count {
 }
 
 thread_local! {
-    /// What this thread has taken; nothing while nobody asks. It allocates nothing itself: it is constant and nothing drops it.
+    /// What this thread has taken; nothing while nobody asks. It allocates nothing itself: it is constant and nothing
+    /// drops it.
     static COUNT: Cell<Option<Count>> = const { Cell::new(None) };
 }
 
-/// What `work` returns, and the bytes that it had allocated at one time at most, beyond what was there before. This thread's count, no
-/// other's: none of the codes has a second one.
+/// What `work` returns, and the bytes that it had allocated at one time at most, beyond what was there before. This
+/// thread's count, no other's: none of the codes has a second one.
 pub(super) fn peak<R>(work: impl FnOnce() -> R) -> (R, usize) {
     COUNT.set(Some(Count::default()));
     let result = work();

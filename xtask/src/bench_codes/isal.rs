@@ -1,5 +1,5 @@
-//! Reed-Solomon of ISA-L, Intel's library, where the system has it: loaded when it is wanted, so that nothing has to be installed to
-//! build this.
+//! Reed-Solomon of ISA-L, Intel's library, where the system has it: loaded when it is wanted, so that nothing has to be
+//! installed to build this.
 
 use std::ffi::{c_int, c_uchar};
 
@@ -67,7 +67,8 @@ impl IsaL {
         let from: Vec<*const u8> = inputs.iter().map(|input| input.as_ptr()).collect();
         let to: Vec<*mut u8> = outputs.iter_mut().map(|output| output.as_mut_ptr()).collect();
         let (inputs, outputs) = (int(from.len()), int(to.len()));
-        // SAFETY: it reads `length` bytes of each input, writes as many to each output, and reads the tables checked above.
+        // SAFETY: it reads `length` bytes of each input, writes as many to each output, and reads the tables checked
+        // above.
         unsafe { (self.encode_data)(int(length), inputs, outputs, tables.as_ptr(), from.as_ptr(), to.as_ptr()) };
     }
 

@@ -1,8 +1,10 @@
-//! `cargo xtask bench-codes`: the erasure codes on this machine, each beside what it is measured against, on one thread.
+//! `cargo xtask bench-codes`: the erasure codes on this machine, each beside what it is measured against, on one
+//! thread.
 //!
-//! What is compared runs in turns, so that noise hits both; numbers are medians of processor time, with the middle half in brackets. Encoding
-//! counts from a full block to repair symbols in a buffer, decoding from symbols in memory, each as the code's own interface holds them (ours
-//! in the block's buffer, the crate's in packets of their own), to the complete block. Every decode is compared byte for byte.
+//! What is compared runs in turns, so that noise hits both; numbers are medians of processor time, with the middle half
+//! in brackets. Encoding counts from a full block to repair symbols in a buffer, decoding from symbols in memory, each
+//! as the code's own interface holds them (ours in the block's buffer, the crate's in packets of their own), to the
+//! complete block. Every decode is compared byte for byte.
 
 mod cauchy;
 mod clock;

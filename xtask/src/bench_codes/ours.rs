@@ -93,8 +93,9 @@ impl Sender {
         Received { block, lost }
     }
 
-    /// Decodes with repair symbols from number `first` on, as many as the decoder asks for: how long it takes from a new decoder to the
-    /// complete block, handing symbols over included and making them not. None where the code has no more of them.
+    /// Decodes with repair symbols from number `first` on, as many as the decoder asks for: how long it takes from a
+    /// new decoder to the complete block, handing symbols over included and making them not. None where the code has no
+    /// more of them.
     pub(super) fn decode(&mut self, received: &mut Received, first: u32) -> Result<Option<Duration>, Failure> {
         let (k, size, code) = (self.source.k(), self.source.symbol_size(), self.code);
         let mut next = first;

@@ -145,7 +145,8 @@ impl<'a> Receiver<'a> {
         let mut block = Block::empty(k, size, vec![0xee; self.source.bytes().len()]);
         let mut decoder = self.code.decoder(k, size).map_err(Failure::at(self.code))?;
         let mut came = 0;
-        // A decoder asks for no more than it is sure to need, so what it asks for are the symbols with which it cannot decode.
+        // A decoder asks for no more than it is sure to need, so what it asks for are the symbols with which it cannot
+        // decode.
         while let Progress::Need(more) = decoder.recover(&mut block) {
             for _ in 0..more {
                 let Some(esi) = ids.next(&mut rng).filter(|_| came < MOST * k.max(100)) else { return Ok(None) };

@@ -9,7 +9,8 @@ use ring::digest;
 use crate::failure::Failure;
 use crate::tools;
 
-/// Packs the folder `name` in `folder` with tar and gzip, every file as of `time`, in seconds since 1970; returns the path of the archive.
+/// Packs the folder `name` in `folder` with tar and gzip, every file as of `time`, in seconds since 1970; returns the
+/// path of the archive.
 pub(super) fn pack(folder: &Path, name: &str, time: u64) -> Result<PathBuf, Failure> {
     let tarball = folder.join(format!("{name}.tar"));
     let mut tar = Command::new("tar");

@@ -98,7 +98,8 @@ impl Source {
         let renamed = [(self.root.as_path(), "downpour"), (&self.target, "target"), (&cargo_home()?, "cargo")];
         let flags = renamed.map(|(from, to)| rename(from, to)).join(" ");
         cargo.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), flags).env_remove("RUSTFLAGS");
-        // The C of the dependencies calls no C library, so that the system's compiler does where there is none for musl.
+        // The C of the dependencies calls no C library, so that the system's compiler does where there is none for
+        // musl.
         let own = format!("CC_{variable}");
         if std::env::var_os(&own).is_none() && tools::find("musl-gcc").is_none() {
             cargo.env(own, "cc");

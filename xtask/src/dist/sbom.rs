@@ -1,6 +1,7 @@
 //! The bill of materials: CycloneDX 1.5 in JSON (<https://cyclonedx.org/docs/1.5/json/>).
 //!
-//! It has no serial number and no time, which the format leaves to the author, so that the same sources give the same bytes.
+//! It has no serial number and no time, which the format leaves to the author, so that the same sources give the same
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Whether the archive can be built again: a second build of the same commit, in another directory, must give the same bytes.
+//! Whether the archive can be built again: a second build of the same commit, in another directory, must give the same
+//! bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: hostile bytes for everything that reads bytes.
 //!
-//! The targets are plain functions of their crates that panic where a rule is broken. With cargo-fuzz and a nightly toolchain, coverage guides the
-//! search; without, inputs are mutations of the committed corpora. Each follows from the seed and its number alone, so a run can be repeated from any
-//! point, whatever became of the process.
+//! The targets are plain functions of their crates that panic where a rule is broken. With cargo-fuzz and a nightly
+//! toolchain, coverage guides the search; without, inputs are mutations of the committed corpora. Each follows from the
+//! seed and its number alone, so a run can be repeated from any point, whatever became of the process.
 
 mod guided;
 mod mutate;

@@ -10,7 +10,8 @@ use super::groups::OutputArgs;
 use super::values;
 use crate::rates;
 
-/// The network of the demo unless `--link` says another: 100 Mbit/s, 100 ms there and back, one packet in twenty lost each way.
+/// The network of the demo unless `--link` says another: 100 Mbit/s, 100 ms there and back, one packet in twenty lost
+/// each way.
 const DEMO_LINK: &str = "rate=100M,delay=50ms,loss=5%,queue=256KB";
 
 /// `downpour demo`.
@@ -24,7 +25,8 @@ pub(crate) struct DemoArgs {
     pub(crate) size: u64,
     /// The link: KEY=VALUE,..., or one for each direction, separated by ` / `
     ///
-    /// Keys: rate, delay, jitter, queue, loss, burst, reorder, duplicate, corrupt, mark, mark-above, seed. The delay is one-way.
+    /// Keys: rate, delay, jitter, queue, loss, burst, reorder, duplicate, corrupt, mark, mark-above, seed. The delay is
+    /// one-way.
     #[arg(long, value_name = "LINK", default_value = DEMO_LINK)]
     pub(crate) link: Duplex,
     /// The rate to send at [default: the link's rate]

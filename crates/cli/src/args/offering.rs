@@ -16,8 +16,8 @@ pub(crate) struct SendArgs {
     pub(crate) paths: Vec<PathBuf>,
     /// Connect to a `downpour recv --listen`; asks for its ticket
     ///
-    /// The ticket is read from --ticket-file, from DOWNPOUR_TICKET, or from the prompt. --to=TICKET works too, but other users of this
-    /// machine can read the arguments of running programs.
+    /// The ticket is read from --ticket-file, from DOWNPOUR_TICKET, or from the prompt. --to=TICKET works too, but
+    /// other users of this machine can read the arguments of running programs.
     #[arg(long, num_args = 0..=1, require_equals = true, value_name = "TICKET", conflicts_with_all = ["listen", "keep"])]
     #[arg(help_heading = "The other side")]
     pub(crate) to: Option<Option<String>>,

@@ -61,7 +61,8 @@ pub(crate) enum ProfileCommand {
     List,
     /// Print a profile with the source of every setting
     ///
-    /// The output can be saved and passed to --profile. Settings that equal those of the profile named in `based-on` can be omitted.
+    /// The output can be saved and passed to --profile. Settings that equal those of the profile named in `based-on`
+    /// can be omitted.
     Show(Box<ShowArgs>),
     /// Print the differences between two profiles
     Diff(Box<DiffArgs>),

@@ -1,4 +1,5 @@
-//! The command of the systemd unit, as systemd would start it: its settings, its mask, its folders, and a user for each depositor.
+//! The command of the systemd unit, as systemd would start it: its settings, its mask, its folders, and a user for each
+//! depositor.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};

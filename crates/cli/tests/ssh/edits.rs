@@ -18,8 +18,8 @@ pub(crate) struct Edits {
 }
 
 impl Edits {
-    /// Edits a file of a source, or makes or removes one. Each edit is one system call, so that a file has no version in between;
-    /// `scratch` is on the same file system.
+    /// Edits a file of a source, or makes or removes one. Each edit is one system call, so that a file has no version
+    /// in between; `scratch` is on the same file system.
     pub(crate) fn source(&self, rng: &mut Rng, tree: &Path, scratch: &Path) {
         let Some(file) = any_file(rng, tree) else { return };
         let kind = rng.u8(0..6);

@@ -1,4 +1,5 @@
-//! Honest use is not refused: random trees, sources and filters, and the target is as `rsync -a` with the same arguments makes it.
+//! Honest use is not refused: random trees, sources and filters, and the target is as `rsync -a` with the same
+//! arguments makes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -88,7 +89,8 @@ impl Case {
         if hard_links {
             both(&mut options, &mut for_rsync, &["-H"]);
         }
-        // Of a listed name that is excluded, rsync sends the folders on its way, and downpour nothing: lists have no rules here.
+        // Of a listed name that is excluded, rsync sends the folders on its way, and downpour nothing: lists have no
+        // rules here.
         let is_listed = contents && rng.bool();
         let rules = if is_listed { 0 } else { rng.usize(0..4) };
         for _ in 0..rules {

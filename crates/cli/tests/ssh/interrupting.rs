@@ -1,9 +1,9 @@
-//! Random interruptions of copies over ssh and by ticket, with random edits of source, target and staging directory between the runs, and
-//! of the source during them.
+//! Random interruptions of copies over ssh and by ticket, with random edits of source, target and staging directory
+//! between the runs, and of the source during them.
 //!
-//! The oracle: a file that a run has put in place or called verified is a version that its source had during that run; what was not
-//! requested stays as it was; and a last run that nothing disturbs leaves the target as the source. A seed decides everything but how far
-//! a transfer is when it is met: a failure may take several attempts to come again.
+//! The oracle: a file that a run has put in place or called verified is a version that its source had during that run;
+//! what was not requested stays as it was; and a last run that nothing disturbs leaves the target as the source. A seed
+//! decides everything but how far a transfer is when it is met: a failure may take several attempts to come again.
 
 use std::ffi::OsString;
 use std::fs;

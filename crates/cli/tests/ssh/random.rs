@@ -11,7 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fastrand::Rng;
 
-/// Few names, so that patterns match them and folders share them; some that shells, patterns and terminals take for something else.
+/// Few names, so that patterns match them and folders share them; some that shells, patterns and terminals take for
+/// something else.
 const NAMES: [&[u8]; 16] = [
     b"a",
     b"b.txt",

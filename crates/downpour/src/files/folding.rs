@@ -12,8 +12,8 @@ use unicode_normalization::UnicodeNormalization as _;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Folding {
     pub(super) case: Case,
-    /// Whether the composed and the decomposed form of a character are equal. Such file systems that ignore case do so by
-    /// Unicode's full folding (`ß` and `ss`).
+    /// Whether the composed and the decomposed form of a character are equal. Such file systems that ignore case do so
+    /// by Unicode's full folding (`ß` and `ss`).
     pub(super) normalization: bool,
     /// Whether trailing dots of a name are ignored.
     pub(super) dots: bool,

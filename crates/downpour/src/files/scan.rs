@@ -98,7 +98,8 @@ impl Scanner {
     ///
     /// # Errors
     /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for an item that is not a file, folder or link, has
-    /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`], [`FilesError::SourceEmpty`].
+    /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`],
+    /// [`FilesError::SourceEmpty`].
     pub fn new(roots: Vec<Root>, options: ScanOptions) -> Result<Self, FilesError> {
         let looker = Looker::new(&options);
         let roots = Arc::new(Roots::new(roots, &options)?);

@@ -112,7 +112,7 @@ pub struct Copy {
     pub retry_for: Option<Duration>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).
     pub qlog: Option<PathBuf>,
-    /// Where the sender finds what earlier transfers have learned of the path, and keeps what it learns. A remote sender
-    /// has a place of its own, and uses it unless this is `None`.
+    /// Where the sender finds what earlier transfers have learned of the path, and keeps what it learns. A remote
+    /// sender has a place of its own, and uses it unless this is `None`.
     pub paths: Option<PathCache>,
 }

@@ -177,7 +177,8 @@ impl Pipe {
             // Whoever has ended hears nothing.
             move |shown| drop(sender.send(Input::Output(shown)))
         };
-        // What the command prints goes on to be read while the connection is waited for: there is nothing before it starts.
+        // What the command prints goes on to be read while the connection is waited for: there is nothing before it
+        // starts.
         let printed = pipe_output::print(output, life, tell).map_err(Error::System)?;
         let stdin = Cell::new(Some(Stdin::new(witness, Arc::clone(switch))));
         let mut piped = Piped { pipe: self, remote, inputs, sender, stdin, ssh: None, cut_off: Cell::default() };

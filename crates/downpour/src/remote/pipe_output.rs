@@ -17,13 +17,13 @@ const CHUNK: usize = 64 << 10;
 pub(super) enum Shown {
     /// ssh has ended, or is about to: it has closed its output.
     End,
-    /// Standard output takes no more. From now on ssh cannot write either, so that the command's next write fails; the end of ssh no
-    /// longer shows here.
+    /// Standard output takes no more. From now on ssh cannot write either, so that the command's next write fails; the
+    /// end of ssh no longer shows here.
     Unwritten,
 }
 
-/// Prints what comes from `ssh` until its end, and tells what shows meanwhile. `life` is another handle of the same pipe: the end of ssh
-/// is told however slowly standard output is read.
+/// Prints what comes from `ssh` until its end, and tells what shows meanwhile. `life` is another handle of the same
+/// pipe: the end of ssh is told however slowly standard output is read.
 ///
 /// # Errors
 /// The system has no pipe. The thread's own result is the error that standard output gives.

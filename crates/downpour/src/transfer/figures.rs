@@ -75,8 +75,8 @@ pub struct Summary {
     /// Bytes that an interrupted run had left and that had changed since, so that they were transferred again; known
     /// only to the receiver.
     pub altered: Option<u64>,
-    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::Links::Skip)), or because they lead
-    /// out of the target.
+    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::Links::Skip)), or because they
+    /// lead out of the target.
     pub links_left_out: u64,
     /// Time from the first datagram to completion, not counting the time spent waiting for this side's user.
     pub elapsed: Duration,

@@ -132,7 +132,8 @@ pub struct CommonOptions {
     pub checksums: Option<PathBuf>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).
     pub qlog: Option<PathBuf>,
-    /// Where a sender finds what earlier transfers have learned of the path, and keeps what it learns; `None` by default.
+    /// Where a sender finds what earlier transfers have learned of the path, and keeps what it learns; `None` by
+    /// default.
     pub paths: Option<PathCache>,
 }
 

@@ -146,7 +146,8 @@ fn names_of_staging_folders_are_not_taken() {
     let staging = receiving.staging_path().unwrap();
     let name = staging.file_name().unwrap().to_str().unwrap().to_owned();
     let shouted = name.to_uppercase();
-    // Beneath a folder too: a later transfer into that folder would take it for its own, with all that it claims to hold.
+    // Beneath a folder too: a later transfer into that folder would take it for its own, with all that it claims to
+    // hold.
     let nested = "d/.downpour-abcdefgh".to_owned();
     let entries = vec![folder(&name), file(format!("{name}/journal"), 0), link(&shouted, "d"), folder(&nested)];
     let free = [".downpour-notes", ".downpour-abcdefg1", ".downpour-"];

@@ -28,7 +28,8 @@ pub struct LinkArgs {
     /// Shell command to run on the other host; the first command waits until it listens
     #[arg(long, value_name = "COMMAND")]
     pub(crate) peer: Option<String>,
-    /// File with a topology of hosts and links; the command runs on the first host of the first pair, that of --peer on the second
+    /// File with a topology of hosts and links; the command runs on the first host of the first pair, that of --peer on
+    /// the second
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
     /// Shell command to run on another host of the topology; may be repeated
@@ -39,8 +40,9 @@ pub struct LinkArgs {
     pub(crate) unimpaired: bool,
     /// Use segmentation offload, for rates up to 1 Gbit/s and more; needs /dev/net/tun
     ///
-    /// The hosts leave segmentation to the interface (TSO, USO), as with a network card. Each packet that a wire would carry is still queued, lost
-    /// and counted by itself. Packets that are due within 0.1 ms are delivered together, so a packet may be late by that much.
+    /// The hosts leave segmentation to the interface (TSO, USO), as with a network card. Each packet that a wire would
+    /// carry is still queued, lost and counted by itself. Packets that are due within 0.1 ms are delivered together, so
+    /// a packet may be late by that much.
     #[arg(long)]
     pub(crate) fast: bool,
     /// Write statistics of the link and the verdict to FILE as JSON

@@ -27,30 +27,32 @@ pub struct Cli {
 pub enum Command {
     /// Run commands over an emulated link
     ///
-    /// Creates two hosts, `a` and `b`, from network namespaces, and a link between them with the given rate, delay and impairments. The command runs on
-    /// `a`, that of --peer on `b`. Each host resolves the name `peer` to the other, whose address is also in LAB_PEER. Needs no root if the kernel lets
-    /// users create namespaces. Prints statistics of the link at the end, and whether the machine kept up.
+    /// Creates two hosts, `a` and `b`, from network namespaces, and a link between them with the given rate, delay and
+    /// impairments. The command runs on `a`, that of --peer on `b`. Each host resolves the name `peer` to the other,
+    /// whose address is also in LAB_PEER. Needs no root if the kernel lets users create namespaces. Prints statistics
+    /// of the link at the end, and whether the machine kept up.
     #[command(after_help = link::EXAMPLES)]
     Link(Box<LinkArgs>),
     /// Switch the impairments of the surrounding link off or on
     ///
-    /// For commands started by `link`. Affects loss, jitter, reordering, duplication, corruption and ECN marks in both directions; rate, queue and delay
-    /// remain.
+    /// For commands started by `link`. Affects loss, jitter, reordering, duplication, corruption and ECN marks in both
+    /// directions; rate, queue and delay remain.
     Impair(ImpairArgs),
     /// Run downpour's engine over a network in virtual time
     ///
-    /// Takes the same options and topologies as `link` and uses the same model, without the machine: a minute there takes seconds here, and equal run
-    /// numbers give equal runs. All pairs of a topology send at once.
+    /// Takes the same options and topologies as `link` and uses the same model, without the machine: a minute there
+    /// takes seconds here, and equal run numbers give equal runs. All pairs of a topology send at once.
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(Box<SimulateArgs>),
     /// Plot a connection over time from its trace
     ///
-    /// Plots window, rate, loss estimate, redundancy, round-trip time, queueing delay and open blocks over time, from the output of `downpour send --qlog`.
+    /// Plots window, rate, loss estimate, redundancy, round-trip time, queueing delay and open blocks over time, from
+    /// the output of `downpour send --qlog`.
     Series(SeriesArgs),
     /// Measure which links this machine can emulate accurately, and up to which rate
     ///
-    /// Compares measurements with the exact answers of the model: which packets are lost, how long a round trip takes, how much gets through. Takes half
-    /// a minute. Run it under the load that the machine has during your experiments.
+    /// Compares measurements with the exact answers of the model: which packets are lost, how long a round trip takes,
+    /// how much gets through. Takes half a minute. Run it under the load that the machine has during your experiments.
     Selftest,
     /// Run a plan
     Run(RunArgs),

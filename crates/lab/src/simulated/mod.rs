@@ -1,5 +1,5 @@
-//! Plans with `flow`s that share a link: profiles of the engine are run in the simulator, in virtual time, programs over
-//! an emulated network, by [`crate::trial`]. Both are stored, drawn and reported like the rest.
+//! Plans with `flow`s that share a link: profiles of the engine are run in the simulator, in virtual time, programs
+//! over an emulated network, by [`crate::trial`]. Both are stored, drawn and reported like the rest.
 //!
 //! A [`Scenario`] is a network and its traffic, all as text. A plan changes values of it by their paths, one at a time
 //! along an axis, and others for each line of the picture.
