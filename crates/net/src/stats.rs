@@ -11,9 +11,9 @@ pub struct Stats {
     pub connection: ConnectionStats,
     /// Datagrams refused on this connection, and those refused by the endpoint that belong to no connection.
     pub refused: Refused,
-    /// Datagrams that the kernel has dropped because the endpoint's receive buffer was full: this machine takes them
-    /// too slowly. At most a tenth of a second old, on a machine with very many sockets a few seconds; `None` over
-    /// pipes, or if the kernel does not tell.
+    /// Datagrams that the kernel has dropped since this connection began because the endpoint's receive buffer was full:
+    /// this machine takes them too slowly. They may have been other connections'. At most a tenth of a second old, on a
+    /// machine with very many sockets a few seconds; `None` over pipes, or if the kernel does not tell.
     pub overflowed: Option<u64>,
     /// CPU time of the network thread, which all connections of the endpoint share; `None` if the kernel keeps no such
     /// statistics.

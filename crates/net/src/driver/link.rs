@@ -75,6 +75,8 @@ pub(super) struct Link {
     halves: BTreeMap<(FlowId, u32), Half>,
     control_unread: usize,
     control_backlog: usize,
+    /// What the endpoint's receive buffer had dropped when the connection began.
+    overflowed_before: u64,
     trace: Option<Vec<u8>>,
     connected: bool,
     /// Whether the program was told of the end.
@@ -102,6 +104,7 @@ impl Link {
         shared: Arc<Shared>,
         events: EventHandler,
         trace: bool,
+        elsewhere: Elsewhere,
     ) -> Self {
         Self {
             handle,
@@ -113,6 +116,7 @@ impl Link {
             halves: BTreeMap::new(),
             control_unread: 0,
             control_backlog: 0,
+            overflowed_before: elsewhere.overflowed.unwrap_or(0),
             trace: trace.then(Vec::new),
             connected: false,
             closed: false,
@@ -166,7 +170,7 @@ impl Link {
         self.hand_on_trace(connection, 1);
         self.streams.end(connection, now, &why);
         self.objects.clear();
-        self.shared.end(why.clone(), stats(connection, elsewhere));
+        self.shared.end(why.clone(), self.stats(connection, elsewhere));
         self.tell(Event::Closed(why));
     }
 
@@ -215,7 +219,7 @@ impl Link {
             Command::Recall(memory) => connection.recall(&memory),
             Command::SetLimit(limit) => connection.set_limit(now, limit),
             Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
-            Command::Stats(asked) => drop(asked.send(stats(connection, elsewhere))),
+            Command::Stats(asked) => drop(asked.send(self.stats(connection, elsewhere))),
             Command::Ping => connection.ping(),
             Command::ExpectClose => connection.expect_close(),
             Command::Close { code, reason } => connection.close(now, code, &reason),
@@ -347,6 +351,14 @@ impl Link {
         }
     }
 
+    /// Returns the statistics.
+    fn stats(&self, connection: &Connection, elsewhere: Elsewhere) -> Stats {
+        let Elsewhere { mut refused, overflowed } = elsewhere;
+        refused.engine.merge(connection.refused());
+        let overflowed = overflowed.map(|count| count.saturating_sub(self.overflowed_before));
+        Stats { connection: connection.stats(), refused, overflowed, network_thread: ThreadTime::of_this_thread() }
+    }
+
     fn read_control(&mut self, connection: &mut Connection) {
         if self.control_unread >= MAX_CONTROL_UNREAD {
             return;
@@ -367,13 +379,6 @@ impl Link {
             self.tell(Event::ControlAcknowledged(arrived));
         }
     }
-}
-
-/// Returns the statistics.
-fn stats(connection: &Connection, elsewhere: Elsewhere) -> Stats {
-    let Elsewhere { mut refused, overflowed } = elsewhere;
-    refused.engine.merge(connection.refused());
-    Stats { connection: connection.stats(), refused, overflowed, network_thread: ThreadTime::of_this_thread() }
 }
 
 const fn receiving(flow: FlowId) -> FlowKey {
@@ -418,13 +423,17 @@ mod tests {
         }
     }
 
+    fn overflowed(count: u64) -> Elsewhere {
+        Elsewhere { overflowed: Some(count), ..Elsewhere::default() }
+    }
+
     /// Creates a link whose events are sent to the channel.
     fn link(handle: ConnectionHandle) -> (Link, Receiver<Event>) {
         let (sender, events) = channel();
         // Fails if the test has ended.
         let told = Box::new(move |event| sender.send(event).unwrap_or_default());
         let controls = Door::new(Inbox::new().unwrap()).new_controls();
-        (Link::new(handle, controls, Arc::default(), told, false), events)
+        (Link::new(handle, controls, Arc::default(), told, false, overflowed(3)), events)
     }
 
     /// Delivers to `to` what `from` has to send.
@@ -484,6 +493,14 @@ mod tests {
         fn command(&mut self, command: Command) {
             self.link.command(self.b.connection(self.there).unwrap(), command, Elsewhere::default(), Time::ZERO);
         }
+    }
+
+    #[test]
+    fn what_a_socket_has_dropped_counts_from_the_beginning_of_the_connection() {
+        let Joined { mut b, there, link, .. } = joined();
+        let connection = b.connection(there).unwrap();
+        let counts = [overflowed(3), overflowed(10), Elsewhere::default()];
+        assert_eq!(counts.map(|count| link.stats(connection, count).overflowed), [Some(0), Some(7), None]);
     }
 
     #[test]

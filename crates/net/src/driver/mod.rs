@@ -317,8 +317,10 @@ impl Running {
         events: EventHandler,
         trace: bool,
     ) {
-        self.by_handle.insert(handle, controls.id);
-        self.links.insert(controls.id, Link::new(handle, controls, shared, events, trace));
+        self.carrier.look_for_overflow();
+        let id = controls.id;
+        self.by_handle.insert(handle, id);
+        self.links.insert(id, Link::new(handle, controls, shared, events, trace, self.elsewhere()));
     }
 
     /// Passes received datagrams to the engine; returns whether there are more.
