@@ -11,7 +11,7 @@ use transport::Profile;
 
 use super::Events;
 use super::checksums::List;
-use super::figures::{PriorAttempts, Summary};
+use super::figures::{Attempts, Summary};
 use super::headway::Patience;
 use super::mailbox::Mailbox;
 use super::receiving::Receiving;
@@ -123,13 +123,13 @@ pub(super) struct Ended {
     /// When something was last received from the peer.
     pub(super) heard: Option<Instant>,
     /// Cost and results of the attempt.
-    pub(super) attempt: PriorAttempts,
+    pub(super) attempt: Attempts,
 }
 
 impl Ended {
     /// Creates the end of a session that never began.
     pub(super) fn at_once(error: Error, was_peer: bool) -> Self {
-        Self { result: Err(error), was_peer, heard: None, attempt: PriorAttempts::default() }
+        Self { result: Err(error), was_peer, heard: None, attempt: Attempts::default() }
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
 use super::config::{Beginning, Ended, Store, TransferConfig};
-use super::figures::PriorAttempts;
+use super::figures::Attempts;
 use super::mailbox::Mailbox;
 use super::step::{Input, Origin};
 use super::switch::Switch;
@@ -134,7 +134,7 @@ impl Connecting {
     fn run(mut self) {
         let mut pause = FIRST_PAUSE;
         let mut heard = None;
-        let mut prior = PriorAttempts::default();
+        let mut prior = Attempts::default();
         let result = loop {
             let ended = self.attempt();
             self.locator.release(ended.result.is_ok());
@@ -150,9 +150,8 @@ impl Connecting {
                     prior.add(&ended.attempt);
                 }
                 Ok(mut summary) => {
-                    let began = ended.attempt.since.unwrap_or_else(Instant::now);
                     summary.links_followed += self.locator.links_followed();
-                    break Ok(summary.after(&prior, began));
+                    break Ok(summary.after(&prior, &ended.attempt));
                 }
                 Err(error) => break Err(error),
             }

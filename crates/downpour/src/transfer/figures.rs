@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use transport::{ConnectionStats, Rate};
 
 use crate::files::Failed;
+use crate::messages::Strain;
 use crate::ticket::Role;
 use crate::transfer::Bottleneck;
 
@@ -104,8 +105,8 @@ pub struct Summary {
     pub remembered: Option<Rate>,
     /// The side whose bound on memory has slowed the transfer.
     pub memory_bound: Option<Bound>,
-    /// Datagrams that the kernel of the receiver of the files has dropped, because the receive buffer of its socket was
-    /// full, since that was opened; `None` if this side does not know.
+    /// Datagrams that the kernel of the receiver of the files has dropped during the transfer, because the receive buffer
+    /// of its socket was full; `None` if this side does not know.
     pub overflowed: Option<u64>,
 }
 
@@ -118,33 +119,73 @@ pub enum Bound {
     There,
 }
 
-/// Cost and results of attempts that broke off.
+/// A bound on memory has slowed a transfer if it was reached at one in so many ticks.
+const NOTICEABLE: u32 = 10;
+
+/// Counts how often the bounds on memory were reached.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PriorAttempts {
+pub(super) struct MemoryTicks {
+    all: u32,
+    here: u32,
+    there: u32,
+}
+
+impl MemoryTicks {
+    /// Counts a tick, and at which side the bound was reached then.
+    pub(super) fn count(&mut self, ours: &Strain, theirs: &Strain) {
+        self.all += 1;
+        self.here += u32::from(ours.memory);
+        self.there += u32::from(theirs.memory);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.all += other.all;
+        self.here += other.here;
+        self.there += other.there;
+    }
+
+    /// Returns the side whose bound has slowed the transfer.
+    pub(super) fn bound(&self) -> Option<Bound> {
+        let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
+        let here = is_noticeable(self.here).then_some(Bound::Here);
+        here.or(is_noticeable(self.there).then_some(Bound::There))
+    }
+}
+
+/// Cost and results of attempts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Attempts {
     /// When the first of them began.
     pub(super) since: Option<Instant>,
     /// Bytes of files transferred.
     pub(super) crossed: u64,
     pub(super) wire_bytes: u64,
     pub(super) refused: u64,
+    /// See [`Summary::overflowed`].
+    pub(super) overflowed: u64,
+    pub(super) memory: MemoryTicks,
 }
 
-impl PriorAttempts {
+impl Attempts {
     /// Adds an attempt.
     pub(super) fn add(&mut self, attempt: &Self) {
         self.since = self.since.or(attempt.since);
         self.crossed += attempt.crossed;
         self.wire_bytes += attempt.wire_bytes;
         self.refused += attempt.refused;
+        // The peer may claim anything.
+        self.overflowed = self.overflowed.saturating_add(attempt.overflowed);
+        self.memory.add(&attempt.memory);
     }
 }
 
 impl Summary {
-    /// Extends the summary of the last attempt, which began at `began`, to the whole transfer.
-    pub(super) fn after(mut self, prior: &PriorAttempts, began: Instant) -> Self {
-        let last = self.elapsed;
+    /// Extends the summary of the last attempt to the whole transfer.
+    pub(super) fn after(mut self, prior: &Attempts, last: &Attempts) -> Self {
+        let elapsed = self.elapsed;
+        let began = last.since.unwrap_or_else(Instant::now);
         self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
-        let share = last.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
+        let share = elapsed.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
         // Bytes transferred by an earlier attempt were not present before the transfer.
         let earlier = self.bytes_present.min(prior.crossed);
         let crossed = self.bytes.saturating_sub(self.bytes_present).max(1);
@@ -153,6 +194,10 @@ impl Summary {
         self.bytes_present -= earlier;
         self.wire_bytes += prior.wire_bytes;
         self.refused += prior.refused;
+        self.overflowed = self.overflowed.map(|of_last| of_last.saturating_add(prior.overflowed));
+        let mut memory = prior.memory;
+        memory.add(&last.memory);
+        self.memory_bound = memory.bound();
         self
     }
 
@@ -307,25 +352,58 @@ mod tests {
     fn a_transfer_of_several_attempts_adds_up() {
         let begun = Instant::now();
         let last = begun + Duration::from_secs(6);
-        let attempt =
-            |since, crossed| PriorAttempts { since: Some(since), crossed, wire_bytes: crossed + 100, refused: 1 };
-        let mut prior = PriorAttempts::default();
+        let [free, bound] = [false, true].map(|memory| Strain { memory, overflowed: 0 });
+        let memory = |ticks: u32, bounds: u32| {
+            let mut memory = MemoryTicks::default();
+            (0..ticks).for_each(|tick| memory.count(if tick < bounds { &bound } else { &free }, &free));
+            memory
+        };
+        let attempt = |since, crossed| Attempts {
+            since: Some(since),
+            crossed,
+            wire_bytes: crossed + 100,
+            refused: 1,
+            overflowed: 20,
+            memory: memory(10, 5),
+        };
+        let mut prior = Attempts::default();
         prior.add(&attempt(begun, 3_000));
         // An attempt that found no peer.
-        prior.add(&PriorAttempts::default());
+        prior.add(&Attempts::default());
         prior.add(&attempt(begun + Duration::from_secs(3), 1_000));
-        let of_last = Summary { bytes: 10_000, bytes_present: 4_500, wire_bytes: 5_600, ..summary() };
+        let of_last =
+            Summary { bytes: 10_000, bytes_present: 4_500, wire_bytes: 5_600, overflowed: Some(2), ..summary() };
+        // None of its own ticks was at the bound: a tenth of all.
+        let last = Attempts { since: Some(last), memory: memory(80, 0), ..Attempts::default() };
         let (elapsed, refused) = (of_last.elapsed, of_last.refused);
-        let whole = of_last.after(&prior, last);
+        let whole = of_last.after(&prior, &last);
         assert_eq!((whole.bytes, whole.bytes_present, whole.wire_bytes), (10_000, 500, 9_800));
         assert_eq!((whole.elapsed, whole.refused), (elapsed + Duration::from_secs(6), refused + 2));
-        let whole = Summary { path_share: Some(0.9), elapsed: Duration::from_secs(2), ..summary() }.after(&prior, last);
+        assert_eq!((whole.overflowed, whole.memory_bound), (Some(42), Some(Bound::Here)));
+        let whole =
+            Summary { path_share: Some(0.9), elapsed: Duration::from_secs(2), ..summary() }.after(&prior, &last);
         assert_eq!(whole.path_share, Some(0.9 * 0.25));
         // Half of what the last attempt found there had crossed in the one before: three times as much in all.
         let of_last = Summary { bytes: 10_000, bytes_present: 8_000, path_share: Some(0.3), ..summary() };
-        let prior = PriorAttempts { crossed: 4_000, since: Some(last - of_last.elapsed), ..PriorAttempts::default() };
-        assert!((of_last.after(&prior, last).path_share.unwrap() - 0.3 * 3.0 / 2.0).abs() < 1e-9);
-        assert_eq!(summary().after(&PriorAttempts::default(), last).elapsed, summary().elapsed);
+        let prior =
+            Attempts { crossed: 4_000, since: last.since.map(|last| last - of_last.elapsed), ..Attempts::default() };
+        assert!((of_last.after(&prior, &last).path_share.unwrap() - 0.3 * 3.0 / 2.0).abs() < 1e-9);
+        assert_eq!(summary().after(&Attempts::default(), &last).elapsed, summary().elapsed);
+    }
+
+    #[test]
+    fn a_bound_that_is_reached_in_a_tenth_of_the_time_has_slowed_the_transfer() {
+        let bound = |here: u32, there: u32| {
+            let mut ticks = MemoryTicks::default();
+            for tick in 0..100 {
+                let strain = |bound| Strain { memory: tick < bound, overflowed: 0 };
+                ticks.count(&strain(here), &strain(there));
+            }
+            ticks.bound()
+        };
+        assert_eq!([bound(0, 0), bound(9, 9), bound(9, 10)], [None, None, Some(Bound::There)]);
+        assert_eq!(bound(10, 90), Some(Bound::Here));
+        assert_eq!(MemoryTicks::default().bound(), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use net::{Connection, Event, NetError, PIPE_PEER, Stats};
 use transport::{ConnectionStats, Connector, Rate, floor};
 
 use super::bottleneck::{Overload, Watch};
-use super::figures::{Bound, Meter, PriorAttempts, Progress, Summary, path_share};
+use super::figures::{Attempts, MemoryTicks, Meter, Progress, Summary, path_share};
 use super::headway::Headway;
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
@@ -53,9 +53,6 @@ const HEARS_UNTOUCHED: u8 = 2;
 
 /// Flag of a side that understands [`Message::Strain`].
 const HEARS_STRAIN: u8 = 4;
-
-/// A bound on memory has slowed a transfer if it was reached at one in so many ticks.
-const NOTICEABLE: u32 = 10;
 
 /// Returns the application bytes that a side sends in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
@@ -127,29 +124,6 @@ pub(super) struct Session {
     strain: Strain,
     peer_strain: Strain,
     memory: MemoryTicks,
-}
-
-/// Counts how often the bounds on memory were reached.
-#[derive(Clone, Copy, Debug, Default)]
-struct MemoryTicks {
-    all: u32,
-    here: u32,
-    there: u32,
-}
-
-impl MemoryTicks {
-    fn count(&mut self, ours: &Strain, theirs: &Strain) {
-        self.all += 1;
-        self.here += u32::from(ours.memory);
-        self.there += u32::from(theirs.memory);
-    }
-
-    /// Returns the side whose bound has slowed the transfer.
-    fn bound(&self) -> Option<Bound> {
-        let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
-        let here = is_noticeable(self.here).then_some(Bound::Here);
-        here.or(is_noticeable(self.there).then_some(Bound::There))
-    }
 }
 
 impl Session {
@@ -642,14 +616,34 @@ impl Session {
     }
 
     /// Returns cost and results of this attempt, if a peer was found.
-    pub(super) fn attempt(&self) -> PriorAttempts {
-        let Some(stats) = self.stats.as_ref().filter(|_| self.is_connected()) else { return PriorAttempts::default() };
+    pub(super) fn attempt(&self) -> Attempts {
+        let Some(stats) = self.stats.as_ref().filter(|_| self.is_connected()) else { return Attempts::default() };
         let connection = &stats.connection;
         let (crossed, wire_bytes) = match self.config.role {
             Role::Sends => (connection.bytes_acknowledged, connection.bytes_sent),
             Role::Receives => (connection.bytes_written, connection.bytes_received),
         };
-        PriorAttempts { since: Some(self.started), crossed, wire_bytes, refused: stats.refused.total() }
+        Attempts {
+            since: Some(self.started),
+            crossed,
+            wire_bytes,
+            refused: stats.refused.total(),
+            overflowed: self.overflowed(stats).unwrap_or(0),
+            memory: self.memory,
+        }
+    }
+
+    /// Returns the datagrams that the kernel of the receiver of the files has dropped; `None` if this side does not
+    /// know.
+    fn overflowed(&self, stats: &Stats) -> Option<u64> {
+        match self.config.role {
+            Role::Receives => stats.overflowed,
+            // Over pipes nobody has a socket.
+            Role::Sends => {
+                let says = self.peer_flags & HEARS_STRAIN != 0 && self.peer != Some(PIPE_PEER);
+                says.then_some(self.peer_strain.overflowed)
+            }
+        }
     }
 
     fn summary(&self, done: Totals) -> Result<Summary, Error> {
@@ -696,14 +690,7 @@ impl Session {
             path_share: least.and_then(|least| path_share(least, elapsed)),
             remembered: self.remembered,
             memory_bound: self.memory.bound(),
-            overflowed: match self.config.role {
-                Role::Receives => stats.overflowed,
-                // Over pipes nobody has a socket.
-                Role::Sends => {
-                    let says = self.peer_flags & HEARS_STRAIN != 0 && self.peer != Some(PIPE_PEER);
-                    says.then_some(self.peer_strain.overflowed)
-                }
-            },
+            overflowed: self.overflowed(stats),
         })
     }
 }
@@ -743,21 +730,6 @@ mod tests {
         };
         assert_eq!([None, Some(0), Some(2), Some(20), Some(29)].map(after), [3, 3, 5, 23, 30]);
         assert_eq!(lingers_until(since, since.checked_sub(Duration::from_secs(9))), since + LINGER);
-    }
-
-    #[test]
-    fn a_bound_that_is_reached_in_a_tenth_of_the_time_has_slowed_the_transfer() {
-        let bound = |here: u32, there: u32| {
-            let mut ticks = MemoryTicks::default();
-            for tick in 0..100 {
-                let strain = |bound| Strain { memory: tick < bound, overflowed: 0 };
-                ticks.count(&strain(here), &strain(there));
-            }
-            ticks.bound()
-        };
-        assert_eq!([bound(0, 0), bound(9, 9), bound(9, 10)], [None, None, Some(Bound::There)]);
-        assert_eq!(bound(10, 90), Some(Bound::Here));
-        assert_eq!(MemoryTicks::default().bound(), None);
     }
 
     /// The sender may have left before its confirmation arrived. A transfer shorter than a tick has not asked for
