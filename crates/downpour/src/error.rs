@@ -203,7 +203,7 @@ impl Error {
             Self::Files(error) => match error.class() {
                 Class::Source => ErrorKind::NotFound,
                 Class::Usage => ErrorKind::Usage,
-                Class::Full | Class::Denied => ErrorKind::Storage,
+                Class::Full | Class::Denied | Class::TooMuch => ErrorKind::Storage,
                 Class::Integrity | Class::NotPermitted => ErrorKind::Integrity,
                 Class::Exists | Class::Busy | Class::Protocol | Class::Other => ErrorKind::Other,
             },
@@ -261,7 +261,7 @@ impl Error {
             Self::Files(error) => match error.class() {
                 Class::Exists => CloseCode::TargetExists,
                 Class::Busy => CloseCode::Busy,
-                Class::Full => CloseCode::NoSpace,
+                Class::Full | Class::TooMuch => CloseCode::NoSpace,
                 Class::Denied => CloseCode::Permission,
                 Class::Protocol | Class::NotPermitted => CloseCode::Protocol,
                 Class::Integrity => CloseCode::Integrity,
@@ -359,7 +359,7 @@ pub enum CloseCode {
     Declined = 0x100,
     /// A name exists at the receiver already.
     TargetExists = 0x101,
-    /// Disk full, or quota used up.
+    /// Disk full, or over quota, be it the file system's or the receiver's user's.
     NoSpace = 0x102,
     /// No permission.
     Permission = 0x103,

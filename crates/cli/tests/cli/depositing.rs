@@ -159,8 +159,7 @@ fn nobody_deposits_more_than_the_quota() {
     let machine = Machine::new("QUOTA=1kB MAX_FILES=3");
     let listener = machine.start("alice");
     for source in [&large, &many] {
-        let ended = machine.deposit("alice", source);
-        assert_ne!(ended.status.code(), Some(0), "{}", ended.stderr);
+        machine.deposit("alice", source).expect(7);
         assert!(tree::names(&machine.state_of("alice")).is_empty());
     }
     machine.deposit("alice", &small).expect(0);

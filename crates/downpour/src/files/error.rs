@@ -211,6 +211,8 @@ pub(crate) enum Class {
     Integrity,
     /// The sender announced something that was not requested.
     NotPermitted,
+    /// The sender announced more than this user takes.
+    TooMuch,
     /// Anything else.
     Other,
 }
@@ -227,6 +229,7 @@ impl FilesError {
             Self::Permission { .. } | Self::ReadOnly { .. } | Self::TargetOutside { .. } => Class::Denied,
             Self::BadName { .. } | Self::Protocol { .. } | Self::Message(_) => Class::Protocol,
             Self::Integrity { .. } | Self::Root => Class::Integrity,
+            Self::NotPermitted { reason: NotPermitted::Entries | NotPermitted::Bytes, .. } => Class::TooMuch,
             Self::NotPermitted { .. } => Class::NotPermitted,
             Self::TargetNotAFolder { .. } | Self::Io { .. } | Self::Incomplete { .. } | Self::Over => Class::Other,
         }
