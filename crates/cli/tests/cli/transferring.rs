@@ -42,7 +42,7 @@ fn the_sender_comes_with_a_ticket_file() {
     tree::assert_same(&first, &into.join("first"));
     tree::assert_same(&second, &into.join("second"));
     assert!(sent.stderr.contains("100 Mbit/s = 12.5 MB/s"), "{}", sent.stderr);
-    assert!(sent.stderr.contains("% of what this path carries"), "{}", sent.stderr);
+    assert!(sent.stderr.contains("% of what the set rate allows"), "{}", sent.stderr);
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub struct Summary {
     pub loss: Option<f64>,
     /// Datagrams dropped for any reason: unknown connections, corruption, replay.
     pub refused: u64,
-    /// At a sender with a configured rate: the shortest possible time at this rate, loss and round-trip time for the
+    /// At a sender with a configured rate, which says nothing of what the path carries: the shortest possible time at this rate, loss and round-trip time for the
     /// bytes that crossed, divided by the time taken. This includes the time in which the receiver's user was asked,
     /// which the sender does not know. `None` for a transfer that is too short to measure a path by.
     pub path_share: Option<f64>,
@@ -237,7 +237,7 @@ impl fmt::Display for Summary {
             write!(f, ", {} at the target kept", self.kept)?;
         }
         if let Some(share) = self.path_share {
-            write!(f, ", {:.0} % of what this path carries", share * 100.0)?;
+            write!(f, ", {:.0} % of what the set rate allows", share * 100.0)?;
         }
         match self.memory_bound {
             Some(Bound::Here) => f.write_str(", slowed by the bound on memory here")?,
@@ -435,7 +435,7 @@ mod tests {
         (summary.failed_count, summary.bytes_present) = (1, 1_000_000);
         assert_eq!(
             summary.to_string(),
-            "31 files, 4.2 GB, 39 s, verified, 82 % of what this path carries, 1.0 MB of it there already; 1 name failed"
+            "31 files, 4.2 GB, 39 s, verified, 82 % of what the set rate allows, 1.0 MB of it there already; 1 name failed"
         );
         let trusted = Summary { unchecked: 2_000_000, path_share: None, ..summary.clone() };
         assert_eq!(
