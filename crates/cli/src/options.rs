@@ -42,26 +42,18 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     // After the rate, since settings of a fixed rate may be changed.
     profile = changed(profile, set)?;
     let set = |key: &str| set.iter().rev().find(|(set, _)| set == key || set.starts_with(&format!("{key}.")));
-    let pointless = |option: &str, (key, value): &(String, String)| {
-        Failure::new(Code::Usage, format!("{option} and --set {key}={value} exclude each other: leave one of them out"))
-    };
-    if let (true, Some(congestion)) =
-        (speed.rate.is_some_and(|rate| profile.fixed_rate() != Some(rate)), set("congestion"))
-    {
-        return Err(pointless("--rate", congestion));
-    }
-    if let (true, Some(congestion)) =
-        (speed.min_rate.is_some_and(|rate| profile.min_rate() != Some(rate)), set("congestion"))
-    {
-        return Err(pointless("--min-rate", congestion));
-    }
-    if let (Some(policy @ (Policy::Low | Policy::Fixed)), Some(congestion)) = (speed.policy, set("congestion"))
-        && with_policy(profile.clone(), policy).ok().as_ref() != Some(&profile)
-    {
-        return Err(pointless("--policy", congestion));
-    }
-    if let (true, Some(limit)) = (speed.limit.is_some(), set("limit")) {
-        return Err(pointless("--limit", limit));
+    let is_kept = |policy| with_policy(profile.clone(), policy).ok().as_ref() == Some(&profile);
+    let undone = [
+        ("--rate", "congestion", speed.rate.is_some_and(|rate| profile.fixed_rate() != Some(rate))),
+        ("--min-rate", "congestion", speed.min_rate.is_some_and(|rate| profile.min_rate() != Some(rate))),
+        ("--policy", "congestion", speed.policy.is_some_and(|policy| policy != Policy::Fair && !is_kept(policy))),
+        ("--limit", "limit", speed.limit.is_some()),
+    ];
+    for (option, key, is_undone) in undone {
+        if let Some((key, value)) = set(key).filter(|_| is_undone) {
+            let message = format!("{option} and --set {key}={value} exclude each other: leave one of them out");
+            return Err(Failure::new(Code::Usage, message));
+        }
     }
     if let Some(limit) = speed.limit.as_ref().and_then(Limit::now) {
         profile = profile.with_limit(limit);
