@@ -164,6 +164,8 @@ fn numbers_with_units() {
     assert_eq!(recv("recv --max-memory 1GiB").memory.max_memory, Some(1 << 30));
     let refused = parse("cp a b --max-memory 31MB").expect_err("too little").to_string();
     assert!(refused.contains("31MB is too little: the largest blocks need 32 MB"), "{refused}");
+    let refused = parse("cp a b --max-memory 32").expect_err("too little").to_string();
+    assert!(refused.contains("32 is a size in bytes, for want of a unit: write one, such as 32MB"), "{refused}");
     for (text, seconds) in
         [("10", 10.0), ("0.5", 0.5), ("90s", 90.0), ("1.5 min", 90.0), ("1h", 3600.0), ("2d", 172_800.0)]
     {

@@ -105,6 +105,9 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 /// Parses a bound on memory.
 pub(super) fn memory(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
+    if bytes < MIN_MEMORY && text.ends_with(|last: char| last.is_ascii_digit()) {
+        return Err(format!("{text} is a size in bytes, for want of a unit: write one, such as 32MB"));
+    }
     if bytes < MIN_MEMORY {
         return Err(format!("{text} is too little: the largest blocks need {}", units::bytes(MIN_MEMORY)));
     }
