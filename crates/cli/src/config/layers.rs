@@ -49,6 +49,11 @@ impl Setting {
         is_switch(option) && self.values.iter().all(|value| value == "false")
     }
 
+    /// Returns its value; of a list, the last one.
+    pub(super) fn last(&self) -> Option<&OsStr> {
+        self.values.last().map(OsString::as_os_str)
+    }
+
     /// Checks that the option accepts these values; returns the error without its origin.
     pub(super) fn check(&self, option: &Arg) -> Result<(), String> {
         if is_switch(option) {

@@ -164,7 +164,8 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
     let is_typed =
         |option: &Arg| typed.value_source(option.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine);
     let mut decided: Vec<&Arg> = command.get_arguments().filter(|option| is_typed(option)).collect();
-    let mut nearer = decided.clone();
+    let value = |option: &Arg| typed.get_raw(option.get_id().as_str()).and_then(Iterator::last);
+    let mut nearer: Vec<Said<'_>> = decided.iter().map(|option| (*option, value(option))).collect();
     let mut chosen = Vec::new();
     for layer in layers {
         let mut here: Vec<(&Arg, &Setting)> = Vec::new();
@@ -176,12 +177,17 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
                 continue;
             }
             // A switch that is off neither excludes anything nor is excluded.
-            let excluded_by = |other: &Arg| !setting.is_off(option) && exclude(command, other, option);
+            let said = (option, setting.last());
+            let excluded_by = |other: Said<'_>| {
+                !setting.is_off(option) && (exclude(command, other.0, option) || contradict(other, said))
+            };
             let is_decided = decided.iter().any(|other| other.get_id() == option.get_id());
-            if is_decided || nearer.iter().any(|other| excluded_by(other)) {
+            if is_decided || nearer.iter().any(|other| excluded_by(*other)) {
                 continue;
             }
-            if let Some((_, other)) = here.iter().find(|(other, said)| !said.is_off(other) && excluded_by(other)) {
+            if let Some((_, other)) =
+                here.iter().find(|(other, said)| !said.is_off(other) && excluded_by((other, said.last())))
+            {
                 let message = format!("{}: {} and {} exclude each other", setting.origin, other.name, setting.name);
                 return Err(Failure::new(Code::Usage, message));
             }
@@ -190,7 +196,8 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             here.push((option, setting));
         }
         decided.extend(here.iter().map(|(option, _)| *option));
-        nearer.extend(here.iter().filter(|(option, setting)| !setting.is_off(option)).map(|(option, _)| *option));
+        let on = here.iter().filter(|(option, setting)| !setting.is_off(option));
+        nearer.extend(on.map(|(option, setting)| (*option, setting.last())));
         chosen.extend(here.iter().map(|(_, setting)| *setting));
     }
     Ok(chosen)
@@ -214,6 +221,23 @@ fn exclude(command: &Command, a: &Arg, b: &Arg) -> bool {
         command.get_arg_conflicts_with(one).iter().any(|conflict| conflict.get_id() == other.get_id())
     };
     names(a, b) || names(b, a)
+}
+
+/// An option and its value; of a list, the last one.
+type Said<'a> = (&'a Arg, Option<&'a OsStr>);
+
+/// Whether the two options exclude each other with these values, which clap does not know: then the nearer one counts.
+fn contradict(a: Said<'_>, b: Said<'_>) -> bool {
+    let one = |(policy, value): Said<'_>, (other, _): Said<'_>| {
+        let without = match value.and_then(OsStr::to_str) {
+            Some("low") => "rate",
+            // It insists on a rate.
+            Some("fixed") => "min-rate",
+            _ => return false,
+        };
+        policy.get_long() == Some("policy") && other.get_long() == Some(without)
+    };
+    one(a, b) || one(b, a)
 }
 
 fn with_defaults(command: Command, settings: Vec<&Setting>) -> Command {

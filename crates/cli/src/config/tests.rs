@@ -3,7 +3,7 @@ use std::fs;
 use downpour::Rate;
 
 use super::*;
-use crate::args::{Command, CpArgs};
+use crate::args::{Command, CpArgs, Policy};
 
 /// Parses a `cp` command line with this file and these variables; the file is called `FILE` in messages.
 fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Cli, String> {
@@ -92,6 +92,26 @@ fn what_is_typed_takes_away_what_it_excludes() {
     assert!(shown.verbose && !shown.quiet);
     let connection = cp("ipv6 = true", &[], "cp -4 a b").shared.connection.network;
     assert!(connection.ipv4 && !connection.ipv6);
+}
+
+#[test]
+fn the_nearer_of_a_rate_and_a_policy_counts() {
+    let policies = [Policy::Low, Policy::Fixed];
+    for (file, line, rate, min_rate, policy) in [
+        ("policy = 'low'", "cp --rate 1M a b", Some(1), None, None),
+        ("rate = '1M'", "cp --policy low a b", None, None, Some(policies[0])),
+        ("policy = 'low'", "cp --min-rate 1M a b", None, Some(1), Some(policies[0])),
+        ("policy = 'fixed'", "cp --rate 1M a b", Some(1), None, Some(policies[1])),
+        ("policy = 'fixed'\nrate = '1M'", "cp --min-rate 2M a b", None, Some(2), None),
+        ("policy = 'low'\n[host.far]\nrate = '1M'", "cp a far:b", Some(1), None, None),
+        ("", "cp --policy low --rate 1M a b", Some(1), None, Some(policies[0])),
+    ] {
+        let speed = cp(file, &[], line).shared.speed;
+        let megabits = [speed.rate, speed.min_rate].map(|rate| rate.map(|rate| rate.bits_per_second() / 1_000_000));
+        assert_eq!((megabits, speed.policy), ([rate, min_rate], policy), "{file:?} {line}");
+    }
+    let both = read("rate = '1M'\npolicy = 'low'", &[], "cp a b").expect_err("both from one place");
+    assert!(both.contains("policy and rate exclude each other"), "{both}");
 }
 
 #[test]
