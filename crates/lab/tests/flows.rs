@@ -16,13 +16,14 @@ fn lab(arguments: &[&str], plan: &Path, out: &Path) -> Output {
     output
 }
 
-/// Runs a plan, and returns its records. A busy machine makes runs invalid, which are repeated: what is asserted here
-/// holds all the same.
-fn records(plan: &str) -> Vec<SimRecord> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (file, out) = (folder.path().join("plan.toml"), folder.path().join("out"));
+/// Runs a plan, after it has been listed as this, with results in `out`; returns its records. A busy machine makes runs
+/// invalid, which are repeated: what is asserted here holds all the same.
+fn records(plan: &str, listed: &str, out: &Path) -> Vec<SimRecord> {
+    let file = out.with_extension("toml");
     fs::write(&file, plan).expect("written");
-    let output = lab(&[], &file, &out);
+    let list = String::from_utf8(lab(&["--dry-run"], &file, out).stdout).expect("text");
+    assert!(list.ends_with(listed), "{list}");
+    let output = lab(&[], &file, out);
     let text = fs::read_to_string(out.join(RECORDS));
     let text = text.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect()
@@ -53,7 +54,9 @@ const ENDLESS: &str = r#"
 
 #[test]
 fn endless_flows_share_the_link_until_they_are_stopped() {
-    for record in records(ENDLESS) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listed = "1 case to measure; at most 4.00 s (every run at its cap)\n";
+    for record in records(ENDLESS, listed, &folder.path().join("out")) {
         assert_eq!(record.ending, SimEnding::Finished);
         let emulation = record.emulation.as_ref().expect("it was emulated");
         assert_eq!(emulation.round_trips_ms, [20.0, 60.0]);
@@ -117,13 +120,8 @@ const REPEATED: &str = r#"
 #[test]
 fn a_flow_with_a_size_is_repeated_and_ends_the_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (file, out) = (folder.path().join("plan.toml"), folder.path().join("out"));
-    fs::write(&file, REPEATED).expect("written");
-    let listed = String::from_utf8(lab(&["--dry-run"], &file, &out).stdout).expect("text");
-    assert!(listed.ends_with("2 cases to measure; at most 40.0 s (every run at its cap)\n"), "{listed}");
-    lab(&[], &file, &out);
-    let text = fs::read_to_string(out.join(RECORDS)).expect("records");
-    let records: Vec<SimRecord> = text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    let out = folder.path().join("out");
+    let records = records(REPEATED, "2 cases to measure; at most 40.0 s (every run at its cap)\n", &out);
     for (series, congestion) in [("beside Reno", "reno"), ("beside BBR", "bbr")] {
         let record = records.iter().find(|record| record.case.series == series).expect("each series was run");
         assert_eq!(record.ending, SimEnding::Finished);

@@ -60,11 +60,7 @@ struct Puppet {
 
 impl Puppet {
     fn connect(ticket: &Ticket, role: Role) -> Self {
-        Self::connect_with(ticket, role, false)
-    }
-
-    fn connect_with(ticket: &Ticket, role: Role, may_hold_some: bool) -> Self {
-        Self::connect_saying(ticket, role, application(role, may_hold_some))
+        Self::connect_saying(ticket, role, application(role, false))
     }
 
     /// Connects with these application bytes in the handshake.
@@ -468,23 +464,30 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
     }
 }
 
+/// Returns the summary of a sender of one file, whose receiver has this application data, wants none of it, and says
+/// this before it is done.
+fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) -> Summary {
+    let from = tempdir().unwrap();
+    fs::write(from.path().join("file"), "x").unwrap();
+    let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
+    let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
+    let mut reader = MessageReader::new();
+    puppet.hear(&mut reader, |message| matches!(message, Message::Manifest(_)));
+    puppet.say(&Message::Accepted);
+    puppet.say(&Message::Wants(Wants { batch: 0, last: true, ranges: Vec::new() }));
+    puppet.hear(&mut reader, |message| matches!(message, Message::End(_)));
+    told.iter().for_each(|message| puppet.say(message));
+    puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
+    summary_of(sender)
+}
+
 /// Not a hostile case: an older release does not report which files it left as they were, so the sender must assume
 /// that it compared nothing.
 #[test]
 fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
     for (told, unchanged) in [(None, 1), (Some(Untouched { unchanged: 0, kept: 0 }), 0)] {
-        let from = tempdir().unwrap();
-        fs::write(from.path().join("file"), "x").unwrap();
-        let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
-        let mut puppet = Puppet::connect_with(sender.ticket().unwrap(), Role::Receives, true);
-        let mut reader = MessageReader::new();
-        puppet.hear(&mut reader, |message| matches!(message, Message::Manifest(_)));
-        puppet.say(&Message::Accepted);
-        puppet.say(&Message::Wants(Wants { batch: 0, last: true, ranges: Vec::new() }));
-        puppet.hear(&mut reader, |message| matches!(message, Message::End(_)));
-        told.into_iter().for_each(|told| puppet.say(&Message::Untouched(told)));
-        puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
-        let summary = summary_of(sender);
+        let told: Vec<Message> = told.map(Message::Untouched).into_iter().collect();
+        let summary = summary_for_one_that_wants_nothing(application(Role::Receives, true), &told);
         assert_eq!((summary.files, summary.unchanged, summary.is_verified()), (1, unchanged, unchanged == 0));
     }
 }
@@ -494,22 +497,9 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
 fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() {
     let recent = application(Role::Receives, true);
     let older = [&recent[..2], &[1]].concat();
-    for (application, is_told) in [(recent, true), (older, false)] {
-        let from = tempdir().unwrap();
-        fs::write(from.path().join("file"), "x").unwrap();
-        let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
-        let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
-        let mut reader = MessageReader::new();
-        puppet.hear(&mut reader, |message| matches!(message, Message::Manifest(_)));
-        puppet.say(&Message::Accepted);
-        puppet.say(&Message::Wants(Wants { batch: 0, last: true, ranges: Vec::new() }));
-        puppet.hear(&mut reader, |message| matches!(message, Message::End(_)));
-        for overflowed in [5, 77].into_iter().filter(|_| is_told) {
-            puppet.say(&Message::Strain(Strain { memory: false, overflowed }));
-        }
-        puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
-        assert_eq!(summary_of(sender).overflowed, is_told.then_some(77));
-    }
+    let told = [5, 77].map(|overflowed| Message::Strain(Strain { memory: false, overflowed }));
+    assert_eq!(summary_for_one_that_wants_nothing(recent, &told).overflowed, Some(77));
+    assert_eq!(summary_for_one_that_wants_nothing(older, &[]).overflowed, None);
 }
 
 /// Not a hostile case: an older release ends a transfer at a kind of notice that it does not know.
