@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use downpour::remote::{self, SshOptions};
-use downpour::{Family, ListenOptions, PathCache, Peer, Profile};
+use downpour::{EndpointOptions, Family, ListenOptions, PathCache, Peer, Profile};
 use serde::de::DeserializeSeed as _;
 
-use crate::args::{NetworkArgs, Policy, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
+use crate::args::{MemoryArgs, NetworkArgs, Policy, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::limit::Limit;
 use crate::names;
@@ -150,6 +150,11 @@ pub(crate) const fn via(via: Via) -> remote::Via {
         Via::Udp => remote::Via::Udp,
         Via::Ssh => remote::Via::Ssh,
     }
+}
+
+/// Returns the options of an endpoint.
+pub(crate) const fn endpoint(dead_after: Duration, memory: MemoryArgs) -> EndpointOptions {
+    EndpointOptions { dead_after, max_memory: memory.max_memory }
 }
 
 /// Converts the options for the IP version.

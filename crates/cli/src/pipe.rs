@@ -27,8 +27,7 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
         ports: args.network.port.clone(),
         family: options::family(&args.network),
         profile,
-        dead_after: args.network.timeout,
-        max_memory: args.speed.memory.max_memory,
+        endpoint: options::endpoint(args.network.timeout, args.speed.memory),
         host: args.host,
     };
     let mut piping = remote::pipe(pipe, witness)?;

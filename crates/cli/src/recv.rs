@@ -25,8 +25,7 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
         confirm: true,
         common: CommonOptions {
             handshake_timeout: args.ticket.connect_timeout,
-            dead_after: args.ticket.timeout,
-            max_memory: args.memory.max_memory,
+            endpoint: options::endpoint(args.ticket.timeout, args.memory),
             retry_for: None,
             checksums: None,
             qlog: args.trace.qlog,

@@ -29,8 +29,7 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
         },
         common: CommonOptions {
             handshake_timeout: args.ticket.connect_timeout,
-            dead_after: args.ticket.timeout,
-            max_memory: args.speed.memory.max_memory,
+            endpoint: options::endpoint(args.ticket.timeout, args.speed.memory),
             retry_for: None,
             checksums: args.selection.checksums,
             qlog: args.trace.qlog,

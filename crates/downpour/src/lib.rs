@@ -17,7 +17,7 @@ mod transfer;
 mod wait;
 
 pub use error::{CloseCode, Error, ErrorKind};
-pub use net::{Bind, Family, MIN_MEMORY, NetError};
+pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError};
 pub use path_cache::PathCache;
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{

@@ -20,8 +20,8 @@ use crate::{exit, version};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, NetworkArgs, OutputArgs, Policy, ProfileArgs, SelectionArgs, SpeedArgs, SshArgs,
-    TraceArgs, Via, WhenExisting,
+    ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, Policy, ProfileArgs, SelectionArgs,
+    SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting,
 };
 pub(crate) use offering::{RecvArgs, SendArgs};
 pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, RemoteArgs};

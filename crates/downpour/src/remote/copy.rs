@@ -6,8 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 
-use net::EndpointOptions;
-
 use super::locator::SshLocator;
 use super::place::expand;
 use super::request::{RemoteTask, Request};
@@ -186,15 +184,9 @@ impl Copy {
 
     fn request(&self, task: RemoteTask) -> Request {
         let profile = self.profile.clone();
-        let endpoint = self.endpoint();
-        let mut request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, endpoint);
+        let mut request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.endpoint);
         request.forgets = self.paths.is_none();
         request
-    }
-
-    /// Returns the options of each side's endpoint.
-    fn endpoint(&self) -> EndpointOptions {
-        EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory }
     }
 
     fn locator(&self, host: String, request: Request) -> Box<dyn PeerLocator> {
@@ -214,8 +206,8 @@ impl Copy {
         TransferConfig {
             task,
             profile: self.profile.clone(),
-            handshake_timeout: self.dead_after,
-            endpoint: self.endpoint(),
+            handshake_timeout: self.endpoint.dead_after,
+            endpoint: self.endpoint,
             trace: self.qlog.clone(),
             paths: self.paths.clone(),
             checksums: self.checksums.clone().map(|path| List { path, rename: None }),

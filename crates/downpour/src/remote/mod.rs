@@ -25,7 +25,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use net::Family;
+use net::{EndpointOptions, Family};
 use transport::Profile;
 
 use crate::files::{ReceiveSpec, ScanOptions};
@@ -103,11 +103,8 @@ pub struct Copy {
     pub family: Family,
     /// Profile of the engine.
     pub profile: Profile,
-    /// How long the other side may be silent.
-    pub dead_after: Duration,
-    /// Bytes of file data that each of the two sides may buffer: see
-    /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
-    pub max_memory: Option<u64>,
+    /// How long the other side may be silent, and what each side may buffer.
+    pub endpoint: EndpointOptions,
     /// How long to keep reconnecting after a connection breaks, from when something was last received.
     pub retry_for: Option<Duration>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).

@@ -69,11 +69,8 @@ pub struct Pipe {
     pub family: Family,
     /// Profile of the engine.
     pub profile: Profile,
-    /// How long the other side may be silent.
-    pub dead_after: Duration,
-    /// Bytes that each of the two sides may buffer: see
-    /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
-    pub max_memory: Option<u64>,
+    /// How long the other side may be silent, and what each side may buffer.
+    pub endpoint: EndpointOptions,
 }
 
 /// An event of a pipe.
@@ -148,11 +145,6 @@ enum Input {
 }
 
 impl Pipe {
-    /// Returns the options of each side's endpoint.
-    const fn endpoint(&self) -> EndpointOptions {
-        EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory }
-    }
-
     fn run(&self, switch: &Arc<Switch>, witness: Witness, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
         let request = Request::new(
             RemoteTask::Pipe { command: self.command.clone() },
@@ -160,7 +152,7 @@ impl Pipe {
             self.family,
             self.ports.as_ref(),
             self.profile.clone(),
-            self.endpoint(),
+            self.endpoint,
         );
         let remote = log_in((&self.ssh, &self.host, self.family), &request, switch, told);
         let mut remote = remote.map_err(|error| switch.stopped().map_or(error, Error::from))?;
@@ -250,7 +242,7 @@ impl Piped<'_> {
 
     /// Sends standard input over UDP.
     fn over_udp(&mut self) -> Result<ExitStatus, Error> {
-        let endpoint = Endpoint::bind(&Bind::default(), &self.pipe.endpoint(), ())?;
+        let endpoint = Endpoint::bind(&Bind::default(), &self.pipe.endpoint, ())?;
         let sender = self.sender.clone();
         // Fails if the pipe has ended.
         let events = Box::new(move |event| drop(sender.send(Input::Network(event))));

@@ -119,11 +119,8 @@ impl Default for ReceiveOptions {
 pub struct CommonOptions {
     /// How long a peer that we connect to may be silent before its first response.
     pub handshake_timeout: Duration,
-    /// How long a peer may be silent after that.
-    pub dead_after: Duration,
-    /// Bytes of file data that this side may buffer: see
-    /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
-    pub max_memory: Option<u64>,
+    /// How long a peer may be silent after that, and what this side may buffer.
+    pub endpoint: EndpointOptions,
     /// How long to keep reconnecting after a connection breaks, from when something was last received. A listener does
     /// not reconnect: it waits.
     pub retry_for: Option<Duration>,
@@ -141,8 +138,7 @@ impl Default for CommonOptions {
     fn default() -> Self {
         Self {
             handshake_timeout: HANDSHAKE_TIMEOUT,
-            dead_after: DEAD_AFTER,
-            max_memory: None,
+            endpoint: EndpointOptions::new(DEAD_AFTER),
             retry_for: None,
             checksums: None,
             qlog: None,
@@ -157,7 +153,7 @@ impl CommonOptions {
             task,
             profile,
             handshake_timeout: self.handshake_timeout,
-            endpoint: EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory },
+            endpoint: self.endpoint,
             trace: self.qlog,
             paths: self.paths,
             checksums: self.checksums.map(|path| List { path, rename: None }),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use downpour::files::{Existing, FailReason, Failed, ReceiveSpec, VoidReason};
 use downpour::{
-    CloseCode, CommonOptions, Error, Peer, Profile, Progress, Rate, ReceiveOptions, SendOptions, Stop, Ticket,
-    Transfer, TransferEvent, receive, send,
+    CloseCode, CommonOptions, EndpointOptions, Error, Peer, Profile, Progress, Rate, ReceiveOptions, SendOptions, Stop,
+    Ticket, Transfer, TransferEvent, receive, send,
 };
 
 use crate::support::{done, folder, listen, listen_on, noise, run, ticket, tree, wait_for};
@@ -61,7 +61,10 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
     let error = run(async {
         let options = ReceiveOptions {
             confirm: true,
-            common: CommonOptions { dead_after: Duration::from_millis(700), ..CommonOptions::default() },
+            common: CommonOptions {
+                endpoint: EndpointOptions::new(Duration::from_millis(700)),
+                ..CommonOptions::default()
+            },
             ..ReceiveOptions::default()
         };
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
@@ -90,7 +93,10 @@ fn a_receiver_that_vanishes_is_missed() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     let options = SendOptions {
-        common: CommonOptions { dead_after: Duration::from_millis(700), ..CommonOptions::default() },
+        common: CommonOptions {
+            endpoint: EndpointOptions::new(Duration::from_millis(700)),
+            ..CommonOptions::default()
+        },
         ..SendOptions::default()
     };
     let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
@@ -112,7 +118,7 @@ fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
-    let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
+    let common = CommonOptions { endpoint: EndpointOptions::new(Duration::from_secs(300)), ..CommonOptions::default() };
     let options = SendOptions { profile, common, ..SendOptions::default() };
     let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
@@ -139,7 +145,7 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
     // Silence alone does not end a connection in this test.
-    let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
+    let common = CommonOptions { endpoint: EndpointOptions::new(Duration::from_secs(300)), ..CommonOptions::default() };
     let options = SendOptions { profile, common, ..SendOptions::default() };
     let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
     let real = ticket(&sender);
@@ -167,7 +173,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
     let (from, lost, to) = (folder(), folder(), folder());
     fs::write(from.path().join("file"), noise(100_000, 1)).unwrap();
     // Silence alone does not end a connection in this test.
-    let common = CommonOptions { dead_after: Duration::from_secs(300), ..CommonOptions::default() };
+    let common = CommonOptions { endpoint: EndpointOptions::new(Duration::from_secs(300)), ..CommonOptions::default() };
     let options = SendOptions { common, ..SendOptions::default() };
     let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
     let real = ticket(&sender);
