@@ -16,7 +16,8 @@ use transport::wire::{
 };
 use transport::{EndpointConfig, ObjectOptions, Reply, Request};
 
-/// Memory limit of a connection: its first credit of 48,000 symbols of 1408 bytes, and the same again for everything else.
+/// Memory limit of a connection: its first credit of 48,000 symbols of 1408 bytes, and the same again for everything
+/// else.
 const MOST: u64 = 2 * 48_000 * 1_408;
 
 /// Returns the peak memory of this process, in bytes.

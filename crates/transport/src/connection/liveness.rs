@@ -22,8 +22,8 @@ const SURELY_THERE: Duration = Duration::from_millis(100);
 /// A silent peer is probed after this part of the time after which it is given up, whatever the retransmission timeout.
 const PROBED_BEFORE_DEATH: u32 = 8;
 
-/// Round trips for which a peer that is heard may leave symbols unanswered: behind a queue of seconds it takes as many to
-/// find out that they have become too large for the path, and which sizes pass.
+/// Round trips for which a peer that is heard may leave symbols unanswered: behind a queue of seconds it takes as many
+/// to find out that they have become too large for the path, and which sizes pass.
 const ROUNDS_WITHOUT_SYMBOLS: u32 = 16;
 
 /// Packets that a probe timeout sends (RFC 9002 section 6.2.4): one with frames that have to arrive, and a symbol.

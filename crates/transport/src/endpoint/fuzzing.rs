@@ -23,9 +23,9 @@ const MAX_DATAGRAMS: usize = 64;
 /// stranger sends may open a connection, complete one, or be answered by more than it has sent; every datagram that is
 /// refused is counted.
 ///
-/// Layout: for each datagram its kind (1 byte), its length (2 bytes, big-endian) and so many bytes. The kinds are: as it
-/// is; a first message that names the key; one of another version; a true first message in which a byte was changed; a
-/// sealed packet, an answer, or a list of versions, for the connection that is being opened.
+/// Layout: for each datagram its kind (1 byte), its length (2 bytes, big-endian) and so many bytes. The kinds are: as
+/// it is; a first message that names the key; one of another version; a true first message in which a byte was changed;
+/// a sealed packet, an answer, or a list of versions, for the connection that is being opened.
 ///
 /// # Panics
 /// If a stranger achieves something.

@@ -51,8 +51,8 @@ const ROUND_TRIPS: u64 = 4;
 const REMEMBERED: usize = 4;
 
 /// The receiver's side. It starts with the credit of the handshake, since nothing is known of the path, and then adapts
-/// to what the path needs, up to a limit. Granted credit is never withdrawn: the room shrinks by not granting again what
-/// has been written.
+/// to what the path needs, up to a limit. Granted credit is never withdrawn: the room shrinks by not granting again
+/// what has been written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveCredit {
     first: u64,

@@ -238,7 +238,8 @@ impl SentPackets {
     /// Settles the packets outstanding up to `largest` if feedback only counts arrivals: assumes that the newest
     /// `arrivals` of them are delivered and the older ones lost. Arrivals in excess of the packets outstanding are late
     /// ones of packets declared lost, the newest first. A packet without symbols must itself arrive: it is assumed lost
-    /// unless it is the largest, or every packet up to that has arrived. Returns when `largest` was sent, if it is newly acknowledged.
+    /// unless it is the largest, or every packet up to that has arrived. Returns when `largest` was sent, if it is
+    /// newly acknowledged.
     pub(super) fn settle_count(
         &mut self,
         now: Time,
