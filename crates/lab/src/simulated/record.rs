@@ -210,6 +210,8 @@ impl SimRecord {
         let ending = match outcome.ending {
             Ending::Stalled => SimEnding::Failed,
             _ if outcome.flows.iter().any(is_wrong) => SimEnding::Failed,
+            // One without end that ends has left the link to the others, as among real programs.
+            _ if texts.clone().any(|(text, flow)| !text.has_to_finish() && flow.gave_up) => SimEnding::GaveUp,
             _ if texts.clone().all(|(text, flow)| !text.has_to_finish() || flow.completed.is_some()) => {
                 SimEnding::Finished
             }

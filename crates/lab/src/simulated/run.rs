@@ -301,6 +301,22 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_without_end_may_give_up_too() {
+        let scenario: Scenario = toml::from_str(
+            r#"
+            link = "rate=8M,delay=5ms,queue=30KB,down=3s..200s"
+            access = "perfect"
+            flows = [{ name = "endless", profile = "arq" }]
+            "#,
+        )
+        .expect("a scenario");
+        for (cap_seconds, ending) in [(100.0, SimEnding::GaveUp), (3.0, SimEnding::Finished)] {
+            let case = SimCase { scenario: scenario.clone(), cap_seconds, ..record().case };
+            assert_eq!(simulate(case).expect("it runs").ending, ending);
+        }
+    }
+
+    #[test]
     fn packets_that_codel_drops_are_drops_of_the_queue() {
         let scenario: Scenario = toml::from_str(
             r#"

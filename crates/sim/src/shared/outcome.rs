@@ -8,8 +8,8 @@ use crate::storage::Received;
 use netsim::topology::HostPair;
 use netsim::{LinkStats, Network, Waits};
 use std::time::Duration;
-use transport::ConnectionStats;
 use transport::congestion::PathMemory;
+use transport::{Closed, ConnectionStats};
 
 /// The outcome of a run of a [`super::SharedCase`].
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,8 @@ pub struct FlowOutcome {
     pub completed: Option<Duration>,
     /// When that was, since the start of the run.
     pub completed_at: Option<Duration>,
+    /// A connection of the sender ended, and neither side closed it because it was done.
+    pub gave_up: bool,
     /// The object arrived, once and correct.
     pub is_identical: bool,
     /// Bytes of the object that the receiver had written at the end.
@@ -84,6 +86,7 @@ impl FlowOutcome {
             pair: flow.pair,
             completed: last.and_then(|at| at.checked_since(first)),
             completed_at: last.map(|at| at - netsim::Time::ZERO),
+            gave_up: host(from).tallies().filter_map(|tally| tally.closed.as_ref()).any(is_failure),
             is_identical: is_complete && received.iter().all(|received| received.is_identical()),
             written: received.iter().map(|received| received.written()).sum(),
             throughput,
@@ -99,6 +102,11 @@ impl FlowOutcome {
             qlog,
         }
     }
+}
+
+/// Returns whether a connection did not end because one of its sides was done.
+const fn is_failure(closed: &Closed) -> bool {
+    !matches!(closed, Closed::ByUs | Closed::ByPeer { code: 0, .. })
 }
 
 fn symbol_bytes(stats: &ConnectionStats) -> u64 {
