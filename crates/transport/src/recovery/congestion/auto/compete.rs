@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Rounds above the target after which the queue is held to be others'.
 const ROUNDS_ABOVE: u32 = 6;
+/// A queue that has never been larger than so many targets may be noise.
+const LARGE: f64 = 1.25;
 /// Rounds after a reduction before a fall of the queue is a neighbour's.
 const ROUNDS_AFTER: u32 = 3;
 /// Rounds in which a queue is full all the time.
@@ -36,7 +38,7 @@ impl Standing {
         }
         self.rounds += 1;
         let is_large =
-            delay.top() > 2.0 * delay.target() && (round.min > 3.0 * delay.target() || round.min > 0.4 * delay.top());
+            delay.top() > LARGE * delay.target() && (round.min > 3.0 * delay.target() || round.min > 0.4 * delay.top());
         let yielded = window < 0.8 * self.window;
         (self.rounds >= ROUNDS_ABOVE && is_large && yielded).then_some(self.window)
     }
