@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use downpour::files::{Existing, ReceiveSpec, ScanOptions};
 use downpour::remote::{self, Copy, Location, SshOptions, Via};
-use downpour::{Family, Profile, TransferEvent};
+use downpour::{EndpointOptions, Family, Profile, TransferEvent};
 
 use super::client::Remote;
 use super::scp::Server;
@@ -137,8 +137,7 @@ impl Bench<'_> {
             ports: None,
             family: Family::V4,
             profile: Profile::auto(),
-            dead_after: DEAD_AFTER,
-            max_memory: None,
+            endpoint: EndpointOptions { dead_after: DEAD_AFTER, max_memory: None },
             retry_for: Some(RETRY_FOR),
             qlog: None,
             paths: None,
