@@ -33,6 +33,9 @@ const FIRST_DELIVERED: f64 = 8.0;
 /// Up to this share of what the path holds the window grows fast, and slowly from there on.
 const CLOSE: f64 = 0.9;
 const SLOW_GROWTH: f64 = 0.25;
+/// It grows so far beyond what the slowest link holds that a queue of this part of the base shows, and of so many seconds.
+const BEYOND: f64 = 0.05;
+const LEAST_BEYOND: f64 = 0.003;
 /// Loss that a start takes for the path's own if nothing is known, and how much more ends it.
 const UNKNOWN_LOSS: f64 = 0.1;
 const MORE_LOSS: f64 = 0.15;
@@ -75,28 +78,41 @@ impl Arrival {
 struct Dispersion {
     /// The first report of packets that were sent together.
     first: Option<Arrival>,
-    /// The largest rate, in bytes per second.
+    /// The largest rate between two reports, in bytes per second.
     rate: Option<f64>,
+    /// That of the first report alone.
+    idea: Option<f64>,
+    /// The rate is a guess, since the link takes more than was seen.
+    is_disproved: bool,
 }
 
 impl Dispersion {
     /// Takes a report; `base` is the least delay of the path in seconds.
     fn on_report(&mut self, report: &Report<'_>, base: f64) {
-        let Some((newest, rtt)) = report.delivered.last().zip(report.path_rtt) else { return };
+        let Some((newest, rtt)) = report.delivered.last().zip(report.path_rtt).filter(|_| !self.is_disproved) else {
+            return;
+        };
         // One report may be the first to name all packets that were sent together, as a program takes a while between
         // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is; with a
         // base that is still too long, faster. So this is for a first idea only.
         let together = report.delivered.iter().rev().take_while(|sent| newest.time.since(sent.time) <= AT_ONCE);
-        let lead = together.last().filter(|_| self.rate.is_none()).map(|lead| Arrival::after(lead, base));
+        let lead = together.last().map(|lead| Arrival::after(lead, base));
         let newest = Arrival::after(newest, rtt.as_secs_f64());
         let first = self.first.filter(|first| newest.number > first.number);
-        let rate = first.into_iter().chain(lead).find_map(|first| rate_between(first, newest, report));
-        if let Some(rate) = rate {
+        if let Some(rate) = first.and_then(|first| rate_between(first, newest, report)) {
             self.rate = Some(self.rate.map_or(rate, |known| known.max(rate)));
+        } else if self.idea.is_none() {
+            self.idea = lead.and_then(|lead| rate_between(lead, newest, report));
         }
         if first.is_none_or(|first| !is_spread(first, newest)) {
             self.first = Some(newest);
         }
+    }
+
+    /// The link takes more than that, and nothing better will come.
+    fn disprove(&mut self) {
+        self.rate = self.rate.map(|rate| 2.0 * rate);
+        self.is_disproved = true;
     }
 }
 
@@ -133,8 +149,8 @@ pub(super) struct Start {
     peak: f64,
     /// The last round ended with a queue.
     queued: bool,
-    /// The round that goes on began with as much as the slowest link holds.
-    filled: bool,
+    /// Rounds in a row that ended with a little more than the slowest link holds.
+    filled: u32,
 }
 
 /// How a start ends.
@@ -142,7 +158,7 @@ pub(super) struct Start {
 pub(super) enum Found {
     /// The path carries this rate, in bytes per second, and it was exceeded: a queue has to drain.
     Exceeded(f64),
-    /// The path carries this rate, in bytes per second, and no queue has built up.
+    /// The path carries this rate, in bytes per second, and hardly any queue has built up.
     Reached(f64),
 }
 
@@ -152,7 +168,7 @@ impl Start {
     /// of the first packets shows the rate of the slowest link, it jumps to half of that at most.
     pub(super) fn grown(&mut self, window: f64, delivered: f64, delay: &Delay) -> f64 {
         let remembered = self.remembered.filter(|(_, base)| SAME_PATH.contains(&(delay.base() / base)));
-        let rate = self.dispersion.rate;
+        let rate = self.dispersion.rate.or(self.dispersion.idea);
         let held = rate.or(remembered.map(|(rate, _)| rate)).map(|rate| rate * delay.base());
         if let Some(held) = held
             && !self.jumped
@@ -165,11 +181,14 @@ impl Start {
             return window.max(found).max(resumed);
         }
         let fast = if self.flat == 0 && !self.queued { 3.0 } else { 1.0 };
-        match held.map(|held| CLOSE * held) {
+        let held = self.dispersion.rate.or(remembered.map(|(rate, _)| rate)).map(|rate| rate * delay.base());
+        let grown = match held.map(|held| CLOSE * held) {
             Some(close) if window >= close => window + SLOW_GROWTH * delivered,
             Some(close) => (window + fast * delivered).min(close.max(window + SLOW_GROWTH * delivered)),
             None => window + fast * delivered,
-        }
+        };
+        // Until a queue shows that the slowest link takes no more.
+        window.max(self.dispersion.rate.map_or(grown, |rate| grown.min(filling(rate, delay))))
     }
 
     /// Begins with the rate that an earlier connection had over a path of this base delay, in bytes per second and
@@ -250,23 +269,35 @@ impl Start {
     }
 
     /// Ends a round that delivered `rate` bytes per second and found a queue of at least `queue` seconds, with a window of
-    /// so many bytes at its end. Returns the path's rate if it no longer grows, or if a whole round has delivered what the
-    /// slowest link takes.
+    /// so many bytes at its end. Returns the path's rate if it no longer grows, or if a whole round of a little more than the
+    /// slowest link takes has built up a little queue.
     pub(super) fn end_round(&mut self, rate: f64, window: f64, queue: f64, delay: &Delay) -> Option<Found> {
         self.queued = queue > 0.5 * delay.target();
-        let held = self.dispersion.rate.map(|rate| rate * delay.base());
-        let was_filled = std::mem::replace(&mut self.filled, held.is_some_and(|held| window >= CLOSE * held));
         if rate > GROWING * self.highest {
             (self.highest, self.flat) = (rate, 0);
         } else {
             self.flat += 1;
         }
-        if self.flat >= FULL_ROUNDS || (self.flat > 0 && queue > delay.target()) {
-            Some(Found::Exceeded(rate))
-        } else {
-            (was_filled && !self.queued).then_some(Found::Reached(self.peak.max(rate)))
+        let fills = self.dispersion.rate.is_some_and(|rate| window >= 0.99 * filling(rate, delay));
+        self.filled = if fills { self.filled + 1 } else { 0 };
+        // Delays are those of packets that were sent a round before.
+        if self.filled > 1 && queue <= delay.target() {
+            if self.queues.iter().all(|(_, queue)| *queue > 0.5 * delay.target()) {
+                return Some(Found::Reached(self.peak.max(rate)));
+            }
+            // Not the slowest link has spread the first packets, but hosts.
+            self.dispersion.disprove();
+            (self.filled, self.flat) = (0, 0);
         }
+        let is_full = self.flat >= FULL_ROUNDS || (self.flat > 0 && queue > delay.target());
+        is_full.then_some(Found::Exceeded(rate))
     }
+}
+
+/// Returns the window, in bytes, that builds up a queue on a link of this rate in bytes per second: a small one, but above what
+/// counts as none.
+fn filling(rate: f64, delay: &Delay) -> f64 {
+    rate * (delay.base() + (BEYOND * delay.base()).max(LEAST_BEYOND))
 }
 
 #[cfg(test)]
@@ -345,14 +376,15 @@ mod tests {
     }
 
     #[test]
-    fn one_report_of_all_that_were_sent_together_is_enough() {
+    fn one_report_of_all_that_were_sent_together_is_enough_for_the_jump_alone() {
         let mut path = Path::new(100);
         path.report(at(0), 1, 0, Duration::ZERO);
         // After the handshake a program takes a millisecond until its first data.
         path.report(at(1), 9, 0, path.gap * 8);
         // 10 MB/s, as above.
         assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay).round(), 160_000.0);
-        assert_eq!(path.start.pacing(400_000.0, 1000.0, RTT).round(), 10_000_000.0);
+        assert_eq!(path.start.grown(470_000.0, 40_000.0, &path.delay), 590_000.0, "hosts may have spread them");
+        assert_eq!(path.start.pacing(400_000.0, 1000.0, RTT).round(), 16_000_000.0);
     }
 
     #[test]
@@ -419,17 +451,20 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_what_the_slowest_link_holds_ends_it_before_a_queue_builds_up() {
+    fn a_little_more_than_the_slowest_link_holds_ends_it_with_a_little_queue_and_disproves_its_rate_without() {
         let found = |window: f64, queue: f64| {
             let mut path = Path::new(100);
             path.report(at(0), 1, 0, Duration::ZERO);
             path.report(at(0), 15, 0, path.gap * 15);
-            // 10 MB/s hold 500 kB in a round trip.
+            // 10 MB/s hold 500 kB in a round trip, and 530 kB with a queue of 3 ms.
+            path.start.jumped = true;
+            assert_eq!(path.start.grown(529_000.0, 20_000.0, &path.delay).round(), 530_000.0);
+            path.start.queues = [(at(60), queue); 4].into();
             let mut end = |rate| path.start.end_round(rate, window, queue, &path.delay);
-            [end(5e6), end(9.5e6)]
+            ([end(5e6), end(9.5e6)], path.start.rate().map(f64::round))
         };
-        assert_eq!(found(451_000.0, 0.0), [None, Some(Found::Reached(9.5e6))]);
-        assert_eq!(found(449_000.0, 0.0), [None; 2], "not full yet");
-        assert_eq!(found(451_000.0, 0.0021), [None; 2], "a queue: not the whole truth");
+        assert_eq!(found(529_000.0, 0.0021), ([None, Some(Found::Reached(9.5e6))], Some(10e6)));
+        assert_eq!(found(520_000.0, 0.0021), ([None; 2], Some(10e6)), "not full yet");
+        assert_eq!(found(529_000.0, 0.0019), ([None; 2], Some(20e6)), "no queue");
     }
 }
