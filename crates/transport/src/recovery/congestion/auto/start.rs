@@ -36,6 +36,10 @@ const SLOW_GROWTH: f64 = 0.25;
 /// It grows so far beyond what the slowest link holds that a queue of this part of the base shows, and of so many seconds.
 const BEYOND: f64 = 0.05;
 const LEAST_BEYOND: f64 = 0.003;
+/// The most that is added for losses.
+const MOST_LOST: f64 = 0.3;
+/// The least part of that rate which is delivered, without what the path loses, if the window is used.
+const USED: f64 = 0.7;
 /// Loss that a start takes for the path's own if nothing is known, and how much more ends it.
 const UNKNOWN_LOSS: f64 = 0.1;
 const MORE_LOSS: f64 = 0.15;
@@ -135,8 +139,9 @@ pub(super) struct Start {
     dispersion: Dispersion,
     /// The rate and the base delay that an earlier connection had, in bytes per second and seconds.
     remembered: Option<(f64, f64)>,
-    /// Packets delivered before the jump.
+    /// Packets delivered and lost.
     delivered: f64,
+    lost: f64,
     jumped: bool,
     /// The last third of a round trip.
     seen: VecDeque<Seen>,
@@ -188,7 +193,7 @@ impl Start {
             None => window + fast * delivered,
         };
         // Until a queue shows that the slowest link takes no more.
-        window.max(self.dispersion.rate.map_or(grown, |rate| grown.min(filling(rate, delay))))
+        window.max(self.dispersion.rate.map_or(grown, |rate| grown.min(self.filling(rate, delay))))
     }
 
     /// Begins with the rate that an earlier connection had over a path of this base delay, in bytes per second and
@@ -230,6 +235,7 @@ impl Start {
         let now = report.now;
         self.dispersion.on_report(report, delay.base());
         self.delivered += report.delivered.len() as f64;
+        self.lost += report.lost.len() as f64;
         self.seen.push_back(Seen {
             at: now,
             bytes: report.delivered_bytes as f64,
@@ -278,26 +284,32 @@ impl Start {
         } else {
             self.flat += 1;
         }
-        let fills = self.dispersion.rate.is_some_and(|rate| window >= 0.99 * filling(rate, delay));
+        // A window that is not used fills nothing.
+        let fills = |link: f64| window >= 0.99 * self.filling(link, delay) && rate > USED * link;
+        let fills = self.dispersion.rate.is_some_and(fills);
         self.filled = if fills { self.filled + 1 } else { 0 };
         // Delays are those of packets that were sent a round before.
         if self.filled > 1 && queue <= delay.target() {
-            if self.queues.iter().all(|(_, queue)| *queue > 0.5 * delay.target()) {
+            let seen = self.queues.iter().map(|(_, queue)| queue).sum::<f64>() / self.queues.len().max(1) as f64;
+            if seen > 0.5 * delay.target() {
                 return Some(Found::Reached(self.peak.max(rate)));
             }
-            // Not the slowest link has spread the first packets, but hosts.
-            self.dispersion.disprove();
-            (self.filled, self.flat) = (0, 0);
+            if seen < 0.25 * delay.target() {
+                // Not the slowest link has spread the first packets, but hosts.
+                self.dispersion.disprove();
+                (self.filled, self.flat) = (0, 0);
+            }
         }
         let is_full = self.flat >= FULL_ROUNDS || (self.flat > 0 && queue > delay.target());
         is_full.then_some(Found::Exceeded(rate))
     }
-}
 
-/// Returns the window, in bytes, that builds up a queue on a link of this rate in bytes per second: a small one, but above what
-/// counts as none.
-fn filling(rate: f64, delay: &Delay) -> f64 {
-    rate * (delay.base() + (BEYOND * delay.base()).max(LEAST_BEYOND))
+    /// Returns the window, in bytes, that builds up a queue on a link of this rate in bytes per second: a small one, but above
+    /// what counts as none. Packets that are lost fill none.
+    fn filling(&self, rate: f64, delay: &Delay) -> f64 {
+        let share = (self.lost / (self.lost + self.delivered).max(1.0)).min(MOST_LOST);
+        rate * (delay.base() + (BEYOND * delay.base()).max(LEAST_BEYOND)) / (1.0 - share)
+    }
 }
 
 #[cfg(test)]
@@ -461,10 +473,11 @@ mod tests {
             assert_eq!(path.start.grown(529_000.0, 20_000.0, &path.delay).round(), 530_000.0);
             path.start.queues = [(at(60), queue); 4].into();
             let mut end = |rate| path.start.end_round(rate, window, queue, &path.delay);
-            ([end(5e6), end(9.5e6)], path.start.rate().map(f64::round))
+            ([end(7.1e6), end(9.5e6)], path.start.rate().map(f64::round))
         };
         assert_eq!(found(529_000.0, 0.0021), ([None, Some(Found::Reached(9.5e6))], Some(10e6)));
         assert_eq!(found(520_000.0, 0.0021), ([None; 2], Some(10e6)), "not full yet");
-        assert_eq!(found(529_000.0, 0.0019), ([None; 2], Some(20e6)), "no queue");
+        assert_eq!(found(529_000.0, 0.0019), ([None; 2], Some(10e6)), "perhaps one");
+        assert_eq!(found(529_000.0, 0.0009), ([None; 2], Some(20e6)), "none");
     }
 }
