@@ -427,7 +427,7 @@ pub(super) mod tests {
         assert_eq!((case.flows[1].connections, case.flows[1].start), (8, Duration::from_secs(2)));
         let within = Duration::from_millis(500);
         assert_eq!((case.flows[1].start_within, case.flows[1].stop), (within, Some(Duration::from_secs(30))));
-        assert!(serde_json::to_string(&case.flows[1].profile).expect("text").contains("beta=0.5"));
+        assert!(case.flows[1].profile.recovery.congestion.to_string().contains("beta=0.5"));
         scenario.put("tcp.congestion", "fixed-rate:1M").expect("the numbers of the one before are gone");
         assert_eq!(scenario.flows[1].set.len(), 1);
         scenario.put("test.profile", "arq").expect("a profile");

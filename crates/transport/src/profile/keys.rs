@@ -203,8 +203,9 @@ fn renamed<'a>(
     names.map_or(Cow::Borrowed(text), |(_, to)| Cow::Owned(format!("{to}{numbers}")))
 }
 
-/// A profile is serialised as its name and its keys, each as text. This is how a profile is sent to another host, which
-/// may run the previous release: renamed controllers have their former names, which both releases know.
+/// A profile is serialised as its name and the keys in which it differs from the profile that it is based on, each as
+/// text. This is how a profile is sent to another host, which may run the previous release: it keeps its own numbers
+/// where nothing was changed, and renamed controllers have their former names, which both releases know.
 impl Serialize for Profile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -212,8 +213,12 @@ impl Serialize for Profile {
         if self.base != self.name {
             map.serialize_entry(BASED_ON, self.base)?;
         }
+        let base = Self::named(self.base).expect("a built-in profile");
         for key in Key::ALL {
             let text = key.of(self).text();
+            if text == key.of(&base).text() {
+                continue;
+            }
             map.serialize_entry(key.name, &renamed(key.name, &text, |names| names))?;
         }
         map.end()
