@@ -15,8 +15,10 @@ const ROUNDS_AFTER: u32 = 3;
 const ROUNDS_FULL: u32 = 6;
 /// The share of the queue's top above which losses are its overflow.
 const OVERFLOW: f64 = 0.7;
-/// On a clean path, where losses say when to reduce: after others have so many times without one.
+/// On a clean path, where losses say when to reduce: after others have so many times without one. Once is enough if what
+/// reduced was small: a flow with half of the link takes this part of a round trip from the queue (1 - beta of RFC 9438).
 const FALLS: u32 = 2;
+const OF_HALF: f64 = 0.3 / 2.0;
 /// With less loss of its own than this, and fewer packets lost in a round, a loss at a full queue is an overflow.
 const CLEAN: f64 = 0.002;
 const SELDOM: f64 = 0.1;
@@ -107,8 +109,8 @@ impl Compete {
     }
 
     /// Ends a round, `since` rounds after the last reduction. Returns whether to reduce: on a clean path at a loss at a full
-    /// queue, or when others have reduced twice meanwhile, since their bursts meet a full queue more often than packets that
-    /// are paced; where loss says nothing, when somebody else has reduced, or nobody does.
+    /// queue, or when others have reduced meanwhile, twice or with a smaller window than ours, since their bursts meet a full
+    /// queue more often than packets that are paced; where loss says nothing, when somebody else has reduced, or nobody does.
     pub(super) fn end_round(&mut self, since: u32, is_clean: bool, round: &RoundDelay, delay: &Delay) -> bool {
         let overflowed = std::mem::take(&mut self.overflowed) && is_clean;
         self.watch_others(since, round, delay);
@@ -130,8 +132,10 @@ impl Compete {
             return;
         }
         self.highest = self.highest.max(round.mean);
-        if self.highest > 0.4 * delay.top() && round.mean < self.highest - 0.15 * delay.top() {
-            self.falls += 1;
+        let fall = self.highest - round.mean;
+        if self.highest > 0.4 * delay.top() && fall > 0.15 * delay.top() {
+            let is_small = fall < OF_HALF * (delay.base() + self.highest);
+            self.falls += if is_small { FALLS } else { 1 };
             self.highest = round.mean;
         }
     }
@@ -251,13 +255,17 @@ mod tests {
     }
 
     #[test]
-    fn on_a_clean_path_two_reductions_of_others_without_a_loss_count() {
+    fn on_a_clean_path_two_reductions_of_others_without_a_loss_count_or_one_of_a_smaller_flow() {
         let (delay, high) = seen(80.0, 85.0, 90.0);
-        let (_, lower) = seen(60.0, 65.0, 70.0);
+        // A flow with half of the link takes 0.15 of 135 ms from the queue.
+        let (_, lower) = seen(60.0, 64.0, 70.0);
+        let (_, little_lower) = seen(60.0, 66.0, 70.0);
         let mut compete = Compete::new(Time::ZERO, 0.0);
         let mut reduces = |since, round| compete.end_round(since, true, round, &delay);
         assert_eq!([reduces(3, &high), reduces(4, &lower), reduces(5, &high)], [false; 3], "once is chance");
         assert!(reduces(6, &lower), "twice");
+        assert_eq!([reduces(1, &high), reduces(2, &lower), reduces(3, &high), reduces(4, &lower)], [false; 4]);
+        assert_eq!([reduces(5, &high), reduces(6, &little_lower)], [false, true], "a smaller flow");
         assert_eq!([reduces(1, &high), reduces(2, &lower), reduces(3, &high), reduces(4, &lower)], [false; 4]);
         compete.on_drain(Time::ZERO);
         assert!(!compete.end_round(5, true, &lower, &delay), "that was our own drain");
