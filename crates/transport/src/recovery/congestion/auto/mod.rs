@@ -17,7 +17,7 @@ mod start;
 
 use super::cubic::{CubicConfig, Growth};
 use super::rounds::Rounds;
-use super::{CongestionControl, Constraint, ControllerState, INITIAL_PACKETS, PathLoss, PathMemory, PathView};
+use super::{CongestionControl, Constraint, ControllerState, PathLoss, PathMemory, PathView};
 use crate::recovery::report::{Cause, Report};
 use crate::recovery::sent_packets::SentPacket;
 use crate::time::{Rate, Time};
@@ -28,7 +28,7 @@ use delay::{Delay, RoundDelay};
 use hold::Hold;
 use ledger::{Ledger, Round};
 use marks::Marks;
-use start::{Found, Start};
+use start::{FIRST_PACKETS, Found, Start};
 use std::time::Duration;
 
 pub use config::{AutoConfig, Policy};
@@ -168,7 +168,7 @@ impl Auto {
         Self {
             config,
             packet,
-            growth: Growth::new(f64::from(INITIAL_PACKETS) * packet),
+            growth: Growth::new(FIRST_PACKETS * packet),
             cubic: CubicConfig::default(),
             mode: Mode::Default(Standing::default()),
             phase: Phase::Start,
@@ -593,7 +593,7 @@ impl CongestionControl for Auto {
         self.smoothed = path.rtt.smoothed();
         if !self.started {
             let known = self.min_rate().map_or(0.0, |rate| rate * self.smoothed.as_secs_f64());
-            self.growth.window = known.max(f64::from(INITIAL_PACKETS) * self.packet);
+            self.growth.window = known.max(FIRST_PACKETS * self.packet);
         }
         self.growth.window = self.growth.window.max(self.smallest());
     }
@@ -715,7 +715,7 @@ impl CongestionControl for Auto {
 
     fn memory(&self) -> Option<PathMemory> {
         let rate = if self.phase == Phase::Start { self.start.proven() } else { self.proven };
-        let least = MEMORABLE * f64::from(INITIAL_PACKETS) * self.packet;
+        let least = MEMORABLE * FIRST_PACKETS * self.packet;
         (self.delay.is_known() && rate * self.delay.base() >= least).then(|| PathMemory {
             rate: Rate::from_bits_per_second((8.0 * rate) as u64),
             base: Duration::from_secs_f64(self.delay.base()),
