@@ -37,13 +37,9 @@ pub(crate) struct Control {
 
 impl Control {
     /// Returns whether the packet that leaves the queue at `now` is to be dropped or marked. It has waited for `wait`,
-    /// and found `found` bytes in the queue.
-    ///
-    /// Departs: RFC 8289 section 5 spares a packet if no more than a full packet is behind it. What will be behind it
-    /// is not known when its fate is determined, so that it is spared here if no more was ahead of it. Over time a
-    /// queue has as many bytes when packets leave as when they come.
-    pub(crate) fn acts(&mut self, codel: Codel, now: Time, wait: Duration, found: u64) -> bool {
-        let is_too_long = self.is_too_long(codel, now, wait, found);
+    /// and is spared if the queue has no more than a full packet besides: `others` is its bytes without this one.
+    pub(crate) fn acts(&mut self, codel: Codel, now: Time, wait: Duration, others: u64) -> bool {
+        let is_too_long = self.is_too_long(codel, now, wait, others);
         if !self.dropping {
             if is_too_long {
                 self.begin(codel, now);
@@ -59,9 +55,15 @@ impl Control {
         true
     }
 
+    /// Ends an episode: the queue had no packet when one should have left.
+    pub(crate) fn rest(&mut self) {
+        self.first_above = None;
+        self.dropping = false;
+    }
+
     /// Returns whether packets have waited too long for an interval.
-    fn is_too_long(&mut self, codel: Codel, now: Time, wait: Duration, found: u64) -> bool {
-        if wait < codel.target || found <= FULL_PACKET {
+    fn is_too_long(&mut self, codel: Codel, now: Time, wait: Duration, others: u64) -> bool {
+        if wait < codel.target || others <= FULL_PACKET {
             self.first_above = None;
             return false;
         }

@@ -38,6 +38,9 @@ pub struct LinkConfig {
     /// CoDel in front of the rate: packets that have waited too long are marked if they allow it (ECT), and dropped
     /// otherwise, which leaves their time to the next ones. `None`: they wait as long as it takes.
     pub codel: Option<Codel>,
+    /// FlowQueue-CoDel (RFC 8290) instead: each flow has a queue of its own with CoDel, and the queues take turns. Where
+    /// the bounds are exceeded, the first packets of the longest queue are dropped. Only in a [`crate::Fabric`].
+    pub fq_codel: Option<Codel>,
     /// Largest packet in IP bytes that passes; larger ones are dropped silently. `None`: any passes.
     pub mtu: Option<u32>,
     /// One-way propagation delay.
@@ -257,8 +260,17 @@ pub enum LinkError {
         at: Duration,
     },
     /// CoDel without target or interval.
-    #[error("codel acts on every packet: write a target and an interval, such as codel=5ms:100ms")]
-    ZeroCodel,
+    #[error("{name} acts on every packet: write a target and an interval, such as {name}=5ms:100ms")]
+    ZeroCodel {
+        /// The key of the text form.
+        name: &'static str,
+    },
+    /// Both kinds of CoDel.
+    #[error("codel has no effect beside fq-codel, which has one for each flow: leave out one of them")]
+    TwoCodels,
+    /// FlowQueue-CoDel where packets have no flows.
+    #[error("this link does not know the flows of packets, which fq-codel needs: write codel instead")]
+    NoFlows,
     /// A policer without rate or burst.
     #[error("police lets nothing pass: write a rate and a burst, such as police=10M:20KB")]
     ZeroPolice,
@@ -308,8 +320,13 @@ impl LinkConfig {
         if self.police.is_some_and(|police| police.rate.bits_per_second() == 0 || police.burst_bytes == 0) {
             return Err(LinkError::ZeroPolice);
         }
-        if self.codel.is_some_and(|codel| codel.target.is_zero() || codel.interval.is_zero()) {
-            return Err(LinkError::ZeroCodel);
+        for (name, codel) in [("codel", self.codel), ("fq-codel", self.fq_codel)] {
+            if codel.is_some_and(|codel| codel.target.is_zero() || codel.interval.is_zero()) {
+                return Err(LinkError::ZeroCodel { name });
+            }
+        }
+        if self.codel.is_some() && self.fq_codel.is_some() {
+            return Err(LinkError::TwoCodels);
         }
         self.check_service()?;
         if self.reorder.probability > 0.0 && self.reorder.extra.is_zero() {
@@ -325,6 +342,7 @@ impl LinkConfig {
             ("queue", self.queue_bytes.is_some()),
             ("queue-packets", self.queue_packets.is_some()),
             ("codel", self.codel.is_some()),
+            ("fq-codel", self.fq_codel.is_some()),
             ("mark-above", self.mark.above_bytes.is_some()),
         ];
         let set = |&(name, is_set): &(&'static str, bool)| is_set.then_some(name);
@@ -349,6 +367,11 @@ impl LinkConfig {
             Some(file) if file.trace().is_none() => Err(LinkError::TraceNotLoaded),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that a link without a fair queue in front can have this configuration.
+    pub(crate) fn check_alone(&self) -> Result<(), LinkError> {
+        if self.fq_codel.is_some() { Err(LinkError::NoFlows) } else { Ok(()) }
     }
 
     /// Loads the trace, if there is one; `read` reads a file by name, as `std::fs::read_to_string` does.

@@ -2,6 +2,7 @@
 
 use crate::agenda::Agenda;
 use crate::pipe::{Envelope, Pipe};
+use crate::random::mix;
 use crate::routes::Routes;
 use crate::{DropReason, Ecn, Link, LinkConfig, LinkError, NodeId, Time};
 
@@ -28,6 +29,24 @@ pub enum NetworkError {
     /// A change to a link that was not added.
     #[error("there is no link {}", .0.0)]
     UnknownLink(LinkId),
+}
+
+/// What links look at in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes of headers and payload.
+    pub ip_bytes: u32,
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// Distinguishes the flows between two hosts for `fq-codel`, as protocol and ports do.
+    pub flow: u64,
+}
+
+impl Header {
+    /// Creates the header of a packet of the only flow between its hosts.
+    pub const fn new(ip_bytes: u32, ecn: Ecn) -> Self {
+        Self { ip_bytes, ecn, flow: 0 }
+    }
 }
 
 /// An item that reached its host.
@@ -69,6 +88,8 @@ pub(crate) enum Step<T> {
     Arrived(Arrival<T>),
     /// It reached a router, which put it on the next link.
     Forwarded,
+    /// A link took an item from its fair queue.
+    Taken,
     /// It reached a router and goes no further.
     Refused(Refused<T>),
 }
@@ -81,13 +102,14 @@ pub(crate) enum Step<T> {
 /// no arrival as long as it calls before the next offer. An item is cloned only if a link duplicates it.
 ///
 /// ```
-/// use netsim::{Ecn, Fabric, Time};
+/// use netsim::{Ecn, Fabric, Header, Time};
 ///
 /// let mut fabric = Fabric::new();
 /// let (a, router, b) = (fabric.add_host(), fabric.add_router(), fabric.add_host());
 /// fabric.add_link(a, router, "delay=1ms".parse()?)?;
 /// fabric.add_link(router, b, "rate=8M,delay=10ms".parse()?)?;
-/// fabric.offer(Time::ZERO, a, b, 1000, Ecn::NotEct, "hello").map_err(|refused| format!("{refused:?}"))?;
+/// let header = Header::new(1000, Ecn::NotEct);
+/// fabric.offer(Time::ZERO, a, b, header, "hello").map_err(|refused| format!("{refused:?}"))?;
 /// let arrival = fabric.pop(Time::MAX).ok_or("nothing arrives")?;
 /// assert_eq!((arrival.host, arrival.at, arrival.item), (b, Time::from_nanos(12_000_000), "hello"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -98,12 +120,12 @@ pub struct Fabric<T> {
     routers: Vec<bool>,
     pipes: Vec<Pipe<T>>,
     routes: Option<Routes>,
-    arrivals: Agenda,
+    events: Agenda,
 }
 
 impl<T> Default for Fabric<T> {
     fn default() -> Self {
-        Self { routers: Vec::new(), pipes: Vec::new(), routes: None, arrivals: Agenda::default() }
+        Self { routers: Vec::new(), pipes: Vec::new(), routes: None, events: Agenda::default() }
     }
 }
 
@@ -139,8 +161,8 @@ impl<T> Fabric<T> {
                 return Err(NetworkError::UnknownNode(node));
             }
         }
-        self.pipes.push(Pipe::new(Link::new(config)?, from.index(), to.index()));
-        self.arrivals.push();
+        self.pipes.push(Pipe::new(config, from.index(), to.index())?);
+        self.events.push();
         self.routes = None;
         Ok(LinkId(u32::try_from(self.pipes.len() - 1).expect("memory ends before 2^32 links")))
     }
@@ -153,15 +175,6 @@ impl<T> Fabric<T> {
     /// Iterates over all links, in the order they were added.
     pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
         (0..).map(LinkId).zip(self.pipes.iter().map(|pipe| &pipe.link))
-    }
-
-    /// Changes a link for items that reach it from now on; see [`Link::set_config`].
-    ///
-    /// # Errors
-    /// A link that does not exist, or that would be invalid.
-    pub fn set_link(&mut self, id: LinkId, config: LinkConfig) -> Result<(), NetworkError> {
-        let pipe = self.pipes.get_mut(id.index()).ok_or(NetworkError::UnknownLink(id))?;
-        Ok(pipe.link.set_config(config)?)
     }
 
     /// Switches the impairments of all links off or on again; see [`Link::set_impaired`].
@@ -190,36 +203,42 @@ impl<T> Fabric<T> {
         })
     }
 
-    /// Returns when the next item arrives at a host or a router; `None` if nothing is in flight.
+    /// Returns when the next item arrives at a host or a router, or leaves a fair queue; `None` if nothing is in flight.
     pub fn next_event(&self) -> Option<Time> {
-        self.arrivals.first().map(|(at, _)| at)
+        self.events.first().map(|(at, _)| at)
     }
 
     /// Returns the number of items in flight, copies included.
     pub fn under_way(&self) -> usize {
-        self.pipes.iter().map(|pipe| pipe.transit.len()).sum()
+        self.pipes.iter().map(Pipe::under_way).sum()
     }
 }
 
 impl<T: Clone> Fabric<T> {
-    /// Puts an item on the first link of the path from one host to another; `ip_bytes` counts headers and payload.
+    /// Changes a link for items that reach it from now on, and those that wait with `fq-codel`; see
+    /// [`Link::set_config`].
+    ///
+    /// # Errors
+    /// A link that does not exist, or that would be invalid.
+    pub fn set_link(&mut self, id: LinkId, config: LinkConfig) -> Result<(), NetworkError> {
+        let pipe = self.pipes.get_mut(id.index()).ok_or(NetworkError::UnknownLink(id))?;
+        pipe.set_config(config)?;
+        self.events.set(id.index(), pipe.next_event());
+        Ok(())
+    }
+
+    /// Puts an item on the first link of the path from one host to another.
     ///
     /// Offers are made in the order of their times, and [`Fabric::pop`] is called up to `now` before: on a link that
     /// has seen later items already, an item offered late is queued behind them.
     ///
     /// # Errors
-    /// The item again, if the first link drops it or no path leads to `to`. An item dropped by a later link is gone;
-    /// the link's statistics count it.
-    pub fn offer(
-        &mut self,
-        now: Time,
-        from: NodeId,
-        to: NodeId,
-        ip_bytes: u32,
-        ecn: Ecn,
-        item: T,
-    ) -> Result<(), Refused<T>> {
-        self.send(now, from.index(), Envelope { to, ip_bytes, ecn, corrupt: None, item })
+    /// The item again, if the first link drops it or no path leads to `to`. An item dropped by a later link, or by
+    /// `fq-codel` once it waits, is gone; the link's statistics count it.
+    pub fn offer(&mut self, now: Time, from: NodeId, to: NodeId, header: Header, item: T) -> Result<(), Refused<T>> {
+        let Header { ip_bytes, ecn, flow } = header;
+        let flow = mix(flow ^ mix(u64::from(from.0) << 32 | u64::from(to.0)));
+        self.send(now, from.index(), Envelope { to, ip_bytes, ecn, flow, corrupt: None, item })
     }
 
     /// Returns the next item that has arrived at a host by `now`, in the order of arrival; of those at one instant the
@@ -233,13 +252,19 @@ impl<T: Clone> Fabric<T> {
         None
     }
 
-    /// Performs the next event: one item reaches a host or a router. `None` if nothing is in flight.
+    /// Performs the next event: one item reaches a host or a router, or leaves a fair queue. `None` if nothing is in
+    /// flight.
     pub(crate) fn step(&mut self) -> Option<Step<T>> {
-        let (at, number) = self.arrivals.first()?;
+        let (at, number) = self.events.first()?;
         let pipe = &mut self.pipes[number];
+        if pipe.turn() <= at {
+            pipe.take();
+            self.events.set(number, pipe.next_event());
+            return Some(Step::Taken);
+        }
         let (_, envelope) = pipe.transit.pop(at)?;
         let vertex = pipe.to;
-        self.arrivals.set(number, pipe.next_arrival());
+        self.events.set(number, pipe.next_event());
         if vertex == envelope.to.index() && !self.routers[vertex] {
             let Envelope { to: host, ecn, corrupt, item, .. } = envelope;
             return Some(Step::Arrived(Arrival { host, at, ecn, corrupt, item }));
@@ -258,7 +283,7 @@ impl<T: Clone> Fabric<T> {
         let pipe = &mut self.pipes[number];
         match pipe.send(at, envelope) {
             Ok(()) => {
-                self.arrivals.set(number, pipe.next_arrival());
+                self.events.set(number, pipe.next_event());
                 Ok(())
             }
             Err((reason, item)) => Err(Refused { item, reason: Refusal::Dropped(reason) }),

@@ -20,6 +20,7 @@ mod bucket;
 mod codel;
 mod config;
 mod fabric;
+mod fair;
 mod link;
 mod network;
 mod node;
@@ -40,7 +41,7 @@ mod waits;
 
 pub use codel::Codel;
 pub use config::{DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Mark, Outage, Police, RateStep, Reorder};
-pub use fabric::{Arrival, Fabric, LinkId, NetworkError, Refusal, Refused};
+pub use fabric::{Arrival, Fabric, Header, LinkId, NetworkError, Refusal, Refused};
 pub use link::{Deliveries, Delivery, DropReason, Ecn, Fate, Link, corrupt};
 pub use network::{Network, NetworkStats, Stalled};
 pub use node::{Node, NodeId, Packet};

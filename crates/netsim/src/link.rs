@@ -81,10 +81,21 @@ pub struct Delivery {
     pub reordered: bool,
 }
 
+/// A packet that passed outages, MTU and policer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admitted {
+    /// When it was offered.
+    pub(crate) at: Time,
+    /// The bytes in the queue then.
+    found: u64,
+    draws: Draws,
+}
+
 /// One direction of a link.
 ///
 /// The queue is virtual: when a packet is offered, its departure follows from those of the packets before it. Nothing
-/// happens between offers.
+/// happens between offers. So there is no `fq-codel` here, under which later packets may leave earlier; a
+/// [`crate::Fabric`] has it.
 #[derive(Clone, Debug)]
 pub struct Link {
     config: LinkConfig,
@@ -111,8 +122,14 @@ impl Link {
     /// Creates an idle, empty link.
     ///
     /// # Errors
-    /// Those of [`LinkConfig::check`], and a trace that is not loaded.
+    /// Those of [`LinkConfig::check`], a trace that is not loaded, and `fq-codel`.
     pub fn new(config: LinkConfig) -> Result<Self, LinkError> {
+        config.check_alone()?;
+        Self::behind_queue(config)
+    }
+
+    /// Creates a link like [`Link::new`], but behind a fair queue if it has `fq-codel`.
+    pub(crate) fn behind_queue(config: LinkConfig) -> Result<Self, LinkError> {
         config.check_loaded()?;
         Ok(Self {
             streams: Streams::new(config.seed),
@@ -134,32 +151,88 @@ impl Link {
     /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` should not decrease from
     /// call to call; if it does, the packet arrives like one that was offered late.
     pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
-        // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the fate of the earlier
-        // ones.
-        let draws = self.streams.draw();
-        self.stats.offered.add(ip_bytes);
         let found = self.queued_bytes(now);
-        let fate = self.enqueue(now, found, ip_bytes, ecn).and_then(|(departure, left_as)| {
-            let is_lost = self.loses(now, draws.loss) && self.impaired;
-            if is_lost { Err(DropReason::Random) } else { Ok((departure, left_as)) }
+        let fate = self.admit(now, found, ip_bytes).and_then(|admitted| {
+            let left_as = self.enqueue(&admitted, ip_bytes, ecn)?;
+            self.send(&admitted, ip_bytes, ecn, left_as)
         });
         match fate {
+            Ok(deliveries) => Fate::Delivered(deliveries),
             Err(reason) => {
-                self.stats.drop(reason, ip_bytes);
+                self.count_drop(reason, ip_bytes);
                 Fate::Dropped(reason)
-            }
-            Ok((departure, left_as)) => {
-                self.stats.delivered.add(ip_bytes);
-                if left_as != ecn {
-                    self.stats.marked.add(ip_bytes);
-                }
-                self.waits.add(departure - now);
-                Fate::Delivered(self.deliver(self.delay(now), departure, found, ip_bytes, left_as, draws))
             }
         }
     }
 
-    /// Returns the bytes in the queue at `now`, including the packet being sent.
+    /// Lets a packet in that finds `found` bytes in the queue, unless an outage, the MTU or the policer stops it.
+    pub(crate) fn admit(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Admitted, DropReason> {
+        // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the fate of the earlier
+        // ones.
+        let draws = self.streams.draw();
+        self.stats.offered.add(ip_bytes);
+        if self.is_down(now) {
+            return Err(DropReason::Down);
+        }
+        if self.config.mtu.is_some_and(|mtu| ip_bytes > mtu) {
+            return Err(DropReason::TooLarge);
+        }
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, ip_bytes)) {
+            return Err(DropReason::Policed);
+        }
+        Ok(Admitted { at: now, found, draws })
+    }
+
+    /// Sends a packet behind the others that were sent, and returns its arrivals unless it is lost at random. CoDel left
+    /// its ECN field, once `ecn`, as `left_as`.
+    pub(crate) fn send(
+        &mut self,
+        admitted: &Admitted,
+        ip_bytes: u32,
+        ecn: Ecn,
+        left_as: Ecn,
+    ) -> Result<Deliveries, DropReason> {
+        let came = admitted.at;
+        let departure = self.shaper.depart(came, ip_bytes, &self.config);
+        self.hold(departure, ip_bytes);
+        if self.loses(came, admitted.draws.loss) && self.impaired {
+            return Err(DropReason::Random);
+        }
+        self.stats.delivered.add(ip_bytes);
+        if left_as != ecn {
+            self.stats.marked.add(ip_bytes);
+        }
+        self.waits.add(departure - came);
+        Ok(self.deliver(self.delay(came), departure, admitted.found, ip_bytes, left_as, admitted.draws))
+    }
+
+    /// Counts a packet that is dropped.
+    pub(crate) fn count_drop(&mut self, reason: DropReason, ip_bytes: u32) {
+        self.stats.drop(reason, ip_bytes);
+    }
+
+    /// Returns when a packet that came at `came` would be taken from the queue, as the next one.
+    pub(crate) fn takes(&self, came: Time, ip_bytes: u32) -> Time {
+        self.shaper.takes(came, ip_bytes, &self.config)
+    }
+
+    /// Returns when the last bit of all packets that were sent has left.
+    pub(crate) fn free_at(&self) -> Time {
+        self.shaper.free_at()
+    }
+
+    /// Returns whether a queue of so many packets and bytes is within its bounds, beside those being sent at `now`.
+    pub(crate) fn has_room(&mut self, now: Time, packets: usize, bytes: u64) -> bool {
+        let sending = self.queued_bytes(now);
+        self.is_within_bounds(self.queue.len() + packets, sending + bytes)
+    }
+
+    fn is_within_bounds(&self, packets: usize, bytes: u64) -> bool {
+        self.config.queue_packets.is_none_or(|bound| packets <= bound as usize)
+            && self.config.queue_bytes.is_none_or(|bound| bytes <= bound)
+    }
+
+    /// Returns the bytes in the queue at `now`, including the packet being sent; with `fq-codel` that packet only.
     pub fn queued_bytes(&mut self, now: Time) -> u64 {
         while let Some(&(departure, ip_bytes)) = self.queue.front()
             && departure <= now
@@ -201,6 +274,12 @@ impl Link {
     /// # Errors
     /// Those of [`Link::new`]; the link is then unchanged.
     pub fn set_config(&mut self, config: LinkConfig) -> Result<(), LinkError> {
+        config.check_alone()?;
+        self.set_config_behind_queue(config)
+    }
+
+    /// Changes the configuration like [`Link::set_config`], with `fq-codel` or without.
+    pub(crate) fn set_config_behind_queue(&mut self, config: LinkConfig) -> Result<(), LinkError> {
         config.check_loaded()?;
         self.shaper.change(&self.config, &config);
         match (&mut self.policer, config.police) {
@@ -219,35 +298,24 @@ impl Link {
         self.impaired = impaired;
     }
 
-    /// Puts a packet into the queue, where it finds `found` bytes, and returns when its last bit leaves, and its ECN
-    /// field then.
-    fn enqueue(&mut self, now: Time, found: u64, ip_bytes: u32, mut ecn: Ecn) -> Result<(Time, Ecn), DropReason> {
-        if self.is_down(now) {
-            return Err(DropReason::Down);
-        }
-        if self.config.mtu.is_some_and(|mtu| ip_bytes > mtu) {
-            return Err(DropReason::TooLarge);
-        }
-        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, ip_bytes)) {
-            return Err(DropReason::Policed);
-        }
-        let too_many = self.config.queue_packets.is_some_and(|bound| self.queue.len() >= bound as usize);
-        if too_many || self.config.queue_bytes.is_some_and(|bound| found + u64::from(ip_bytes) > bound) {
+    /// Passes a packet through the bounds of the queue and CoDel, and returns its ECN field then.
+    fn enqueue(&mut self, admitted: &Admitted, ip_bytes: u32, ecn: Ecn) -> Result<Ecn, DropReason> {
+        let (came, found) = (admitted.at, admitted.found);
+        if !self.is_within_bounds(self.queue.len() + 1, found + u64::from(ip_bytes)) {
             return Err(DropReason::QueueFull);
         }
-        if let Some(codel) = self.config.codel {
-            let taken = self.shaper.takes(now, ip_bytes, &self.config);
-            if self.codel.acts(codel, taken, taken - now, found) {
-                if ecn == Ecn::NotEct {
-                    self.hold(taken, ip_bytes);
-                    return Err(DropReason::Codel);
-                }
-                ecn = Ecn::Ce;
-            }
+        let Some(codel) = self.config.codel else { return Ok(ecn) };
+        let taken = self.takes(came, ip_bytes);
+        // Departs: RFC 8289 section 5 looks at what is behind a packet when it leaves, which is not known yet, so that
+        // it is what was ahead when it came. Over time a queue has as many bytes when packets leave as when they come.
+        if !self.codel.acts(codel, taken, taken - came, found) {
+            return Ok(ecn);
         }
-        let departure = self.shaper.depart(now, ip_bytes, &self.config);
-        self.hold(departure, ip_bytes);
-        Ok((departure, ecn))
+        if ecn == Ecn::NotEct {
+            self.hold(taken, ip_bytes);
+            return Err(DropReason::Codel);
+        }
+        Ok(Ecn::Ce)
     }
 
     /// Counts a packet in the queue until it leaves.

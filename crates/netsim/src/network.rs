@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::agenda::Agenda;
 use crate::fabric::Step;
 use crate::{
-    Arrival, Fabric, Link, LinkConfig, LinkId, NetworkError, Node, NodeId, Packet, Refusal, Refused, Time, corrupt,
+    Arrival, Fabric, Header, Link, LinkConfig, LinkId, NetworkError, Node, NodeId, Packet, Refusal, Refused, Time,
+    corrupt,
 };
 
 /// How often one node's deadline may be due at one instant before the run is aborted.
@@ -229,7 +230,7 @@ impl<N: Node> Network<N> {
     /// Delivers the next packet to a node or a router.
     fn pass_on(&mut self) -> Result<(), Stalled> {
         match self.fabric.step() {
-            None => {}
+            None | Some(Step::Taken) => {}
             Some(Step::Arrived(arrival)) => return self.arrive(arrival),
             Some(Step::Forwarded) => self.stats.forwarded += 1,
             Some(Step::Refused(refused)) => {
@@ -279,7 +280,8 @@ impl<N: Node> Network<N> {
     }
 
     fn send(&mut self, from: NodeId, packet: Packet) {
-        let sent = self.fabric.offer(self.now, from, packet.destination, packet.ip_bytes(), packet.ecn, packet);
+        let header = Header::new(packet.ip_bytes(), packet.ecn);
+        let sent = self.fabric.offer(self.now, from, packet.destination, header, packet);
         if let Err(refused) = sent {
             self.refuse(refused);
         }

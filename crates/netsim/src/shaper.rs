@@ -75,6 +75,11 @@ impl Shaper {
         }
     }
 
+    /// Returns when the last bit of all packets has left.
+    pub(crate) fn free_at(&self) -> Time {
+        self.busy_until
+    }
+
     /// Lets time pass without packets, which fills the bucket.
     fn idle(&mut self, now: Time, config: &LinkConfig) {
         if let Some(most) = config.bucket_bytes {

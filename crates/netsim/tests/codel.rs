@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use netsim::{DropReason, Ecn, Fate, Link, Time};
+use netsim::{DropReason, Ecn, Fabric, Fate, Header, Link, Time};
 
 /// One millisecond for a packet of 1000 bytes.
 const LINK: &str = "rate=8M,codel=5ms:100ms";
@@ -18,6 +18,8 @@ fn offer(link: &mut Link, micros: u64, ecn: Ecn) -> Fate {
 /// The pseudocode of RFC 8289 section 5, in microseconds, over a queue of equal packets. Packets are numbered.
 #[derive(Default)]
 struct Reference {
+    /// Whether a packet is spared for no more than a packet behind it when it leaves, or else ahead of it when it comes.
+    looks_behind: bool,
     /// When each waiting packet came, and whether no more than a packet was ahead of it.
     queue: VecDeque<(usize, u64, bool)>,
     first_above: u64,
@@ -30,10 +32,11 @@ struct Reference {
 
 impl Reference {
     fn take(&mut self, now: u64) -> Option<(usize, bool)> {
-        let Some((number, came, is_short)) = self.queue.pop_front() else {
+        let Some((number, came, was_short)) = self.queue.pop_front() else {
             self.first_above = 0;
             return None;
         };
+        let is_short = if self.looks_behind { self.queue.len() <= 1 } else { was_short };
         if now - came < TARGET || is_short {
             self.first_above = 0;
         } else if self.first_above == 0 {
@@ -77,8 +80,8 @@ impl Reference {
 
 /// Returns the packets that the pseudocode drops, and when each of the others has left, of packets that come at these
 /// times.
-fn reference(arrivals: &[u64]) -> (Vec<usize>, Vec<(usize, u64)>) {
-    let mut codel = Reference::default();
+fn reference(arrivals: &[u64], looks_behind: bool) -> (Vec<usize>, Vec<(usize, u64)>) {
+    let mut codel = Reference { looks_behind, ..Reference::default() };
     let mut sent = Vec::new();
     let mut free_at = 0;
     let mut next = arrivals.iter().copied().enumerate().peekable();
@@ -101,22 +104,25 @@ fn reference(arrivals: &[u64]) -> (Vec<usize>, Vec<(usize, u64)>) {
     }
 }
 
+/// Returns when packets come: loads of .7 to 1.5 for 400 packets each, so that queues build up and drain. Odd times, so
+/// that no two events coincide.
+fn arrivals(seed: u64) -> Vec<u64> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut now = 0;
+    let next = |number: u64| {
+        let mean = 1_400 - 200 * (number / 400 % 5);
+        now += 1 + 2 * random.u64(0..mean);
+        now
+    };
+    (0..8_000).map(next).collect()
+}
+
 #[test]
 fn packets_are_dropped_and_sent_as_the_pseudocode_says() {
     let mut total = 0;
     for seed in 0..20 {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let mut now = 0;
-        // Loads of .7 to 1.5 for 400 packets each: queues that build up and drain. Odd times, so that no two events
-        // coincide.
-        let arrivals: Vec<u64> = (0..8_000)
-            .map(|number| {
-                let mean = 1_400 - 200 * (number / 400 % 5);
-                now += 1 + 2 * random.u64(0..mean);
-                now
-            })
-            .collect();
-        let (dropped, sent) = reference(&arrivals);
+        let arrivals = arrivals(seed);
+        let (dropped, sent) = reference(&arrivals, false);
         let mut link = Link::new(LINK.parse().expect("a link")).expect("a link that makes sense");
         let mut fates = (Vec::new(), Vec::new());
         for (number, came) in arrivals.iter().enumerate() {
@@ -132,6 +138,30 @@ fn packets_are_dropped_and_sent_as_the_pseudocode_says() {
         total += dropped.len();
     }
     assert!(total > 500, "{total} drops");
+}
+
+#[test]
+fn the_only_flow_of_a_fair_queue_is_dropped_and_sent_as_the_pseudocode_says() {
+    for seed in 0..20 {
+        let arrivals = arrivals(seed);
+        let (dropped, sent) = reference(&arrivals, true);
+        let mut fabric = Fabric::new();
+        let (a, b) = (fabric.add_host(), fabric.add_host());
+        let link = LINK.replace("codel", "fq-codel").parse().expect("a link");
+        let id = fabric.add_link(a, b, link).expect("two hosts");
+        let mut received = Vec::new();
+        for (number, &came) in arrivals.iter().enumerate() {
+            let now = Time::from_nanos(came * 1_000);
+            received.extend(std::iter::from_fn(|| fabric.pop(now)));
+            fabric.offer(now, a, b, Header::new(PACKET, Ecn::NotEct), number).expect("nothing is dropped at once");
+        }
+        received.extend(std::iter::from_fn(|| fabric.pop(Time::MAX)));
+        let received: Vec<_> = received.iter().map(|arrival| (arrival.item, arrival.at.as_nanos() / 1_000)).collect();
+        assert_eq!(received, sent, "seed {seed}");
+        let stats = fabric.link(id).expect("a link").stats();
+        assert_eq!(stats.dropped_codel.packets, dropped.len() as u64, "seed {seed}");
+        assert!(!dropped.is_empty(), "seed {seed}");
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use netsim::topology::pair;
 use netsim::{
-    Arrival, Count, DropReason, Duplex, Ecn, Fabric, LinkId, NetworkError, Node, NodeId, Packet, Refusal, Refused, Time,
+    Arrival, Count, DropReason, Duplex, Ecn, Fabric, Header, LinkId, NetworkError, Node, NodeId, Packet, Refusal,
+    Refused, Time,
 };
 
 /// Two hosts with a router between them.
@@ -26,7 +27,7 @@ fn path(first: &str, second: &str) -> Path {
 
 impl Path {
     fn offer(&mut self, nanos: u64, item: u32) -> Result<(), Refused<u32>> {
-        self.fabric.offer(Time::from_nanos(nanos), self.a, self.b, 1000, Ecn::Ect0, item)
+        self.fabric.offer(Time::from_nanos(nanos), self.a, self.b, Header::new(1000, Ecn::Ect0), item)
     }
 
     fn rest(&mut self) -> Vec<Arrival<u32>> {
@@ -64,15 +65,15 @@ fn what_the_first_link_drops_comes_back() {
     assert_eq!(path.offer(0, 2), Err(Refused { item: 2, reason: full }));
     let nobody = NodeId::from_index(9);
     for to in [path.a, nobody] {
-        let refused = path.fabric.offer(Time::ZERO, path.a, to, 1000, Ecn::NotEct, 3).unwrap_err();
+        let refused = path.fabric.offer(Time::ZERO, path.a, to, Header::new(1000, Ecn::NotEct), 3).unwrap_err();
         assert_eq!(refused, Refused { item: 3, reason: Refusal::Unroutable }, "{to}");
     }
     let lonely = path.fabric.add_host();
     for from in [path.b, lonely] {
-        let refused = path.fabric.offer(Time::ZERO, from, path.a, 1000, Ecn::NotEct, 4).unwrap_err();
+        let refused = path.fabric.offer(Time::ZERO, from, path.a, Header::new(1000, Ecn::NotEct), 4).unwrap_err();
         assert_eq!(refused.reason, Refusal::Unroutable, "links have a direction, and {lonely} has none");
     }
-    let refused = path.fabric.offer(Time::ZERO, lonely, path.b, 1000, Ecn::NotEct, 4).unwrap_err();
+    let refused = path.fabric.offer(Time::ZERO, lonely, path.b, Header::new(1000, Ecn::NotEct), 4).unwrap_err();
     assert_eq!(refused.reason, Refusal::Unroutable);
     assert_eq!(path.rest().len(), 2);
 }
@@ -192,7 +193,7 @@ fn a_seed_loses_the_same_packets_as_in_a_network() {
     for number in 0..2_000 {
         let now = Time::from(Duration::from_millis(1) * number);
         came.extend(std::iter::from_fn(|| fabric.pop(now)));
-        let _ = fabric.offer(now, a, b, 1000, Ecn::Ect0, number);
+        let _ = fabric.offer(now, a, b, Header::new(1000, Ecn::Ect0), number);
     }
     came.extend(std::iter::from_fn(|| fabric.pop(Time::MAX)));
     let came: Vec<(Time, u32)> = came.into_iter().map(|arrival| (arrival.at, arrival.item)).collect();

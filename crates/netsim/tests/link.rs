@@ -206,6 +206,12 @@ fn nonsense_is_refused() {
     assert!(check("queue-packets=3").starts_with("queue-packets has no effect without a rate"));
     assert!(check("codel=5ms:100ms").starts_with("codel has no effect without a rate"));
     assert!(check("rate=1M,codel=0ms:100ms").starts_with("codel acts on every packet"));
+    assert!(check("fq-codel=5ms:100ms").starts_with("fq-codel has no effect without a rate"));
+    assert!(check("rate=1M,fq-codel=5ms:0ms").starts_with("fq-codel acts on every packet"));
+    assert!(check("rate=1M,codel=5ms:100ms,fq-codel=5ms:100ms").starts_with("codel has no effect beside fq-codel"));
+    let fair: LinkConfig = "rate=1M,fq-codel=5ms:100ms".parse().expect("a link");
+    assert_eq!(Link::new(fair.clone()).unwrap_err(), LinkError::NoFlows);
+    assert_eq!(link("rate=1M").set_config(fair), Err(LinkError::NoFlows));
     assert!(check("mark-above=1KB").starts_with("mark-above has no effect without a rate"));
     assert!(check("rate=1M,bucket=0B").starts_with("bucket is 0: write a size such as 10KB"));
     assert!(check("bucket=1KB").starts_with("bucket has no effect without a rate"));

@@ -22,6 +22,7 @@ fn every_key_is_read() {
         queue_bytes: Some(256_000),
         queue_packets: Some(10),
         codel: Some(Codel { target: Duration::from_millis(5), interval: Duration::from_millis(100) }),
+        fq_codel: None,
         mtu: Some(1_400),
         delay: Duration::from_millis(50),
         jitter: Duration::from_millis(1),
@@ -42,6 +43,8 @@ fn every_key_is_read() {
     assert_eq!(text.parse(), Ok(config.clone()));
     assert_eq!(config.to_string(), text);
     assert_eq!(" burst = 5 , loss = 0.05 ".parse::<LinkConfig>().unwrap().loss, config.loss);
+    let fair: LinkConfig = "rate=1M,fq-codel=5ms:100ms".parse().unwrap();
+    assert_eq!((fair.fq_codel, fair.codel), (config.codel, None));
     assert_eq!("perfect".parse(), Ok(LinkConfig::default()));
     assert_eq!(LinkConfig::default().to_string(), "perfect");
 }
@@ -71,6 +74,10 @@ fn rates_and_sizes_have_their_units() {
 fn what_is_printed_reads_back_the_same() {
     let mut random = fastrand::Rng::with_seed(1);
     for seed in 0..5_000 {
+        let codel = random.bool().then(|| Codel {
+            target: Duration::from_nanos(random.u64(1..)),
+            interval: Duration::from_nanos(random.u64(1..)),
+        });
         let mut probability = || match random.u8(..4) {
             0 => 0.0,
             1 => f64::from(random.u32(0..=1000)) / 1000.0,
@@ -78,6 +85,7 @@ fn what_is_printed_reads_back_the_same() {
             _ => random.f64() * 1e-9,
         };
         let loss = probability();
+        let is_fair = seed % 2 == 0;
         let config = LinkConfig {
             duplicate: probability(),
             corrupt: probability(),
@@ -103,10 +111,8 @@ fn what_is_printed_reads_back_the_same() {
                 .then(|| Police { rate: Rate::from_bits_per_second(random.u64(1..)), burst_bytes: random.u64(1..) }),
             queue_bytes: Some(random.u64(1..)),
             queue_packets: random.bool().then(|| random.u32(1..)),
-            codel: random.bool().then(|| Codel {
-                target: Duration::from_nanos(random.u64(1..)),
-                interval: Duration::from_nanos(random.u64(1..)),
-            }),
+            codel: codel.filter(|_| !is_fair),
+            fq_codel: codel.filter(|_| is_fair),
             mtu: random.bool().then(|| random.u32(..)),
             delay: Duration::from_nanos(random.u64(..)),
             jitter: Duration::from_micros(random.u64(..1_000_000)),
@@ -208,7 +214,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
+            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
@@ -234,6 +240,10 @@ fn errors_are_one_line_and_say_what_to_write() {
         (
             "rate=1M,codel=5ms",
             "cannot read codel=5ms: write it like 5ms:100ms (the wait to aim at, and for how long more is accepted)",
+        ),
+        (
+            "rate=1M,fq-codel=5:100",
+            "cannot read fq-codel=5:100: write it like 5ms:100ms (the wait to aim at, and for how long more is accepted)",
         ),
         (
             "scatter=normal:5ms",

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use netsim::topology::{HostPair, Side, Topology};
-use netsim::{Duplex, Ecn, Fabric, LinkStats, Node, NodeId, Packet, Time};
+use netsim::{Duplex, Ecn, Fabric, Header, LinkStats, Node, NodeId, Packet, Time};
 
 const DUMBBELL: &str = r#"
 hosts = ["a1", "a2", "b1", "b2"]
@@ -102,7 +102,7 @@ fn in_a_fabric(topology: &Topology) -> (Came, Vec<LinkStats>) {
         let now = Time::from(GAP * number);
         pop(&mut fabric, now);
         for pair in topology.pairs() {
-            let _ = fabric.offer(now, pair.from, pair.to, 1_200, Ecn::Ect0, number);
+            let _ = fabric.offer(now, pair.from, pair.to, Header::new(1_200, Ecn::Ect0), number);
         }
     }
     pop(&mut fabric, Time::MAX);
@@ -174,8 +174,8 @@ links = [{ between = ["a", "b"], link = "trace=up / trace=down" }]
     topology.load_traces(|name| Ok(if name == "up" { "1" } else { "5" }.to_owned())).unwrap();
     let (mut fabric, _) = topology.build_fabric().unwrap();
     let (a, b) = (NodeId::from_index(0), NodeId::from_index(1));
-    fabric.offer(Time::ZERO, a, b, 1_504, Ecn::NotEct, "there").unwrap();
-    fabric.offer(Time::ZERO, b, a, 1_504, Ecn::NotEct, "back").unwrap();
+    fabric.offer(Time::ZERO, a, b, Header::new(1_504, Ecn::NotEct), "there").unwrap();
+    fabric.offer(Time::ZERO, b, a, Header::new(1_504, Ecn::NotEct), "back").unwrap();
     let arrivals = std::iter::from_fn(|| fabric.pop(Time::MAX)).map(|arrival| (arrival.item, arrival.at.as_nanos()));
     assert_eq!(arrivals.collect::<Vec<_>>(), [("there", 1_000_000), ("back", 5_000_000)]);
 }

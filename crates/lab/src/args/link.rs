@@ -87,6 +87,9 @@ pub struct LinkOptions {
     /// Use CoDel with this target and interval: 5ms:100ms; it marks ECN-capable packets and drops others
     #[arg(long, value_name = "TIME:TIME")]
     codel: Option<String>,
+    /// Use FlowQueue-CoDel instead: a queue for each flow, served in turns, with CoDel for each: 5ms:100ms
+    #[arg(long, value_name = "TIME:TIME")]
+    fq_codel: Option<String>,
     /// Size of the token bucket: bytes that may leave in a burst after a pause [default: none]
     #[arg(long, value_name = "SIZE")]
     bucket: Option<String>,
@@ -175,6 +178,7 @@ impl LinkOptions {
             ("queue", &self.queue),
             ("queue-packets", &self.queue_packets),
             ("codel", &self.codel),
+            ("fq-codel", &self.fq_codel),
             ("bucket", &self.bucket),
             ("police", &self.police),
             ("loss", &self.loss),

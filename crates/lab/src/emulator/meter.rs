@@ -93,7 +93,7 @@ fn waits(fabric: &Fabric<Packet>) -> Vec<Waits> {
 
 #[cfg(test)]
 mod tests {
-    use netsim::Ecn;
+    use netsim::{Ecn, Header};
 
     use super::super::segments::SuperPacket;
     use super::*;
@@ -118,7 +118,7 @@ mod tests {
         for (millis, count) in [(50, 1), (200, 1), (500, 4)] {
             meter.look(at(millis), &fabric);
             for _ in 0..count {
-                fabric.offer(at(millis), a, b, 28, Ecn::NotEct, packet(at(millis))).expect("room");
+                fabric.offer(at(millis), a, b, Header::new(28, Ecn::NotEct), packet(at(millis))).expect("room");
                 meter.sent(0, at(millis), 28);
             }
         }

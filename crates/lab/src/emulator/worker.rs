@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use netsim::{Arrival, Fabric, NodeId, Refusal, Refused, Time};
+use netsim::{Arrival, Fabric, Header, NodeId, Refusal, Refused, Time};
 use relay::Lateness;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -200,15 +200,16 @@ impl Worker {
             self.refused += u64::from(!packet.destination().is_multicast());
             return;
         };
+        let (ecn, flow) = (packet.ecn(), packet.flow());
         for segment in packet.split() {
-            let (ip_bytes, ecn) = (segment.packet.ip_bytes(segment.index), segment.packet.ecn());
+            let ip_bytes = segment.packet.ip_bytes(segment.index);
             if let Some(meter) = &mut self.meter {
                 meter.sent(from, at, ip_bytes);
             }
-            let packet = Packet { segment, offered: at };
+            let (header, packet) = (Header { ip_bytes, ecn, flow }, Packet { segment, offered: at });
             // Drops by a link are in its counts.
             if let Err(Refused { reason: Refusal::Unroutable, .. }) =
-                self.fabric.offer(at, self.hosts[from], to, ip_bytes, ecn, packet)
+                self.fabric.offer(at, self.hosts[from], to, header, packet)
             {
                 self.refused += 1;
             }

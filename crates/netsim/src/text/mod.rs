@@ -20,7 +20,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
+        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -186,12 +186,8 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
             config.scatter = if is_exponential { Scatter::Exponential(time) } else { Scatter::Uniform(time) };
         }
         "queue-packets" => config.queue_packets = Some(value.parse().map_err(|_| bad(key, value, "10"))?),
-        "codel" => {
-            const EXAMPLE: &str = "5ms:100ms (the wait to aim at, and for how long more is accepted)";
-            let (target, interval) = value.split_once(':').ok_or_else(|| bad(key, value, EXAMPLE))?;
-            let read = |text| time(key, text).map_err(|_| bad(key, value, EXAMPLE));
-            config.codel = Some(Codel { target: read(target)?, interval: read(interval)? });
-        }
+        "codel" => config.codel = Some(read_codel(key, value)?),
+        "fq-codel" => config.fq_codel = Some(read_codel(key, value)?),
         "mtu" => {
             const EXAMPLE: &str = "1400B (IP bytes)";
             let bytes = size(key, value).map_err(|_| bad(key, value, EXAMPLE))?;
@@ -212,6 +208,13 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
         _ => return Err(TextError::UnknownKey(key.to_owned())),
     }
     Ok(())
+}
+
+fn read_codel(key: &str, value: &str) -> Result<Codel, TextError> {
+    const EXAMPLE: &str = "5ms:100ms (the wait to aim at, and for how long more is accepted)";
+    let (target, interval) = value.split_once(':').ok_or_else(|| bad(key, value, EXAMPLE))?;
+    let read = |text| time(key, text).map_err(|_| bad(key, value, EXAMPLE));
+    Ok(Codel { target: read(target)?, interval: read(interval)? })
 }
 
 /// Parses parts with `+` between them.
@@ -255,10 +258,10 @@ impl fmt::Display for LinkConfig {
         parts.extend(print_all("delay-step", &self.delay_steps, print_delay));
         parts.extend(self.queue_bytes.map(|bytes| format!("queue={}", print_size(bytes))));
         parts.extend(self.queue_packets.map(|packets| format!("queue-packets={packets}")));
-        parts.extend(
-            self.codel
-                .map(|Codel { target, interval }| format!("codel={}:{}", print_time(target), print_time(interval))),
-        );
+        for (key, codel) in [("codel", self.codel), ("fq-codel", self.fq_codel)] {
+            let print = |Codel { target, interval }| format!("{key}={}:{}", print_time(target), print_time(interval));
+            parts.extend(codel.map(print));
+        }
         parts.extend(self.mtu.map(|bytes| format!("mtu={}", print_size(bytes.into()))));
         match self.loss {
             Loss::None => {}

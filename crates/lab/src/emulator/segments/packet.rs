@@ -10,6 +10,8 @@ use super::vnet::{Offload, VnetHeader};
 const LEAST_IP_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 const LEAST_TCP_HEADER: usize = 20;
 
 /// The reason for refusing a packet. None of these comes from a working kernel; each is counted.
@@ -126,6 +128,18 @@ impl SuperPacket {
         }
     }
 
+    /// Returns what distinguishes its flow from others between the same addresses: protocol and ports, or the protocol
+    /// alone where no ports are found, as in tunnels, fragments and behind extension headers of IPv6.
+    pub fn flow(&self) -> u64 {
+        let (protocol, is_fragment) = match self.version {
+            4 => (self.bytes[9], u16::from_be_bytes([self.bytes[6], self.bytes[7]]) & 0x3fff != 0),
+            _ => (self.bytes[6], false),
+        };
+        let has_ports = matches!(protocol, TCP | UDP) && !is_fragment;
+        let ports = self.bytes[self.ip_header..].first_chunk().filter(|_| has_ports);
+        u64::from(protocol) << 32 | ports.map_or(0, |&ports| u64::from(u32::from_be_bytes(ports)))
+    }
+
     /// Returns the destination address.
     pub fn destination(&self) -> IpAddr {
         let there = "the header is there";
@@ -172,8 +186,8 @@ fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[
     let (start, offset) = vnet.checksum.ok_or(Refused::Checksum)?;
     let (start, offset) = (usize::from(start), usize::from(offset));
     let (protocol, field, least) = match vnet.offload {
-        Offload::Tcp => (6, 16, LEAST_TCP_HEADER),
-        Offload::None | Offload::Udp => (17, 6, UDP_HEADER),
+        Offload::Tcp => (TCP, 16, LEAST_TCP_HEADER),
+        Offload::None | Offload::Udp => (UDP, 6, UDP_HEADER),
     };
     // After extension headers of IPv6, only the kernel's value is available.
     let misplaced = if version == 4 { start != ip_header } else { start < ip_header };

@@ -19,6 +19,25 @@ fn written(run: &SegmentRun) -> Frame {
     (run.vnet(), [head, rest].concat())
 }
 
+#[test]
+fn packets_without_ports_are_of_the_flow_of_their_protocol() {
+    // IPv4 with protocol, flags and offset of the fragment, and four bytes of payload that are no ports.
+    let flow = |protocol: u8, fragment: [u8; 2]| {
+        let mut bytes = [0x45, 0, 0, 24, 0, 0, 0, 0, 64, 0, 0, 0, 10, 99, 0, 1, 10, 99, 0, 2, 1, 2, 3, 4];
+        bytes[6..8].copy_from_slice(&fragment);
+        bytes[9] = protocol;
+        SuperPacket::plain(&bytes).expect("a packet").flow()
+    };
+    let whole = [0x40, 0];
+    assert_eq!(flow(17, whole), 0x11_0102_0304);
+    // The first fragment has ports, the others do not, and all are of one flow.
+    assert_eq!([flow(17, [0x20, 0]), flow(17, [0x20, 9]), flow(17, [0, 9])], [17 << 32; 3]);
+    // GRE and ESP hide the ports.
+    assert_eq!([flow(47, whole), flow(50, whole)], [47 << 32, 50 << 32]);
+    let empty = [0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 10, 99, 0, 1, 10, 99, 0, 2];
+    assert_eq!(SuperPacket::plain(&empty).expect("a packet").flow(), 17 << 32, "cut short");
+}
+
 /// Gathers segments like an emulator that delivers as late as it can.
 fn gather(segments: impl IntoIterator<Item = (Segment, Ecn, Option<u64>)>) -> Vec<SegmentRun> {
     let mut gather = Gather::new();
@@ -60,6 +79,13 @@ proptest! {
         }
         let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(recipe.ecn)];
         prop_assert_eq!(packet.ecn(), ecn);
+        let protocol = if recipe.offload == Offload::Tcp { 6 } else { 17 };
+        let has_ports = recipe.version == 4 || recipe.options == 0;
+        for segment in &wire {
+            let flow = SuperPacket::plain(segment).unwrap().flow();
+            prop_assert_eq!(flow, packet.flow());
+            prop_assert!(!has_ports || flow == protocol << 32 | 0x1f90_c351, "{:x}", flow);
+        }
     }
 
     #[test]
