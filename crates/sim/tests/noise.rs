@@ -57,6 +57,8 @@ fn it_keeps_managed_queues_short() {
     let cases = [
         ("rate=20M,delay=25ms,queue=3bdp,codel=5ms:100ms", 0.95, 8),
         ("rate=100M,delay=25ms,queue=3bdp,codel=5ms:100ms", 0.95, 8),
+        ("rate=20M,delay=25ms,queue=3bdp,fq-codel=5ms:100ms", 0.95, 8),
+        ("rate=100M,delay=25ms,queue=3bdp,fq-codel=5ms:100ms", 0.95, 8),
         ("rate=20M,delay=25ms,queue=1bdp,mark-above=12500B", 0.85, 8),
         // Falls short of 0.93: its own batches of a millisecond cross a threshold of one.
         ("rate=20M,delay=25ms,queue=1bdp,mark-above=2500B", 0.70, 5),
