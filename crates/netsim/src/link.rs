@@ -35,7 +35,7 @@ pub enum Fate {
 /// The reason for a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// The queue had no room for it.
+    /// The queue had no room for it, or it made room for another.
     QueueFull,
     /// It had waited too long for CoDel.
     Codel,

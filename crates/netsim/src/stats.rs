@@ -18,14 +18,14 @@ impl Count {
     }
 }
 
-/// The counts of a link so far: `offered` is the sum of `delivered` and all drops.
+/// The counts of a link so far: `offered` is the sum of `delivered` and all drops, and with `fq-codel` what waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Everything offered.
     pub offered: Count,
     /// Packets that arrive or will; the second copy of a duplicate is not counted.
     pub delivered: Count,
-    /// Packets for which the queue had no room.
+    /// Packets for which the queue had no room, or which made room for others.
     pub dropped_queue_full: Count,
     /// Packets that CoDel dropped.
     pub dropped_codel: Count,
@@ -48,6 +48,19 @@ pub struct LinkStats {
 }
 
 impl LinkStats {
+    /// Returns the number of packets that were dropped, whatever the reason.
+    pub fn dropped(&self) -> u64 {
+        let dropped = [
+            self.dropped_queue_full,
+            self.dropped_codel,
+            self.dropped_random,
+            self.dropped_too_large,
+            self.dropped_policed,
+            self.dropped_down,
+        ];
+        dropped.iter().map(|count| count.packets).sum()
+    }
+
     /// Counts a drop.
     pub(crate) fn drop(&mut self, reason: DropReason, ip_bytes: u32) {
         let count = match reason {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use netsim::{Duplex, Rate};
+use netsim::{Duplex, LinkStats, Rate};
 
 use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
 use crate::emulator::Scheduling;
@@ -179,7 +179,7 @@ fn account(peer: &Peer, run: &Observation) -> RunOutcome {
         bytes_there: 0,
         equal: None,
         wire_bytes: report.links.iter().map(|link| link.offered.bytes).sum(),
-        model_drops: report.links.iter().map(|link| link.offered.packets - link.delivered.packets).sum(),
+        model_drops: report.links.iter().map(LinkStats::dropped).sum(),
         clock: peer.clock(),
         verdict: recorded_verdict(run),
         environment: Environment::default(),
