@@ -55,12 +55,6 @@ impl Control {
         true
     }
 
-    /// Ends an episode: the queue had no packet when one should have left.
-    pub(crate) fn rest(&mut self) {
-        self.first_above = None;
-        self.dropping = false;
-    }
-
     /// Returns whether packets have waited too long for an interval.
     fn is_too_long(&mut self, codel: Codel, now: Time, wait: Duration, others: u64) -> bool {
         if wait < codel.target || others <= FULL_PACKET {

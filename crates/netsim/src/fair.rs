@@ -145,7 +145,6 @@ impl<T> Queue<T> {
             }
             link.count_drop(DropReason::Codel, ip_bytes);
         }
-        self.codel.rest();
         None
     }
 }
