@@ -151,6 +151,7 @@ impl Link {
     /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` should not decrease from
     /// call to call; if it does, the packet arrives like one that was offered late.
     pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
+        // Its steps are inlined: called, they cost half as much again.
         let found = self.queued_bytes(now);
         let fate = self.admit(now, found, ip_bytes).and_then(|admitted| {
             let left_as = self.enqueue(&admitted, ip_bytes, ecn)?;
@@ -166,6 +167,7 @@ impl Link {
     }
 
     /// Lets a packet in that finds `found` bytes in the queue, unless an outage, the MTU or the policer stops it.
+    #[inline(always)]
     pub(crate) fn admit(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Admitted, DropReason> {
         // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the fate of the earlier
         // ones.
@@ -185,6 +187,7 @@ impl Link {
 
     /// Sends a packet behind the others that were sent, and returns its arrivals unless it is lost at random. CoDel left
     /// its ECN field, once `ecn`, as `left_as`.
+    #[inline(always)]
     pub(crate) fn send(
         &mut self,
         admitted: &Admitted,
@@ -299,6 +302,7 @@ impl Link {
     }
 
     /// Passes a packet through the bounds of the queue and CoDel, and returns its ECN field then.
+    #[inline(always)]
     fn enqueue(&mut self, admitted: &Admitted, ip_bytes: u32, ecn: Ecn) -> Result<Ecn, DropReason> {
         let (came, found) = (admitted.at, admitted.found);
         if !self.is_within_bounds(self.queue.len() + 1, found + u64::from(ip_bytes)) {
@@ -363,6 +367,7 @@ impl Link {
         step.map_or(self.config.delay, |step| step.delay)
     }
 
+    #[inline(always)]
     fn deliver(
         &mut self,
         delay: Duration,
