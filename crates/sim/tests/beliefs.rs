@@ -169,3 +169,72 @@ fn the_baseline_is_what_the_path_loses() {
         }
     }
 }
+
+/// What a flow did about overflows of the queue.
+#[derive(Debug, Default)]
+struct Answers {
+    /// When its window shrank by more than a twentieth, but not to measure.
+    reductions: Vec<f64>,
+    /// When the first of several drops was, none of which is a round trip later than the one before, and the last.
+    overflows: Vec<[f64; 2]>,
+    /// The shortest time between two reductions, as a multiple of the round trip without a queue.
+    closest: f64,
+}
+
+/// Observes the first of these flows after each event of 20 s.
+fn answers(link: &str, controllers: &[&str]) -> Answers {
+    let mut watched = Watched::new(link, controllers, 1);
+    let mut answers = Answers { closest: f64::INFINITY, ..Answers::default() };
+    let (mut before, mut dropped) = (None, 0);
+    let round_trip = watched.round_trip.as_secs_f64();
+    while watched.network.now() < netsim::Time::from_secs_f64(20.0) {
+        watched.network.step().expect("time passes");
+        let now = watched.network.now().as_secs_f64();
+        let stats = watched.network.link(watched.bottleneck).expect("the first link").stats();
+        let lost = stats.dropped_queue_full.packets + stats.dropped_policed.packets;
+        if lost > dropped {
+            dropped = lost;
+            match answers.overflows.last_mut().filter(|[_, last]| now < last + round_trip) {
+                Some([_, last]) => *last = now,
+                None => answers.overflows.push([now, now]),
+            }
+        }
+        let stats = watched.network.node_mut(watched.sender).and_then(|host| host.stats().first().copied());
+        let Some((window, state)) = stats.and_then(|stats| Some((stats.window, stats.controller?))) else { continue };
+        // Without what makes up for the path's own loss.
+        let window = window as f64 * (1.0 - state.baseline);
+        let is_reduced = |(before, phase): (f64, &str)| [phase, state.phase] == ["cruise"; 2] && window < 0.95 * before;
+        if before.is_some_and(is_reduced) {
+            if let Some(last) = answers.reductions.last() {
+                answers.closest = answers.closest.min((now - last) / round_trip);
+            }
+            answers.reductions.push(now);
+        }
+        before = Some((window, state.phase));
+    }
+    answers
+}
+
+/// What was sent before a reduction does not count again.
+#[test]
+fn the_window_shrinks_at_most_once_in_a_round_trip() {
+    for (link, controllers, [least, most]) in [
+        ("rate=20M,delay=25ms,queue=1bdp", &["auto"][..], [10, 100]),
+        ("rate=20M,delay=25ms,queue=1bdp,loss=5%", &["auto"], [10, 100]),
+        ("rate=20M,delay=25ms,queue=12500B", &["auto"], [1, 20]),
+        ("rate=100M,delay=25ms,queue=1bdp,police=20M:30KB", &["auto"], [1, 20]),
+        ("rate=20M,delay=25ms,queue=0.5bdp", &["auto", "cubic"], [10, 100]),
+        ("rate=20M,delay=25ms,queue=2bdp", &["auto", "cubic"], [4, 40]),
+        ("rate=20M,delay=25ms,queue=3bdp", &["auto", "auto", "auto", "auto"], [4, 100]),
+    ] {
+        let Answers { reductions, overflows, closest } = answers(link, controllers);
+        let of = |[first, last]: &[f64; 2]| reductions.iter().filter(|at| (*first..last + 0.1).contains(*at)).count();
+        let for_one = overflows.iter().map(of).max().unwrap_or(0);
+        let counts = (reductions.len(), overflows.len(), for_one);
+        println!(
+            "{counts:?} reductions, overflows, for one of these; {closest:.2} round trips: {link} {controllers:?}"
+        );
+        assert!(closest >= 1.0 && for_one <= 2, "{closest} {counts:?}: {link} {controllers:?}");
+        assert!((least..most).contains(&reductions.len()), "{counts:?}: {link} {controllers:?}");
+    }
+}

@@ -1,5 +1,8 @@
 use super::super::bench::{self, Event};
 use super::*;
+use crate::recovery::sent_packets::Content;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 type Bench = bench::Bench<Auto>;
 
@@ -87,4 +90,56 @@ fn flows_differ_in_when_they_go_down() {
     let times: Vec<f64> = (1..100).map(|salt: u64| next(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
     let (least, most) = times.iter().fold((f64::MAX, 0.0), |(a, b): (f64, f64), time| (a.min(*time), b.max(*time)));
     assert!((3.0..3.05).contains(&least) && (3.55..3.6).contains(&most), "{least} to {most}");
+}
+
+/// A report of packets that were sent one after the other, some of which are lost.
+#[derive(Clone, Copy, Debug)]
+struct Fates {
+    /// Milliseconds since the last report, and for which its newest packet was under way.
+    after: u64,
+    rtt: u64,
+    delivered: u64,
+    lost: u64,
+    marked: bool,
+}
+
+fn fates() -> impl Strategy<Value = Fates> {
+    let lost = prop_oneof![3 => Just(0), 1 => 1_u64..4, 1 => 10_u64..60];
+    let parts =
+        (1_u64..40, prop_oneof![50_u64..52, 50_u64..70, 70_u64..150], 1_u64..40, lost, prop::bool::weighted(0.05));
+    parts.prop_map(|(after, rtt, delivered, lost, marked)| Fates { after, rtt, delivered, lost, marked })
+}
+
+proptest! {
+    /// Whatever packets meet: each reduction has a reason that was sent after the one before, and but for reductions and for
+    /// measurements the window never shrinks.
+    #[test]
+    fn nothing_sent_before_a_reduction_makes_another(all in vec(fates(), 50..400), competes in any::<bool>()) {
+        let mut bench = cruising();
+        if competes {
+            bench.controller.mode = Mode::Compete(Box::new(Compete::new(bench.now, 0.02)));
+        }
+        let (mut number, mut newest) = (0, bench.now);
+        for Fates { after, rtt, delivered, lost, marked } in all {
+            bench.later(after);
+            newest = newest.max(Time::from_nanos(bench.now.as_nanos() - rtt * 1_000_000));
+            let mut packet = || {
+                number += 1;
+                SentPacket { number, time: newest, bytes: Bench::PACKET, content: Content::Nothing }
+            };
+            let lost: Vec<SentPacket> = (0..lost).map(|_| packet()).collect();
+            let delivered: Vec<SentPacket> = (0..delivered).map(|_| packet()).collect();
+            (0..lost.len() + delivered.len()).for_each(|_| bench.controller.on_sent(bench.now, Bench::PACKET, 0));
+            let rtt = Some(bench.now.since(newest));
+            let of = |auto: &Auto| (auto.reduced, auto.growth.window, auto.phase);
+            let (reduced, window, phase) = of(&bench.controller);
+            bench.report_of(Event { marked: u64::from(marked), rtt, ..Event::default() }, &delivered, &lost, &[]);
+            let (reduced_now, window_now, phase_now) = of(&bench.controller);
+            if reduced_now > reduced {
+                prop_assert!(newest >= reduced, "{:?} after a reduction at {:?}", newest, reduced);
+            } else if [phase, phase_now] == [Phase::Cruise; 2] {
+                prop_assert!(window_now >= window, "{} after {}", window_now, window);
+            }
+        }
+    }
 }
