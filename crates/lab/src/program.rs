@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use clap::Parser as _;
-use transport::profile::Names;
+use sim::{LINUX_TCP, linux_tcp};
+use transport::Profile;
+use transport::profile::{Names, ProfileError};
 
 use crate::args::{Cli, Command, Switch};
 use crate::exit::{Code, Failure};
@@ -38,6 +40,32 @@ static NAMES: OnceLock<Names> = OnceLock::new();
 /// Returns the names from which profiles are made.
 pub(crate) fn names() -> &'static Names {
     NAMES.get_or_init(Names::default)
+}
+
+/// Returns the profile with which a simulated host sends, by its name: one of the engine's, or `linux-tcp`, which nothing
+/// but the simulator has, with these choices of it.
+///
+/// # Errors
+/// No such profile or choice.
+pub(crate) fn simulated_profile<'a>(
+    name: &str,
+    choices: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Profile, String> {
+    let mut choices = choices.into_iter().peekable();
+    if name == LINUX_TCP {
+        return match choices.peek() {
+            Some((key, _)) => {
+                Err(format!("{key}: {LINUX_TCP} has no choices, as it does what Linux does: leave it out"))
+            }
+            None => Ok(linux_tcp()),
+        };
+    }
+    let mut profile = names().profile(name).map_err(|error| match error {
+        ProfileError::UnknownName(_) => format!("{error}, and here {LINUX_TCP}"),
+        error => error.to_string(),
+    })?;
+    profile.set_all(choices).map_err(|error| error.to_string())?;
+    Ok(profile)
 }
 
 fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {

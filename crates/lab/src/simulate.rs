@@ -6,7 +6,7 @@ use std::time::Duration;
 use netsim::topology::Topology;
 use netsim::{Duplex, Rate};
 use serde::de::DeserializeSeed as _;
-use sim::{Ending, FlowOutcome, SharedCase, SharedOutcome};
+use sim::{Ending, FlowOutcome, LINUX_TCP, SharedCase, SharedOutcome};
 use transport::Profile;
 
 use crate::args::SimulateArgs;
@@ -14,7 +14,7 @@ use crate::exit::{Code, Failure};
 use crate::layout::read_topology;
 use crate::output::say;
 use crate::plan::parse_bytes;
-use crate::program::names;
+use crate::program::{names, simulated_profile};
 use crate::summary::LinkSummary;
 
 /// Runs the transfers and prints their results.
@@ -71,23 +71,29 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
 fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
     let refused = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
     let text = &args.profile;
+    let mut choices = Vec::new();
+    for set in &args.set {
+        let (key, value) = set.split_once('=').ok_or_else(|| refused(&format_args!("--set {set}: write KEY=VALUE")))?;
+        choices.push((key.trim(), value.trim()));
+    }
+    if text == LINUX_TCP {
+        if args.told.is_some() {
+            return Err(refused(&format_args!("--told: {LINUX_TCP} finds its rate itself: leave it out")));
+        }
+        return simulated_profile(text, choices).map_err(|error| refused(&format_args!("--set {error}")));
+    }
     let mut profile = if text.contains(['/', '.']) {
         let read = fs::read_to_string(text).map_err(|error| refused(&format_args!("cannot read {text}: {error}")))?;
         let profile = toml::Deserializer::parse(&read).and_then(|file| names().deserialize(file));
         profile.map_err(|error| refused(&format_args!("{text} is no profile: {}", error.message())))?
     } else {
-        names().profile(text).map_err(|error| refused(&error))?
+        simulated_profile(text, []).map_err(|error| refused(&error))?
     };
     if let Some(told) = &args.told {
         let rate: Rate = told.parse().map_err(|error| refused(&error))?;
         profile = profile.with_fixed_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
     }
     let rate = profile.fixed_rate().filter(|_| args.told.is_some());
-    let mut choices = Vec::new();
-    for set in &args.set {
-        let (key, value) = set.split_once('=').ok_or_else(|| refused(&format_args!("--set {set}: write KEY=VALUE")))?;
-        choices.push((key.trim(), value.trim()));
-    }
     profile.set_all(choices).map_err(|error| refused(&format_args!("--set {error}")))?;
     if rate.is_some() && profile.fixed_rate() != rate {
         return Err(refused(&"--told and what --set chooses of the congestion control exclude each other"));

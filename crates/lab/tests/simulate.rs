@@ -67,6 +67,28 @@ fn a_profile_is_a_name_or_a_file_and_what_is_changed_of_it() {
     assert_ne!(run(&["--profile", "arq", "--set", "congestion=cubic"]), changed);
 }
 
+#[test]
+fn linux_tcp_is_a_profile_without_choices() {
+    let run = |options: &[&str]| {
+        let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--size", "1MB", "--profile", "linux-tcp"];
+        simulate(&[&link[..], options].concat())
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.qlog");
+    let text = stdout(&run(&["--qlog", file.to_str().unwrap()]));
+    let trace = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("a to b: 1 MB in "), "{text}");
+    assert!(trace.contains(r#""congestion_control":"linux-cubic""#), "{trace}");
+    for (options, said) in [
+        (["--set", "congestion=reno"], "--set congestion: linux-tcp has no choices"),
+        (["--told", "19M"], "--told: linux-tcp finds its rate itself"),
+    ] {
+        let refused = run(&options);
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && error.contains(said), "{error}");
+    }
+}
+
 /// The trace of a simulated transfer can be drawn: it ends with the transfer and names the controller.
 #[test]
 fn a_run_is_traced() {

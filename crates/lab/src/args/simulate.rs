@@ -20,7 +20,8 @@ pub struct SimulateArgs {
     /// File with a topology of hosts and links; every pair sends
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
-    /// Profile of the senders: a name from `downpour profile list`, or a file as printed by `downpour profile show`
+    /// Profile of the senders: a name from `downpour profile list`, a file as printed by `downpour profile show`, or
+    /// linux-tcp, which sends as Linux does with CUBIC
     #[arg(long, value_name = "NAME|FILE", default_value = "auto")]
     pub(crate) profile: String,
     /// Change a setting of the profile: congestion=cubic, congestion.beta=0.5

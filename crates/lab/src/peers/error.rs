@@ -12,6 +12,9 @@ pub enum PeerError {
         /// The requested name.
         name: String,
     },
+    /// It is a profile of simulated flows.
+    #[error("linux-tcp is simulated only: write tcp-cubic, which is the kernel's own")]
+    Simulated,
     /// The text after its name is no choice of its profile.
     #[error("{peer}: {reason}")]
     Choice {

@@ -59,9 +59,12 @@ pub fn all() -> impl Iterator<Item = &'static Peer> {
 /// `downpour-arq congestion=reno`.
 ///
 /// # Errors
-/// [`PeerError::Unknown`].
+/// [`PeerError::Unknown`], [`PeerError::Simulated`].
 pub fn named(name: &str) -> Result<&'static Peer, PeerError> {
     let first = name.split(' ').next().unwrap_or_default();
+    if first == sim::LINUX_TCP {
+        return Err(PeerError::Simulated);
+    }
     all().find(|peer| peer.name == first).ok_or_else(|| PeerError::Unknown { name: first.to_owned() })
 }
 

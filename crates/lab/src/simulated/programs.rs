@@ -215,6 +215,8 @@ mod tests {
     fn what_makes_no_sense_is_said_with_its_flow() {
         for (from, to, said) in [
             ("peer = \"tcp-cubic\"", "peer = \"tcp-vegas\"", "cubic: no peer is called 'tcp-vegas'"),
+            ("peer = \"tcp-cubic\"", "peer = \"linux-tcp\"", "cubic: linux-tcp is simulated only: write tcp-cubic"),
+            ("peer = \"tcp-cubic\"", "profile = \"linux-tcp\"", "cubic: profile is for simulated flows"),
             ("peer = \"tcp-cubic\"", "profile = \"arq\"", "cubic: profile is for simulated flows"),
             ("repeat = 3", "repeat = 0", "cubic: repeat is \"0\": write a number from 1 to 1000"),
             ("size = \"1MB\"", "", "cubic: an endless flow is not repeated"),

@@ -10,7 +10,7 @@ use sim::{Background, Flow, OnOff, SharedCase, Traffic};
 use transport::Profile;
 
 use crate::plan::{parse_bytes, parse_time, put_parts};
-use crate::program::names;
+use crate::program::simulated_profile;
 
 /// A dumbbell: pairs of hosts, each behind links of its own, and one shared link. Two nodes are the special case of one
 /// pair whose own links are perfect.
@@ -350,9 +350,7 @@ pub(super) fn time(key: &str, text: &str) -> Result<Duration, String> {
 }
 
 fn profile<'a>(name: &str, set: impl Iterator<Item = (&'a String, &'a Text)>) -> Result<Profile, String> {
-    let mut profile = names().profile(name).map_err(|error| error.to_string())?;
-    profile.set_all(set.map(|(key, value)| (key.as_str(), value.0.as_str()))).map_err(|error| error.to_string())?;
-    Ok(profile)
+    simulated_profile(name, set.map(|(key, value)| (key.as_str(), value.0.as_str())))
 }
 
 #[cfg(test)]
@@ -396,6 +394,19 @@ pub(super) mod tests {
         let Traffic::OnOff { script, profile, .. } = &case.background[1].traffic else { panic!("bursts") };
         assert_eq!((script.burst, script.idle, script.shape), (4_000, Duration::from_millis(200), 1.5));
         assert_eq!((profile.name.as_str(), profile.limit.is_some()), ("arq", true));
+    }
+
+    #[test]
+    fn linux_tcp_is_a_profile_of_simulated_flows_without_choices() {
+        let mut scenario = scenario();
+        scenario.put("tcp.profile", "linux-tcp").expect("a path");
+        assert_eq!(case(&scenario).expect("it makes sense").flows[1].profile, sim::linux_tcp());
+        scenario.put("tcp.congestion", "reno").expect("a path");
+        let refused = case(&scenario).expect_err("then it would be another");
+        assert!(refused.starts_with("tcp: congestion: linux-tcp has no choices"), "{refused}");
+        scenario.put("tcp.profile", "linux-udp").expect("a path");
+        let refused = case(&scenario).expect_err("no such profile");
+        assert!(refused.ends_with("and here linux-tcp"), "{refused}");
     }
 
     #[test]
