@@ -2,11 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, FileTimes};
+use std::net::UdpSocket;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use data_encoding::BASE64;
+use downpour::Ticket;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -166,4 +169,32 @@ fn paths_in_json_are_all_bytes() {
     wanted.sort();
     assert_eq!(told, wanted);
     assert!(ended.stdout.contains("\u{fffd} odd \u{fffd}") && !ended.stdout.contains('\x1b'), "{}", ended.stdout);
+}
+
+/// While it is stopped, more arrives than its socket's buffer holds.
+#[test]
+fn a_receiver_whose_socket_overflows_is_named_on_both_sides() {
+    const BURST: u64 = 30_000;
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 6_000_000);
+    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+    let listens =
+        arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into, "--json"];
+    let mut receiver = downpour(listens);
+    receiver.wait_for("start", |line| line.contains("\"start\""));
+    let sender = downpour(arguments!["send", "--to", "--ticket-file", ticket, "--rate", "16M", "-v", source]);
+    receiver.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+    let text = fs::read_to_string(&ticket).expect("a ticket");
+    let to = Ticket::parse(text.trim()).expect("a ticket").addresses[0];
+    receiver.signal(Signal::STOP);
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    (0..BURST).for_each(|_| _ = stranger.send_to(&[0; 1_400], to).expect("the loopback carries it"));
+    receiver.signal(Signal::CONT);
+    let received = receiver.end().expect(0);
+    let dropped = summary(&received)["overflowed_datagrams"].as_u64().expect("a number");
+    assert!((BURST / 10..BURST + 10_000).contains(&dropped), "{dropped}: {}", received.stdout);
+    let named = json(&received.stdout).iter().any(|line| line["limited_by"] == "socket overflows here");
+    assert!(named, "{}", received.stdout);
+    let sent = sender.end().expect(0).stderr;
+    assert!(sent.contains(" datagrams dropped by the full socket buffer of the receiver"), "{sent}");
 }
