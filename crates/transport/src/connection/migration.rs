@@ -53,21 +53,10 @@ impl Connection {
             }
         }
         match self.paths.on_response(now, path, data) {
-            Validation::Migrated { rebound: true, .. } => self.on_rebinding(now),
-            Validation::Migrated { rtt, rebound: false } => self.on_migration(now, rtt),
+            Validation::Migrated { rtt } => self.on_migration(now, rtt),
             Validation::Ignored => {}
             Validation::Unsolicited => self.refuse(now, Refused::Unacceptable),
         }
-    }
-
-    /// Goes on at the peer's new port. What was in flight went to the old one, so that its loss says nothing of the path.
-    fn on_rebinding(&mut self, now: Time) {
-        self.mtu.watch_anew();
-        self.recovery.abandon_in_flight(now);
-        self.spread_report();
-        self.trace.record(now, TraceEvent::PathChanged { remote: self.remote() });
-        // The last feedback was sent to the old port.
-        self.feedback.hurry();
     }
 
     /// Moves to the peer's new address.

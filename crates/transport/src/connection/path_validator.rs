@@ -49,11 +49,6 @@ pub(crate) struct AddressPair {
 }
 
 impl AddressPair {
-    /// Returns whether only the peer's port differs, as after a change in a NAT.
-    fn differs_in_port(&self, other: &Self) -> bool {
-        self.remote.ip() == other.remote.ip() && self.local == other.local && self.remote.port() != other.remote.port()
-    }
-
     /// Returns the bytes that IP and UDP add to a payload on this path.
     pub(super) fn datagram_overhead(&self) -> u32 {
         let v4 = match self.remote.ip() {
@@ -126,8 +121,6 @@ pub(super) enum Validation {
         /// The round-trip time of the new path, if only one challenge was sent, so that it is clear which one was
         /// answered.
         rtt: Option<Duration>,
-        /// Only its port has changed, so that its packets take the same way.
-        rebound: bool,
     },
     /// It validates an address that the peer has left again, or once more the one in use.
     Ignored,
@@ -335,7 +328,6 @@ impl PathValidator {
         if self.highest.is_some_and(|highest| highest > candidate.highest) {
             return Validation::Ignored;
         }
-        let rebound = candidate.path.differs_in_port(&self.active);
         self.active = candidate.path;
         self.highest = Some(candidate.highest);
         self.last_heard = now;
@@ -343,7 +335,7 @@ impl PathValidator {
         self.answered = Some(data);
         self.migrations += 1;
         let first = candidate.first_sent.filter(|_| candidate.copies == 1);
-        Validation::Migrated { rtt: first.map(|first| now.since(first)), rebound }
+        Validation::Migrated { rtt: first.map(|first| now.since(first)) }
     }
 
     /// Takes the next probe to send, and counts it as sent.

@@ -54,7 +54,7 @@ pub struct Recovery {
     pub(super) fast_retransmit: bool,
     /// Ack-eliciting packets sent so far.
     ordinal: u32,
-    /// Smaller numbers were sent on an earlier path, or to an earlier port.
+    /// Smaller numbers were sent on an earlier path.
     pub(super) first_number: u64,
     salt: u64,
 }
@@ -92,7 +92,8 @@ impl Recovery {
     /// Starts over on an unknown path, after a migration (RFC 9000 section 9.4). Packets in flight are abandoned: a
     /// report says so, but no controller sees it. Rate limit, packet size and statistics stay.
     pub fn restart(&mut self, config: &RecoveryConfig, now: Time) {
-        self.abandon_in_flight(now);
+        self.close(now);
+        self.first_number = self.sent_packets.next_number();
         self.congestion = config.congestion.build(self.max_packet);
         self.config = config.clone();
         self.detector = Detector::new(&config.detection, now);
@@ -103,13 +104,6 @@ impl Recovery {
         self.loss = LossEstimate::new(&config.estimator);
         self.ecn.restart();
         self.path_changed(now);
-    }
-
-    /// Abandons what is in flight, as [`Recovery::restart`] does, and keeps what is known of the path: the peer has another
-    /// port, and the way to it is the same (RFC 9000 section 9.4).
-    pub fn abandon_in_flight(&mut self, now: Time) {
-        self.close(now);
-        self.first_number = self.sent_packets.next_number();
     }
 
     /// Applies another configuration to the same path. Packets in flight and measurements stay. Only changed parts are
