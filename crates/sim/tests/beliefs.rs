@@ -263,20 +263,22 @@ fn late(link: &str, flows: usize, apart: Duration) -> (f64, f64) {
 #[test]
 fn flows_of_its_own_share_and_leave_the_queue_short() {
     let [together, apart] = [Duration::ZERO, Duration::from_millis(700)];
-    for (flows, queue, apart, fairest, longest) in [
-        (2, "1bdp", apart, 0.98, 0.05),
-        (4, "1bdp", apart, 0.97, 0.05),
-        (8, "1bdp", apart, 0.97, 0.05),
-        (2, "3bdp", apart, 0.98, 0.05),
-        (4, "3bdp", apart, 0.97, 0.05),
-        (8, "3bdp", apart, 0.97, 0.05),
-        (4, "3bdp", together, 0.97, 0.05),
+    let [fair, fairly, short] = [(0.98, 1.01), (0.97, 1.01), (0.0, 0.05)];
+    for (flows, queue, apart, jains, times) in [
+        (2, "1bdp", apart, fair, short),
+        (4, "1bdp", apart, fairly, short),
+        (8, "1bdp", apart, fairly, short),
+        (2, "3bdp", apart, fair, short),
+        (4, "3bdp", apart, fairly, short),
+        (8, "3bdp", apart, fairly, short),
+        (4, "3bdp", together, fairly, short),
         // Falls short: eight that begin together never leave COMPETE, with three seeds of five (with this one Jain 0.915),
         // and keep the queue at 260 ms; with one of three if they begin 0.7 s apart.
-        (8, "3bdp", together, 0.88, 1.0),
+        (8, "3bdp", together, (0.88, 0.96), (0.9, 1.01)),
     ] {
         let (jain, competing) = late(&format!("rate=20M,delay=50ms,queue={queue}"), flows, apart);
         println!("{flows} flows, {queue}, {apart:?} apart: Jain {jain:.3}, {competing:.2} of the time in COMPETE");
-        assert!(jain >= fairest && competing <= longest, "{flows}, {queue}, {apart:?}: {jain} {competing}");
+        let within = |value: f64, (least, most): (f64, f64)| (least..most).contains(&value);
+        assert!(within(jain, jains) && within(competing, times), "{flows}, {queue}, {apart:?}: {jain} {competing}");
     }
 }

@@ -204,8 +204,8 @@ fn renamed<'a>(
 }
 
 /// A profile is serialised as its name and the keys in which it differs from the profile that it is based on, each as
-/// text. This is how a profile is sent to another host, which may run the previous release: it keeps its own numbers
-/// where nothing was changed, and renamed controllers have their former names, which both releases know.
+/// text. This is how a profile is sent to another host, which may run the previous release: that host uses its own
+/// defaults for all other keys, and renamed controllers have their former names, which both releases know.
 impl Serialize for Profile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;

@@ -134,6 +134,7 @@ impl Compete {
         self.highest = self.highest.max(round.mean);
         let fall = self.highest - round.mean;
         if self.highest > 0.4 * delay.top() && fall > 0.15 * delay.top() {
+            // A fall that goes on in the next round seems small, too: to give way once too often harms nobody else.
             let is_small = fall < OF_HALF * (delay.base() + self.highest);
             self.falls += if is_small { FALLS } else { 1 };
             self.highest = round.mean;

@@ -677,7 +677,7 @@ impl CongestionControl for Auto {
         let window = self.growth.window * self.compensation();
         let rate = match self.phase {
             Phase::Start if let Some(rate) = self.min_rate() => rate,
-            Phase::Start => self.start.pacing(window, self.packet, self.smoothed),
+            Phase::Start => self.start.pacing(window, self.growth.window / self.packet, self.smoothed),
             _ => self.gain() * window / self.smoothed.as_secs_f64().max(1e-6),
         };
         Some(Rate::from_bits_per_second((8.0 * rate) as u64))

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 /// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link.
 const SPREAD: f64 = 2.0;
-/// A shorter time says nothing, since hosts read and send in bursts, and less than the second little.
+/// A shorter time says nothing, since hosts read and send in bursts.
 const SHORTEST: f64 = 200e-6;
+/// After a shorter time than this, a rate is only a first idea.
 const SOLID: f64 = 400e-6;
 const FEWEST: u64 = 4;
 /// Packets sent within this time were sent together.
@@ -176,8 +177,8 @@ impl Start {
     /// of the first packets shows the rate of the slowest link, it jumps to half of that at most.
     pub(super) fn grown(&mut self, window: f64, delivered: f64, delay: &Delay) -> f64 {
         let remembered = self.remembered.filter(|(_, base)| SAME_PATH.contains(&(delay.base() / base)));
-        let remembered = remembered.map(|(rate, _)| rate);
-        let Dispersion { rate: known, idea, .. } = self.dispersion;
+        let Dispersion { rate: known, idea, is_disproved, .. } = self.dispersion;
+        let remembered = remembered.map(|(rate, _)| rate).filter(|_| !is_disproved);
         let holds = |rate: f64| rate * delay.base();
         let spread = known.or(idea);
         if let Some(held) = spread.or(remembered).map(holds)
@@ -190,7 +191,7 @@ impl Start {
             let resumed = remembered.map_or(0.0, |rate| holds(rate).min(held) / 2.0);
             return window.max(found).max(resumed);
         }
-        let fast = if self.flat == 0 && !self.queued && !self.dispersion.is_disproved { 3.0 } else { 1.0 };
+        let fast = if self.flat == 0 && !self.queued && !is_disproved { 3.0 } else { 1.0 };
         let (close, slow) = match known.or(remembered) {
             Some(rate) => (CLOSE * holds(rate), SLOW_GROWTH),
             // Perhaps the link takes more.
@@ -219,11 +220,12 @@ impl Start {
         self.dispersion.rate.or_else(|| (self.highest > 0.0).then_some(self.highest))
     }
 
-    /// Returns the pacing rate for a window, in bytes per second. The first packets go out together.
-    pub(super) fn pacing(&self, window: f64, packet: f64, smoothed: Duration) -> f64 {
+    /// Returns the pacing rate for a window of so many bytes, in bytes per second. The first packets go out together:
+    /// `packets` are those of the window without compensation for losses.
+    pub(super) fn pacing(&self, window: f64, packets: f64, smoothed: Duration) -> f64 {
         let average = window / smoothed.as_secs_f64().max(1e-6);
         match self.dispersion.rate.or(self.dispersion.idea) {
-            None if window <= FIRST_PACKETS * packet => TOGETHER,
+            None if packets <= FIRST_PACKETS => TOGETHER,
             None => FAST * average,
             Some(rate) => (FAST * average).min(rate).max(EVEN * average),
         }
@@ -277,7 +279,7 @@ impl Start {
         if span >= smoothed / 5 {
             self.peak = self.peak.max(rate);
         }
-        (is_lossy || is_queued).then_some(self.peak.max(rate))
+        if is_queued { Some(self.peak.max(rate)) } else { is_lossy.then_some(rate) }
     }
 
     /// Ends a round that delivered `rate` bytes per second and found a queue of at least `queue` seconds, with a window of
@@ -371,14 +373,15 @@ mod tests {
     fn packets_sent_together_show_the_slowest_link() {
         let mut path = Path::new(100);
         assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 13_000.0, "four times as much in a round");
-        assert_eq!(path.start.pacing(10_000.0, 1000.0, RTT), TOGETHER);
+        assert_eq!(path.start.pacing(10_000.0, 10.0, RTT), TOGETHER);
+        assert_eq!(path.start.pacing(21_000.0, 20.0, RTT), TOGETHER, "with compensation for losses");
         path.report(at(0), 1, 0, Duration::ZERO);
         path.report(at(0), 15, 0, path.gap * 15);
         // 10 MB/s: 500 kB in a round trip, of which the window takes half, or sixteen times what it was.
         assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 160_000.0);
         assert_eq!(path.start.grown(160_000.0, 40_000.0, &path.delay), 280_000.0);
-        assert_eq!(path.start.pacing(160_000.0, 1000.0, RTT).round(), 6_400_000.0, "twice the window's average");
-        assert_eq!(path.start.pacing(400_000.0, 1000.0, RTT).round(), 10_000_000.0, "not beyond the link");
+        assert_eq!(path.start.pacing(160_000.0, 160.0, RTT).round(), 6_400_000.0, "twice the window's average");
+        assert_eq!(path.start.pacing(400_000.0, 400.0, RTT).round(), 10_000_000.0, "not beyond the link");
         // Close to what the path holds.
         assert_eq!(path.start.grown(280_000.0, 280_000.0, &path.delay).round(), 450_000.0);
         assert_eq!(path.start.grown(460_000.0, 40_000.0, &path.delay).round(), 470_000.0);
@@ -404,7 +407,7 @@ mod tests {
         assert_eq!(path.start.grown(430_000.0, 20_000.0, &path.delay).round(), 450_000.0);
         assert_eq!(path.start.grown(470_000.0, 40_000.0, &path.delay), 510_000.0, "hosts may have spread them");
         assert_eq!(path.start.grown(900_000.0, 40_000.0, &path.delay), 940_000.0);
-        assert_eq!(path.start.pacing(400_000.0, 1000.0, RTT).round(), 10_000_000.0);
+        assert_eq!(path.start.pacing(400_000.0, 400.0, RTT).round(), 10_000_000.0);
     }
 
     #[test]
@@ -454,7 +457,7 @@ mod tests {
         let mut path = Path::new(100);
         assert_eq!((0..40).find_map(|step| path.report(at(step), 10, 2, Duration::ZERO)), None, "a fifth is lost");
         let overflow = (40..80).find_map(|step| path.report(at(step), 10, 5, Duration::ZERO));
-        assert_eq!(overflow.map(f64::round), Some(8_000_000.0), "the most that was delivered");
+        assert!(overflow.is_some_and(|rate| rate < 8_000_000.0), "{overflow:?}");
     }
 
     #[test]
