@@ -279,7 +279,7 @@ impl Start {
         if span >= smoothed / 5 {
             self.peak = self.peak.max(rate);
         }
-        if is_queued { Some(self.peak.max(rate)) } else { is_lossy.then_some(rate) }
+        (is_lossy || is_queued).then_some(rate)
     }
 
     /// Ends a round that delivered `rate` bytes per second and found a queue of at least `queue` seconds, with a window of
