@@ -652,8 +652,9 @@ impl CongestionControl for Auto {
                         self.hold.note(rate);
                     }
                     self.end_start(now, rate);
-                } else if !report.app_limited {
-                    let delivered = report.delivered_bytes as f64;
+                } else {
+                    // A window that is not used need not grow, but what a link spreads tells its rate all the same.
+                    let delivered = if report.app_limited { 0.0 } else { report.delivered_bytes as f64 };
                     self.growth.window = self.start.grown(self.growth.window, delivered, &self.delay);
                 }
             }

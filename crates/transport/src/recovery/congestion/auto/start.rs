@@ -9,8 +9,10 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link.
+/// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link. A
+/// smaller one gives a first idea: programs take a millisecond until they have sent their first packets.
 const SPREAD: f64 = 2.0;
+const HARDLY_SPREAD: f64 = 1.25;
 /// A shorter time says nothing, since hosts read and send in bursts.
 const SHORTEST: f64 = 200e-6;
 /// After a shorter time than this, a rate is only a first idea.
@@ -38,6 +40,8 @@ const FIRST_DELIVERED: f64 = 8.0;
 /// Up to this share of what the path holds the window grows fast, and slowly from there on.
 const CLOSE: f64 = 0.9;
 const SLOW_GROWTH: f64 = 0.25;
+/// Up to that share of a first idea, and beyond it.
+const DOUBTFUL_GROWTH: f64 = 1.0;
 /// It grows so far beyond what the slowest link holds that a queue of this part of the base shows, and of so many seconds.
 const BEYOND: f64 = 0.05;
 const LEAST_BEYOND: f64 = 0.003;
@@ -110,10 +114,10 @@ impl Dispersion {
         let first = self.first.filter(|first| newest.number > first.number);
         let between = |first: Option<Arrival>| first.and_then(|first| rate_between(first, newest, report));
         match between(first) {
-            Some((rate, apart)) if apart >= SOLID => self.rate = Some(self.rate.map_or(rate, |known| known.max(rate))),
-            found => self.idea = self.idea.or(found.or_else(|| between(lead)).map(|(rate, _)| rate)),
+            Some((rate, true)) => self.rate = Some(self.rate.map_or(rate, |known| known.max(rate))),
+            found => self.idea = self.idea.or(between(lead).or(found).map(|(rate, _)| rate)),
         }
-        if first.is_none_or(|first| !is_spread(first, newest)) {
+        if first.is_none_or(|first| !is_spread(first, newest, SPREAD)) {
             self.first = Some(newest);
         }
     }
@@ -124,17 +128,20 @@ impl Dispersion {
     }
 }
 
-/// Returns whether packets have been spread on their way.
-fn is_spread(first: Arrival, last: Arrival) -> bool {
-    last.at - first.at > SPREAD * last.sent.since(first.sent).as_secs_f64()
+/// Returns whether packets have been spread by this factor on their way.
+fn is_spread(first: Arrival, last: Arrival, factor: f64) -> bool {
+    last.at - first.at > factor * last.sent.since(first.sent).as_secs_f64()
 }
 
-/// Returns the rate of the link that spread these packets, if one has, in bytes per second, and how far, in seconds.
-fn rate_between(first: Arrival, last: Arrival, report: &Report<'_>) -> Option<(f64, f64)> {
+/// Returns the rate of the link that spread these packets, if one has, in bytes per second, and whether it is more than an
+/// idea.
+fn rate_between(first: Arrival, last: Arrival, report: &Report<'_>) -> Option<(f64, bool)> {
     let (apart, packets) = (last.at - first.at, last.number - first.number);
     // Of all numbers in between, since those that were lost took their time too.
     let mean = report.delivered_bytes as f64 / report.delivered.len().max(1) as f64;
-    (is_spread(first, last) && apart >= SHORTEST && packets >= FEWEST).then(|| (packets as f64 * mean / apart, apart))
+    let is_solid = apart >= SOLID && is_spread(first, last, SPREAD);
+    let is_any = apart >= SHORTEST && packets >= FEWEST && is_spread(first, last, HARDLY_SPREAD);
+    is_any.then(|| (packets as f64 * mean / apart, is_solid))
 }
 
 /// The search for the path's rate.
@@ -195,7 +202,7 @@ impl Start {
         let (close, slow) = match known.or(remembered) {
             Some(rate) => (CLOSE * holds(rate), SLOW_GROWTH),
             // Perhaps the link takes more.
-            None => (idea.map_or(f64::INFINITY, |rate| CLOSE * holds(rate)), 1.0),
+            None => (idea.map_or(f64::INFINITY, |rate| CLOSE * holds(rate)), DOUBTFUL_GROWTH),
         };
         let slowly = window + slow * delivered;
         let grown = if window < close { (window + fast * delivered).min(close.max(slowly)) } else { slowly };
