@@ -278,19 +278,19 @@ impl Link {
     /// Those of [`Link::new`]; the link is then unchanged.
     pub fn set_config(&mut self, config: LinkConfig) -> Result<(), LinkError> {
         config.check_alone()?;
-        self.set_config_behind_queue(config)
+        config.check_loaded()?;
+        self.set_checked_config(config);
+        Ok(())
     }
 
-    /// Changes the configuration like [`Link::set_config`], with `fq-codel` or without.
-    pub(crate) fn set_config_behind_queue(&mut self, config: LinkConfig) -> Result<(), LinkError> {
-        config.check_loaded()?;
+    /// Changes the configuration like [`Link::set_config`], with `fq-codel` or without, to one that has been checked.
+    pub(crate) fn set_checked_config(&mut self, config: LinkConfig) {
         self.shaper.change(&self.config, &config);
         match (&mut self.policer, config.police) {
             (Some(policer), Some(police)) => policer.change(police),
             (policer, police) => *policer = police.map(Policer::new),
         }
         self.config = LinkConfig { seed: self.config.seed, ..config };
-        Ok(())
     }
 
     /// Switches loss, slots, jitter, scatter, reordering, duplication, corruption and marking off, for packets offered

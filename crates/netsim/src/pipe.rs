@@ -138,7 +138,8 @@ impl<T: Clone> Pipe<T> {
                 self.stage = None;
             }
         }
-        self.link.set_config_behind_queue(config)
+        self.link.set_checked_config(config);
+        Ok(())
     }
 
     /// Puts an item in flight, and its copy.
