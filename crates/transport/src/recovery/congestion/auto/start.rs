@@ -40,7 +40,7 @@ const FIRST_DELIVERED: f64 = 8.0;
 /// Up to this share of what the path holds the window grows fast, and slowly from there on.
 const CLOSE: f64 = 0.9;
 const SLOW_GROWTH: f64 = 0.25;
-/// Up to that share of a first idea, and beyond it.
+/// Where there is only a first idea of that, it doubles from the same share on.
 const DOUBTFUL_GROWTH: f64 = 1.0;
 /// It grows so far beyond what the slowest link holds that a queue of this part of the base shows, and of so many seconds.
 const BEYOND: f64 = 0.05;
@@ -91,11 +91,11 @@ impl Arrival {
 struct Dispersion {
     /// The first report of packets that were sent together.
     first: Option<Arrival>,
-    /// The largest rate between two reports, in bytes per second.
+    /// The largest rate between two reports that are far enough apart, in bytes per second.
     rate: Option<f64>,
-    /// That of the first report alone.
+    /// A first idea of it: from one report, or from two that are hardly far enough apart.
     idea: Option<f64>,
-    /// The rate is a guess, since the link takes more than was seen.
+    /// The link takes more than was seen, so that nothing is taken from later reports.
     is_disproved: bool,
 }
 
@@ -122,7 +122,7 @@ impl Dispersion {
         }
     }
 
-    /// The link takes more than that, and nothing better will come.
+    /// Forgets the rate, since the link takes more than that, and takes no other: nothing better will come.
     fn disprove(&mut self) {
         *self = Self { is_disproved: true, ..Self::default() };
     }
