@@ -27,6 +27,10 @@ const MOST_AT_ONCE: usize = 64;
 const SPIN: Duration = Duration::from_micros(50);
 /// A shorter wait was not a sleep: something was already there.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(10);
+/// A thread that was held up for longer than this since it looked for packets looks again before it sleeps. Otherwise a
+/// packet that came meanwhile would end the sleep at once, and a slow return would be taken for a sleep, through which
+/// it cannot have waited.
+const FRESH: Duration = Duration::from_micros(100);
 /// Longest sleep with ports that have no stamps, so that a stop of the thread during its sleep is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 
@@ -64,6 +68,8 @@ pub(super) struct Worker {
     arrived: Vec<(usize, Arrived)>,
     /// Every arrival at any port up to this time has been seen.
     horizon: Time,
+    /// When the ports were last asked for packets.
+    looked_at: Time,
     /// For ports that must be notified of sleeps: the run queue and its last reading.
     run_queue: Option<(RunQueue, Duration)>,
     meter: Option<Meter>,
@@ -111,6 +117,7 @@ impl Worker {
             wake,
             arrived: Vec::new(),
             horizon: Time::MAX,
+            looked_at: Time::ZERO,
             run_queue: None,
             meter: None,
             unseen: Lateness::default(),
@@ -170,6 +177,7 @@ impl Worker {
     fn receive(&mut self) -> bool {
         let Self { doors, clock, arrived, .. } = self;
         self.horizon = Time::MAX;
+        self.looked_at = clock.now();
         for (number, door) in doors.iter_mut().enumerate() {
             let before = arrived.len();
             door.port.receive(clock, MOST_AT_ONCE, &mut |piece| arrived.push((number, piece)));
@@ -265,6 +273,9 @@ impl Worker {
     /// Waits for a packet, an order, or until something is due.
     fn wait(&mut self) {
         let before = self.clock.now();
+        if self.run_queue.is_some() && before - self.looked_at > FRESH {
+            return;
+        }
         let is_open = self.doors.iter().any(|door| door.gather.open().is_some());
         let due = if is_open { Some(before) } else { self.fabric.next_event() };
         let left = due.map(|due| due.max(self.next_round) - before);
