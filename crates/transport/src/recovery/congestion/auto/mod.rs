@@ -10,6 +10,7 @@ mod baseline;
 mod compete;
 mod config;
 mod delay;
+mod dips;
 mod hold;
 mod ledger;
 mod marks;
@@ -25,6 +26,7 @@ use aggregation::Aggregation;
 use baseline::Baseline;
 use compete::{Compete, Standing, Verdict};
 use delay::{Delay, RoundDelay};
+use dips::{DOWN, Dips};
 use hold::Hold;
 use ledger::{Ledger, Round};
 use marks::Marks;
@@ -48,14 +50,6 @@ const BETA_LOW: f64 = 0.5;
 const MOST_LEFT_LOW: f64 = 0.85;
 /// The answer to marks (RFC 8511 section 3.1).
 const BETA_MARKED: f64 = 0.85;
-/// The window of Down and Drain, as a part of the window.
-const DOWN: f64 = 0.85;
-const DRAIN: f64 = 0.5;
-/// Rounds of Down and Drain.
-const DIP_ROUNDS: u32 = 2;
-/// A drain lasts at least so long; one round is enough on long paths.
-const DRAIN_SPAN: Duration = Duration::from_millis(300);
-const LONG_PATH: f64 = 0.1;
 /// The part of what the path holds that the start leaves as the window.
 const FOUND: f64 = 0.97;
 /// Rounds sent at less than this share of the delivered rate do not press on the path.
@@ -124,14 +118,7 @@ pub(super) struct Auto {
     cubic: CubicConfig,
     mode: Mode,
     phase: Phase,
-    /// When the phase began, and the rounds since.
-    phase_began: Time,
-    phase_rounds: u32,
-    /// The window to return to from Down and Drain.
-    resume: f64,
-    /// When the next Down is due, and when the last drain was.
-    next_down: Time,
-    last_drain: Time,
+    dips: Dips,
     /// When the last reduction was: nothing sent before it counts again.
     reduced: Time,
     /// Rounds since it.
@@ -158,7 +145,6 @@ pub(super) struct Auto {
     /// Nothing has been heard since an outage began.
     is_out: bool,
     marks: Marks,
-    random: u64,
     started: bool,
 }
 
@@ -172,11 +158,7 @@ impl Auto {
             cubic: CubicConfig::default(),
             mode: Mode::Default(Standing::default()),
             phase: Phase::Start,
-            phase_began: Time::ZERO,
-            phase_rounds: 0,
-            resume: 0.0,
-            next_down: Time::ZERO,
-            last_drain: Time::ZERO,
+            dips: Dips::default(),
             reduced: Time::ZERO,
             rounds_since: 0,
             rounds_unused: 0,
@@ -197,7 +179,6 @@ impl Auto {
             last_feedback: None,
             is_out: false,
             marks: Marks::default(),
-            random: 0,
             started: false,
         }
     }
@@ -248,10 +229,6 @@ impl Auto {
     fn gain(&self) -> f64 {
         let is_marking = self.last_feedback.is_some_and(|now| self.marks.are_recent(now));
         if is_marking { PACING_GAIN_MARKED } else { PACING_GAIN }
-    }
-
-    fn enter(&mut self, phase: Phase, now: Time) {
-        (self.phase, self.phase_began, self.phase_rounds) = (phase, now, 0);
     }
 
     /// Reduces the window. Packets sent before count no more.
@@ -370,7 +347,7 @@ impl Auto {
     /// Ends the start at a rate that was not exceeded, in bytes per second.
     fn settle_at(&mut self, now: Time, rate: f64) {
         self.begin_cruise(now, rate);
-        self.next_down = now + self.down_period();
+        self.dips.put_off_down(now, self.delay.base());
     }
 
     /// Begins a little below what the path holds at `rate`, which is the plateau.
@@ -381,44 +358,23 @@ impl Auto {
         self.growth.begin_epoch(product);
         (self.average, self.proven) = (rate, rate);
         (self.rounds_unused, self.rounds_beyond) = (0, 0);
-        self.last_drain = now;
+        self.dips.put_off_drain(now);
         self.delay.set_emptied(now);
-        self.enter(Phase::Cruise, now);
+        self.phase = Phase::Cruise;
     }
 
     fn begin_down(&mut self, now: Time) {
-        self.resume = self.growth.window;
-        self.growth.window = (DOWN * self.resume).max(self.smallest());
-        self.enter(Phase::Down, now);
+        self.growth.window = self.dips.begin_down(now, self.growth.window).max(self.smallest());
+        self.phase = Phase::Down;
     }
 
     fn begin_drain(&mut self, now: Time) {
         if let Mode::Compete(compete) = &mut self.mode {
             compete.on_drain(now);
         }
-        self.last_drain = now;
-        self.resume = self.growth.window;
-        self.growth.window = (DRAIN * self.resume).max(self.smallest());
+        self.growth.window = self.dips.begin_drain(now, self.growth.window).max(self.smallest());
         self.delay.watch_least();
-        self.enter(Phase::Drain, now);
-    }
-
-    /// Returns a number from 0 to 1 (xorshift64*).
-    fn draw(&mut self) -> f64 {
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Time between two Downs.
-    fn down_period(&self) -> Duration {
-        Duration::from_secs_f64((20.0 * self.delay.base()).max(3.0))
-    }
-
-    /// Time without an empty queue after which one is made.
-    fn drain_period(&self) -> Duration {
-        Duration::from_secs(if self.delay.base() < 0.25 { 10 } else { 40 })
+        self.phase = Phase::Drain;
     }
 
     fn grow(&mut self, report: &Report<'_>) {
@@ -462,7 +418,7 @@ impl Auto {
         let now = report.now;
         let rate = self.round_bytes / now.since(self.round_began).as_secs_f64().max(1e-6);
         (self.round_began, self.round_bytes) = (now, 0.0);
-        self.phase_rounds += 1;
+        self.dips.end_round();
         self.rounds_since += 1;
         if let Some(round) = self.delay.end_round(self.phase != Phase::Start) {
             let is_unused = round.min < self.delay.unused();
@@ -485,20 +441,15 @@ impl Auto {
     }
 
     fn end_round_of_down(&mut self, now: Time) {
-        if self.phase_rounds >= DIP_ROUNDS {
-            self.growth.window = self.resume;
-            self.enter(Phase::Cruise, now);
-            let spread = self.down_period().mul_f64(1.0 + 0.2 * self.draw());
-            self.next_down = now + spread;
+        if let Some(window) = self.dips.end_down(now, self.delay.base()) {
+            self.growth.window = window;
+            self.phase = Phase::Cruise;
         }
     }
 
     fn end_round_of_drain(&mut self, now: Time, round: &RoundDelay) {
-        let rounds = if self.delay.base() > LONG_PATH { 1 } else { DIP_ROUNDS };
-        if self.phase_rounds < rounds || now.since(self.phase_began) < DRAIN_SPAN {
-            return;
-        }
-        self.growth.window = self.resume;
+        let Some(window) = self.dips.end_drain(now, self.delay.base()) else { return };
+        self.growth.window = window;
         let target = self.delay.target();
         match &mut self.mode {
             // Nothing of the queue is ours, and nobody else's yields: the path has become longer.
@@ -509,15 +460,15 @@ impl Auto {
                 if self.delay.least() < (0.1 * self.delay.top()).max(0.002) {
                     compete.try_default(now, self.growth, &self.delay);
                     let share = 1.02 * self.average * self.delay.base();
-                    self.growth.begin_epoch(self.resume);
-                    self.growth.window = (DOWN * self.resume).min(share).max(MIN_PACKETS * self.packet);
+                    self.growth.begin_epoch(window);
+                    self.growth.window = (DOWN * window).min(share).max(MIN_PACKETS * self.packet);
                 }
             }
         }
-        self.enter(Phase::Cruise, now);
-        self.last_drain = now;
+        self.phase = Phase::Cruise;
+        self.dips.put_off_drain(now);
+        self.dips.put_off_down(now, self.delay.base());
         self.delay.set_emptied(now);
-        self.next_down = now + self.down_period();
     }
 
     fn end_round_of_cruise(&mut self, now: Time, round: &RoundDelay, newest: &SentPacket) {
@@ -545,7 +496,7 @@ impl Auto {
         self.growth.window = window;
         self.growth.begin_epoch(window);
         self.mode = Mode::Compete(Box::new(Compete::new(now, round.min)));
-        self.last_drain = now;
+        self.dips.put_off_drain(now);
         self.delay.set_emptied(now);
     }
 
@@ -577,11 +528,10 @@ impl Auto {
             Mode::Default(_) => self.delay.emptied(),
             Mode::Compete(compete) => compete.lowest_at(),
         };
-        let period = self.drain_period();
-        if now.since(lowest) > period || now.since(self.last_drain) > period * 3 {
-            self.begin_drain(now);
-        } else if self.is_default() && now > self.next_down {
-            self.begin_down(now);
+        match self.dips.due(now, lowest, self.is_default(), self.delay.base()) {
+            Some(Phase::Drain) => self.begin_drain(now),
+            Some(_) => self.begin_down(now),
+            None => {}
         }
     }
 }
@@ -589,7 +539,7 @@ impl Auto {
 impl CongestionControl for Auto {
     fn on_path(&mut self, path: &PathView<'_>) {
         self.packet = f64::from(path.max_packet);
-        self.random = path.salt | 1;
+        self.dips.seed(path.salt);
         self.smoothed = path.rtt.smoothed();
         if !self.started {
             let known = self.min_rate().map_or(0.0, |rate| rate * self.smoothed.as_secs_f64());

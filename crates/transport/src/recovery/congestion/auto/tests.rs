@@ -14,9 +14,9 @@ fn cruising() -> Bench {
     bench.controller.on_sent(bench.now, Bench::PACKET, 0);
     bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
     bench.controller.end_start(bench.now, 2_000_000.0 / FOUND);
-    bench.controller.growth.window = bench.controller.resume;
-    bench.controller.enter(Phase::Cruise, bench.now);
-    bench.controller.next_down = bench.now + Duration::from_secs(60);
+    bench.controller.growth.window /= DOWN;
+    bench.controller.phase = Phase::Cruise;
+    bench.controller.dips.put_off_down(bench.now, 3.0);
     assert_eq!(bench.packets().round(), 100.0);
     bench
 }
@@ -75,21 +75,6 @@ fn a_small_queue_reduces_to_what_the_path_holds() {
     bench.later(51);
     bench.report(Event { delivered: 1, rtt: queued, age_millis: 80, ..Event::default() });
     assert_eq!(bench.packets().round(), 80.0, "sent before the reduction");
-}
-
-#[test]
-fn flows_differ_in_when_they_go_down() {
-    let next = |salt| {
-        let mut auto = Auto::new(AutoConfig::default(), Bench::PACKET);
-        auto.delay.sample(Time::ZERO, Duration::from_millis(50), true);
-        auto.random = salt;
-        auto.phase_rounds = DIP_ROUNDS;
-        auto.end_round_of_down(Time::ZERO);
-        auto.next_down.since(Time::ZERO).as_secs_f64()
-    };
-    let times: Vec<f64> = (1..100).map(|salt: u64| next(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    let (least, most) = times.iter().fold((f64::MAX, 0.0), |(a, b): (f64, f64), time| (a.min(*time), b.max(*time)));
-    assert!((3.0..3.05).contains(&least) && (3.55..3.6).contains(&most), "{least} to {most}");
 }
 
 /// A report of packets that were sent one after the other, some of which are lost.
