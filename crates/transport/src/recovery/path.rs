@@ -278,6 +278,9 @@ impl Recovery {
         self.stats.on_report(&report);
         let view = view(&self.rtt, &self.loss, &self.ecn, (self.max_packet, self.salt), persistent_congestion);
         self.congestion.on_report(&report, &view);
+        if let Some(successor) = self.congestion.successor() {
+            self.congestion = successor;
+        }
         let now = report.now;
         self.set_pacing(now);
         let late = self.rtt.smoothed().max(self.rtt.latest()) * LATE_ROUNDS;

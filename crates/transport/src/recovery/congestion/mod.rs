@@ -83,6 +83,11 @@ pub trait CongestionControl: Debug + Send {
     /// Handles feedback or an expired timer.
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>);
 
+    /// Returns the controller that replaces this one for good, if there is one; asked after each report.
+    fn successor(&mut self) -> Option<Box<dyn CongestionControl>> {
+        None
+    }
+
     /// Returns the congestion window in bytes.
     fn window(&self) -> u64;
 
