@@ -12,9 +12,8 @@ use transport::congestion::ControllerState;
 /// Returns a link that these flows share.
 fn shared(link: &str, flows: usize) -> Topology {
     let bottleneck: Duplex = link.parse().expect("a link");
-    let access = || "rate=10G".parse().expect("a link");
-    let side = |number| Side { name: format!("f{number}"), sender: access(), receiver: access() };
-    Topology::dumbbell(&bottleneck, &(0..flows).map(side).collect::<Vec<_>>()).expect("names")
+    let sides = Side::alike(flows, &"rate=10G".parse().expect("a link"));
+    Topology::dumbbell(&bottleneck, &sides).expect("names")
 }
 
 /// A flow of `auto` that never ends, the first of several, and the link that it shares with the others.

@@ -12,12 +12,8 @@ const RATE: f64 = 20e6;
 /// link of 20 Mbit/s and 50 ms.
 fn run(profiles: &[Profile], constant: Option<ConstantRate>) -> SharedOutcome {
     let bottleneck = "rate=20M,delay=25ms,queue=3bdp,fq-codel=5ms:100ms".parse().expect("a link");
-    let side = |number| Side {
-        name: format!("f{number}"),
-        sender: "rate=1G".parse().expect("a link"),
-        receiver: "rate=1G".parse().expect("a link"),
-    };
-    let sides: Vec<Side> = (0..profiles.len() + usize::from(constant.is_some())).map(side).collect();
+    let pairs = profiles.len() + usize::from(constant.is_some());
+    let sides = Side::alike(pairs, &"rate=1G".parse().expect("a link"));
     let topology = Topology::dumbbell(&bottleneck, &sides).expect("names");
     let mut pairs = topology.pairs().iter().copied();
     let flow = |(number, (profile, pair)): (u64, (&Profile, _))| Flow {

@@ -11,9 +11,8 @@ use transport::Profile;
 /// Runs one flow without end over a link for `seconds`, of which the first ten are not counted.
 fn run(link: &str, seconds: u64) -> SharedOutcome {
     let bottleneck: Duplex = link.parse().expect("a link");
-    let access = || "rate=10G".parse().expect("a link");
-    let side = Side { name: "flow".to_owned(), sender: access(), receiver: access() };
-    let topology = Topology::dumbbell(&bottleneck, &[side]).expect("a name");
+    let sides = Side::alike(1, &"rate=10G".parse().expect("a link"));
+    let topology = Topology::dumbbell(&bottleneck, &sides).expect("a name");
     let flows = vec![Flow::endless(topology.pairs()[0], Profile::auto())];
     let warm_up = Duration::from_secs(10);
     let case = SharedCase { flows, warm_up, limit: Duration::from_secs(seconds), ..SharedCase::new(topology) };

@@ -11,14 +11,9 @@ const SECONDS: u64 = 30;
 /// Runs flows with these controllers over one link of 20 Mbit/s with a queue of one bandwidth-delay product at 50 ms,
 /// whose starts differ by parts of a second.
 fn beside(controllers: &[&str]) -> SharedOutcome {
-    let side = |number| Side {
-        name: format!("f{number}"),
-        sender: "rate=1G".parse().expect("a link"),
-        receiver: "rate=1G".parse().expect("a link"),
-    };
     let bottleneck = "rate=20M,delay=25ms,queue=125KB".parse().expect("a link");
-    let topology = Topology::dumbbell(&bottleneck, &(0..controllers.len()).map(side).collect::<Vec<_>>());
-    let topology = topology.expect("names");
+    let sides = Side::alike(controllers.len(), &"rate=1G".parse().expect("a link"));
+    let topology = Topology::dumbbell(&bottleneck, &sides).expect("names");
     let flow = |(number, (pair, controller)): (u64, (_, &&str))| {
         let mut profile = Profile::auto();
         profile.set("congestion", controller).expect("a controller");

@@ -272,13 +272,9 @@ fn flows_without_end_stop_or_share_to_the_limit() {
 /// Packets that go out as acknowledgements come meet a full queue more often than paced ones.
 #[test]
 fn a_neighbour_that_is_not_paced_keeps_its_share_of_a_short_queue() {
-    let side = |name: &str| Side {
-        name: name.to_owned(),
-        sender: "rate=10G".parse().expect("a link"),
-        receiver: "rate=10G".parse().expect("a link"),
-    };
     let link = "rate=20M,delay=10ms,queue=25KB".parse().expect("a link");
-    let topology = Topology::dumbbell(&link, &[side("ours"), side("theirs")]).expect("names");
+    let sides = Side::alike(2, &"rate=10G".parse().expect("a link"));
+    let topology = Topology::dumbbell(&link, &sides).expect("names");
     let pairs = topology.pairs();
     let share = |theirs: Profile| {
         let theirs = Flow { start: Duration::from_millis(700), ..Flow::endless(pairs[1], theirs) };

@@ -189,6 +189,14 @@ pub struct Side {
     pub receiver: Duplex,
 }
 
+impl Side {
+    /// Returns so many pairs, named `f0`, `f1` and so on, all of whose hosts have access links like this.
+    pub fn alike(pairs: usize, access: &Duplex) -> Vec<Self> {
+        let side = |number| Self { name: format!("f{number}"), sender: access.clone(), receiver: access.clone() };
+        (0..pairs).map(side).collect()
+    }
+}
+
 impl Topology {
     /// Creates two routers with one link between them, the bottleneck, and pairs of hosts: senders behind links of
     /// their own on the left, receivers on the right. The forward direction of every link is that of the data. Sender
