@@ -228,14 +228,20 @@ type Said<'a> = (&'a Arg, Option<&'a OsStr>);
 
 /// Whether the two options exclude each other with these values, which clap does not know: then the nearer one counts.
 fn contradict(a: Said<'_>, b: Said<'_>) -> bool {
-    let one = |(policy, value): Said<'_>, (other, _): Said<'_>| {
-        let without = match value.and_then(OsStr::to_str) {
-            Some("low") => "rate",
+    let one = |(policy, value): Said<'_>, (other, chosen): Said<'_>| {
+        let chosen = chosen.and_then(OsStr::to_str);
+        let excludes = match (value.and_then(OsStr::to_str), other.get_long()) {
+            (Some("low"), Some("rate")) => true,
+            // Other profiles have other controllers, and those have no policy.
+            (Some("low"), Some("profile")) => chosen != Some("auto"),
+            (Some("low"), Some("set")) => chosen
+                .and_then(|chosen| chosen.strip_prefix("congestion="))
+                .is_some_and(|controller| controller.split(':').next() != Some("auto")),
             // It insists on a rate.
-            Some("fixed") => "min-rate",
-            _ => return false,
+            (Some("fixed"), Some("min-rate")) => true,
+            _ => false,
         };
-        policy.get_long() == Some("policy") && other.get_long() == Some(without)
+        policy.get_long() == Some("policy") && excludes
     };
     one(a, b) || one(b, a)
 }

@@ -110,6 +110,14 @@ fn the_nearer_of_a_rate_and_a_policy_counts() {
         let megabits = [speed.rate, speed.min_rate].map(|rate| rate.map(|rate| rate.bits_per_second() / 1_000_000));
         assert_eq!((megabits, speed.policy), ([rate, min_rate], policy), "{file:?} {line}");
     }
+    for line in ["cp --profile arq a b", "cp --set congestion=cubic a b"] {
+        assert_eq!(cp("policy = 'low'", &[], line).shared.speed.policy, None, "{line}");
+    }
+    for line in ["cp --profile auto a b", "cp --set congestion=auto:share=0.5 a b", "cp --set limit=1M a b"] {
+        assert_eq!(cp("policy = 'low'", &[], line).shared.speed.policy, Some(policies[0]), "{line}");
+    }
+    let speed = cp("profile = 'arq'", &[], "cp --policy low a b").shared.speed;
+    assert_eq!(crate::options::profile(&speed).expect("a profile").name, "auto");
     let both = read("rate = '1M'\npolicy = 'low'", &[], "cp a b").expect_err("both from one place");
     assert!(both.contains("policy and rate exclude each other"), "{both}");
 }
