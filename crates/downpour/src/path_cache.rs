@@ -174,7 +174,7 @@ impl Entry {
         now.checked_sub(self.at).is_some_and(|age| age <= LIFETIME.as_secs())
             && (1..=1_000_000_000_000).contains(&rate.bits_per_second())
             && (Duration::from_micros(1)..=Duration::from_secs(60)).contains(&base)
-            && (0.0..=0.5).contains(&baseline)
+            && baseline.is_none_or(|share| (0.0..=0.5).contains(&share))
             && (1.0..=10_000.0).contains(&burst)
     }
 }
@@ -210,7 +210,7 @@ mod tests {
 
     fn memory(megabits: u64) -> PathMemory {
         let base = Duration::from_millis(100);
-        PathMemory { rate: Rate::from_bits_per_second(megabits * 1_000_000), base, baseline: 0.05, burst: 2.0 }
+        PathMemory { rate: Rate::from_bits_per_second(megabits * 1_000_000), base, baseline: Some(0.05), burst: 2.0 }
     }
 
     fn networks(remote: &str) -> Networks {
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(known(&cache, "198.18.44.1", NOW + 400), None, "the oldest made way");
         assert_eq!(known(&cache, "198.18.255.1", NOW + 400), Some(256));
         let fast = Entry { networks: networks("198.51.100.7"), at: NOW, memory: memory(2_000_000) };
-        let lossy = Entry { memory: PathMemory { baseline: 0.9, ..memory(1) }, ..fast };
+        let lossy = Entry { memory: PathMemory { baseline: Some(0.9), ..memory(1) }, ..fast };
         let unfit = serde_json::to_string(&[fast, lossy]).expect("text");
         for broken in [unfit.as_str(), "[{", "", "\u{0}\u{1}", &"[".repeat(300_000)] {
             fs::write(&file, broken).expect("a broken file");

@@ -73,8 +73,8 @@ pub struct PathMemory {
     pub rate: Rate,
     /// The path's round-trip time without a queue.
     pub base: Duration,
-    /// The share of packets that the path lost without congestion, 0 to 1.
-    pub baseline: f64,
+    /// The share of packets that the path lost without congestion, 0 to 1; `None` if too few were sent to know.
+    pub baseline: Option<f64>,
     /// The mean number of packets lost in a row.
     pub burst: f64,
 }

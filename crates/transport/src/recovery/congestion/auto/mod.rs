@@ -660,7 +660,9 @@ impl CongestionControl for Auto {
     fn recall(&mut self, memory: &PathMemory) {
         if self.phase == Phase::Start && self.config.policy == Policy::Fair {
             self.start.recall(memory.rate.bits_per_second() as f64 / 8.0, memory.base.as_secs_f64());
-            self.baseline.recall(memory.baseline, memory.burst);
+            if let Some(share) = memory.baseline {
+                self.baseline.recall(share, memory.burst);
+            }
         }
     }
 
@@ -670,7 +672,7 @@ impl CongestionControl for Auto {
         (self.delay.is_known() && rate * self.delay.base() >= least).then(|| PathMemory {
             rate: Rate::from_bits_per_second((8.0 * rate) as u64),
             base: Duration::from_secs_f64(self.delay.base()),
-            baseline: self.baseline.share(),
+            baseline: self.baseline.path_loss().map(|own| own.share),
             burst: self.baseline.burst(),
         })
     }
