@@ -5,16 +5,23 @@ use std::task::Waker;
 
 use crate::error::NetError;
 
-/// Maximum number of bytes in the buffer of a stream.
+/// Maximum number of bytes received and not yet read.
 pub(crate) const MAX_BUFFERED: usize = 1 << 20;
+
+/// The buffer of a writer, and what the network thread has taken from it, are each this part of what the engine buffers
+/// ([`transport::Connection::stream_room`]).
+const ROOM: usize = 4;
+const LEAST_ROOM: usize = (40 << 10) / ROOM;
 
 /// Bytes written by the program and not yet sent by the network thread.
 #[derive(Debug, Default)]
 pub(crate) struct WriteHalf(Mutex<Writing>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Writing {
     pub(crate) buffer: Vec<u8>,
+    /// The most bytes that it may have.
+    room: usize,
     /// Whether nothing follows.
     pub(crate) finished: bool,
     /// Whether the network thread was notified and has not looked yet.
@@ -24,11 +31,28 @@ pub(crate) struct Writing {
     pub(crate) waker: Option<Waker>,
 }
 
+impl Default for Writing {
+    fn default() -> Self {
+        Self { buffer: Vec::new(), room: LEAST_ROOM, finished: false, told: false, end: None, waker: None }
+    }
+}
+
+impl Writing {
+    /// Appends as many of `bytes` as there is room for; returns how many.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.room.saturating_sub(self.buffer.len()));
+        self.buffer.extend_from_slice(&bytes[..count]);
+        count
+    }
+}
+
 impl WriteHalf {
-    /// Exchanges the buffered bytes for `empty`; returns whether the stream ends after them.
-    pub(crate) fn take(&self, empty: &mut Vec<u8>) -> bool {
+    /// Exchanges the buffered bytes for `empty`; returns whether the stream ends after them. The engine buffers
+    /// `engine` bytes.
+    pub(crate) fn take(&self, empty: &mut Vec<u8>, engine: usize) -> bool {
         let mut state = self.lock();
         state.told = false;
+        state.room = engine / ROOM;
         std::mem::swap(&mut state.buffer, empty);
         let waker = (!empty.is_empty()).then(|| state.waker.take()).flatten();
         let finished = state.finished;
@@ -128,12 +152,14 @@ mod tests {
         half.lock().buffer.extend(b"bytes");
         half.lock().told = true;
         let mut taken = Vec::new();
-        assert!(!half.take(&mut taken), "more may follow");
+        assert!(!half.take(&mut taken, 400), "more may follow");
         assert_eq!(taken, b"bytes");
         assert!(!half.lock().told, "the next write tells the network thread again");
         half.lock().finished = true;
         taken.clear();
-        assert!(half.take(&mut taken));
+        assert!(half.take(&mut taken, 400));
+        let pushed = half.lock().push(&[7; 1_000]);
+        assert_eq!((pushed, half.lock().push(&[7])), (100, 0));
         half.lock().buffer.extend(b"late");
         half.end(Err(NetError::StreamStopped { code: 1 }));
         half.end(Ok(()));

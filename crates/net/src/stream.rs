@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use transport::FlowId;
 
-use crate::buffers::{MAX_BUFFERED, ReadHalf, WriteHalf};
+use crate::buffers::{ReadHalf, WriteHalf};
 use crate::error::NetError;
 use crate::messages::{Command, Controls};
 
@@ -77,12 +77,11 @@ impl AsyncWrite for SendStream {
         if let Some(end) = &state.end {
             return Poll::Ready(Err(end.clone().err().unwrap_or(NetError::StreamClosed).into()));
         }
-        let count = bytes.len().min(MAX_BUFFERED.saturating_sub(state.buffer.len()));
+        let count = state.push(bytes);
         if count == 0 && !bytes.is_empty() {
             state.waker = Some(context.waker().clone());
             return Poll::Pending;
         }
-        state.buffer.extend_from_slice(&bytes[..count]);
         let tell = !std::mem::replace(&mut state.told, true);
         drop(state);
         if tell {

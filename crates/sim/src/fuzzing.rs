@@ -72,6 +72,7 @@ impl Case {
         victim.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
         let offer = Parameters {
             counts_on: true,
+            short_symbols: true,
             connection: ConnectionId([2; 8]),
             ciphers: vec![Cipher::ChaCha20Poly1305.wire()],
             credit: Credit { symbols: 5_000, control: 5_000 },

@@ -74,6 +74,7 @@ fn frame_bytes(frame: &Frame<'_>) -> Vec<u8> {
 fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) -> Parameters {
     Parameters {
         counts_on: false,
+        short_symbols: false,
         connection,
         ciphers,
         credit: Credit { symbols: 65_536, control: 1 << 20 },
@@ -172,6 +173,7 @@ fn parameter_sets() {
     let masked = Parameters { feedback, ..chosen.clone() };
     let several = Parameters { max_per_packet: 64, ..chosen.clone() };
     let counting = Parameters { counts_on: true, ..chosen.clone() };
+    let short = Parameters { short_symbols: true, ..chosen.clone() };
     compare_json(
         "parameters",
         &json!([
@@ -201,6 +203,10 @@ fn parameter_sets() {
             {
                 "says": "cipher 2; the same credit and limits; packets only, for every packet; feedback counts on; no application bytes; grease 0",
                 "bytes": hex(&counting.encode(0).unwrap()),
+            },
+            {
+                "says": "cipher 2; the same credit and limits; packets only, for every packet; short symbols; no application bytes; grease 0",
+                "bytes": hex(&short.encode(0).unwrap()),
             },
         ]),
     );

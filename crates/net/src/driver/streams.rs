@@ -156,7 +156,7 @@ impl Outgoing {
             if self.at == self.chunk.len() {
                 self.chunk.clear();
                 self.at = 0;
-                self.last = self.half.take(&mut self.chunk);
+                self.last = self.half.take(&mut self.chunk, connection.stream_room());
             }
             if self.chunk.is_empty() {
                 break;

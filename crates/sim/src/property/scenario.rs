@@ -131,6 +131,7 @@ impl Scenario {
             scenario.profile.streams = StreamCoding::Window(WindowCoding {
                 code: WindowCode::Rlc,
                 symbols: [1, 2, 9, 64, 2_000][random.usize(..5)],
+                ..WindowCoding::default()
             });
         }
         scenario

@@ -126,7 +126,8 @@ fn a_stream_that_was_idle_while_the_path_shrank_goes_on() {
                 shrinks: vec![(2_000, 1_400), (7_000, 1_300)],
             };
             let seen = run(&case);
-            assert_eq!(seen.size, 1_152, "{case:?}");
+            // Small writes fit any path.
+            assert_eq!(seen.size, if write < 1_000 { 1_408 } else { 1_152 }, "{case:?}");
             for side in 0..2 {
                 for (writing, reading) in seen.writing[side].iter().zip(&seen.reading[1 - side]) {
                     let longest = longest(writing, reading);

@@ -138,6 +138,8 @@ impl Connection {
         let mut recovery = Recovery::new(&profile.recovery, now, path.datagram_overhead());
         recovery.set_limit(profile.limit);
         let crypto = Crypto::new(seed);
+        let mut send_flows = SendFlows::new();
+        send_flows.bound_repair(profile.streams.overhead());
         recovery.set_salt(crypto.salt());
         // The peer's choice of feedback arrives with its parameters; none is sent before.
         Self {
@@ -148,7 +150,7 @@ impl Connection {
             mtu: PathMtu::new(profile.symbols.clone(), path.datagram_overhead()),
             liveness: Liveness::new(now, &limits),
             recovery,
-            send_flows: SendFlows::new(),
+            send_flows,
             recv_flows: RecvFlows::new(&limits, profile.feedback.blocks),
             feedback: Feedback::new(profile.feedback, true),
             control: Control::new(limits.credit.control),
@@ -180,7 +182,7 @@ impl Connection {
         self.mtu.on_parameters(&peer);
         self.send_flows.grant(peer.credit.symbols);
         self.control.grant(peer.credit.control);
-        self.send_flows.allow_streams(peer.streams);
+        self.send_flows.allow_streams(peer.streams, peer.short_symbols);
         self.recv_flows.set_told(peer.feedback.blocks);
         self.feedback = Feedback::new(peer.feedback, peer.counts_on);
         self.peer = Some(peer);

@@ -16,6 +16,11 @@ pub struct StreamOptions {
     pub tag: u64,
 }
 
+/// The part of the window that a stream buffers, and the least and the most bytes.
+const WINDOWS_AHEAD: u64 = 6;
+const LEAST_ROOM: usize = 40 << 10;
+const MOST_ROOM: usize = 4 << 20;
+
 impl Connection {
     /// Opens a stream to the peer. Streams and, as one, the objects take turns on the path.
     ///
@@ -36,11 +41,11 @@ impl Connection {
         let (blocks, schedule) = (&self.profile.blocks, &self.profile.schedule);
         let (k, code, short_code, schedule) = match self.profile.streams {
             // No block is larger than the stream's own credit: it can always continue once that much is read.
-            StreamCoding::Blocks => {
+            StreamCoding::Blocks(_) => {
                 let blocks = blocks.of_streams(symbol_size);
                 (blocks.k.min(allowed.window), Code::Block(blocks.code), blocks.small_code, schedule.build())
             }
-            StreamCoding::Window(WindowCoding { code, symbols }) => {
+            StreamCoding::Window(WindowCoding { code, symbols, .. }) => {
                 let most = largest_window(allowed.window).min(MAX_STREAM_WINDOW);
                 (symbols.min(most), Code::Window(code), BlockCode::Uncoded, ScheduleConfig::Arq.build())
             }
@@ -54,7 +59,7 @@ impl Connection {
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         let announcement = StreamAnnouncement { flow, symbol_size, tag: options.tag, k, code, short_code };
         let mut stream = SendFlow::stream(announcement, allowed.window, schedule);
-        if let StreamCoding::Blocks = self.profile.streams {
+        if let StreamCoding::Blocks(_) = self.profile.streams {
             stream.set_sizer(self.profile.blocks.sizer(symbol_size), k);
         }
         self.send_flows.open(stream, &mut self.control);
@@ -62,8 +67,9 @@ impl Connection {
         Ok(flow)
     }
 
-    /// Accepts as many of `bytes` as there is room for: a stream buffers at most 4 MiB that are in no block yet, and
-    /// blocks as far as the path and the peer's credit allow. After a partial write [`Event::StreamWritable`] follows.
+    /// Accepts as many of `bytes` as there is room for: a stream buffers [`Connection::stream_room`] bytes that are in no
+    /// block yet, and blocks as far as the path and the peer's credit allow. After a partial write
+    /// [`Event::StreamWritable`] follows.
     ///
     /// # Errors
     /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when the stream is finished, given up,
@@ -72,10 +78,18 @@ impl Connection {
         if !matches!(self.phase, Phase::Open) {
             return Err(FlowError::NotConnected);
         }
+        let room = self.stream_room();
         let stream = self.send_flows.named_mut(flow).ok_or(FlowError::UnknownStream)?;
-        let taken = stream.write(bytes).ok_or(FlowError::UnknownStream)?;
+        let taken = stream.write(bytes, room).ok_or(FlowError::UnknownStream)?;
         self.settle(now);
         Ok(taken)
+    }
+
+    /// Returns the bytes that a stream buffers before they are in a block: a sixth of what the path holds, so that a
+    /// program which buffers half as much again is ahead of the path by a quarter of a round trip.
+    pub fn stream_room(&self) -> usize {
+        let share = usize::try_from(self.recovery.window() / WINDOWS_AHEAD).unwrap_or(usize::MAX);
+        share.clamp(LEAST_ROOM, MOST_ROOM)
     }
 
     /// Ends a stream after the bytes written so far. [`Event::StreamSent`] follows when all of it has arrived.

@@ -1,4 +1,5 @@
-//! Numbers on the wire at their limits: each test starts just below one (docs/design/counters.md).
+//! Numbers on the wire at their limits: each test starts just below one (docs/design/counters.md). And symbols of streams
+//! that are shorter than others.
 
 use super::*;
 use crate::secure::{Cipher, Initiator, Prologue, Psk, Secret, respond};
@@ -29,6 +30,8 @@ struct Pair {
     written: Vec<u8>,
     /// Symbol packets sent; every `lose_every`th is lost.
     symbols: u64,
+    /// Their bytes.
+    symbol_bytes: usize,
     lose_every: u64,
     /// Larger datagrams are dropped.
     largest: usize,
@@ -54,7 +57,16 @@ impl Pair {
             connection
         });
         let (events, written) = (Default::default(), vec![0; LENGTH as usize]);
-        Self { ends, now: Time::ZERO, events, written, symbols: 0, lose_every: u64::MAX, largest: usize::MAX }
+        Self {
+            ends,
+            now: Time::ZERO,
+            events,
+            written,
+            symbols: 0,
+            symbol_bytes: 0,
+            lose_every: u64::MAX,
+            largest: usize::MAX,
+        }
     }
 
     fn send_object(&mut self) -> Result<FlowId, FlowError> {
@@ -97,6 +109,7 @@ impl Pair {
             let size = batch.segment_size();
             for packet in batch.bytes().to_vec().chunks_mut(size) {
                 self.symbols += u64::from(packet[0] == 0x10);
+                self.symbol_bytes += if packet[0] == 0x10 { packet.len() } else { 0 };
                 let lost = packet[0] == 0x10 && self.symbols.is_multiple_of(self.lose_every);
                 if !lost && packet.len() <= self.largest {
                     self.deliver(1 - side, packet);
@@ -160,6 +173,7 @@ fn parameters() -> Parameters {
         max_per_packet: 1,
         feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
         counts_on: true,
+        short_symbols: true,
         streams: StreamsAllowed { count: 4, window: 256, shared: 1_000 },
         application: Vec::new(),
     }
@@ -235,6 +249,58 @@ fn a_connection_ends_when_a_stream_has_no_block_numbers_left() {
         pair.turn(0);
     }
     pair.run_to_exhaustion(0, "no block numbers are left in a stream");
+}
+
+/// Writes this to a stream, loses each `lose_every`th packet, and returns the bytes of all of its packets once it is read.
+fn bytes_of_stream(pair: &mut Pair, written: &[u8], lose_every: u64) -> usize {
+    pair.lose_every = lose_every;
+    let flow = pair.ends[0].open_stream(pair.now, StreamOptions { tag: 0 }).expect("open");
+    // The announcement goes first.
+    (0..4).for_each(|turn| pair.turn(turn % 2));
+    assert_eq!(pair.ends[0].write_stream(pair.now, flow, written).expect("open"), written.len());
+    pair.ends[0].finish_stream(pair.now, flow).expect("open");
+    let before = pair.symbol_bytes;
+    pair.run(200, |pair| pair.events[0].contains(&Event::StreamSent { flow }));
+    let mut read = Vec::new();
+    pair.ends[1].read_stream(pair.now, flow, &mut read, usize::MAX);
+    assert_eq!(read, written);
+    pair.symbol_bytes - before
+}
+
+/// Header and tag are 43 bytes, the beginning of a block 5. The end is a block of its own.
+#[test]
+fn symbols_of_streams_go_without_padding_to_a_peer_that_accepts_that() {
+    for (streams, written, bytes) in [
+        ("blocks", &[7][..], 43 + 5 + 1),
+        // The zeros are the program's.
+        ("blocks", &[7, 0, 0, 0], 43 + 5 + 4),
+        ("blocks", &[1; 1_500], 43 + 1_408 + 43 + 97),
+        // The first symbol of a window is followed by repair.
+        ("window", &[7], 2 * (43 + 5 + 1)),
+    ] {
+        let bytes_to = |accepts: bool| {
+            let mut pair = Pair::new(|parameters| parameters.short_symbols = accepts);
+            pair.ends[0].set(pair.now, "streams", streams).expect("a choice that there is");
+            bytes_of_stream(&mut pair, written, u64::MAX)
+        };
+        assert_eq!(bytes_to(true), bytes + 43 + 5, "{written:?} {streams}");
+        let full = bytes_to(false);
+        assert!(full >= 2 * (43 + 1_408) && full.is_multiple_of(43 + 1_408), "{written:?} {streams}: {full}");
+    }
+}
+
+/// Whichever packet is lost, repair as short as what was written makes up for it.
+#[test]
+fn short_symbols_are_recovered_from_repair() {
+    for streams in ["blocks", "window"] {
+        let mut pair = Pair::new(|_| ());
+        pair.ends[0].set(pair.now, "streams", streams).expect("a choice that there is");
+        for (round, length) in [1, 3, 100, 1_402, 1_403, 1_404, 2_811, 2_812, 30_000].into_iter().enumerate() {
+            let written: Vec<u8> = (0..length).map(|at| byte(at as u64 + 1)).collect();
+            let bytes = bytes_of_stream(&mut pair, &written, 2 + round as u64 % 3);
+            assert!(bytes <= 8 * (length + 60), "{streams}: {bytes} bytes for {length}");
+        }
+    }
 }
 
 /// From the 256th on, all copies carry the same number, so an answer to one of them does not measure the round trip.

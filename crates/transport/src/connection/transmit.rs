@@ -204,10 +204,10 @@ impl Connection {
             let Some(picked) = self.send_flows.next_symbol(now, &path, &mut self.requests) else {
                 break;
             };
-            let count = self.push_symbols(now, batch, (picked, most), &path, false);
+            let pushed = self.push_symbols(now, batch, (picked, most), &path, false);
             budget = budget.saturating_sub(bytes);
             // Only the last segment may be shorter.
-            if count < most {
+            if pushed < size {
                 break;
             }
         }
@@ -250,7 +250,7 @@ impl Connection {
     }
 
     /// Appends a packet with a symbol and those that follow it, at most `most` and no more than were announced. Returns
-    /// their number.
+    /// its UDP payload.
     fn push_symbols(
         &mut self,
         now: Time,
@@ -258,7 +258,7 @@ impl Connection {
         (picked, most): (PickedSymbol, u8),
         path: &PathEstimate,
         probe: bool,
-    ) -> u8 {
+    ) -> usize {
         let PickedSymbol { id: first, plan, .. } = picked;
         let header = self.next_header(PacketKind::Symbol);
         let most = if most > 1 { most.min(self.send_flows.symbols_per_packet(first.flow)) } else { 1 };
@@ -278,7 +278,7 @@ impl Connection {
         let content = Content::Symbols(symbols);
         self.on_packet_sent(SentPacket { number, time: now, bytes, content }, probe);
         self.trace.record(now, TraceEvent::SymbolsSent { number, bytes, symbols });
-        symbols.count
+        size
     }
 
     /// Appends a control packet. Returns its number and IP bytes.

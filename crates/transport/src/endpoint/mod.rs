@@ -436,6 +436,7 @@ impl Endpoint {
             max_per_packet: limits.flows.most_per_packet,
             feedback: profile.feedback,
             counts_on: true,
+            short_symbols: true,
             streams: limits.streams,
             application,
         }

@@ -30,5 +30,7 @@ pub use schedule::{
 };
 pub(crate) use send::{BlockSender, Pick, PickedSymbol, SendFlow, SymbolKind};
 pub use send::{SendBlock, SendBlocks};
-pub use sizing::{BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding};
+pub use sizing::{
+    BlockCoding, BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding,
+};
 pub use stream_layout::StreamLayout;

@@ -11,7 +11,7 @@ pub use partition::SubFiles;
 pub use ttp::TtpBlocks;
 
 use super::schedule::PathEstimate;
-use crate::settings::{Count, Itself, Setting, Settings, choices, field};
+use crate::settings::{Count, Itself, Or, Setting, Settings, Share, choices, field};
 use crate::wire::{FlowId, Plan};
 use erasure::tornado::Rate;
 use erasure::{BlockCode, WindowCode};
@@ -214,13 +214,47 @@ impl BlockSizer for FixedBlocks {
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamCoding {
     /// Blocks, as for an object: few extra packets in mid-transfer, and repair of each block in the last round trips.
-    Blocks,
+    Blocks(BlockCoding),
     /// A window that slides over the stream, with repair throughout: a lost symbol is recovered after a few symbols,
     /// not after a round trip, at the cost of slightly more than the loss.
     Window(WindowCoding),
 }
 
-choices! { "coding of streams", StreamCoding { "blocks" => Blocks, "window" => Window(WindowCoding) } }
+choices! { "coding of streams", StreamCoding { "blocks" => Blocks(BlockCoding), "window" => Window(WindowCoding) } }
+
+impl StreamCoding {
+    /// Blocks with as much repair as their schedule wants.
+    pub(crate) const UNBOUNDED: Self = Self::Blocks(BlockCoding { overhead: None });
+
+    /// Returns the most repair ahead of losses, as a share of what is written; `None`: without a bound.
+    pub(crate) const fn overhead(&self) -> Option<f64> {
+        match self {
+            Self::Blocks(BlockCoding { overhead }) | Self::Window(WindowCoding { overhead, .. }) => *overhead,
+        }
+    }
+}
+
+/// The most repair of a stream ahead of losses, as a share of what is written, where that is more than a few keystrokes.
+const OVERHEAD: Option<f64> = Some(0.5);
+/// How it is written.
+const OVERHEADS: Or<Share> = Or("none", Share(0.0, 100.0));
+
+/// Blocks of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockCoding {
+    /// The most repair ahead of losses, as a share of what is written; `None`: without a bound.
+    pub overhead: Option<f64>,
+}
+
+impl Default for BlockCoding {
+    fn default() -> Self {
+        Self { overhead: OVERHEAD }
+    }
+}
+
+impl Settings for BlockCoding {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("overhead", overhead, OVERHEADS)];
+}
 
 /// A window that slides over a stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -229,18 +263,23 @@ pub struct WindowCoding {
     pub code: WindowCode,
     /// Source symbols in the largest window. The receiver may allow fewer.
     pub symbols: u32,
+    /// The most repair ahead of losses, as a share of what is written; `None`: without a bound.
+    pub overhead: Option<f64>,
 }
 
 impl Default for WindowCoding {
     fn default() -> Self {
         // A quarter of each stream's own credit by default: the largest window that a receiver accepts.
-        Self { code: WindowCode::Rlc, symbols: 64 }
+        Self { code: WindowCode::Rlc, symbols: 64, overhead: OVERHEAD }
     }
 }
 
 impl Settings for WindowCoding {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("code", code, Itself("rlc")), field!("symbols", symbols, Count(1, 4_095))];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("code", code, Itself("rlc")),
+        field!("symbols", symbols, Count(1, 4_095)),
+        field!("overhead", overhead, OVERHEADS),
+    ];
 }
 
 /// A path that loses nothing, for tests.

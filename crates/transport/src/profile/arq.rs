@@ -50,6 +50,7 @@ impl Profile {
 pub(super) const SOURCES: &[Source] = &[
     Source { key: "symbols", section: "arq §3.1.1: segments of 1400 bytes; smaller where the path requires it" },
     Source { key: "blocks", section: "arq §2: uncoded; a block is only the unit of writing" },
+    Source { key: "streams.overhead", section: "docs/design/streams.md" },
     Source { key: "congestion.beta", section: "arq §4.1: 0.5" },
     Source { key: "congestion.c", section: "arq §4.1: 0.4" },
     Source { key: "congestion.fast-convergence", section: "arq §4.1" },

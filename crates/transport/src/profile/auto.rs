@@ -1,7 +1,7 @@
 //! The default profile.
 
 use super::{Names, Profile, Source, SymbolSizes};
-use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowedConfig};
+use crate::flow::{BlockCoding, BlockSizing, ScheduleConfig, StreamCoding, WindowedConfig};
 use crate::recovery::{ProbeConfig, RecoveryConfig, TimeoutConfig};
 use crate::wire::{FeedbackConfig, FeedbackTiming, Spacing};
 
@@ -15,7 +15,7 @@ impl Profile {
             base: "auto",
             symbols: SymbolSizes::default(),
             blocks: BlockSizing::default(),
-            streams: StreamCoding::Blocks,
+            streams: StreamCoding::Blocks(BlockCoding::default()),
             schedule: ScheduleConfig::Windowed(WindowedConfig::default()),
             recovery: RecoveryConfig { timeout, ..RecoveryConfig::default() },
             feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
@@ -40,6 +40,7 @@ pub(super) const SOURCES: &[Source] = &[
         section: "docs/design/choice-of-code.md: an MDS code for small and last blocks",
     },
     Source { key: "blocks.small-k", section: "chosen: up to this size an MDS code costs no more than RaptorQ" },
+    Source { key: "streams.overhead", section: "docs/design/streams.md" },
     Source { key: "schedule.tail-failure", section: "docs/design/tail-rule.md" },
     Source {
         key: "schedule.repair-from-rtt",

@@ -1,7 +1,7 @@
 //! The system of lt-tcp: Loss-Tolerant TCP.
 
 use super::{Profile, Source};
-use crate::flow::{BlockSizing, LtTcpBlocks, ProactiveConfig, ScheduleConfig};
+use crate::flow::{BlockSizing, LtTcpBlocks, ProactiveConfig, ScheduleConfig, StreamCoding};
 use crate::recovery::congestion::{CongestionConfig, RenoConfig, Signal};
 use crate::recovery::{EstimatorConfig, EwmaConfig, RecoveryConfig, RtoConfig, TimeoutConfig};
 use crate::wire::{FeedbackConfig, FeedbackTiming};
@@ -25,6 +25,7 @@ impl Profile {
             name: "lt-tcp".into(),
             base: "lt-tcp",
             blocks: BlockSizing::LtTcp(LtTcpBlocks::default()),
+            streams: StreamCoding::UNBOUNDED,
             schedule: ScheduleConfig::Proactive(ProactiveConfig::default()),
             recovery: RecoveryConfig {
                 congestion: CongestionConfig::Reno(RenoConfig {
@@ -59,6 +60,7 @@ pub(super) const SOURCES: &[Source] = &[
     },
     Source { key: "blocks.most", section: "chosen: Reed-Solomon's fastest blocks; lt-tcp §4.2 leaves it open" },
     Source { key: "blocks.code", section: "lt-tcp §3.4: any k of n packets decode" },
+    Source { key: "streams.overhead", section: "docs/design/streams.md" },
     Source {
         key: "schedule.failure",
         section: "chosen: one block in a hundred; lt-tcp §3.1 minimises it without a number",

@@ -1,7 +1,7 @@
 //! The system of rc-udp: Raptor coding over UDP.
 
 use super::{Profile, Source, SymbolSizes};
-use crate::flow::{BlockAtATimeConfig, BlockSizing, BytesBlocks, ScheduleConfig};
+use crate::flow::{BlockAtATimeConfig, BlockSizing, BytesBlocks, ScheduleConfig, StreamCoding};
 use crate::recovery::{CongestionConfig, FixedRateConfig, RecoveryConfig};
 use crate::time::Rate;
 use crate::wire::{BlockFeedback, DoneBlocks, FeedbackConfig, FeedbackTiming, Heartbeat, PacketFeedback};
@@ -20,6 +20,7 @@ impl Profile {
             base: "rc-udp",
             symbols: SymbolSizes::only(1024).filling_packets(),
             blocks: BlockSizing::Bytes(BytesBlocks::default()),
+            streams: StreamCoding::UNBOUNDED,
             schedule: ScheduleConfig::BlockAtATime(BlockAtATimeConfig::default()),
             recovery: RecoveryConfig {
                 congestion: CongestionConfig::FixedRate(FixedRateConfig {
@@ -46,6 +47,7 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "symbols.per-packet", section: "rc-udp §IV-B a: r symbols per packet, set according to the MTU" },
     Source { key: "blocks.bytes", section: "rc-udp §IV-C: B = 1 MB takes the least time to code" },
     Source { key: "blocks.code", section: "rc-udp §III: LT over K symbols and those of a pre-code" },
+    Source { key: "streams.overhead", section: "docs/design/streams.md" },
     Source { key: "schedule.wait", section: "rc-udp §IV-B b: delta-t = 0.3 ms" },
     Source { key: "schedule.blocks", section: "rc-udp §IV-B: block by block" },
     Source {

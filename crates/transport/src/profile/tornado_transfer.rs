@@ -1,7 +1,7 @@
 //! The system of tornado-transfer: a file-transfer protocol with RaptorQ.
 
 use super::{Profile, Source, SymbolSizes};
-use crate::flow::{BlockSizing, InterleavedConfig, ScheduleConfig};
+use crate::flow::{BlockSizing, InterleavedConfig, ScheduleConfig, StreamCoding};
 use crate::recovery::congestion::Ccid2Config;
 use crate::recovery::{CongestionConfig, RecoveryConfig};
 use crate::wire::{BlockFeedback, FeedbackConfig, FeedbackTiming, Heartbeat, PacketFeedback};
@@ -15,6 +15,7 @@ impl Profile {
             base: "tornado-transfer",
             symbols: "1400,1344,1280,1152".parse::<SymbolSizes>().expect("sizes, largest first"),
             blocks: BlockSizing::Partition,
+            streams: StreamCoding::UNBOUNDED,
             schedule: ScheduleConfig::Interleaved(InterleavedConfig::default()),
             recovery: RecoveryConfig {
                 congestion: CongestionConfig::Ccid2(Ccid2Config::default()),
@@ -38,6 +39,7 @@ pub(super) const SOURCES: &[Source] = &[
         section: "tornado-transfer §2.1: 1400 bytes, so that IP does not fragment; smaller where the path requires it",
     },
     Source { key: "blocks", section: "tornado-transfer §2.1: the smallest legal number of symbols per block" },
+    Source { key: "streams.overhead", section: "docs/design/streams.md" },
     Source {
         key: "schedule.repair-every",
         section: "tornado-transfer §2.1: X so that block n-1 can be decoded when block n ends",

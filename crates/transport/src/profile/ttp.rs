@@ -1,7 +1,7 @@
 //! The system of ttp: the Tornado Transport Protocol.
 
 use super::{Profile, Source};
-use crate::flow::{BlockSizing, ChunksConfig, ScheduleConfig, TtpBlocks};
+use crate::flow::{BlockSizing, ChunksConfig, ScheduleConfig, StreamCoding, TtpBlocks};
 use crate::recovery::congestion::{self, CongestionConfig};
 use crate::recovery::{self, EstimatorConfig, RecoveryConfig};
 
@@ -16,6 +16,7 @@ impl Profile {
             name: "ttp".into(),
             base: "ttp",
             blocks: BlockSizing::Ttp(TtpBlocks::default()),
+            streams: StreamCoding::UNBOUNDED,
             schedule: ScheduleConfig::Chunks(ChunksConfig::default()),
             recovery: RecoveryConfig {
                 congestion: CongestionConfig::Ttp(congestion::TtpConfig::default()),
@@ -37,6 +38,7 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "symbols", section: "chosen: as large as the path carries; ttp names no packet size" },
     Source { key: "blocks.bits", section: "ttp §III-A: 1 Mb; §II-A has 1 MB" },
     Source { key: "blocks.spare", section: "chosen: room for the padding that completes 999 of 1000 chunks" },
+    Source { key: "streams.overhead", section: "docs/design/streams.md" },
     Source { key: "schedule.padding", section: "chosen: ttp §II-A asks for a high probability without a number" },
     Source { key: "schedule.mend", section: "chosen: ttp §I lets transfers fail" },
     Source { key: "congestion", section: "ttp §III-A" },

@@ -20,7 +20,7 @@ pub const MAX_PARAMETERS: usize = 64;
 
 /// Bytes of the program in a set of parameters: with every other parameter present they still fit
 /// [`MAX_HANDSHAKE_PAYLOAD`].
-pub const MAX_APPLICATION: usize = 1_000;
+pub const MAX_APPLICATION: usize = 990;
 
 /// Ciphers in one offer.
 pub const MAX_CIPHERS: usize = 8;

@@ -21,6 +21,7 @@ mod kind {
     pub(super) const FEEDBACK_DETAIL: u16 = 10;
     pub(super) const MAX_PER_PACKET: u16 = 11;
     pub(super) const COUNTS_ON: u16 = 12;
+    pub(super) const SHORT_SYMBOLS: u16 = 13;
 }
 
 /// One side's parameters, carried as its Noise payload and so authentic.
@@ -43,6 +44,8 @@ pub struct Parameters {
     pub feedback: FeedbackConfig,
     /// Whether this side understands feedback numbers beyond 32 bits, of which the wire carries the lower 32.
     pub counts_on: bool,
+    /// Whether this side accepts symbols of streams without the zeros at their end.
+    pub short_symbols: bool,
     /// The streams that this side accepts.
     pub streams: StreamsAllowed,
     /// The program's bytes, at most [`MAX_APPLICATION`].
@@ -94,6 +97,9 @@ impl Parameters {
         if self.counts_on {
             put_entry(kind::COUNTS_ON, &[], &mut out);
         }
+        if self.short_symbols {
+            put_entry(kind::SHORT_SYMBOLS, &[], &mut out);
+        }
         if self.streams != StreamsAllowed::default() {
             put_entry(kind::STREAMS, &self.streams.encode(), &mut out);
         }
@@ -144,6 +150,7 @@ struct Found<'a> {
     feedback_detail: Option<[u8; FeedbackConfig::DETAIL]>,
     max_per_packet: Option<u8>,
     counts_on: bool,
+    short_symbols: bool,
     streams: StreamsAllowed,
     application: &'a [u8],
 }
@@ -173,6 +180,10 @@ impl<'a> Found<'a> {
                 let [] = fixed(value, "counts on")?;
                 self.counts_on = true;
             }
+            kind::SHORT_SYMBOLS => {
+                let [] = fixed(value, "short symbols")?;
+                self.short_symbols = true;
+            }
             kind::STREAMS => self.streams = StreamsAllowed::decode(fixed(value, "streams")?),
             kind::APPLICATION if value.len() > MAX_APPLICATION => {
                 return Err(WireError::Limit("application bytes"));
@@ -199,6 +210,7 @@ impl<'a> Found<'a> {
             max_per_packet: self.max_per_packet.unwrap_or(1),
             feedback,
             counts_on: self.counts_on,
+            short_symbols: self.short_symbols,
             streams: self.streams,
             application: self.application.to_vec(),
         })

@@ -42,6 +42,7 @@ pub(crate) fn parameters(connection: ConnectionId) -> Parameters {
         max_symbol_size: 1_408,
         max_per_packet: 1,
         counts_on: true,
+        short_symbols: true,
         feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: Vec::new(),

@@ -275,6 +275,13 @@ impl RecvFlows {
             return Ok(first.into());
         };
         let size = flow.symbol_size();
+        // Only in full packets do several symbols have their places.
+        let padded = (flow.kind() == FlowKind::Stream && (1..size).contains(&symbols.len())).then(|| {
+            let mut padded = symbols.to_vec();
+            padded.resize(size, 0);
+            padded
+        });
+        let symbols = padded.as_deref().unwrap_or(symbols);
         let run = run_of(first, symbols.len(), size, flow.symbols_per_packet()).ok_or(Refused::Unacceptable)?;
         for (id, symbol) in run.ids().zip(symbols.chunks_exact(size)) {
             let outcome = flow.on_symbol(id, plan, symbol, &mut self.credit, &mut self.pool).map_err(|bad| {

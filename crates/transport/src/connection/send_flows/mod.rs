@@ -1,6 +1,7 @@
 //! The flows that this side sends: announced in the order they were opened, served in turn, and removed once the peer
 //! has them.
 
+mod budget;
 mod service;
 mod turns;
 
@@ -15,6 +16,7 @@ use crate::time::Time;
 use crate::trace::Symbols;
 use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId, SymbolRun};
+use budget::Budget;
 use std::collections::VecDeque;
 use turns::Turns;
 
@@ -49,6 +51,10 @@ pub(super) struct SendFlows {
     objects: Line,
     streams: Line,
     streams_allowed: StreamsAllowed,
+    short_symbols: bool,
+    budget: Budget,
+    /// A stream may have more to send once the budget for repair allows it.
+    waits_for_budget: bool,
     turns: Turns,
     credit: SendCredit,
     pool: Pool,
@@ -71,6 +77,9 @@ impl SendFlows {
             objects: Line::default(),
             streams: Line::default(),
             streams_allowed: StreamsAllowed::default(),
+            short_symbols: false,
+            budget: Budget::default(),
+            waits_for_budget: false,
             turns: Turns::default(),
             credit: SendCredit::default(),
             pool: Pool::default(),
@@ -83,9 +92,14 @@ impl SendFlows {
         }
     }
 
-    /// Applies the peer's limit on streams.
-    pub(super) const fn allow_streams(&mut self, allowed: StreamsAllowed) {
-        self.streams_allowed = allowed;
+    /// Applies the peer's limit on streams. `short`: it accepts their symbols without the zeros at the end.
+    pub(super) const fn allow_streams(&mut self, allowed: StreamsAllowed, short: bool) {
+        (self.streams_allowed, self.short_symbols) = (allowed, short);
+    }
+
+    /// Bounds the repair of streams ahead of losses, as a share of what is written; `None`: not at all.
+    pub(super) const fn bound_repair(&mut self, share: Option<f64>) {
+        self.budget.set_share(share);
     }
 
     /// Raises the peer's absolute credit for objects, in symbols.
@@ -352,7 +366,7 @@ impl SendFlows {
         events
     }
 
-    /// Returns the bytes of a symbol picked just now, which is being sent.
+    /// Returns the bytes of a symbol picked just now, which is being sent: of a stream, without the padding at its end.
     pub(super) fn take_symbol(&mut self, now: Time, picked: &PickedSymbol) -> &[u8] {
         self.unanswered.get_or_insert(now);
         match picked.kind {
@@ -361,7 +375,19 @@ impl SendFlows {
             SymbolKind::Repair => self.counts.repair += 1,
         }
         let id = picked.id;
-        self.flows.get(id.flow).map_or(&[], |flow| flow.blocks().symbol(id))
+        let Some(flow) = self.flows.get(id.flow) else { return &[] };
+        let symbol = flow.blocks().symbol(id);
+        if flow.kind() == FlowKind::Object {
+            return symbol;
+        }
+        let length = if self.short_symbols { flow.blocks().unpadded(id).max(1) } else { symbol.len() };
+        let symbol = &symbol[..length.min(symbol.len())];
+        match picked.kind {
+            SymbolKind::Source | SymbolKind::Coded => self.budget.on_source(now, symbol.len()),
+            SymbolKind::Resent => {}
+            SymbolKind::Repair => self.budget.on_repair(now, symbol.len()),
+        }
+        symbol
     }
 
     /// Returns what has been sent so far.

@@ -13,6 +13,9 @@ const READ_AHEAD: u64 = 3_000;
 /// Most requests from one call for data before the caller gets to run them.
 const REQUESTS_PER_ASK: usize = 16;
 
+/// Bytes that repair may have when a stream is asked for it.
+const LARGEST_REPAIR: usize = 1_500;
+
 /// A stream may always hold this share of the limit for all streams: one that waits for lost symbols does not keep
 /// another from its first.
 const LEAST_SHARE: u64 = 64;
@@ -137,12 +140,14 @@ impl SendFlows {
         path: &PathEstimate,
         requests: &mut impl Extend<Request>,
     ) -> Option<PickedSymbol> {
+        let may_repair = self.streams.served.is_empty() || self.budget.allows(now, LARGEST_REPAIR);
+        self.waits_for_budget = false;
         for turn in self.turns.order(self.streams.served.len()) {
             let picked = match turn.checked_sub(1) {
                 None => self.next_of_objects(now, path, requests),
                 Some(at) => {
                     let first = self.streams.served[at];
-                    self.ask(first, requests, |flow| flow.next(now, path, false))
+                    self.ask(first, requests, |flow| flow.next(now, path, false, may_repair))
                 }
             };
             if picked.is_some() {
@@ -150,6 +155,7 @@ impl SendFlows {
                 return picked;
             }
         }
+        self.waits_for_budget = !may_repair;
         None
     }
 
@@ -166,7 +172,7 @@ impl SendFlows {
             let Self { flows, objects, failed, .. } = self;
             for (at, first) in objects.served.iter().enumerate() {
                 let Some(flow) = flows.named_mut(*first) else { continue };
-                match flow.next(now, path, last_with_source > Some(at)) {
+                match flow.next(now, path, last_with_source > Some(at), true) {
                     Pick::Symbol(picked) => return Some(picked),
                     Pick::Request(request) => {
                         requests.extend([request]);
@@ -232,7 +238,13 @@ impl SendFlows {
 
     /// Returns when a flow has something to do if nothing is received.
     pub(in super::super) fn deadline(&self) -> Option<Time> {
-        self.served().filter_map(SendFlow::deadline).min()
+        let waits = self.waits_for_budget && self.streams.served.iter().any(|first| self.is_unfinished(*first));
+        let budget = waits.then(|| self.budget.allows_at(LARGEST_REPAIR));
+        self.served().filter_map(SendFlow::deadline).chain(budget).min()
+    }
+
+    fn is_unfinished(&self, first: FlowId) -> bool {
+        self.flows.named(first).is_some_and(SendFlow::is_unfinished)
     }
 
     /// Returns a symbol worth sending when nothing is received.

@@ -12,7 +12,7 @@ const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, wind
 fn flows() -> (SendFlows, Control) {
     let mut flows = SendFlows::new();
     flows.grant(1_000);
-    flows.allow_streams(StreamsAllowed { count: 2, window: 4, shared: 100 });
+    flows.allow_streams(StreamsAllowed { count: 2, window: 4, shared: 100 }, false);
     (flows, Control::new(1_000))
 }
 
@@ -99,7 +99,7 @@ fn objects_go_out_in_order_and_take_turns_with_each_stream() {
     flows.open(stream(2), &mut control);
     flows.open(object(3, 9), &mut control);
     assert_eq!(frames(&flows, &mut control), [("object", 1), ("stream", 2), ("object", 3)]);
-    flows.named_mut(FlowId(2)).expect("it is open").write(&[7; 1_000]);
+    flows.named_mut(FlowId(2)).expect("it is open").write(&[7; 1_000], 4 << 20);
     let sent = send(&mut flows, &mut control, 16);
     let order: Vec<u16> = sent.iter().map(|(flow, ..)| *flow).collect();
     assert_eq!(order, [1, 1, 1, 3, 2, 2, 2, 2, 3, 3, 3, 3, 2, 2, 2, 2]);
@@ -133,7 +133,7 @@ fn flows_wait_until_the_peer_takes_them() {
     let (mut flows, mut control) = flows();
     (1..=3).for_each(|flow| flows.open(stream(flow), &mut control));
     assert_eq!(frames(&flows, &mut control), [("stream", 1), ("stream", 2)]);
-    assert_eq!(flows.named_mut(FlowId(3)).expect("it waits").write(&[7; 50]), Some(50));
+    assert_eq!(flows.named_mut(FlowId(3)).expect("it waits").write(&[7; 50], 4 << 20), Some(50));
     assert_eq!(send(&mut flows, &mut control, 9), []);
     assert!(flows.reset(FlowId(1), 5, &mut control));
     flows.on_frame_delivered(&ReliableFrame::Reset(FlowId(1)));
@@ -169,7 +169,7 @@ fn all_flows_are_succeeded_at_once() {
     assert_eq!(flows.shrink(80, 5, &mut control), 8);
     assert_eq!(frames(&flows, &mut control), [("successor", 5), ("successor", 6)]);
     assert!(flows.is_object(FlowId(2)) && flows.is_object(FlowId(5)) && !flows.is_object(FlowId(6)));
-    flows.named_mut(FlowId(4)).expect("it waits").write(&[7; 50]);
+    flows.named_mut(FlowId(4)).expect("it waits").write(&[7; 50], 4 << 20);
     assert_eq!(send(&mut flows, &mut control, 3), [(5, 0, 0), (5, 0, 1), (5, 0, 2)], "from the beginning");
     flows.on_statuses(1, &[status(2, &[0]), status(5, &[1])]);
     assert_eq!(flows.bytes_acknowledged(), 200, "only the present id counts");
@@ -181,7 +181,7 @@ fn what_has_arrived_is_reported_and_forgotten() {
     flows.open(object(1, 3), &mut control);
     flows.open(stream(2), &mut control);
     let stream = flows.named_mut(FlowId(2)).expect("it is open");
-    stream.write(&[7; 50]);
+    stream.write(&[7; 50], 4 << 20);
     assert!(stream.finish());
     send(&mut flows, &mut control, 9);
     [1, 2].iter().for_each(|flow| flows.on_frame_delivered(&ReliableFrame::Announce(FlowId(*flow))));

@@ -144,7 +144,7 @@ impl Line {
     }
 
     fn step(&mut self) -> Option<Done> {
-        let step = self.flow.next(self.now, &self.path, false);
+        let step = self.flow.next(self.now, &self.path, false, true);
         self.done(step)
     }
 

@@ -210,30 +210,37 @@ impl BlockSender {
     }
 
     /// Returns what to send next: repair of a window that is due, what the schedule wants, repair for an idle window,
-    /// or a repeated symbol.
-    pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Pick {
+    /// or a repeated symbol. `ahead`: repair may be sent before anything is known to be lost.
+    pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool, ahead: bool) -> Pick {
         let (flow, base) = (self.blocks.id, self.blocks.base);
-        if let Some(id) = self.window.as_mut().and_then(|window| window.due(flow, base)) {
-            return Pick::Symbol(PickedSymbol { id, plan: 0, kind: SymbolKind::Repair });
+        if let Some(window) = &mut self.window {
+            if !ahead {
+                window.put_off();
+            } else if let Some(id) = window.due(flow, base) {
+                return Pick::Symbol(PickedSymbol { id, plan: 0, kind: SymbolKind::Repair });
+            }
         }
-        let step = self.ask(now, path, others_waiting);
-        match self.with_window(now, path, step) {
+        // Whoever expects no loss repairs what is known to be lost.
+        let expected = if ahead { *path } else { PathEstimate { loss: 0.0, ..*path } };
+        let step = self.ask(now, &expected, others_waiting);
+        match self.with_window(now, path, step, ahead) {
             Pick::Idle => self.recover_stalled(now, path),
             step => step,
         }
     }
 
     /// Adds the window code's repair to the schedule's choice.
-    fn with_window(&mut self, now: Time, path: &PathEstimate, step: Pick) -> Pick {
+    fn with_window(&mut self, now: Time, path: &PathEstimate, step: Pick, ahead: bool) -> Pick {
         let (flow, base) = (self.blocks.id, self.blocks.base);
         let Some(window) = &mut self.window else { return step };
         match step {
             Pick::Symbol(PickedSymbol { id, kind: SymbolKind::Source, .. }) => {
-                let symbol = self.blocks.block(id.block).map_or(&[][..], |block| block.symbol(id.esi));
-                window.on_source(now, id, symbol, path);
+                if let Some(block) = self.blocks.block(id.block) {
+                    window.on_source(now, id, (block.symbol(id.esi), block.unpadded(id.esi)), path);
+                }
                 step
             }
-            Pick::Idle => match window.idle(now, flow, base, self.blocks.lacking, path) {
+            Pick::Idle if ahead => match window.idle(now, flow, base, self.blocks.lacking, path) {
                 Some(id) => Pick::Symbol(PickedSymbol { id, plan: 0, kind: SymbolKind::Repair }),
                 None => step,
             },
@@ -336,6 +343,14 @@ impl BlockSender {
             return window.symbol();
         }
         self.blocks.block(id.block).map_or(&[], |block| block.symbol(id.esi))
+    }
+
+    /// Returns how many bytes of that symbol are not padding: those behind them are zero.
+    pub(crate) fn unpadded(&self, id: SymbolId) -> usize {
+        if let Some(window) = self.window.as_ref().filter(|_| id.esi >= WINDOW_REPAIR) {
+            return window.unpadded();
+        }
+        self.blocks.block(id.block).map_or(0, |block| block.unpadded(id.esi))
     }
 
     /// Handles the arrival of a packet with this symbol.

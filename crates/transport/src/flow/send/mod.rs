@@ -221,11 +221,12 @@ impl SendFlow {
         }
     }
 
-    /// Accepts as many of `bytes` as a stream has room for; `None` when it is finished or given up, and for an object.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<usize> {
+    /// Accepts as many of `bytes` as a stream has room for, if `room` of them may wait for a block; `None` when it is
+    /// finished or given up, and for an object.
+    pub(crate) fn write(&mut self, bytes: &[u8], room: usize) -> Option<usize> {
         match &mut self.source {
             Source::Object(_) => None,
-            Source::Stream(stream) => stream.write(bytes),
+            Source::Stream(stream) => stream.write(bytes, room),
         }
     }
 
@@ -322,10 +323,10 @@ impl SendFlow {
     }
 
     /// Returns the next symbol. `behind`: later objects have source to send. Bytes of a stream that only wait for their
-    /// block to open do not defer repair.
-    pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool) -> Pick {
+    /// block to open do not defer repair. `ahead`: repair may be sent before anything is known to be lost.
+    pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool, ahead: bool) -> Pick {
         let others_waiting = behind || self.is_held_back();
-        self.blocks.next(now, path, others_waiting)
+        self.blocks.next(now, path, others_waiting, ahead)
     }
 
     /// Returns the symbol after `last` for the packet that so far ends with it.

@@ -13,9 +13,6 @@ use crate::time::Time;
 use crate::wire::{FlowStatus, STREAM_HEADER, StreamAnnouncement};
 use std::collections::VecDeque;
 
-/// Written bytes not yet in a block that a stream buffers: a few milliseconds of the fastest path.
-const MOST_WAITING: usize = 4 << 20;
-
 /// A block opens while fewer symbols of earlier ones are unsent: the later it opens, the more bytes it takes along, but
 /// a batch must not run dry.
 const READ_AHEAD: u64 = 64;
@@ -58,8 +55,9 @@ pub(super) struct StreamSource {
     /// Decides how large blocks are as they are opened; without it, the announcement does.
     sizer: Option<Box<dyn BlockSizer>>,
     phase: Phase,
-    /// Written and in no block yet.
+    /// Written and in no block yet, and how much of that there may be.
     waiting: VecDeque<u8>,
+    room: usize,
     /// Bytes that are in blocks or arrived.
     offset: u64,
     /// The receiver's program has read all of it.
@@ -82,6 +80,7 @@ impl StreamSource {
             sizer: None,
             phase: Phase::Writing,
             waiting: VecDeque::new(),
+            room: 0,
             offset: 0,
             read: false,
             wants_room: false,
@@ -101,12 +100,14 @@ impl StreamSource {
         matches!(self.phase, Phase::Writing | Phase::Finishing | Phase::Ended)
     }
 
-    /// Accepts as many of `bytes` as there is room for; `None` when the stream is finished or given up.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Option<usize> {
+    /// Accepts as many of `bytes` as there is room for, if `room` of them may wait for a block; `None` when the stream is
+    /// finished or given up.
+    pub(super) fn write(&mut self, bytes: &[u8], room: usize) -> Option<usize> {
         if self.phase != Phase::Writing {
             return None;
         }
-        let taken = bytes.len().min(MOST_WAITING - self.waiting.len());
+        self.room = room;
+        let taken = bytes.len().min(room.saturating_sub(self.waiting.len()));
         self.waiting.extend(&bytes[..taken]);
         self.wants_room |= taken < bytes.len();
         Some(taken)
@@ -204,7 +205,7 @@ impl StreamSource {
 
     /// Returns true once after a partial write: when half of the room is free again.
     pub(super) fn newly_writable(&mut self) -> bool {
-        let now = self.wants_room && self.waiting.len() <= MOST_WAITING / 2;
+        let now = self.wants_room && self.waiting.len() <= self.room / 2;
         self.wants_room &= !now;
         now
     }

@@ -11,6 +11,7 @@ use crate::time::Time;
 use crate::wire::{FlowId, SymbolId, WINDOW_REPAIR};
 use erasure::BlockCode;
 use erasure::rlc::{Density, Encoder, Field};
+use std::collections::VecDeque;
 
 /// A path that loses less gets no repair (law 5): at most one window in 1,000 would need it.
 const LEAST_LOSS: f64 = 1e-4;
@@ -43,6 +44,9 @@ pub(in crate::flow) struct WindowSender {
     key: u16,
     /// The symbol made last.
     symbol: Vec<u8>,
+    /// Bytes of the last source symbols that are not padding, with their numbers, and the most of a window's.
+    unpadded: VecDeque<(u64, usize)>,
+    longest: usize,
     in_flight: u32,
     /// Repair symbols made since the last source symbol.
     since_source: u32,
@@ -63,6 +67,8 @@ impl WindowSender {
             owed: 0.0,
             key: 0,
             symbol: Vec::new(),
+            unpadded: VecDeque::new(),
+            longest: 0,
             in_flight: 0,
             since_source: 0,
             sent_at: Time::ZERO,
@@ -76,10 +82,17 @@ impl WindowSender {
         block as u64 * self.shape.per_block as u64
     }
 
-    /// Handles a source symbol sent for the first time.
-    pub(in crate::flow) fn on_source(&mut self, now: Time, id: SymbolId, symbol: &[u8], path: &PathEstimate) {
+    /// Handles a source symbol sent for the first time, of which so many bytes are not padding.
+    pub(in crate::flow) fn on_source(
+        &mut self,
+        now: Time,
+        id: SymbolId,
+        (symbol, unpadded): (&[u8], usize),
+        path: &PathEstimate,
+    ) {
         if path.loss < LEAST_LOSS {
             self.encoder = None;
+            self.unpadded.clear();
             return;
         }
         let number = self.first_of(id.block) + u64::from(id.esi);
@@ -93,6 +106,9 @@ impl WindowSender {
             self.owed += Self::share(&mut self.share, symbols, path);
         }
         encoder.push(symbol);
+        self.unpadded.push_back((number, unpadded));
+        let first = encoder.window().start;
+        while self.unpadded.pop_front_if(|(number, _)| *number < first).is_some() {}
         (self.since_source, self.content, self.sent_at) = (0, false, now);
     }
 
@@ -107,6 +123,12 @@ impl WindowSender {
     /// Makes a repair symbol that is due between source symbols. `base`: the first block that the receiver may lack.
     pub(in crate::flow) fn due(&mut self, flow: FlowId, base: u32) -> Option<SymbolId> {
         if self.owed < 1.0 { None } else { self.make(flow, base) }
+    }
+
+    /// Notes that no repair may be sent now: of what is due, little is made up for later.
+    pub(in crate::flow) const fn put_off(&mut self) {
+        self.owed = self.owed.min(1.0);
+        self.idle_at = None;
     }
 
     /// Makes a repair symbol for a stream with nothing else to send, of which the receiver may need `lacking` blocks.
@@ -158,6 +180,8 @@ impl WindowSender {
             (self.owed, self.content) = (0.0, true);
             return None;
         };
+        let covered = self.unpadded.iter().filter(|(number, _)| *number >= repair.first);
+        self.longest = covered.map(|(_, unpadded)| *unpadded).max().unwrap_or(self.shape.symbol_size);
         self.owed = (self.owed - 1.0).max(0.0);
         self.in_flight += 1;
         self.since_source += 1;
@@ -168,6 +192,11 @@ impl WindowSender {
     /// Returns the bytes of the repair symbol just made.
     pub(in crate::flow) fn symbol(&self) -> &[u8] {
         &self.symbol
+    }
+
+    /// Returns how many of these bytes are not padding: as many as of the longest symbol of its window.
+    pub(in crate::flow) const fn unpadded(&self) -> usize {
+        self.longest
     }
 
     /// Notes that a repair symbol arrived or was declared lost.
@@ -204,7 +233,7 @@ mod tests {
     fn send(sender: &mut WindowSender, blocks: std::ops::Range<u32>, loss: f64) -> Vec<SymbolId> {
         let mut repairs = Vec::new();
         for block in blocks {
-            sender.on_source(NOW, SymbolId { flow: FLOW, block, esi: 0 }, &[block as u8; 8], &path(loss));
+            sender.on_source(NOW, SymbolId { flow: FLOW, block, esi: 0 }, (&[block as u8; 8], 8), &path(loss));
             while let Some(id) = sender.due(FLOW, 0) {
                 repairs.push(id);
             }
@@ -270,7 +299,7 @@ mod tests {
         // A single symbol, which is lost with all of its repair once in a thousand times.
         for (loss, least, most) in [(0.05, 2, 3), (0.2, 4, 6)] {
             let mut sender = self::sender(64);
-            sender.on_source(NOW, SymbolId { flow: FLOW, block: 0, esi: 0 }, &[1; 8], &path(loss));
+            sender.on_source(NOW, SymbolId { flow: FLOW, block: 0, esi: 0 }, (&[1; 8], 8), &path(loss));
             let count = count(&mut sender, LATER, 1, loss);
             assert!((least..=most).contains(&count), "{count} at {loss}");
         }
@@ -279,9 +308,9 @@ mod tests {
     #[test]
     fn blocks_of_two_symbols_are_covered_whole() {
         let mut sender = WindowSender::new(WindowShape { symbol_size: 8, per_block: 2, symbols: 128 });
-        sender.on_source(NOW, SymbolId { flow: FLOW, block: 9, esi: 0 }, &[1; 8], &path(0.05));
+        sender.on_source(NOW, SymbolId { flow: FLOW, block: 9, esi: 0 }, (&[1; 8], 8), &path(0.05));
         assert_eq!(sender.due(FLOW, 0), None);
-        sender.on_source(NOW, SymbolId { flow: FLOW, block: 9, esi: 1 }, &[2; 8], &path(0.05));
+        sender.on_source(NOW, SymbolId { flow: FLOW, block: 9, esi: 1 }, (&[2; 8], 8), &path(0.05));
         assert_eq!(sender.due(FLOW, 0), Some(SymbolId { flow: FLOW, block: 9, esi: 2 << 12 | 1 }));
     }
 }

@@ -99,6 +99,7 @@ fn parameters() -> Parameters {
         max_symbol_size: 1_408,
         max_per_packet: 1,
         counts_on: true,
+        short_symbols: true,
         feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
         streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
         application: b"app".to_vec(),
@@ -116,6 +117,7 @@ fn parameters_layout() {
         &[0, 6, 0, 2, 0x05, 0x80],
         &[0, 7, 0, 7, 0b11, 1, 32, 0, 0, 0x03, 0xe8],
         &[0, 12, 0, 0],
+        &[0, 13, 0, 0],
         &[0, 9, 0, 10, 0, 4, 0, 0, 0, 100, 0, 0, 3, 232],
         &[0, 8, 0, 3, b'a', b'p', b'p'],
         &[0x1a, 0x3a, 0, 2, 0x56, 0x78],
@@ -132,8 +134,8 @@ fn parameters_layout() {
     let whole = bytes.concat();
     for end in 0..whole.len() - 6 {
         let read = Parameters::decode(&whole[..end]);
-        // Optional parts: the application data, the streams before it, and the empty parameter before those.
-        let optional = [whole.len() - 13, whole.len() - 27, whole.len() - 31].contains(&end);
+        // Optional parts: the application data, the streams before it, and the empty parameters before those.
+        let optional = [13, 27, 31, 35].iter().any(|left| whole.len() - left == end);
         assert!(read.is_err() || optional, "cut after {end} bytes: {read:?}");
     }
 }
@@ -152,7 +154,7 @@ fn parameters_keep_their_limits() {
     assert_eq!(MAX_HANDSHAKE_PAYLOAD, 1_128);
     assert_eq!(Parameters::decode(&bytes), Ok(largest));
     let mut many = parameters().encode(0).unwrap();
-    for kind in 0x100..0x100 + 53_u16 {
+    for kind in 0x100..0x100 + 52_u16 {
         many.extend_from_slice(&[&kind.to_be_bytes()[..], &[0, 0]].concat());
     }
     assert_eq!(Parameters::decode(&many), Ok(parameters()), "64 entries");
@@ -164,8 +166,8 @@ fn parameters_keep_their_limits() {
 fn feedback_choices() {
     let choice_of = |value: [u8; 7]| {
         let streams = StreamsAllowed::default();
-        let mut bytes =
-            Parameters { application: vec![], counts_on: false, streams, ..parameters() }.encode(0).unwrap();
+        let bytes = Parameters { application: vec![], counts_on: false, short_symbols: false, streams, ..parameters() };
+        let mut bytes = bytes.encode(0).unwrap();
         let at = bytes.len() - 6 - 7;
         bytes[at..at + 7].copy_from_slice(&value);
         Parameters::decode(&bytes).map(|read| read.feedback)

@@ -132,7 +132,7 @@ mod tests {
         let path = PathEstimate { rtt: Some(RTT), loss: 0.0, burst: 1.0, window: 100 };
         let mut sent = Vec::new();
         loop {
-            match flow.next(now, &path, false) {
+            match flow.next(now, &path, false, true) {
                 Pick::Symbol(picked) => sent.push(picked.id.esi),
                 Pick::Request(request) => match request.run_pure() {
                     Ok(Reply::Encoded(job)) => flow.on_encoded(job),

@@ -90,7 +90,7 @@ fn repair_alone(code: BlockCode, k: u32) -> BlockSender {
 /// Does all outstanding work and returns the number of the next symbol, after checking its bytes against the code.
 fn next_esi(flow: &mut BlockSender) -> Option<u32> {
     loop {
-        match flow.next(Time::ZERO, &PATH, false) {
+        match flow.next(Time::ZERO, &PATH, false, true) {
             Pick::Symbol(picked) => {
                 assert_eq!(flow.symbol(picked.id).len(), 8);
                 return Some(picked.id.esi);

@@ -27,7 +27,7 @@ fn open(stream: &mut SendFlow, first: u32) -> Vec<(u32, bool)> {
 #[test]
 fn the_last_block_that_waits_is_the_one_that_ends_it() {
     let mut stream = stream();
-    assert_eq!(stream.write(&[7; 1_000]), Some(1_000));
+    assert_eq!(stream.write(&[7; 1_000], 4 << 20), Some(1_000));
     stream.finish();
     assert_eq!(open(&mut stream, 0), [(795, false), (205, true)]);
 }
@@ -38,7 +38,7 @@ fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
     fresh.finish();
     assert_eq!(open(&mut fresh, 0), [(0, true)], "nothing was ever written");
     let mut stream = stream();
-    stream.write(&[7; 50]);
+    stream.write(&[7; 50], 4 << 20);
     assert_eq!(open(&mut stream, 0), [(50, false)]);
     let status = FlowStatus { flow: FlowId(1), done_below: 0, blocks: vec![BlockStatus { block: 0, need: 0 }] };
     assert_eq!(stream.on_status(&status, &mut Pool::default()), 50);
@@ -52,10 +52,10 @@ fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
 fn an_empty_block_follows_one_that_is_on_its_way() {
     for sent in [1, 8] {
         let mut stream = stream();
-        stream.write(&[7; 700]);
+        stream.write(&[7; 700], 4 << 20);
         assert_eq!(open(&mut stream, 0), [(700, false)]);
         for _ in 0..sent {
-            assert!(matches!(stream.next(Time::ZERO, &PATH, false), Pick::Symbol(_)));
+            assert!(matches!(stream.next(Time::ZERO, &PATH, false, true), Pick::Symbol(_)));
         }
         stream.finish();
         assert_eq!(open(&mut stream, 0), [(700, false), (0, true)], "after {sent} symbols");
@@ -66,7 +66,7 @@ fn an_empty_block_follows_one_that_is_on_its_way() {
 #[test]
 fn other_sizes_hold_from_the_next_block_on() {
     let mut stream = stream();
-    stream.write(&[7; 10_000]);
+    stream.write(&[7; 10_000], 4 << 20);
     let mut next = |blocks: Option<&str>| {
         let number = stream.blocks().next_number();
         if let Some(blocks) = blocks {
@@ -89,7 +89,7 @@ fn other_sizes_hold_from_the_next_block_on() {
 fn a_stream_without_block_numbers_says_so() {
     let mut stream = stream();
     stream.blocks_mut().begin_at(u32::MAX - 3);
-    stream.write(&[7; 795 * 3]);
+    stream.write(&[7; 795 * 3], 4 << 20);
     assert_eq!(open(&mut stream, u32::MAX - 3), [(795, false), (795, false)]);
     assert!(stream.is_exhausted(), "bytes wait for a third block");
     assert!(!stream.is_held_back(), "no credit will help");

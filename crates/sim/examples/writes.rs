@@ -1,0 +1,79 @@
+//! The delay of small writes to a stream, and what they cost:
+//! `cargo run --release -p sim --example writes LINK BYTES EVERY_MS SECONDS SEEDS KEY=VALUE...`
+//!
+//! A write of so many bytes each so many milliseconds. Of all seeds together: the milliseconds from each write to the read
+//! that completes it, without those of the first two seconds, and the IP bytes of the sender, and of both, for each byte
+//! written. The settings are those of a profile: `streams=window`, `congestion=fixed-rate:15M`.
+
+use netsim::{Duplex, NodeId, topology};
+use sim::{Host, HostConfig, StreamScript};
+use std::error::Error;
+use std::time::Duration;
+use transport::Profile;
+
+/// When the path is known.
+const KNOWN: Duration = Duration::from_secs(2);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [link, bytes, every, seconds, seeds, settings @ ..] = &arguments[..] else {
+        return Err("LINK BYTES EVERY_MS SECONDS SEEDS KEY=VALUE...".into());
+    };
+    let mut profile = Profile::auto();
+    for setting in settings {
+        let (key, value) = setting.split_once('=').ok_or("KEY=VALUE")?;
+        profile.set(key, value)?;
+    }
+    let (write, every) = (bytes.parse::<u64>()?, Duration::from_secs_f64(every.parse::<f64>()? / 1e3));
+    let count = (seconds.parse::<f64>()? / every.as_secs_f64()) as u64;
+    let script = StreamScript { length: count * write, write, every, reset_at: None, stop_at: None };
+    let (mut delays, mut sent) = (Vec::new(), [0, 0]);
+    let seeds: u64 = seeds.parse()?;
+    for seed in 1..=seeds {
+        let duplex: Duplex = format!("{link},seed={seed}").parse()?;
+        run(&duplex, &profile, script, &mut delays, &mut sent)?;
+    }
+    delays.sort_by(f64::total_cmp);
+    let percentile = |percent: usize| delays.get((delays.len().saturating_sub(1)) * percent / 100).copied();
+    let [p50, p90, p99, most] = [50, 90, 99, 100].map(|percent| percentile(percent).unwrap_or_default());
+    let written = (script.length * seeds) as f64;
+    println!(
+        "50 % {p50:.0} ms, 90 % {p90:.0}, 99 % {p99:.0}, most {most:.0}; {:.2} bytes a byte, {:.2} both ways",
+        sent[0] as f64 / written,
+        (sent[0] + sent[1]) as f64 / written,
+    );
+    Ok(())
+}
+
+/// Runs one stream to its end; appends the delays of its writes and adds what both sides have sent.
+fn run(
+    link: &Duplex,
+    profile: &Profile,
+    script: StreamScript,
+    delays: &mut Vec<f64>,
+    sent: &mut [u64; 2],
+) -> Result<(), Box<dyn Error>> {
+    let [first, second] = [0, 1].map(NodeId::from_index);
+    let idle = || HostConfig::idle(profile.clone(), 1);
+    let sender = HostConfig { connect_to: vec![second], streams: vec![script], closes: true, ..idle() };
+    let receiver = HostConfig { expects_streams: 1, ..idle() };
+    let (mut network, _) = topology::pair(Host::new(first, sender), Host::new(second, receiver), link)?;
+    let limit = netsim::Time::ZERO + script.every * (script.length / script.write) as u32 + Duration::from_secs(120);
+    network.run_while(|hosts| !hosts.iter().all(Host::is_over), limit)?;
+    let [here, there] = [0, 1].map(|side| network.nodes()[side].tallies().next());
+    let (here, there) = here.zip(there).ok_or("they have not met")?;
+    sent[0] += here.last_stats.bytes_sent;
+    sent[1] += there.last_stats.bytes_sent;
+    let (writing, reading) = (here.streams.writing.values().next(), there.streams.reading.values().next());
+    let (writing, reading) = writing.zip(reading).ok_or("no stream")?;
+    if (reading.read, reading.wrong) != (script.length, 0) {
+        return Err(format!("{} of {} bytes arrived, {} wrong", reading.read, script.length, reading.wrong).into());
+    }
+    let mut reads = reading.log.iter().peekable();
+    for (until, at) in writing.log.iter().filter(|(_, at)| at.since(transport::Time::ZERO) >= KNOWN) {
+        while reads.next_if(|(read, _)| read < until).is_some() {}
+        let read = reads.peek().ok_or("read to its end")?.1;
+        delays.push(read.since(*at).as_secs_f64() * 1e3);
+    }
+    Ok(())
+}
