@@ -131,7 +131,7 @@ pub(crate) fn of_remote(result: Result<Served, downpour::Error>) -> u8 {
     match result {
         Ok(Served::Transfer(summary)) => Code::from(&*summary) as u8,
         Ok(Served::Command(code)) => code,
-        Ok(Served::Examination) => Code::Done as u8,
+        Ok(Served::Examination | Served::Tunnel) => Code::Done as u8,
         Err(error) => Code::from(error.kind()) as u8,
     }
 }

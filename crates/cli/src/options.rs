@@ -10,7 +10,7 @@ use downpour::remote::{self, SshOptions};
 use downpour::{EndpointOptions, Family, ListenOptions, PathCache, Peer, Profile};
 use serde::de::DeserializeSeed as _;
 
-use crate::args::{MemoryArgs, NetworkArgs, Policy, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
+use crate::args::{MemoryArgs, NetworkArgs, OverheadArgs, Policy, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::limit::Limit;
 use crate::names;
@@ -57,6 +57,19 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     }
     if let Some(limit) = speed.limit.as_ref().and_then(Limit::now) {
         profile = profile.with_limit(limit);
+    }
+    Ok(profile)
+}
+
+/// Returns the profile for streams, with the bound on their repair.
+///
+/// # Errors
+/// Those of [`profile`]; a share that is none.
+pub(crate) fn stream_profile(speed: &SpeedArgs, overhead: &OverheadArgs) -> Result<Profile, Failure> {
+    let mut profile = profile(speed)?;
+    if let Some(share) = &overhead.max_overhead {
+        let refused = |error| Failure::new(Code::Usage, format!("--max-overhead: {error}"));
+        profile.set("streams.overhead", share).map_err(refused)?;
     }
     Ok(profile)
 }

@@ -18,7 +18,7 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
     if args.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
-    let profile = options::profile(&args.speed)?;
+    let profile = options::stream_profile(&args.speed, &args.overhead)?;
     let pipe = Pipe {
         // Joined like ssh does.
         command: args.command.join(" "),

@@ -13,6 +13,7 @@ use transport::FlowError;
 use crate::files::{Class, FilesError};
 use crate::messages::MessageError;
 use crate::ticket::{Role, TicketError};
+use crate::tunnel::Place;
 
 /// Why a transfer ended without success.
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +143,14 @@ pub enum Error {
     /// What a command over there prints cannot be written here.
     #[error("cannot write to stdout: {0}; the output of the command is not complete")]
     Output(io::Error),
+    /// A tunnel cannot take connections where it should.
+    #[error("cannot listen on {place}: {source}")]
+    Listen {
+        /// The place.
+        place: Place,
+        /// The system's words.
+        source: io::Error,
+    },
     /// The transfer broke off; what had arrived is kept.
     #[error("{error}; what has arrived is kept in {}: {}", staging.display(), goes_on(*.by_ticket))]
     Kept {
@@ -241,6 +250,7 @@ impl Error {
             | Self::Violation(_)
             | Self::Exhausted(_)
             | Self::Declined
+            | Self::Listen { .. }
             | Self::System(_)
             | Self::Internal(_) => ErrorKind::Other,
         }

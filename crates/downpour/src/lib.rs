@@ -14,6 +14,7 @@ mod protocol;
 pub mod remote;
 pub mod ticket;
 mod transfer;
+pub mod tunnel;
 mod wait;
 
 pub use error::{CloseCode, Error, ErrorKind};

@@ -7,6 +7,7 @@
 /// |---|---|---|
 /// | [`TRANSFER`](handshake::TRANSFER) | role, flags | a transfer of files |
 /// | [`PIPE`](handshake::PIPE) | 1 | a pipe |
+/// | [`TUNNEL`](handshake::TUNNEL) | 1 | a tunnel |
 /// | [`PROBE`](handshake::PROBE) | `P`, direction | a doctor's probe |
 pub(crate) mod handshake {
     /// Version of the file transfer protocol.
@@ -14,6 +15,9 @@ pub(crate) mod handshake {
 
     /// A pipe, and the version of its protocol.
     pub(crate) const PIPE: [u8; 2] = [b'P', 1];
+
+    /// A tunnel, and the version of its protocol.
+    pub(crate) const TUNNEL: [u8; 2] = [b'T', 1];
 
     /// A probe: version and marker. A direction follows where one is meant.
     pub(crate) const PROBE: [u8; 2] = [1, b'P'];

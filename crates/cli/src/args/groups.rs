@@ -186,6 +186,17 @@ pub(crate) struct SpeedArgs {
     pub(crate) profile: ProfileArgs,
 }
 
+/// What the repair of streams may cost.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Speed")]
+pub(crate) struct OverheadArgs {
+    /// Send at most this share of the data as repair before anything is lost, or 'none' for no bound [default: 50%]
+    ///
+    /// Up to 16 kB/s repair is free, since delay then counts more than bytes.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) max_overhead: Option<String>,
+}
+
 /// How much memory each side may fill.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Speed")]

@@ -20,11 +20,11 @@ use crate::{exit, version};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, Policy, ProfileArgs, SelectionArgs,
-    SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting,
+    ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, OverheadArgs, Policy, ProfileArgs,
+    SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting,
 };
 pub(crate) use offering::{RecvArgs, SendArgs};
-pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, RemoteArgs};
+pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, RemoteArgs, TunnelArgs};
 pub(crate) use paths::PathArgs;
 pub(crate) use rules::{Rules, is_rule};
 pub(crate) use values::ProfileChoice;
@@ -96,6 +96,13 @@ pub(crate) enum Command {
     /// shell pipeline.
     #[command(after_help = PIPE_EXAMPLES)]
     Pipe(Box<PipeArgs>),
+    /// Carry TCP connections over a path that loses packets
+    ///
+    /// Takes connections on ports of this machine or of the remote host and carries them through one encrypted connection
+    /// over UDP, as ssh does with -L, -R and -D. It begins with a login by ssh and goes on without it, through outages
+    /// and changes of address, until it is interrupted.
+    #[command(after_help = TUNNEL_EXAMPLES)]
+    Tunnel(Box<TunnelArgs>),
     /// Send a file over an emulated lossy link on this machine
     ///
     /// Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link.
@@ -113,7 +120,7 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write the pages of all commands to a folder
     Man(ManArgs),
-    /// The remote side of cp, sync, verify, doctor and pipe, started through ssh
+    /// The remote side of cp, sync, verify, doctor, pipe and tunnel, started through ssh
     ///
     /// Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to one
     /// folder, whatever the other side asks for.
@@ -153,6 +160,12 @@ Examples:
   tar c results | downpour pipe far.example tar x -C archive
   downpour pipe --set streams=window far.example ./console    low delay in spite of losses";
 
+const TUNNEL_EXAMPLES: &str = "\
+Examples:
+  downpour tunnel -L 8080:localhost:80 far.example     http://localhost:8080/ is far.example's port 80
+  downpour tunnel -D 1080 far.example                  a SOCKS proxy for browsers, curl -x socks5h://localhost:1080
+  downpour tunnel -R 2222:localhost:22 far.example     port 2222 of far.example is this machine's ssh";
+
 const PROFILE_EXAMPLES: &str = "\
 Examples:
   downpour profile show arq > mine.toml      save a profile, for --profile ./mine.toml
@@ -181,6 +194,7 @@ impl Command {
             Self::Verify(args) => args.output,
             Self::Doctor(args) => args.output,
             Self::Pipe(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
+            Self::Tunnel(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
             Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote(_) => OutputArgs::default(),
         }
@@ -196,6 +210,7 @@ impl Command {
             Self::Recv(_)
             | Self::Doctor(_)
             | Self::Pipe(_)
+            | Self::Tunnel(_)
             | Self::Demo(_)
             | Self::Profile(_)
             | Self::Completions(_)
@@ -212,6 +227,7 @@ impl Command {
             Self::Verify(args) => vec![&args.a, &args.b],
             Self::Doctor(args) => return Some(&args.host),
             Self::Pipe(args) => return Some(&args.host),
+            Self::Tunnel(args) => return Some(&args.host),
             Self::Send(_)
             | Self::Recv(_)
             | Self::Demo(_)

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
+use downpour::tunnel::Forward;
 
-use super::groups::{NetworkArgs, OutputArgs, SpeedArgs, SshArgs, Via};
+use super::groups::{NetworkArgs, OutputArgs, OverheadArgs, SpeedArgs, SshArgs, Via};
 use super::values;
 use super::values::ProfileChoice;
 
@@ -49,6 +50,41 @@ pub(crate) struct PipeArgs {
     pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) speed: SpeedArgs,
+    #[command(flatten)]
+    pub(crate) overhead: OverheadArgs,
+    /// Print only errors
+    #[arg(short, long, help_heading = "What is shown")]
+    pub(crate) quiet: bool,
+}
+
+/// `downpour tunnel`.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("forwards").required(true).multiple(true).args(["local", "remote", "proxy"]))]
+#[command(mut_arg("timeout", |timeout| timeout.default_value("1d")))]
+pub(crate) struct TunnelArgs {
+    /// The remote host: USER@HOST
+    #[arg(help = "The remote host: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
+    pub(crate) host: String,
+    /// Listen here, and connect from the remote host: [BIND:]PORT:HOST:PORT, or paths of unix sockets
+    #[arg(short = 'L', long, value_name = "SPEC", value_parser = values::local_forward, help_heading = "Forwards")]
+    pub(crate) local: Vec<Forward>,
+    /// Listen on the remote host, and connect from here; [BIND:]PORT alone is a SOCKS proxy there
+    #[arg(short = 'R', long, value_name = "SPEC", value_parser = values::remote_forward, help_heading = "Forwards")]
+    pub(crate) remote: Vec<Forward>,
+    /// Listen here as a SOCKS proxy, whose names are resolved on the remote host
+    #[arg(short = 'D', long, value_name = "[BIND:]PORT", value_parser = values::proxy_forward, help_heading = "Forwards")]
+    pub(crate) proxy: Vec<Forward>,
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
+    /// Transport for the data
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "auto", help_heading = "The connection")]
+    pub(crate) via: Via,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
+    #[command(flatten)]
+    pub(crate) speed: SpeedArgs,
+    #[command(flatten)]
+    pub(crate) overhead: OverheadArgs,
     /// Print only errors
     #[arg(short, long, help_heading = "What is shown")]
     pub(crate) quiet: bool,

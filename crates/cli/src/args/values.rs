@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use downpour::remote::Location;
+use downpour::tunnel::{Forward, ForwardError, Place};
 use downpour::{MIN_MEMORY, Profile};
 
 use crate::names;
@@ -100,6 +101,25 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| format!("{text:?} is not a time: write seconds above 0, such as 10 or 0.5, or 90s, 10m, 1h, 2d"))
+}
+
+/// Parses the argument of `-L`.
+pub(super) fn local_forward(text: &str) -> Result<Forward, ForwardError> {
+    Forward::read(text, false)
+}
+
+/// Parses the argument of `-R`.
+pub(super) fn remote_forward(text: &str) -> Result<Forward, String> {
+    let forward = Forward::read(text, true).map_err(|error| error.to_string())?;
+    match forward.listen {
+        Place::Tcp { port: 0, .. } => Err("the remote host has to be told a port: write one in place of 0".to_owned()),
+        _ => Ok(forward),
+    }
+}
+
+/// Parses the argument of `-D`.
+pub(super) fn proxy_forward(text: &str) -> Result<Forward, ForwardError> {
+    Forward::read_proxy(text)
 }
 
 /// Parses a bound on memory.

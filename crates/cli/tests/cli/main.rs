@@ -27,3 +27,4 @@ mod terminal;
 mod transferring;
 mod tree;
 mod trees;
+mod tunnelling;

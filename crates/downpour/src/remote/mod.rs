@@ -19,6 +19,8 @@ mod request;
 mod restriction;
 mod serve;
 mod ssh;
+mod tunnel;
+mod tunnel_end;
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -39,6 +41,7 @@ pub use only::{Access, Limit};
 pub use pipe::{Pipe, PipeEvent, Piping, pipe};
 pub use pipe_input::Witness;
 pub use serve::{Served, serve};
+pub use tunnel::{Tunnel, TunnelEvent, tunnel};
 
 /// Beginning of the line in which the other side answers with its ticket.
 const ANSWER: &str = "DOWNPOUR1 ";

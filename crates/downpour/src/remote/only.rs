@@ -101,6 +101,7 @@ impl Only {
         let refused = |what: &str| Err(Error::Limited(what.to_owned()));
         match (task, self.access) {
             (RemoteTask::Pipe { .. }, _) => refused("it runs no commands"),
+            (RemoteTask::Tunnel { .. }, _) => refused("it opens no connections"),
             (RemoteTask::Send { .. }, Access::WriteOnly) => refused("it only receives"),
             (RemoteTask::Send { scan, .. }, _) if scan.follows_links() => {
                 refused("it does not follow the links in folders: leave out --links follow")

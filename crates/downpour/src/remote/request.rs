@@ -17,6 +17,7 @@ use super::Via;
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::{Filter, Links, ReceiveSpec, ScanOptions};
+use crate::tunnel::Place;
 
 /// Version of the layout. A request of another version is refused with a line that says so.
 const VERSION: u32 = 1;
@@ -58,6 +59,8 @@ pub(super) enum RemoteTask {
     Receive(ReceiveSpec),
     /// Run a command whose input is a stream.
     Pipe { command: String },
+    /// Be the other end of a tunnel, which also takes connections at these places.
+    Tunnel { listen: Vec<Place> },
     /// Answer a doctor's probes, and report what this machine can do.
     Examine {
         /// The folder whose disk is measured; the home if there is none.

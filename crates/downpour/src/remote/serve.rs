@@ -18,7 +18,7 @@ use super::place::{expand, sources};
 use super::request::{RemoteTask, Request};
 use super::restriction::Restriction;
 use super::ssh::answer_error;
-use super::{ANSWER, Via, doctor, pipe_end};
+use super::{ANSWER, Via, doctor, pipe_end, tunnel_end};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::{ReceiveSpec, Root, ScanOptions, Scanner};
@@ -37,7 +37,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sent on standard input after the request if UDP is blocked. If standard input ends instead, ssh or the other side
 /// has ended.
-struct GoOnOverSsh;
+pub(super) struct GoOnOverSsh;
 
 /// The work that was done for the other side.
 #[derive(Debug)]
@@ -48,6 +48,8 @@ pub enum Served {
     Command(u8),
     /// The machine was examined.
     Examination,
+    /// A tunnel had its other end here.
+    Tunnel,
 }
 
 /// Performs what the downpour at the other end of standard input requests, until it is done or ssh ends.
@@ -79,6 +81,10 @@ pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error
             // From the answer on, standard output belongs to the command.
             apart(move || run().map(|ended| ended.map(Served::Command))).await
         }
+        RemoteTask::Tunnel { listen } => {
+            let listen = listen.clone();
+            tunnel_end::run(&request, &listen).await.map(|()| Served::Tunnel)
+        }
         RemoteTask::Send { .. } | RemoteTask::Receive(_) => prepare(request, only.as_ref())
             .inspect_err(refuse)?
             .run()
@@ -88,7 +94,7 @@ pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error
 }
 
 /// Reports an error to the other side.
-fn refuse(error: &Error) {
+pub(super) fn refuse(error: &Error) {
     answer(&answer_error(error));
 }
 
@@ -106,14 +112,14 @@ async fn apart(work: impl FnOnce() -> Result<Result<Served, Error>, Error> + Sen
 }
 
 /// Signals that ask this program to end, so that it can inform the other side.
-struct Signals {
+pub(super) struct Signals {
     hang_up: Signal,
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn install() -> io::Result<Self> {
+    pub(super) fn install() -> io::Result<Self> {
         Ok(Self {
             hang_up: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -122,7 +128,7 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             Some(()) = self.hang_up.recv() => {}
             Some(()) = self.interrupt.recv() => {}
@@ -224,7 +230,9 @@ fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64,
             };
             Task::receive(spec, false)
         }
-        RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } => return Err(Error::Internal("not a transfer")),
+        RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } | RemoteTask::Tunnel { .. } => {
+            return Err(Error::Internal("not a transfer"));
+        }
     };
     let config = TransferConfig {
         task,
@@ -339,7 +347,7 @@ impl io::Read for Unbuffered {
 }
 
 /// Starts a thread that reads standard input until it belongs to the carrier.
-fn listen_to_stdin() -> mpsc::UnboundedReceiver<GoOnOverSsh> {
+pub(super) fn listen_to_stdin() -> mpsc::UnboundedReceiver<GoOnOverSsh> {
     let (sender, words) = mpsc::unbounded_channel();
     thread::spawn(move || {
         if goes_on() {

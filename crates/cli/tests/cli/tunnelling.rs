@@ -1,0 +1,156 @@
+//! `tunnel` to this machine, with real sockets at both ends.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+
+use crate::far::Far;
+use crate::program::Program;
+
+/// Longer than any answer on one machine takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sends back what each of its connections has sent; returns its port.
+fn echo_server() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.expect("a connection");
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                // Clients may break off.
+                if socket.read_to_end(&mut bytes).is_ok() {
+                    let _ = socket.write_all(&bytes);
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Returns a port on which nobody listens.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()).expect("a port").port()
+}
+
+fn dial(port: u16) -> TcpStream {
+    let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("somebody listens");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    socket
+}
+
+/// Sends this and returns the answer, of which the end is the server's.
+fn exchange(port: u16, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut socket = dial(port);
+    socket.write_all(bytes)?;
+    socket.shutdown(Shutdown::Write)?;
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+/// Waits until nothing runs over there any more.
+fn wait_until_gone(far: &Far) {
+    let deadline = Instant::now() + PATIENCE;
+    while !far.processes("remote").is_empty() {
+        assert!(Instant::now() < deadline, "the other side is left");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Opens a tunnel, and waits until it is open. The first forward may have port 0: returns the port that it got.
+fn open(far: &Far, arguments: &[&str]) -> (Program, u16) {
+    let mut tunnel = Program::start(far.command("tunnel", arguments.iter().chain(&["far"])));
+    let line = tunnel.wait_for_words("");
+    let port = line.split_once("localhost:").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    if !line.contains("is open") {
+        tunnel.wait_for_words("The tunnel to far is open");
+    }
+    (tunnel, port.unwrap_or_default())
+}
+
+#[test]
+fn connections_go_through_in_both_directions_over_udp_and_over_ssh() {
+    let server = echo_server();
+    for via in ["udp", "ssh"] {
+        let (far, behind) = (Far::new(), free_port());
+        let (local, remote) = (format!("0:localhost:{server}"), format!("{behind}:127.0.0.1:{server}"));
+        let (tunnel, port) = open(&far, &["--via", via, "-L", &local, "-R", &remote]);
+        let bytes: Vec<u8> = (0..2_000_000_u32).map(|at| (at % 251) as u8).collect();
+        for port in [port, behind] {
+            assert!(exchange(port, &bytes).expect("an answer") == bytes, "{via}");
+            assert_eq!(exchange(port, b"").expect("an answer"), b"", "{via}");
+        }
+        // An open connection is reset with the tunnel, at both ends, and the other side is gone.
+        let mut held = dial(port);
+        held.write_all(b"some").expect("it is open");
+        tunnel.signal(Signal::INT);
+        let ended = tunnel.end();
+        assert_eq!((ended.status.code(), ended.stdout.as_str()), (Some(130), ""), "{}", ended.stderr);
+        assert!(ended.stderr.contains("downpour: interrupted"), "{}", ended.stderr);
+        held.read_to_end(&mut Vec::new()).expect_err("no end");
+        wait_until_gone(&far);
+    }
+}
+
+#[test]
+fn a_proxy_resolves_names_over_there_and_says_why_it_cannot_connect() {
+    let (far, server) = (Far::new(), echo_server());
+    let (_tunnel, proxy) = open(&far, &["-D", "0"]);
+    let asked = |port: u16| {
+        let mut socket = dial(proxy);
+        let [high, low] = port.to_be_bytes();
+        socket.write_all(b"\x05\x01\x00").expect("it is open");
+        socket.write_all(&[b"\x05\x01\x00\x03\x09localhost", &[high, low][..]].concat()).expect("it is open");
+        let mut answer = [0; 12];
+        socket.read_exact(&mut answer).expect("an answer");
+        (answer[3], socket)
+    };
+    let (answer, mut socket) = asked(server);
+    assert_eq!(answer, 0);
+    socket.write_all(b"hello").expect("it is open");
+    socket.shutdown(Shutdown::Write).expect("it is open");
+    let mut echoed = String::new();
+    socket.read_to_string(&mut echoed).expect("an answer");
+    assert_eq!(echoed, "hello");
+    // RFC 1928 section 6: connection refused.
+    assert_eq!(asked(free_port()).0, 5);
+}
+
+#[test]
+fn what_cannot_be_listened_on_is_told_before_anything_else() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let (far, forward) = (Far::new(), format!("{port}:localhost:80"));
+    for (option, on) in [("-L", ""), ("-R", "on the other machine: ")] {
+        let ended = far.run("tunnel", [option, &forward, "far"]);
+        assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+        let words = format!("{on}cannot listen on localhost:{port}: Address already in use");
+        assert!(ended.stderr.contains(&words), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_tunnel_outlives_the_ssh_that_began_it() {
+    // The login is a pair of processes that only pass on bytes.
+    let (far, server) = (Far::with_login(r#"cat | sh -c "$command" | cat"#), echo_server());
+    let (tunnel, port) = open(&far, &["--via", "udp", "-L", &format!("0:localhost:{server}")]);
+    let mut held = dial(port);
+    held.write_all(b"some").expect("it is open");
+    let logins = far.processes("cat");
+    assert_eq!(logins.len(), 2);
+    logins.into_iter().for_each(|login| kill_process(login, Signal::KILL).expect("it runs"));
+    held.write_all(b" more").expect("it is open");
+    held.shutdown(Shutdown::Write).expect("it is open");
+    let mut answer = Vec::new();
+    held.read_to_end(&mut answer).expect("an answer");
+    assert_eq!(answer, b"some more");
+    assert_eq!(exchange(port, b"another").expect("an answer"), b"another");
+    tunnel.signal(Signal::TERM);
+    assert_eq!(tunnel.end().status.code(), Some(75));
+    wait_until_gone(&far);
+}

@@ -1,0 +1,164 @@
+//! The end of a tunnel on the machine of its user.
+
+use std::future::Future;
+use std::io;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use net::{Bind, Connection, Endpoint, EndpointOptions, Family, NetError};
+use tokio::task::{JoinSet, spawn_blocking};
+use transport::{ConnectOptions, Profile};
+
+use super::launch::log_in;
+use super::locator::{UDP_TIMEOUT, from_there};
+use super::request::{RemoteTask, Request};
+use super::ssh::Remote;
+use super::{SshOptions, Via};
+use crate::error::{CloseCode, Error, Other};
+use crate::protocol::handshake::TUNNEL;
+use crate::ticket::Role;
+use crate::transfer::{Stop, Switch};
+use crate::tunnel::{Forward, Listener, Notes, Permitted, Session};
+
+/// What is forwarded through which machine.
+#[derive(Clone, Debug)]
+pub struct Tunnel {
+    /// Argument for ssh: `[user@]host`.
+    pub host: String,
+    /// Connections taken here, which go on from there.
+    pub local: Vec<Forward>,
+    /// Connections taken there, which go on from here.
+    pub remote: Vec<Forward>,
+    /// Carrier of the data.
+    pub via: Via,
+    /// How to call ssh.
+    pub ssh: SshOptions,
+    /// UDP ports that the remote side may use.
+    pub ports: Option<RangeInclusive<u16>>,
+    /// IP versions that may be used.
+    pub family: Family,
+    /// Profile of the engine, for both directions.
+    pub profile: Profile,
+    /// How long the other side may be silent, and what each side may buffer.
+    pub endpoint: EndpointOptions,
+}
+
+/// An event of a tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TunnelEvent {
+    /// A line for the user.
+    Note(String),
+    /// This one of the local forwards listens; at this port, where the system has chosen it.
+    Listening(Forward, Option<u16>),
+    /// The tunnel is open.
+    Open,
+}
+
+/// Opens a tunnel and keeps it open until `stop`, or until its connection ends.
+///
+/// # Errors
+/// [`Error::Listen`] if a place of this machine or the other is taken; those of ssh and of the connection; why it was
+/// stopped.
+pub async fn tunnel(
+    tunnel: Tunnel,
+    told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+    stop: impl Future<Output = Stop>,
+) -> Result<(), Error> {
+    let told = Arc::new(told);
+    let listeners = tunnel.listen()?;
+    let mut stop = std::pin::pin!(stop);
+    let notes = {
+        let told = Arc::clone(&told);
+        Notes(Arc::new(move |line| told(TunnelEvent::Note(line))))
+    };
+    let switch = Arc::<Switch>::default();
+    let remote = {
+        let (tunnel, notes, switch) = (tunnel.clone(), notes.clone(), Arc::clone(&switch));
+        spawn_blocking(move || tunnel.log_in(&switch, &notes))
+    };
+    let mut remote = tokio::select! {
+        remote = remote => remote.map_err(|_| Error::Internal("the login panicked"))??,
+        why = &mut stop => {
+            switch.stop(why);
+            return Err(why.into());
+        }
+    };
+    let (connection, _endpoint) = tokio::select! {
+        connected = tunnel.connect(&mut remote, &notes) => connected?,
+        why = &mut stop => return Err(why.into()),
+    };
+    let destinations = tunnel.remote.iter().map(|forward| forward.to.clone()).collect();
+    let session = Session::new(connection.clone(), Permitted::Listeners(destinations), notes);
+    let mut tasks = JoinSet::new();
+    for (listener, forward) in listeners.into_iter().zip(&tunnel.local) {
+        told(TunnelEvent::Listening(forward.clone(), listener.port()));
+        tasks.spawn(Arc::clone(&session).listen(listener, forward.to.clone()));
+    }
+    told(TunnelEvent::Open);
+    tokio::select! {
+        error = session.run() => Err(tunnel.ended(error, &remote)),
+        why = &mut stop => {
+            let error = Error::from(why);
+            connection.close(CloseCode::Done as u32, error.close_reason());
+            drop(connection.closed().await);
+            Err(error)
+        }
+    }
+}
+
+impl Tunnel {
+    fn listen(&self) -> Result<Vec<Listener>, Error> {
+        let listen = |forward: &Forward| {
+            Listener::bind(&forward.listen).map_err(|source| Error::Listen { place: forward.listen.clone(), source })
+        };
+        self.local.iter().map(listen).collect()
+    }
+
+    fn log_in(&self, switch: &Arc<Switch>, notes: &Notes) -> Result<Remote, Error> {
+        let listen = self.remote.iter().map(|forward| forward.listen.clone()).collect();
+        let task = RemoteTask::Tunnel { listen };
+        let profile = self.profile.clone();
+        let request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.endpoint);
+        let remote = log_in((&self.ssh, &self.host, self.family), &request, switch, &mut |line| (notes.0)(line));
+        remote.map_err(|error| switch.stopped().map_or(error, Error::from))
+    }
+
+    /// Connects to the other side over UDP, or over ssh if UDP is blocked. The endpoint has to live as long as the
+    /// connection.
+    async fn connect(&self, remote: &mut Remote, notes: &Notes) -> Result<(Connection, Endpoint), Error> {
+        if self.via != Via::Ssh {
+            let endpoint = Endpoint::bind(&Bind::default(), &self.endpoint, ())?;
+            let connection = self.connect_over(&endpoint, remote);
+            match connection.established().await {
+                Ok(()) => return Ok((connection, endpoint)),
+                Err(NetError::HandshakeTimedOut { .. }) if self.via == Via::Auto => {
+                    (notes.0)("UDP does not get through: going on over ssh, which is slower".to_owned());
+                }
+                Err(error) => return Err(self.ended(error, remote)),
+            }
+        }
+        let ended = |error: io::Error| Error::Ssh(format!("ssh to {} has ended: {error}", self.host));
+        let (read, write) = remote.go_on_over_ssh().map_err(ended)?;
+        let endpoint = Endpoint::over_pipes(read, write, &self.endpoint, ())?;
+        let connection = self.connect_over(&endpoint, remote);
+        connection.established().await.map_err(|error| self.ended(error, remote))?;
+        Ok((connection, endpoint))
+    }
+
+    fn connect_over(&self, endpoint: &Endpoint, remote: &Remote) -> Connection {
+        let is_pipe = endpoint.local_address() == net::PIPE_PEER;
+        let options = ConnectOptions {
+            profile: self.profile.clone(),
+            application: TUNNEL.to_vec(),
+            remotes: if is_pipe { vec![net::PIPE_PEER] } else { remote.ticket.addresses.clone() },
+            handshake_timeout: UDP_TIMEOUT,
+            qlog: false,
+        };
+        endpoint.connect(remote.ticket.key, options, Box::new(drop))
+    }
+
+    fn ended(&self, error: NetError, remote: &Remote) -> Error {
+        let tried = Some((&remote.ticket.addresses[..], UDP_TIMEOUT));
+        from_there(Error::ended(error, &Other { role: Role::Receives, tried }))
+    }
+}

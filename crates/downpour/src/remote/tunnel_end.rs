@@ -1,0 +1,94 @@
+//! The end of a tunnel on the machine that ssh has logged in to.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use net::{Endpoint, NetError};
+use tokio::task::JoinSet;
+use transport::AcceptOptions;
+
+use super::Via;
+use super::request::Request;
+use super::serve::{GoOnOverSsh, Signals, VALID_FOR, answer, listen_to_stdin, refuse, ticket};
+use crate::error::Error;
+use crate::protocol::handshake::TUNNEL;
+use crate::ticket::{Role, Ticket};
+use crate::tunnel::{Listener, Notes, Permitted, Place, Session};
+
+/// Serves a tunnel that takes connections at `places` too, until its other end closes it or is gone, or a signal.
+///
+/// # Errors
+/// What prevented the start, of which the other side has been told; how the connection ended, if not in good order.
+pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error> {
+    let (listeners, endpoint, ticket) = prepare(request, places).inspect_err(refuse)?;
+    let mut signals = Signals::install().map_err(Error::System).inspect_err(refuse)?;
+    answer(&ticket.to_text()?);
+    let options = || AcceptOptions { profile: request.profile.clone(), application: TUNNEL.to_vec(), qlog: false };
+    let mut words = listen_to_stdin();
+    let mut incoming = endpoint.as_ref().map(|endpoint| endpoint.incoming(ticket.key, ticket.expires, options()));
+    let over_udp = async {
+        match &mut incoming {
+            Some(incoming) => incoming.accept().await,
+            None => std::future::pending().await,
+        }
+    };
+    // The endpoint has to live as long as the connection.
+    let (connection, _endpoint) = tokio::select! {
+        connection = over_udp => (connection.ok_or(Error::NobodyCame(VALID_FOR))?, endpoint.clone()),
+        word = words.recv() => match word {
+            Some(GoOnOverSsh) => {
+                let endpoint = over_ssh(request)?;
+                let mut incoming = endpoint.incoming(ticket.key, SystemTime::now() + VALID_FOR, options());
+                (incoming.accept().await.ok_or(Error::Vanished)?, Some(endpoint))
+            }
+            None => return Err(Error::Cancelled),
+        },
+        () = signals.next() => return Err(Error::Terminated),
+    };
+    let session = Session::new(connection.clone(), Permitted::Places, Notes(Arc::new(drop)));
+    let mut tasks = JoinSet::new();
+    for (number, listener) in (0..).zip(listeners) {
+        tasks.spawn(Arc::clone(&session).listen_for(listener, number));
+    }
+    let mut is_asked = false;
+    loop {
+        tokio::select! {
+            error = session.run() => return ended(error),
+            // ssh may have ended alone: then the other side answers, and the tunnel goes on.
+            word = words.recv(), if !is_asked => if word.is_none() {
+                is_asked = true;
+                connection.ping();
+            },
+            () = signals.next() => {
+                connection.close(Error::Terminated.close_code() as u32, Error::Terminated.close_reason());
+                drop(connection.closed().await);
+                return Err(Error::Terminated);
+            }
+        }
+    }
+}
+
+fn prepare(request: &Request, places: &[Place]) -> Result<(Vec<Listener>, Option<Endpoint>, Ticket), Error> {
+    let listen = |place: &Place| Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source });
+    let listeners = places.iter().map(listen).collect::<Result<_, _>>()?;
+    let is_udp = request.via != Via::Ssh;
+    let endpoint = is_udp.then(|| Endpoint::bind(&request.bind(), &request.endpoint(), ())).transpose()?;
+    let ticket = ticket(endpoint.as_ref(), Role::Receives)?;
+    Ok((listeners, endpoint, ticket))
+}
+
+fn over_ssh(request: &Request) -> Result<Endpoint, Error> {
+    let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
+    let read = own(io::stdin().as_fd().try_clone_to_owned())?;
+    let write = own(io::stdout().as_fd().try_clone_to_owned())?;
+    Ok(Endpoint::over_pipes(read, write, &request.endpoint(), ())?)
+}
+
+fn ended(error: NetError) -> Result<(), Error> {
+    match error {
+        NetError::ClosedByPeer { .. } => Ok(()),
+        other => Err(other.into()),
+    }
+}

@@ -1,0 +1,145 @@
+//! Places that programs connect to.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, UnixListener};
+
+use super::grammar::Place;
+use super::relay::Socket;
+
+/// Programs that may wait to be accepted: as many as the system permits. Linux resets those beyond that.
+const BACKLOG: i32 = i32::MAX;
+
+/// How long to wait when the system has no room for another socket.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A place that is listened on: several addresses for `localhost` and `*`.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp(Vec<TcpListener>),
+    Unix {
+        listener: UnixListener,
+        /// Removes its path at the end.
+        _path: Owned,
+    },
+}
+
+/// The path of a unix socket, which is removed at the end.
+#[derive(Debug)]
+pub(crate) struct Owned(PathBuf);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Listener {
+    /// Listens on a place.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn bind(place: &Place) -> io::Result<Self> {
+        match place {
+            Place::Tcp { host, port } => Self::bind_tcp(host, *port),
+            Place::Unix(path) => {
+                remove_stale(path)?;
+                Ok(Self::Unix { listener: bind_unix(path)?, _path: Owned(path.clone()) })
+            }
+        }
+    }
+
+    fn bind_tcp(host: &str, port: u16) -> io::Result<Self> {
+        let addresses: Vec<IpAddr> = match host {
+            "localhost" => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            "*" => vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
+            host => (host, port).to_socket_addrs()?.map(|address| address.ip()).collect(),
+        };
+        let is_several = matches!(host, "localhost" | "*");
+        let (mut listeners, mut port) = (Vec::<TcpListener>::new(), port);
+        let mut refused = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
+        for address in addresses {
+            match bind_address((address, port).into()) {
+                Ok(listener) => {
+                    // Whatever the system has chosen, for all of them.
+                    port = listener.local_addr()?.port();
+                    listeners.push(listener);
+                }
+                // A machine without IPv6.
+                Err(error) if is_several && error.kind() != io::ErrorKind::AddrInUse => refused = error,
+                Err(error) => return Err(error),
+            }
+        }
+        if listeners.is_empty() { Err(refused) } else { Ok(Self::Tcp(listeners)) }
+    }
+
+    /// Returns the port, if it has one.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self {
+            Self::Tcp(listeners) => listeners.first()?.local_addr().ok().map(|address| address.port()),
+            Self::Unix { .. } => None,
+        }
+    }
+
+    /// Waits for the next program.
+    pub(super) async fn accept(&self) -> Socket {
+        loop {
+            let accepted = match self {
+                Self::Tcp(listeners) => accept_any(listeners).await,
+                Self::Unix { listener, .. } => listener.accept().await.map(|(socket, _)| Socket::Unix(socket)),
+            };
+            match accepted {
+                Ok(socket) => return socket,
+                // Of a program that has gone already, or for lack of descriptors: others will close some.
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+async fn accept_any(listeners: &[TcpListener]) -> io::Result<Socket> {
+    let accepted = poll_fn(|context| {
+        let ready = listeners.iter().map(|listener| listener.poll_accept(context)).find(Poll::is_ready);
+        ready.unwrap_or(Poll::Pending)
+    });
+    accepted.await.map(|(socket, _)| Socket::of_tcp(socket))
+}
+
+fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt};
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        // IPv4 has a socket of its own.
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Binds a unix socket that only its user can connect to, as ssh's `StreamLocalBindMask`.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path);
+    rustix::process::umask(before);
+    listener
+}
+
+/// Removes a socket that nobody listens on any more.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+    let is_refused = || {
+        let connected = std::os::unix::net::UnixStream::connect(path);
+        connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    };
+    if is_socket && is_refused() { std::fs::remove_file(path) } else { Ok(()) }
+}

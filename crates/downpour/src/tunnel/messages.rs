@@ -1,0 +1,234 @@
+//! What stands at the beginning of a tunnel's streams.
+//!
+//! Whoever wants a connection opens a stream that begins with a [`Wish`]; the bytes of its program follow at once. The other
+//! side opens a stream in return, whose tag is the same but for its highest bit and which begins with an [`Answer`].
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use super::grammar::Place;
+
+/// The bit of a tag that tells answers from wishes.
+const ANSWERS: u64 = 1 << 63;
+
+/// The longest name of a host or path of a socket, and the longest text of a refusal, in bytes.
+const LONGEST: usize = 1_024;
+
+/// The beginnings of wishes.
+const TCP: u8 = 1;
+const UNIX: u8 = 2;
+const LISTENER: u8 = 3;
+
+/// Returns the tag of the answer to a wish.
+pub(super) const fn answer_to(tag: u64) -> u64 {
+    tag | ANSWERS
+}
+
+/// Returns whether a stream with this tag is an answer.
+pub(super) const fn is_answer(tag: u64) -> bool {
+    tag & ANSWERS != 0
+}
+
+/// Where a connection is to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// To this place, as seen from there.
+    Place(Place),
+    /// To where the connections of this one of the listeners go that were asked for.
+    Listener(u16),
+}
+
+impl Wish {
+    /// Returns its bytes: kind 1 | number 2 | length 2 | name. The number is the port or the listener's.
+    ///
+    /// # Errors
+    /// [`Refusal::Unnamable`] if the name is too long.
+    pub(super) fn encode(&self) -> Result<Vec<u8>, Refusal> {
+        let (kind, number, name) = match self {
+            Self::Place(Place::Tcp { host, port }) => (TCP, *port, host.as_bytes()),
+            Self::Place(Place::Unix(path)) => (UNIX, 0, path.as_os_str().as_bytes()),
+            Self::Listener(number) => (LISTENER, *number, &[][..]),
+        };
+        let length = u16::try_from(name.len()).ok().filter(|length| usize::from(*length) <= LONGEST);
+        let length = length.ok_or(Refusal::Unnamable)?;
+        Ok([&[kind][..], &number.to_be_bytes(), &length.to_be_bytes(), name].concat())
+    }
+
+    /// Reads a wish.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] for anything else; that of reading.
+    pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        let (kind, number) = (from.read_u8().await?, from.read_u16().await?);
+        let name = text(from).await?;
+        match kind {
+            TCP if !name.is_empty() && number > 0 => {
+                let host = String::from_utf8(name).map_err(|_| invalid())?;
+                Ok(Self::Place(Place::Tcp { host, port: number }))
+            }
+            UNIX if !name.is_empty() && number == 0 => Ok(Self::Place(Place::Unix(OsStr::from_bytes(&name).into()))),
+            LISTENER if name.is_empty() => Ok(Self::Listener(number)),
+            _ => Err(invalid()),
+        }
+    }
+}
+
+/// Why there is no connection, by its number on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Nothing listens there.
+    Refused = 1,
+    /// The host or network is unreachable.
+    Unreachable = 2,
+    /// The name of the host is unknown.
+    Unknown = 3,
+    /// There was no answer in time.
+    TimedOut = 4,
+    /// It is not permitted, or was not asked for.
+    Forbidden = 5,
+    /// The name is too long.
+    Unnamable = 6,
+    /// Anything else.
+    Failed = 7,
+}
+
+impl Refusal {
+    /// Returns the refusal that an error of connecting stands for.
+    pub(super) fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => {
+                Self::Unreachable
+            }
+            io::ErrorKind::NotFound => Self::Unknown,
+            io::ErrorKind::TimedOut => Self::TimedOut,
+            io::ErrorKind::PermissionDenied => Self::Forbidden,
+            _ => Self::Failed,
+        }
+    }
+
+    const fn from_number(number: u8) -> Self {
+        match number {
+            1 => Self::Refused,
+            2 => Self::Unreachable,
+            3 => Self::Unknown,
+            4 => Self::TimedOut,
+            5 => Self::Forbidden,
+            6 => Self::Unnamable,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// The answer to a wish: connected, or why not, in the words of the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The bytes of the other program follow.
+    Connected,
+    /// There is no connection.
+    Refused(Refusal, String),
+}
+
+impl Answer {
+    /// Returns its bytes: 0, or number 1 | length 2 | words.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Connected => vec![0],
+            Self::Refused(refusal, words) => {
+                let words = &words.as_bytes()[..words.len().min(LONGEST)];
+                [&[*refusal as u8][..], &(words.len() as u16).to_be_bytes(), words].concat()
+            }
+        }
+    }
+
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// That of reading.
+    pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
+        let number = from.read_u8().await?;
+        if number == 0 {
+            return Ok(Self::Connected);
+        }
+        let words = String::from_utf8_lossy(&text(from).await?).into_owned();
+        Ok(Self::Refused(Refusal::from_number(number), words))
+    }
+}
+
+async fn text(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
+    let length = usize::from(from.read_u16().await?);
+    if length > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut text = vec![0; length];
+    from.read_exact(&mut text).await?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait::block_on;
+    use proptest::prelude::*;
+
+    fn wish(mut bytes: &[u8]) -> io::Result<Wish> {
+        block_on(Wish::read(&mut bytes))
+    }
+
+    #[test]
+    fn wishes_are_read_as_they_were_written() {
+        for (asked, bytes) in [
+            (
+                Wish::Place(Place::Tcp { host: "web".into(), port: 0x1234 }),
+                &[1, 0x12, 0x34, 0, 3, b'w', b'e', b'b'][..],
+            ),
+            (Wish::Place(Place::Unix("/s".into())), &[2, 0, 0, 0, 2, b'/', b's']),
+            (Wish::Listener(7), &[3, 0, 7, 0, 0]),
+        ] {
+            assert_eq!(asked.encode().as_deref(), Ok(bytes));
+            assert_eq!(wish(bytes).ok(), Some(asked));
+        }
+        let long = Wish::Place(Place::Tcp { host: "a".repeat(1_025), port: 1 });
+        assert_eq!(long.encode(), Err(Refusal::Unnamable));
+        for bytes in [
+            &[1, 0, 0, 0, 1, b'a'][..],
+            &[1, 0, 80, 0, 0],
+            &[1, 0, 80, 0, 1, 0xff],
+            &[2, 0, 0, 0, 0],
+            &[2, 0, 1, 0, 1, b'/'],
+            &[3, 0, 0, 0, 1, b'a'],
+            &[4, 0, 0, 0, 0],
+            &[1, 0, 80, 4, 1],
+            &[1, 0, 80],
+        ] {
+            assert!(wish(bytes).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn answers_are_read_as_they_were_written() {
+        for (given, bytes) in
+            [(Answer::Connected, &[0][..]), (Answer::Refused(Refusal::Unknown, "no".into()), &[3, 0, 2, b'n', b'o'])]
+        {
+            assert_eq!(given.encode(), bytes);
+            assert_eq!(block_on(Answer::read(&mut &*bytes)).ok(), Some(given));
+        }
+        let later = block_on(Answer::read(&mut &[99, 0, 0][..]));
+        assert_eq!(later.ok(), Some(Answer::Refused(Refusal::Failed, String::new())), "of a later release");
+        assert!(is_answer(answer_to(7)) && !is_answer(7) && answer_to(7) != answer_to(8));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_wish_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok(wish) = wish(&bytes) {
+                let written = wish.encode().expect("short enough");
+                prop_assert_eq!(&bytes[..written.len()], &written[..]);
+            }
+        }
+    }
+}

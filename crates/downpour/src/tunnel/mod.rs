@@ -1,0 +1,20 @@
+//! Tunnels: the connections of programs, carried over one connection of [`net`].
+//!
+//! ```text
+//! program ── Listener ── Session ═══ streams ═══ Session ── server
+//! ```
+//!
+//! Each connection takes a stream in each direction (`messages`), on which its bytes follow (`relay`).
+
+mod grammar;
+mod listener;
+mod messages;
+mod relay;
+mod session;
+mod socks;
+#[cfg(test)]
+mod tests;
+
+pub use grammar::{Destination, Forward, ForwardError, Place};
+pub(crate) use listener::Listener;
+pub(crate) use session::{Notes, Permitted, Session};

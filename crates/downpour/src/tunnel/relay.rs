@@ -1,0 +1,166 @@
+//! The bytes of two connected programs, of which one is at each end: each direction goes on by itself, so that either may
+//! end before the other.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use net::{RecvStream, SendStream};
+use rustix::net::sockopt::set_socket_linger;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, ReadHalf, WriteHalf,
+};
+use tokio::net::{TcpStream, UnixStream};
+
+/// The code of a stream whose program has gone without ending it, or takes no more.
+const GONE: u32 = 1;
+
+/// Bytes read from a socket at once.
+const CHUNK: usize = 32 << 10;
+
+/// The socket of a program.
+#[derive(Debug)]
+pub(super) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What has become of a connection that was wished for.
+pub(super) enum Opened {
+    /// The bytes of the other program follow.
+    Connected(RecvStream),
+    /// There is none, and the program has been told.
+    Refused,
+    /// There is none.
+    Failed,
+}
+
+/// How a direction ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// After all bytes, or its receiver takes no more.
+    Over,
+    /// In the middle: the other program is gone, or the tunnel.
+    Cut,
+}
+
+impl Socket {
+    /// Small writes go out at once: a tunnel has its own rules for them. Until it is over the socket is reset if it is
+    /// dropped, even by the death of this process, so that nobody takes a part for the whole. A unix socket has no reset;
+    /// its peer gets an error if it writes.
+    pub(super) fn of_tcp(socket: TcpStream) -> Self {
+        // It works all the same without the first, and ends in good order without the second.
+        let _ = socket.set_nodelay(true);
+        let _ = set_socket_linger(&socket, Some(Duration::ZERO));
+        Self::Tcp(socket)
+    }
+
+    /// Carries what the program writes to `send`, from now on, and to the program what follows `opened`. What breaks off
+    /// resets the socket.
+    pub(super) async fn carry(self, send: SendStream, opened: impl AsyncFnOnce(&mut WriteHalf<Self>) -> Opened) {
+        let (mut reader, mut writer) = tokio::io::split(self);
+        let end = both(up(&mut reader, send), down(&mut writer, opened)).await;
+        if let (End::Over, Self::Tcp(socket)) = (end, reader.unsplit(writer)) {
+            // What was written last may still be on its way.
+            let _ = set_socket_linger(&socket, None);
+        }
+    }
+}
+
+/// Waits for both directions; a cut of either ends the other.
+async fn both(up: impl Future<Output = End>, down: impl Future<Output = End>) -> End {
+    let (mut up, mut down) = (pin!(up), pin!(down));
+    let (first, other_is_up) = tokio::select! {
+        end = &mut up => (end, false),
+        end = &mut down => (end, true),
+    };
+    match first {
+        End::Cut => End::Cut,
+        End::Over if other_is_up => up.await,
+        End::Over => down.await,
+    }
+}
+
+/// Carries what the program writes.
+async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream) -> End {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        match reader.read(&mut buffer).await {
+            Ok(0) => {
+                send.finish();
+                return End::Over;
+            }
+            Ok(count) => {
+                if let Err(error) = send.write_all(&buffer[..count]).await {
+                    // The other program may still have something to say, unless the tunnel has ended.
+                    return if error.kind() == io::ErrorKind::BrokenPipe { End::Over } else { End::Cut };
+                }
+            }
+            Err(_) => {
+                send.reset(GONE);
+                return End::Cut;
+            }
+        }
+    }
+}
+
+/// Carries what the other program writes.
+async fn down(writer: &mut WriteHalf<Socket>, opened: impl AsyncFnOnce(&mut WriteHalf<Socket>) -> Opened) -> End {
+    let mut recv = match opened(writer).await {
+        Opened::Connected(recv) => recv,
+        Opened::Refused => {
+            // What it was told is on its way; whatever it still writes is not wanted.
+            let _ = writer.shutdown().await;
+            return End::Over;
+        }
+        Opened::Failed => return End::Cut,
+    };
+    loop {
+        let Ok(chunk) = recv.fill_buf().await else { return End::Cut };
+        if chunk.is_empty() {
+            // Fails if the program is gone.
+            let _ = writer.shutdown().await;
+            return End::Over;
+        }
+        match writer.write(chunk).await {
+            Ok(count @ 1..) => recv.consume(count),
+            _ => {
+                recv.stop(GONE);
+                return End::Over;
+            }
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_read(context, buffer),
+            Self::Unix(socket) => Pin::new(socket).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write(context, bytes),
+            Self::Unix(socket) => Pin::new(socket).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_flush(context),
+            Self::Unix(socket) => Pin::new(socket).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_shutdown(context),
+            Self::Unix(socket) => Pin::new(socket).poll_shutdown(context),
+        }
+    }
+}

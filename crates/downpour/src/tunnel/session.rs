@@ -1,0 +1,265 @@
+//! One end of a tunnel: opens connections at the other end for the programs here, and here for those there.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use net::{Connection, NetError, RecvStream, SendStream};
+use tokio::io::{AsyncWriteExt as _, WriteHalf, join};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::oneshot;
+
+use super::grammar::{Destination, Place};
+use super::listener::Listener;
+use super::messages::{Answer, Refusal, Wish, answer_to, is_answer};
+use super::relay::{Opened, Socket};
+use super::socks;
+
+/// The code of a stream that nobody has asked for, or that does not begin as it should.
+const UNWANTED: u32 = 2;
+
+/// How long a program may take to say by SOCKS where it wants to, and the other side to say what it wishes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the other side may wish for.
+#[derive(Debug)]
+pub(crate) enum Permitted {
+    /// Any place that this machine reaches: at the side that was logged in to.
+    Places,
+    /// Where the connections of these listeners go, which were asked for.
+    Listeners(Vec<Destination>),
+}
+
+/// One end of a tunnel.
+#[derive(Debug)]
+pub(crate) struct Session {
+    connection: Connection,
+    permitted: Permitted,
+    next: AtomicU64,
+    /// The wishes that are not answered yet, by tag.
+    waiting: Mutex<HashMap<u64, oneshot::Sender<RecvStream>>>,
+    notes: Notes,
+}
+
+/// Takes lines for the user.
+#[derive(Clone)]
+pub(crate) struct Notes(pub(crate) Arc<dyn Fn(String) + Send + Sync>);
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notes")
+    }
+}
+
+/// A wish that waits for its answer.
+struct Waiting<'a> {
+    session: &'a Session,
+    tag: u64,
+    answer: oneshot::Receiver<RecvStream>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.session.waiting().remove(&self.tag);
+    }
+}
+
+impl Session {
+    pub(crate) fn new(connection: Connection, permitted: Permitted, notes: Notes) -> Arc<Self> {
+        Arc::new(Self { connection, permitted, next: AtomicU64::new(0), waiting: Mutex::default(), notes })
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<RecvStream>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves the other side until the connection ends.
+    pub(crate) async fn run(self: &Arc<Self>) -> NetError {
+        loop {
+            let stream = match self.connection.accept_stream().await {
+                Ok(stream) => stream,
+                Err(error) => return error,
+            };
+            if !is_answer(stream.tag()) {
+                let session = Arc::clone(self);
+                tokio::spawn(async move { session.grant(stream).await });
+                continue;
+            }
+            let waiting = self.waiting().remove(&(stream.tag() ^ answer_to(0)));
+            match waiting {
+                // It may have given up.
+                Some(waiting) => drop(waiting.send(stream)),
+                None => stream.stop(UNWANTED),
+            }
+        }
+    }
+
+    /// Takes the connections of a listener until the tunnel ends.
+    pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: Destination) {
+        loop {
+            let socket = listener.accept().await;
+            let (session, to) = (Arc::clone(&self), to.clone());
+            tokio::spawn(async move {
+                match to {
+                    Destination::Place(place) => session.connect(socket, &Wish::Place(place), None).await,
+                    Destination::Socks => session.proxy(socket).await,
+                }
+            });
+        }
+    }
+
+    /// Takes the connections of a listener that the other side has asked for, as this one of several.
+    pub(crate) async fn listen_for(self: Arc<Self>, listener: Listener, number: u16) {
+        loop {
+            let (socket, session) = (listener.accept().await, Arc::clone(&self));
+            tokio::spawn(async move { session.connect(socket, &Wish::Listener(number), None).await });
+        }
+    }
+
+    /// Asks a program by SOCKS where it wants to, and connects it.
+    async fn proxy(&self, mut socket: Socket) {
+        if let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut socket)).await {
+            self.connect(socket, &Wish::Place(place), Some(version)).await;
+        }
+    }
+
+    /// Connects a program to what it wishes for, until both directions are over.
+    async fn connect(&self, socket: Socket, wish: &Wish, proxy: Option<socks::Version>) {
+        let Ok((send, waiting)) = self.open(wish).await else { return };
+        let opened = async |writer: &mut WriteHalf<Socket>| {
+            let Ok((answer, recv)) = waiting.answered().await else { return Opened::Failed };
+            let refusal = match &answer {
+                Answer::Connected => None,
+                Answer::Refused(refusal, words) => {
+                    (self.notes.0)(format!("no connection: {words}"));
+                    Some(*refusal)
+                }
+            };
+            let told = match proxy {
+                Some(version) => socks::answer(writer, version, refusal).await.is_ok(),
+                None => refusal.is_none(),
+            };
+            match refusal {
+                _ if !told => Opened::Failed,
+                None => Opened::Connected(recv),
+                Some(_) => Opened::Refused,
+            }
+        };
+        socket.carry(send, opened).await;
+    }
+
+    /// Tells the other side of a wish. What the program writes may follow at once.
+    async fn open(&self, wish: &Wish) -> io::Result<(SendStream, Waiting<'_>)> {
+        let bytes = wish.encode().map_err(|_| io::ErrorKind::InvalidInput)?;
+        let tag = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.waiting().insert(tag, sender);
+        let waiting = Waiting { session: self, tag, answer };
+        let mut send = self.connection.open_stream(tag).await?;
+        send.write_all(&bytes).await?;
+        Ok((send, waiting))
+    }
+
+    /// Grants a wish of the other side, or says why not.
+    async fn grant(&self, mut recv: RecvStream) {
+        let tag = answer_to(recv.tag());
+        let Ok(Ok(wish)) = tokio::time::timeout(PATIENCE, Wish::read(&mut recv)).await else {
+            return recv.stop(UNWANTED);
+        };
+        let Ok(mut send) = self.connection.open_stream(tag).await else { return };
+        match self.socket_for(&wish).await {
+            Ok(Target::Socket(socket)) => {
+                if send.write_all(&Answer::Connected.encode()).await.is_ok() {
+                    socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await;
+                }
+            }
+            Ok(Target::Socks) => {
+                if send.write_all(&Answer::Connected.encode()).await.is_ok() {
+                    self.serve_proxy(recv, send).await;
+                }
+            }
+            Err((refusal, words)) => {
+                if send.write_all(&Answer::Refused(refusal, words).encode()).await.is_ok() {
+                    send.finish();
+                    // Nothing else says when it has arrived.
+                    let _ = send.sent().await;
+                }
+                recv.stop(UNWANTED);
+            }
+        }
+    }
+
+    /// Connects to what was wished for.
+    async fn socket_for(&self, wish: &Wish) -> Result<Target, (Refusal, String)> {
+        let place = match (wish, &self.permitted) {
+            (Wish::Place(place), Permitted::Places) => place,
+            (Wish::Listener(number), Permitted::Listeners(all)) => match all.get(usize::from(*number)) {
+                Some(Destination::Place(place)) => place,
+                Some(Destination::Socks) => return Ok(Target::Socks),
+                None => return Err((Refusal::Forbidden, "nobody asked for this listener".to_owned())),
+            },
+            _ => return Err((Refusal::Forbidden, "nobody asked for this connection".to_owned())),
+        };
+        let socket = connect_to(place).await.map_err(|error| (Refusal::of(&error), format!("{place}: {error}")))?;
+        Ok(Target::Socket(socket))
+    }
+
+    /// Asks a program at the other side by SOCKS where it wants to, and connects it here.
+    async fn serve_proxy(&self, recv: RecvStream, send: SendStream) {
+        let mut program = join(recv, send);
+        let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut program)).await else { return };
+        match connect_to(&place).await {
+            Ok(socket) => {
+                if socks::answer(&mut program, version, None).await.is_ok() {
+                    let (recv, send) = program.into_inner();
+                    socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await;
+                }
+            }
+            Err(error) => {
+                (self.notes.0)(format!("no connection: {place}: {error}"));
+                if socks::answer(&mut program, version, Some(Refusal::of(&error))).await.is_ok() {
+                    let (_recv, mut send) = program.into_inner();
+                    send.finish();
+                    let _ = send.sent().await;
+                }
+            }
+        }
+    }
+}
+
+enum Target {
+    Socket(Socket),
+    /// A proxy here.
+    Socks,
+}
+
+impl Waiting<'_> {
+    /// Waits for the answer.
+    async fn answered(mut self) -> io::Result<(Answer, RecvStream)> {
+        let mut recv = (&mut self.answer).await.map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        Ok((Answer::read(&mut recv).await?, recv))
+    }
+}
+
+/// Connects to a place, as seen from here.
+async fn connect_to(place: &Place) -> io::Result<Socket> {
+    match place {
+        Place::Tcp { host, port } => {
+            let addresses = tokio::net::lookup_host((host.as_str(), *port)).await;
+            // Whatever the resolver says, the name led nowhere.
+            let addresses = addresses.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
+            let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+            for address in addresses {
+                match TcpStream::connect(address).await {
+                    Ok(socket) => return Ok(Socket::of_tcp(socket)),
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        }
+        Place::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+    }
+}

@@ -1,0 +1,278 @@
+//! Both ends of a tunnel in one process, over UDP on loopback, between real sockets.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, EndpointOptions, RecvStream};
+use rustix::net::sockopt::set_socket_linger;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::tunnel::messages::{Answer, Refusal, Wish};
+
+const KEY: [u8; 32] = [7; 32];
+
+/// A tunnel. Its tasks end when it is dropped.
+struct Ends {
+    here: Arc<Session>,
+    there: Arc<Session>,
+    connections: [Connection; 2],
+    /// Taken to kill that end.
+    endpoints: [Option<Endpoint>; 2],
+    tasks: JoinSet<()>,
+}
+
+impl Ends {
+    async fn new(listeners: Vec<Destination>) -> Self {
+        let loopback = Bind::Address("127.0.0.1:0".parse().unwrap());
+        let bind = || Endpoint::bind(&loopback, &EndpointOptions::new(Duration::from_secs(10)), ()).unwrap();
+        let (a, b) = (bind(), bind());
+        let expires = SystemTime::now() + Duration::from_secs(60);
+        let mut incoming = b.incoming(KEY, expires, AcceptOptions::default());
+        let near = a.connect(KEY, ConnectOptions::new(vec![b.local_address()]), Box::new(drop));
+        near.established().await.unwrap();
+        let far = incoming.accept().await.unwrap();
+        let notes = || Notes(Arc::new(drop));
+        let here = Session::new(near.clone(), Permitted::Listeners(listeners), notes());
+        let there = Session::new(far.clone(), Permitted::Places, notes());
+        let mut tasks = JoinSet::new();
+        for session in [&here, &there] {
+            let session = Arc::clone(session);
+            tasks.spawn(async move { drop(session.run().await) });
+        }
+        Self { here, there, connections: [near, far], endpoints: [Some(a), Some(b)], tasks }
+    }
+
+    /// Listens at the near end; returns the port.
+    fn listen(&mut self, to: Destination) -> u16 {
+        let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
+        let port = listener.port().unwrap();
+        self.tasks.spawn(Arc::clone(&self.here).listen(listener, to));
+        port
+    }
+
+    async fn kill(&mut self, end: usize) {
+        drop(self.endpoints[end].take());
+        let _ = self.connections[end].closed().await;
+    }
+}
+
+fn tcp(host: &str, port: u16) -> Place {
+    Place::Tcp { host: host.into(), port }
+}
+
+async fn dial(port: u16) -> TcpStream {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap()
+}
+
+/// A server that treats each connection like this; returns its port.
+async fn serve<F: Future<Output = ()> + Send + 'static>(with: impl Fn(TcpStream) -> F + Send + 'static) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            tokio::spawn(with(socket));
+        }
+    });
+    port
+}
+
+/// Sends everything back only once it has all come.
+async fn echo(mut socket: TcpStream) {
+    let mut bytes = Vec::new();
+    if socket.read_to_end(&mut bytes).await.is_ok() {
+        let _ = socket.write_all(&bytes).await;
+    }
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 31 + at / 997) as u8).collect()
+}
+
+/// Writes, ends, and reads to the end.
+async fn exchange(socket: &mut TcpStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    socket.write_all(bytes).await?;
+    socket.shutdown().await?;
+    let mut read = Vec::new();
+    socket.read_to_end(&mut read).await?;
+    Ok(read)
+}
+
+/// The result of reading to the end of what breaks off.
+async fn broken(socket: &mut TcpStream) -> io::ErrorKind {
+    let mut read = Vec::new();
+    socket.read_to_end(&mut read).await.expect_err("no end").kind()
+}
+
+#[tokio::test]
+async fn bytes_go_both_ways_and_either_may_end_first() {
+    let mut ends = Ends::new(vec![]).await;
+    let server = serve(echo).await;
+    let port = ends.listen(Destination::Place(tcp("127.0.0.1", server)));
+    for length in [0, 1, 100, 3_000_000] {
+        let bytes = pattern(length);
+        assert!(exchange(&mut dial(port).await, &bytes).await.unwrap() == bytes, "{length}");
+    }
+    // A server that speaks first, and ends, while its client goes on.
+    let server = serve(async |mut socket: TcpStream| {
+        socket.write_all(b"hello").await.unwrap();
+        socket.shutdown().await.unwrap();
+        let mut rest = String::new();
+        socket.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest, "goodbye");
+    });
+    let port = ends.listen(Destination::Place(tcp("localhost", server.await)));
+    let mut client = dial(port).await;
+    let mut greeting = String::new();
+    client.read_to_string(&mut greeting).await.unwrap();
+    assert_eq!(greeting, "hello");
+    client.write_all(b"goodbye").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_breaks_off_is_no_end() {
+    let mut ends = Ends::new(vec![]).await;
+    // Nobody listens on a port that has just been given back.
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
+    let port = ends.listen(Destination::Place(tcp("127.0.0.1", closed)));
+    assert_eq!(broken(&mut dial(port).await).await, io::ErrorKind::ConnectionReset);
+    let server = serve(async |mut socket: TcpStream| {
+        socket.write_all(b"some").await.unwrap();
+        let mut one = [0];
+        socket.read_exact(&mut one).await.unwrap();
+        set_socket_linger(&socket, Some(Duration::ZERO)).unwrap();
+    });
+    let port = ends.listen(Destination::Place(tcp("127.0.0.1", server.await)));
+    let mut client = dial(port).await;
+    let mut some = [0; 4];
+    client.read_exact(&mut some).await.unwrap();
+    client.write_all(b"x").await.unwrap();
+    assert_eq!(broken(&mut client).await, io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn an_end_that_is_killed_resets_what_it_carried() {
+    for end in [0, 1] {
+        let mut ends = Ends::new(vec![]).await;
+        let (sender, mut results) = tokio::sync::mpsc::unbounded_channel();
+        let server = serve(move |mut socket: TcpStream| {
+            let sender = sender.clone();
+            async move {
+                socket.write_all(b"some").await.unwrap();
+                let mut bytes = Vec::new();
+                sender.send(socket.read_to_end(&mut bytes).await.map_err(|error| error.kind())).unwrap();
+            }
+        });
+        let port = ends.listen(Destination::Place(tcp("127.0.0.1", server.await)));
+        let mut client = dial(port).await;
+        let mut some = [0; 4];
+        client.read_exact(&mut some).await.unwrap();
+        ends.kill(end).await;
+        assert_eq!(broken(&mut client).await, io::ErrorKind::ConnectionReset, "{end}");
+        assert_eq!(results.recv().await, Some(Err(io::ErrorKind::ConnectionReset)), "{end}");
+    }
+}
+
+/// Asks a SOCKS server for a place; returns its answer and the socket.
+async fn by_socks(port: u16, name: &str, to: u16) -> (u8, TcpStream) {
+    let mut client = dial(port).await;
+    let [high, low] = to.to_be_bytes();
+    let asked = [&[5, 1, 0, 5, 1, 0, 3, name.len() as u8][..], name.as_bytes(), &[high, low]].concat();
+    client.write_all(&asked).await.unwrap();
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer[..3], [5, 0, 5]);
+    (answer[3], client)
+}
+
+#[tokio::test]
+async fn a_proxy_leads_wherever_it_is_asked_to() {
+    let proxy_there = vec![Destination::Socks];
+    let mut ends = Ends::new(proxy_there).await;
+    let server = serve(echo).await;
+    let here = ends.listen(Destination::Socks);
+    let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
+    let there = listener.port().unwrap();
+    ends.tasks.spawn(Arc::clone(&ends.there).listen_for(listener, 0));
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
+    for proxy in [here, there] {
+        let (answer, mut client) = by_socks(proxy, "localhost", server).await;
+        assert_eq!((answer, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
+        let (answer, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
+        assert_eq!((answer, exchange(&mut client, b"").await.unwrap()), (5, vec![]), "refused");
+        let (answer, _) = by_socks(proxy, "no-such-name.invalid", 80).await;
+        assert_eq!(answer, 4, "unknown");
+    }
+}
+
+#[tokio::test]
+async fn unix_sockets_are_listened_on_and_connected_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, far) = (folder.path().join("own"), folder.path().join("far"));
+    let mut ends = Ends::new(vec![]).await;
+    let server = tokio::net::UnixListener::bind(&far).unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = server.accept().await {
+            socket.write_all(b"from a unix socket").await.unwrap();
+        }
+    });
+    // One that was left behind is replaced, and one in use is not.
+    drop(std::os::unix::net::UnixListener::bind(&own).unwrap());
+    let listener = Listener::bind(&Place::Unix(own.clone())).unwrap();
+    assert_eq!(Listener::bind(&Place::Unix(own.clone())).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    ends.tasks.spawn(Arc::clone(&ends.here).listen(listener, Destination::Place(Place::Unix(far))));
+    let mut read = String::new();
+    UnixStream::connect(&own).await.unwrap().read_to_string(&mut read).await.unwrap();
+    assert_eq!(read, "from a unix socket");
+    ends.tasks.shutdown().await;
+    assert!(!own.exists(), "it is removed at the end");
+}
+
+/// Wishes for something at the other end; returns the answer.
+async fn wish(from: &Connection, asked: &Wish) -> Answer {
+    let mut send = from.open_stream(99).await.unwrap();
+    send.write_all(&asked.encode().unwrap()).await.unwrap();
+    let mut recv: RecvStream = from.accept_stream().await.unwrap();
+    Answer::read(&mut recv).await.unwrap()
+}
+
+#[tokio::test]
+async fn nobody_gets_what_was_not_asked_for() {
+    let mut ends = Ends::new(vec![Destination::Place(tcp("127.0.0.1", 9))]).await;
+    // The answers come to the test and not to the sessions.
+    ends.tasks.shutdown().await;
+    let [near, far] = ends.connections.clone();
+    let forbidden = |answer| matches!(answer, Answer::Refused(Refusal::Forbidden, _));
+    let serving = Arc::clone(&ends.here);
+    ends.tasks.spawn(async move { drop(serving.run().await) });
+    assert!(forbidden(wish(&far, &Wish::Place(tcp("127.0.0.1", 22))).await));
+    assert!(forbidden(wish(&far, &Wish::Listener(1)).await));
+    ends.tasks.shutdown().await;
+    let serving = Arc::clone(&ends.there);
+    ends.tasks.spawn(async move { drop(serving.run().await) });
+    assert!(forbidden(wish(&near, &Wish::Listener(0)).await));
+}
+
+#[tokio::test]
+async fn many_connections_at_once_and_in_a_row() {
+    let mut ends = Ends::new(vec![]).await;
+    let server = serve(echo).await;
+    let port = ends.listen(Destination::Place(tcp("127.0.0.1", server)));
+    let mut clients = JoinSet::new();
+    for number in 0..300 {
+        clients.spawn(async move {
+            let bytes = pattern(number * 37);
+            assert!(exchange(&mut dial(port).await, &bytes).await.unwrap() == bytes, "{number}");
+        });
+    }
+    let done = clients.join_all().await.len();
+    assert_eq!(done, 300);
+    for number in 0..500 {
+        let bytes = pattern(number);
+        assert!(exchange(&mut dial(port).await, &bytes).await.unwrap() == bytes, "{number}");
+    }
+}
