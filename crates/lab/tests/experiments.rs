@@ -88,3 +88,31 @@ fn no_one_takes_more_than_two_days() {
         assert!(estimate.most < 48.0 * 3600.0, "{name}: {estimate:?}");
     }
 }
+
+/// Returns the cases of a simulated plan.
+fn simulated(name: &str) -> SimPlan {
+    let plan = SimPlan::read(&file(name)).unwrap_or_else(|error| panic!("{error}")).expect("it has flows");
+    assert_eq!(plan.name, name);
+    plan
+}
+
+/// What was held back has twice as many cells as what was tuned on, and none of its links, seeds included.
+#[test]
+fn what_is_held_back_is_not_what_was_tuned_on() {
+    let (tune, held) = (simulated("auto/tune").cases(), simulated("auto/held").cases());
+    assert!(held.len() >= 2 * tune.len(), "{} and {}", held.len(), tune.len());
+    assert!(held.iter().all(|held| tune.iter().all(|tune| held.seed != tune.seed)));
+    assert!(held.iter().all(|held| tune.iter().all(|tune| held.scenario.link != tune.scenario.link)));
+}
+
+/// The simulator's neighbour is calibrated in the cells in which the kernel's was measured.
+#[test]
+fn a_neighbour_is_simulated_where_it_was_measured() {
+    let cells = |plan: &SimPlan| -> Vec<_> {
+        let queues = |sweep: &lab::simulated::SimSweep| sweep.points.iter().map(|point| point.x).collect::<Vec<_>>();
+        plan.sweeps.iter().map(|sweep| (sweep.name.clone(), queues(sweep))).collect()
+    };
+    let (kernel, model) = (cells(&simulated("neighbours/cubic")), cells(&simulated("neighbours/linux-tcp")));
+    // The kernel's has its queues too.
+    assert_eq!(kernel[..4], model);
+}

@@ -8,7 +8,7 @@ use transport::Limits;
 use transport::wire::StreamsAllowed;
 
 /// The least bound on memory, in bytes: room for two blocks of the largest size that a peer may choose (11.5 MB each,
-/// one of them being written), and in a budget of its own for what every stream has (23 MB).
+/// one of them being written), and in a budget of its own for what 88 streams have (16 MB).
 pub const MIN_MEMORY: u64 = 32_000_000;
 
 /// Without another bound, the part of the machine's memory that may be filled by data of one direction: an eighth.
@@ -40,8 +40,11 @@ impl EndpointOptions {
         let symbol = u64::from(default.flows.largest_symbol);
         let most_symbols = max_memory.unwrap_or_else(usual_memory).max(MIN_MEMORY) / symbol;
         let StreamsAllowed { count, window, shared } = default.streams;
-        let left = u32::try_from(most_symbols).unwrap_or(u32::MAX).saturating_sub(u32::from(count) * window);
-        let streams = StreamsAllowed { shared: shared.min(left), ..default.streams };
+        let most = u32::try_from(most_symbols).unwrap_or(u32::MAX);
+        // Half of it for what every stream has.
+        let count = u16::try_from(most / 2 / window).unwrap_or(u16::MAX).min(count);
+        let left = most.saturating_sub(u32::from(count) * window);
+        let streams = StreamsAllowed { count, shared: shared.min(left), ..default.streams };
         let keep_alive = default.keep_alive.min(dead_after / 2);
         Limits { dead_after, keep_alive, most_symbols, streams, ..default }
     }

@@ -18,7 +18,7 @@ use crate::error::{CloseCode, Error, Other};
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::Role;
 use crate::transfer::{Stop, Switch};
-use crate::tunnel::{Forward, Listener, Notes, Permitted, Session};
+use crate::tunnel::{Forward, Listener, Notes, Permitted, Session, raise_descriptor_limit};
 
 /// What is forwarded through which machine.
 #[derive(Clone, Debug)]
@@ -65,6 +65,7 @@ pub async fn tunnel(
     stop: impl Future<Output = Stop>,
 ) -> Result<(), Error> {
     let told = Arc::new(told);
+    raise_descriptor_limit();
     let listeners = tunnel.listen()?;
     let mut stop = std::pin::pin!(stop);
     let notes = {

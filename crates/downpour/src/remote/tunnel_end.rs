@@ -15,13 +15,14 @@ use super::serve::{GoOnOverSsh, Signals, VALID_FOR, answer, listen_to_stdin, ref
 use crate::error::Error;
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket};
-use crate::tunnel::{Listener, Notes, Permitted, Place, Session};
+use crate::tunnel::{Listener, Notes, Permitted, Place, Session, raise_descriptor_limit};
 
 /// Serves a tunnel that takes connections at `places` too, until its other end closes it or is gone, or a signal.
 ///
 /// # Errors
 /// What prevented the start, of which the other side has been told; how the connection ended, if not in good order.
 pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error> {
+    raise_descriptor_limit();
     let (listeners, endpoint, ticket) = prepare(request, places).inspect_err(refuse)?;
     let mut signals = Signals::install().map_err(Error::System).inspect_err(refuse)?;
     answer(&ticket.to_text()?);

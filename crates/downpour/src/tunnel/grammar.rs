@@ -116,7 +116,7 @@ impl Forward {
         let fields = fields(text)?;
         let listen = match &fields[..] {
             [socket] => one(socket)?,
-            [bind, own] => listening(bind, own)?,
+            [bind, own] if !bind.contains('/') => listening(bind, own)?,
             _ => return Err(ForwardError::ProxyForm),
         };
         Ok(Self { listen, to: Destination::Socks })
@@ -206,6 +206,7 @@ mod tests {
             ("[::1]:1080", Ok(tcp_at("::1", 1080))),
             ("/tmp/socks", Ok(Place::Unix("/tmp/socks".into()))),
             ("a:b:c", Err(ForwardError::ProxyForm)),
+            ("/tmp/socks:1080", Err(ForwardError::ProxyForm)),
             ("proxy", Err(ForwardError::Port("proxy".into()))),
         ] {
             let expected = listen.map(|listen| Forward { listen, to: Destination::Socks });

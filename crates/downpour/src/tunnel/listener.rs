@@ -19,6 +19,14 @@ const BACKLOG: i32 = i32::MAX;
 /// How long to wait when the system has no room for another socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Lets this process have as many descriptors as its user permits: each connection of a tunnel takes one.
+pub(crate) fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Fewer connections fit where it fails.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 /// A place that is listened on: several addresses for `localhost` and `*`.
 #[derive(Debug)]
 pub(crate) enum Listener {
@@ -30,14 +38,30 @@ pub(crate) enum Listener {
     },
 }
 
-/// The path of a unix socket, which is removed at the end.
+/// The path of a unix socket, which is removed at the end if it is still the same.
 #[derive(Debug)]
-pub(crate) struct Owned(PathBuf);
+pub(crate) struct Owned {
+    path: PathBuf,
+    inode: Option<(u64, u64)>,
+}
+
+impl Owned {
+    fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), inode: inode_of(path) }
+    }
+}
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if self.inode.is_some() && inode_of(&self.path) == self.inode {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+fn inode_of(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::symlink_metadata(path).ok().map(|data| (data.dev(), data.ino()))
 }
 
 impl Listener {
@@ -50,7 +74,7 @@ impl Listener {
             Place::Tcp { host, port } => Self::bind_tcp(host, *port),
             Place::Unix(path) => {
                 remove_stale(path)?;
-                Ok(Self::Unix { listener: bind_unix(path)?, _path: Owned(path.clone()) })
+                Ok(Self::Unix { listener: bind_unix(path)?, _path: Owned::new(path) })
             }
         }
     }
@@ -62,6 +86,7 @@ impl Listener {
             host => (host, port).to_socket_addrs()?.map(|address| address.ip()).collect(),
         };
         let is_several = matches!(host, "localhost" | "*");
+        let may_choose = port == 0;
         let (mut listeners, mut port) = (Vec::<TcpListener>::new(), port);
         let mut refused = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
         for address in addresses {
@@ -71,8 +96,8 @@ impl Listener {
                     port = listener.local_addr()?.port();
                     listeners.push(listener);
                 }
-                // A machine without IPv6.
-                Err(error) if is_several && error.kind() != io::ErrorKind::AddrInUse => refused = error,
+                // A machine without IPv6, or a port that was free for IPv4 alone.
+                Err(error) if is_several && (may_choose || error.kind() != io::ErrorKind::AddrInUse) => refused = error,
                 Err(error) => return Err(error),
             }
         }

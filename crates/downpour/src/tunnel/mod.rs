@@ -16,5 +16,5 @@ mod socks;
 mod tests;
 
 pub use grammar::{Destination, Forward, ForwardError, Place};
-pub(crate) use listener::Listener;
+pub(crate) use listener::{Listener, raise_descriptor_limit};
 pub(crate) use session::{Notes, Permitted, Session};

@@ -56,14 +56,28 @@ impl Socket {
         Self::Tcp(socket)
     }
 
+    /// Ends a connection that carries nothing, after what the program has been told.
+    pub(super) async fn finish(mut self) {
+        // Fails if the program is gone.
+        let _ = self.shutdown().await;
+        self.end();
+    }
+
+    /// Closes in good order when it is dropped.
+    fn end(&self) {
+        if let Self::Tcp(socket) = self {
+            // What was written last may still be on its way.
+            let _ = set_socket_linger(socket, None);
+        }
+    }
+
     /// Carries what the program writes to `send`, from now on, and to the program what follows `opened`. What breaks off
     /// resets the socket.
     pub(super) async fn carry(self, send: SendStream, opened: impl AsyncFnOnce(&mut WriteHalf<Self>) -> Opened) {
         let (mut reader, mut writer) = tokio::io::split(self);
         let end = both(up(&mut reader, send), down(&mut writer, opened)).await;
-        if let (End::Over, Self::Tcp(socket)) = (end, reader.unsplit(writer)) {
-            // What was written last may still be on its way.
-            let _ = set_socket_linger(&socket, None);
+        if end == End::Over {
+            reader.unsplit(writer).end();
         }
     }
 }

@@ -7,22 +7,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use net::{Connection, NetError, RecvStream, SendStream};
+use net::{Connection, FlowError, NetError, RecvStream, SendStream};
 use tokio::io::{AsyncWriteExt as _, WriteHalf, join};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::grammar::{Destination, Place};
 use super::listener::Listener;
 use super::messages::{Answer, Refusal, Wish, answer_to, is_answer};
 use super::relay::{Opened, Socket};
 use super::socks;
+use crate::error::CloseCode;
 
 /// The code of a stream that nobody has asked for, or that does not begin as it should.
 const UNWANTED: u32 = 2;
 
 /// How long a program may take to say by SOCKS where it wants to, and the other side to say what it wishes.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Connections at once that each side opens: their streams, and as many answers to the other side's, are fewer than the
+/// 1,024 that a connection of `net` has at once. Programs beyond them wait to be accepted.
+const MOST: usize = 480;
 
 /// What the other side may wish for.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ pub(crate) struct Session {
     next: AtomicU64,
     /// The wishes that are not answered yet, by tag.
     waiting: Mutex<HashMap<u64, oneshot::Sender<RecvStream>>>,
+    /// Room for own wishes, and for those of the other side.
+    room: [Arc<Semaphore>; 2],
     notes: Notes,
 }
 
@@ -69,7 +76,8 @@ impl Drop for Waiting<'_> {
 
 impl Session {
     pub(crate) fn new(connection: Connection, permitted: Permitted, notes: Notes) -> Arc<Self> {
-        Arc::new(Self { connection, permitted, next: AtomicU64::new(0), waiting: Mutex::default(), notes })
+        let room = [0, 1].map(|_| Arc::new(Semaphore::new(MOST)));
+        Arc::new(Self { connection, permitted, next: AtomicU64::new(0), waiting: Mutex::default(), room, notes })
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<RecvStream>>> {
@@ -85,7 +93,9 @@ impl Session {
             };
             if !is_answer(stream.tag()) {
                 let session = Arc::clone(self);
-                tokio::spawn(async move { session.grant(stream).await });
+                // What does not fit is refused.
+                let room = Arc::clone(&self.room[1]).try_acquire_owned().ok();
+                tokio::spawn(async move { session.grant(stream, room).await });
                 continue;
             }
             let waiting = self.waiting().remove(&(stream.tag() ^ answer_to(0)));
@@ -100,13 +110,14 @@ impl Session {
     /// Takes the connections of a listener until the tunnel ends.
     pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: Destination) {
         loop {
-            let socket = listener.accept().await;
+            let (room, socket) = self.accept(&listener).await;
             let (session, to) = (Arc::clone(&self), to.clone());
             tokio::spawn(async move {
                 match to {
                     Destination::Place(place) => session.connect(socket, &Wish::Place(place), None).await,
                     Destination::Socks => session.proxy(socket).await,
                 }
+                drop(room);
             });
         }
     }
@@ -114,21 +125,37 @@ impl Session {
     /// Takes the connections of a listener that the other side has asked for, as this one of several.
     pub(crate) async fn listen_for(self: Arc<Self>, listener: Listener, number: u16) {
         loop {
-            let (socket, session) = (listener.accept().await, Arc::clone(&self));
-            tokio::spawn(async move { session.connect(socket, &Wish::Listener(number), None).await });
+            let (room, socket) = self.accept(&listener).await;
+            let session = Arc::clone(&self);
+            tokio::spawn(async move {
+                session.connect(socket, &Wish::Listener(number), None).await;
+                drop(room);
+            });
         }
+    }
+
+    /// Waits for the next program, and for room for its connection.
+    async fn accept(&self, listener: &Listener) -> (Option<OwnedSemaphorePermit>, Socket) {
+        // It is never closed.
+        let room = Arc::clone(&self.room[0]).acquire_owned().await.ok();
+        (room, listener.accept().await)
     }
 
     /// Asks a program by SOCKS where it wants to, and connects it.
     async fn proxy(&self, mut socket: Socket) {
-        if let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut socket)).await {
-            self.connect(socket, &Wish::Place(place), Some(version)).await;
+        match tokio::time::timeout(PATIENCE, socks::asked(&mut socket)).await {
+            Ok(Ok((version, place))) => self.connect(socket, &Wish::Place(place), Some(version)).await,
+            // It has been told why.
+            _ => socket.finish().await,
         }
     }
 
     /// Connects a program to what it wishes for, until both directions are over.
     async fn connect(&self, socket: Socket, wish: &Wish, proxy: Option<socks::Version>) {
-        let Ok((send, waiting)) = self.open(wish).await else { return };
+        let (send, waiting) = match self.open(wish).await {
+            Ok(opened) => opened,
+            Err(error) => return self.on_unopened(&error),
+        };
         let opened = async |writer: &mut WriteHalf<Socket>| {
             let Ok((answer, recv)) = waiting.answered().await else { return Opened::Failed };
             let refusal = match &answer {
@@ -163,14 +190,34 @@ impl Session {
         Ok((send, waiting))
     }
 
+    /// Ends the tunnel if no further connection can be opened: a connection of `net` has numbers for 65,535 streams of each
+    /// side.
+    fn on_unopened(&self, error: &io::Error) {
+        let of_net = error.get_ref().and_then(|error| error.downcast_ref());
+        if let Some(NetError::Flow(FlowError::Exhausted)) = of_net {
+            (self.notes.0)(
+                "the tunnel has carried 65,535 connections, which is all that one can: open another".to_owned(),
+            );
+            self.connection.close(CloseCode::Exhausted as u32, "no numbers are left for further connections");
+        }
+    }
+
     /// Grants a wish of the other side, or says why not.
-    async fn grant(&self, mut recv: RecvStream) {
+    async fn grant(&self, mut recv: RecvStream, room: Option<OwnedSemaphorePermit>) {
         let tag = answer_to(recv.tag());
-        let Ok(Ok(wish)) = tokio::time::timeout(PATIENCE, Wish::read(&mut recv)).await else {
-            return recv.stop(UNWANTED);
+        let wish = tokio::time::timeout(PATIENCE, Wish::read(&mut recv)).await;
+        let mut send = match self.connection.open_stream(tag).await {
+            Ok(send) => send,
+            Err(error) => return self.on_unopened(&error.into()),
         };
-        let Ok(mut send) = self.connection.open_stream(tag).await else { return };
-        match self.socket_for(&wish).await {
+        let target = match wish {
+            _ if room.is_none() => Err((Refusal::Failed, format!("{MOST} connections are open already"))),
+            Ok(Ok(wish)) => tokio::time::timeout(PATIENCE, self.socket_for(&wish))
+                .await
+                .unwrap_or_else(|_| Err((Refusal::TimedOut, format!("no answer in {} s", PATIENCE.as_secs())))),
+            _ => Err((Refusal::Failed, "what was wished for has not arrived".to_owned())),
+        };
+        match target {
             Ok(Target::Socket(socket)) => {
                 if send.write_all(&Answer::Connected.encode()).await.is_ok() {
                     socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await;
@@ -183,9 +230,7 @@ impl Session {
             }
             Err((refusal, words)) => {
                 if send.write_all(&Answer::Refused(refusal, words).encode()).await.is_ok() {
-                    send.finish();
-                    // Nothing else says when it has arrived.
-                    let _ = send.sent().await;
+                    finish(send).await;
                 }
                 recv.stop(UNWANTED);
             }
@@ -210,7 +255,10 @@ impl Session {
     /// Asks a program at the other side by SOCKS where it wants to, and connects it here.
     async fn serve_proxy(&self, recv: RecvStream, send: SendStream) {
         let mut program = join(recv, send);
-        let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut program)).await else { return };
+        let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut program)).await else {
+            // It has been told why.
+            return finish(program.into_inner().1).await;
+        };
         match connect_to(&place).await {
             Ok(socket) => {
                 if socks::answer(&mut program, version, None).await.is_ok() {
@@ -221,13 +269,18 @@ impl Session {
             Err(error) => {
                 (self.notes.0)(format!("no connection: {place}: {error}"));
                 if socks::answer(&mut program, version, Some(Refusal::of(&error))).await.is_ok() {
-                    let (_recv, mut send) = program.into_inner();
-                    send.finish();
-                    let _ = send.sent().await;
+                    finish(program.into_inner().1).await;
                 }
             }
         }
     }
+}
+
+/// Ends a stream, and waits until all of it has arrived.
+async fn finish(mut send: SendStream) {
+    send.finish();
+    // It fails if nobody wants it.
+    let _ = send.sent().await;
 }
 
 enum Target {

@@ -118,7 +118,8 @@ fn what_is_lost_is_there_again_without_a_round_trip() {
 fn lonely_writes_are_repaired_at_once() {
     let [blocks, window] =
         [false, true].map(|window| runs("100 writes a second", window, "5%", writes(600, 200, 10_000)));
-    assert!(window.percentile(99.0) < 120.0, "{:.1} ms", window.percentile(99.0));
+    // One in a hundred waits for the budget.
+    assert!(window.percentile(99.0) < 130.0, "{:.1} ms", window.percentile(99.0));
     assert!(window.repair < blocks.repair, "{:.2} and {:.2}", window.repair, blocks.repair);
 }
 

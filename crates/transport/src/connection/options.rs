@@ -43,8 +43,8 @@ impl Default for Limits {
             // 2 GiB: three round trips of 120 ms at 40 Gbit/s, or of 600 ms at 9 Gbit/s.
             most_symbols: (2 << 30) / 1_408,
             flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408, most_per_packet: 64 },
-            // 23 MB and as much again: a single stream may use what a round trip of 600 ms takes at 150 Mbit/s.
-            streams: StreamsAllowed { count: 64, window: 256, shared: 16_000 },
+            // 185 MB if all are full, and 23 MB more: a single stream may use what a round trip of 600 ms takes at 150 Mbit/s.
+            streams: StreamsAllowed { count: 1_024, window: 128, shared: 16_000 },
             dead_after: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
         }

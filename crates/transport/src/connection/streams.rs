@@ -16,6 +16,9 @@ pub struct StreamOptions {
     pub tag: u64,
 }
 
+/// Source symbols of the largest block of a stream, where the stream's own credit is less.
+const LARGEST_BLOCK: u32 = 256;
+
 /// The part of the window that a stream buffers, and the least and the most bytes.
 const WINDOWS_AHEAD: u64 = 6;
 const LEAST_ROOM: usize = 40 << 10;
@@ -40,10 +43,15 @@ impl Connection {
         let symbol_size = self.acceptable_symbol_size(peer)?;
         let (blocks, schedule) = (&self.profile.blocks, &self.profile.schedule);
         let (k, code, short_code, schedule) = match self.profile.streams {
-            // No block is larger than the stream's own credit: it can always continue once that much is read.
+            // A block is as large as the credit allows when it is opened, so that the stream can always continue.
             StreamCoding::Blocks(_) => {
                 let blocks = blocks.of_streams(symbol_size);
-                (blocks.k.min(allowed.window), Code::Block(blocks.code), blocks.small_code, schedule.build())
+                (
+                    blocks.k.min(allowed.window.max(LARGEST_BLOCK)),
+                    Code::Block(blocks.code),
+                    blocks.small_code,
+                    schedule.build(),
+                )
             }
             StreamCoding::Window(WindowCoding { code, symbols, .. }) => {
                 let most = largest_window(allowed.window).min(MAX_STREAM_WINDOW);

@@ -174,7 +174,7 @@ fn parameters() -> Parameters {
         feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
         counts_on: true,
         short_symbols: true,
-        streams: StreamsAllowed { count: 4, window: 256, shared: 1_000 },
+        streams: StreamsAllowed { count: 4, window: 64, shared: 1_000 },
         application: Vec::new(),
     }
 }

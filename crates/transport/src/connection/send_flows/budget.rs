@@ -11,6 +11,9 @@ const FREE_FOR: f64 = 1.0;
 /// Of the bytes that were written, so many count at most at once: a full block at a time may be repaired.
 const MOST_WRITTEN: f64 = 256.0 * 1_500.0;
 
+/// The largest packet.
+const LARGEST: f64 = 1_500.0;
+
 /// The bytes of repair that may be sent.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -38,7 +41,9 @@ impl Budget {
         self.refill(now);
         let share = self.share.unwrap_or_default();
         self.free = (self.free - bytes as f64).max(0.0);
-        self.earned = (self.earned + share * bytes as f64).min(share * MOST_WRITTEN);
+        // A packet has to fit, however small the share.
+        let most = (share * MOST_WRITTEN).max(if share > 0.0 { LARGEST } else { 0.0 });
+        self.earned = (self.earned + share * bytes as f64).min(most);
     }
 
     /// Counts a packet with repair of a stream, whether it was allowed or asked for by the receiver.

@@ -315,8 +315,8 @@ impl SendBlock {
         &self.repairs.symbols[at..at + self.symbol_size]
     }
 
-    /// Returns how many bytes of a symbol are not padding. A repair symbol is as long as the longest source symbol, since
-    /// all codes combine the bytes at each position by themselves, and zeros make zeros; of two or more, one is full.
+    /// Returns how many bytes of a symbol are not padding. A repair symbol is as long as the longest source symbol: of
+    /// two or more one is full, and the codes combine the bytes at each position of a single one by themselves.
     pub(in crate::flow) fn unpadded(&self, esi: u32) -> usize {
         let before = if esi < self.shape.k { esi as usize * self.symbol_size } else { 0 };
         self.shape.length.saturating_sub(before).min(self.symbol_size)
