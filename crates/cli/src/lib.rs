@@ -113,7 +113,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Command::Sync(args) => copy::sync(*args, &mut signals()?).await,
         Command::Verify(args) => verify::run(*args, &mut signals()?).await,
         Command::Doctor(args) => doctor::run(*args, &mut signals()?).await,
-        Command::Tunnel(args) => tunnel::run(*args, &mut signals()?).await,
+        Command::Tunnel(args) => tunnel::run(*args).await,
     }
 }
 

@@ -7,10 +7,12 @@ use crate::args::TunnelArgs;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::print::err;
+use crate::taken;
 use crate::{escape, options};
 
-/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end; returns the exit code.
-pub(crate) async fn run(args: TunnelArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end; returns the exit code. A hang-up ends the process, as it ends ssh.
+pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
+    let mut interrupts = taken(Interrupts::without_hang_up())?;
     let mut speed = args.speed;
     // Most of what goes through a tunnel is written a little at a time.
     speed.profile.set.insert(0, ("streams".to_owned(), "window".to_owned()));
@@ -59,6 +61,10 @@ fn line(event: TunnelEvent, host: &str) -> String {
                 Destination::Socks => format!("{listen} is a SOCKS proxy at {host}"),
             }
         }
+        TunnelEvent::ListeningThere(Forward { listen, to }) => match to {
+            Destination::Place(place) => format!("{listen} of {host} leads to {place}, seen from here"),
+            Destination::Socks => format!("{listen} of {host} is a SOCKS proxy here"),
+        },
         TunnelEvent::Open => format!("The tunnel to {host} is open."),
     }
 }

@@ -50,6 +50,8 @@ pub enum TunnelEvent {
     Note(String),
     /// This one of the local forwards listens; at this port, where the system has chosen it.
     Listening(Forward, Option<u16>),
+    /// This one of the remote forwards listens over there.
+    ListeningThere(Forward),
     /// The tunnel is open.
     Open,
 }
@@ -94,6 +96,9 @@ pub async fn tunnel(
     for (listener, forward) in listeners.into_iter().zip(&tunnel.local) {
         told(TunnelEvent::Listening(forward.clone(), listener.port()));
         tasks.spawn(Arc::clone(&session).listen(listener, forward.to.clone()));
+    }
+    for forward in &tunnel.remote {
+        told(TunnelEvent::ListeningThere(forward.clone()));
     }
     told(TunnelEvent::Open);
     tokio::select! {

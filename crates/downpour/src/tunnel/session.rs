@@ -229,6 +229,7 @@ impl Session {
                 }
             }
             Err((refusal, words)) => {
+                (self.notes.0)(format!("no connection: {words}"));
                 if send.write_all(&Answer::Refused(refusal, words).encode()).await.is_ok() {
                     finish(send).await;
                 }
