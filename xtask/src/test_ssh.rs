@@ -8,11 +8,12 @@ use crate::failure::Failure;
 use crate::tools;
 
 /// What the tests start, and the packages that have it on Debian.
-const NEEDED: [(&str, &str); 9] = [
+const NEEDED: [(&str, &str); 10] = [
     ("sshd", "openssh-server"),
     ("ssh", "openssh-client"),
     ("ssh-keygen", "openssh-client"),
     ("rsync", "rsync"),
+    ("curl", "curl"),
     ("nft", "nftables"),
     ("ip", "iproute2"),
     ("nsenter", "util-linux"),

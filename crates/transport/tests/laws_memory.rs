@@ -12,7 +12,7 @@ use rogue::{Rogue, announcement};
 use std::time::Duration;
 use transport::wire::{
     Announcement, BlockStatus, ConnectionId, Credit, Feedback, FeedbackConfig, FeedbackTiming, FlowId, FlowStatus,
-    Frame, PacketFeedback, Parameters, Plan, StreamAnnouncement, SymbolId,
+    Frame, PacketFeedback, Parameters, Plan, StreamAnnouncement, StreamsAllowed, SymbolId,
 };
 use transport::{EndpointConfig, ObjectOptions, Reply, Request};
 
@@ -129,8 +129,15 @@ fn scattered() {
     }
 }
 
+/// A side that accepts few streams, so that the test needs no more memory than the others.
+fn with_few_streams() -> Rogue {
+    let mut config = EndpointConfig::default();
+    config.limits.streams = StreamsAllowed { count: 64, window: 256, shared: 16_000 };
+    Rogue::with(config, rogue::parameters(ConnectionId([0xee; 8])))
+}
+
 fn unread_streams() {
-    let mut rogue = Rogue::new();
+    let mut rogue = with_few_streams();
     for flow in (1..=64).map(FlowId) {
         let (code, short_code) = (BlockCode::RaptorQ.into(), BlockCode::ReedSolomon);
         let stream = StreamAnnouncement { flow, symbol_size: 1_408, tag: 0, k: 256, code, short_code };
@@ -145,7 +152,7 @@ fn unread_streams() {
 /// Fills every stream with everything that a window code may keep: symbols of two windows, and equations of half of
 /// one.
 fn holed_windows() {
-    let mut rogue = Rogue::new();
+    let mut rogue = with_few_streams();
     for flow in (1..=64).map(FlowId) {
         let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
         let stream = StreamAnnouncement { flow, symbol_size: 1_408, tag: 0, k: 64, code, short_code };

@@ -29,3 +29,4 @@ mod tools;
 #[path = "../cli/tree.rs"]
 #[allow(dead_code, reason = "the tests without ssh need more of it")]
 mod tree;
+mod tunnelling;

@@ -1,0 +1,64 @@
+//! `tunnel` with a real login, and real ssh and curl through it.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::hosts::Hosts;
+use crate::program::Program;
+use crate::tools::{ended, find, words};
+use crate::tree;
+
+/// Opens a tunnel whose first forward has port 0; returns the port that it got.
+fn open(hosts: &Hosts, arguments: &[&str]) -> (Program, u16) {
+    let mut command = hosts.command("tunnel");
+    command.args(arguments).arg("there");
+    let mut tunnel = Program::start(command);
+    let line = tunnel.wait_for_words("localhost:");
+    let port = line.split_once("localhost:").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    tunnel.wait_for_words("The tunnel to there is open");
+    (tunnel, port.expect("a port"))
+}
+
+/// ssh logs in through the tunnel, before and after the login that began it is killed, and carries a file.
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn ssh_goes_through_and_on_without_the_login_that_began_the_tunnel() {
+    let hosts = Hosts::start();
+    let (address, port) = hosts.sshd.address();
+    let (tunnel, through) = open(&hosts, &["-L", &format!("0:{address}:{port}")]);
+    let input = tree::file(&hosts.here("input"), 20_000_000);
+    let login = |command: &str| {
+        let mut ssh = hosts.client.ssh();
+        ssh.args(["-o", "HostName=127.0.0.1", "-p", &through.to_string(), "there", command]);
+        ssh.stdin(fs::File::open(&input).expect("a file"));
+        ended(&mut ssh)
+    };
+    let sent = login("cat");
+    assert!(sent.status.success() && sent.stdout == fs::read(&input).expect("a file"), "{}", words(&sent.stderr));
+    hosts.sshd.kill_sessions();
+    let sent = login("cat");
+    assert!(sent.status.success() && sent.stdout == fs::read(&input).expect("a file"), "{}", words(&sent.stderr));
+    tunnel.signal(Signal::TERM);
+    assert_eq!(tunnel.end().status.code(), Some(75));
+    hosts.assert_nothing_runs_there();
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn curl_fetches_through_a_proxy_in_every_version_of_socks() {
+    let hosts = Hosts::start();
+    // The only server that is there for certain: it greets whoever connects.
+    let (address, port) = hosts.sshd.address();
+    let (tunnel, proxy) = open(&hosts, &["-D", "0"]);
+    for version in ["socks4", "socks4a", "socks5", "socks5h"] {
+        let mut curl = Command::new(find("curl"));
+        curl.args(["-s", "-m", "5", "-x", &format!("{version}://127.0.0.1:{proxy}")]);
+        let greeted = ended(curl.arg(format!("telnet://{address}:{port}")).stdin(std::process::Stdio::null()));
+        assert!(greeted.stdout.starts_with(b"SSH-2.0"), "{version}: {greeted:?}");
+    }
+    tunnel.signal(Signal::INT);
+    assert_eq!(tunnel.end().status.code(), Some(130));
+    hosts.assert_nothing_runs_there();
+}
