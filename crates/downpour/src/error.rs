@@ -151,6 +151,9 @@ pub enum Error {
         /// The system's words.
         source: io::Error,
     },
+    /// A tunnel has no numbers left for further connections.
+    #[error("the tunnel has carried 65,535 connections, which is all that one can: open it again")]
+    Spent,
     /// The transfer broke off; what had arrived is kept.
     #[error("{error}; what has arrived is kept in {}: {}", staging.display(), goes_on(*.by_ticket))]
     Kept {
@@ -251,6 +254,7 @@ impl Error {
             | Self::Exhausted(_)
             | Self::Declined
             | Self::Listen { .. }
+            | Self::Spent
             | Self::System(_)
             | Self::Internal(_) => ErrorKind::Other,
         }

@@ -164,6 +164,9 @@ impl Tunnel {
     }
 
     fn ended(&self, error: NetError, remote: &Remote) -> Error {
+        if let NetError::ClosedLocally | NetError::Exhausted { .. } = error {
+            return Error::Spent;
+        }
         let tried = Some((&remote.ticket.addresses[..], UDP_TIMEOUT));
         from_there(Error::ended(error, &Other { role: Role::Receives, tried }))
     }

@@ -90,6 +90,7 @@ fn over_ssh(request: &Request) -> Result<Endpoint, Error> {
 fn ended(error: NetError) -> Result<(), Error> {
     match error {
         NetError::ClosedByPeer { .. } => Ok(()),
+        NetError::ClosedLocally | NetError::Exhausted { .. } => Err(Error::Spent),
         other => Err(other.into()),
     }
 }

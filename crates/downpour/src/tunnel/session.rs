@@ -195,9 +195,6 @@ impl Session {
     fn on_unopened(&self, error: &io::Error) {
         let of_net = error.get_ref().and_then(|error| error.downcast_ref());
         if let Some(NetError::Flow(FlowError::Exhausted)) = of_net {
-            (self.notes.0)(
-                "the tunnel has carried 65,535 connections, which is all that one can: open another".to_owned(),
-            );
             self.connection.close(CloseCode::Exhausted as u32, "no numbers are left for further connections");
         }
     }
