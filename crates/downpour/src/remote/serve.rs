@@ -150,9 +150,7 @@ struct Serving {
 
 /// Answers a doctor over standard input and output. Keeps `held`, the folder to measure, open meanwhile.
 fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<Served, Error>, Error> {
-    let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
-    let read = own(io::stdin().as_fd().try_clone_to_owned())?;
-    let write = own(io::stdout().as_fd().try_clone_to_owned())?;
+    let (read, write) = pipes_to_ssh()?;
     // Errors are part of the answers.
     let attended = doctor::attend(request, read.into(), write.into());
     drop(held);
@@ -330,11 +328,15 @@ impl Serving {
 
     /// Starts the transfer over standard input and output.
     fn over_ssh(&self) -> Result<Transfer, Error> {
-        let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
-        let read = own(io::stdin().as_fd().try_clone_to_owned())?;
-        let write = own(io::stdout().as_fd().try_clone_to_owned())?;
+        let (read, write) = pipes_to_ssh()?;
         start_over(read, write, self.ticket.key, self.config.clone())
     }
+}
+
+/// Returns this process's standard input and output, which lead to the other side, as descriptors of their own.
+pub(super) fn pipes_to_ssh() -> Result<(OwnedFd, OwnedFd), Error> {
+    let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
+    Ok((own(io::stdin().as_fd().try_clone_to_owned())?, own(io::stdout().as_fd().try_clone_to_owned())?))
 }
 
 /// Unbuffered standard input: the bytes that follow belong to others.

@@ -1,7 +1,5 @@
 //! The end of a tunnel on the machine that ssh has logged in to.
 
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -11,7 +9,7 @@ use transport::AcceptOptions;
 
 use super::Via;
 use super::request::Request;
-use super::serve::{GoOnOverSsh, Signals, VALID_FOR, answer, listen_to_stdin, refuse, ticket};
+use super::serve::{GoOnOverSsh, Signals, VALID_FOR, answer, listen_to_stdin, pipes_to_ssh, refuse, ticket};
 use crate::error::Error;
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket};
@@ -81,9 +79,7 @@ fn prepare(request: &Request, places: &[Place]) -> Result<(Vec<Listener>, Option
 }
 
 fn over_ssh(request: &Request) -> Result<Endpoint, Error> {
-    let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
-    let read = own(io::stdin().as_fd().try_clone_to_owned())?;
-    let write = own(io::stdout().as_fd().try_clone_to_owned())?;
+    let (read, write) = pipes_to_ssh()?;
     Ok(Endpoint::over_pipes(read, write, &request.endpoint(), ())?)
 }
 

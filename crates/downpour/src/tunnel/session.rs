@@ -109,36 +109,33 @@ impl Session {
 
     /// Takes the connections of a listener until the tunnel ends.
     pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: Destination) {
-        loop {
-            let (room, socket) = self.accept(&listener).await;
-            let (session, to) = (Arc::clone(&self), to.clone());
-            tokio::spawn(async move {
-                match to {
-                    Destination::Place(place) => session.connect(socket, &Wish::Place(place), None).await,
-                    Destination::Socks => session.proxy(socket).await,
-                }
-                drop(room);
-            });
-        }
+        let wish = match to {
+            Destination::Place(place) => Some(Wish::Place(place)),
+            Destination::Socks => None,
+        };
+        self.take(listener, wish).await;
     }
 
     /// Takes the connections of a listener that the other side has asked for, as this one of several.
     pub(crate) async fn listen_for(self: Arc<Self>, listener: Listener, number: u16) {
+        self.take(listener, Some(Wish::Listener(number))).await;
+    }
+
+    /// Takes the connections of a listener, as far as there is room, for this wish, or for what each asks by SOCKS.
+    async fn take(self: Arc<Self>, listener: Listener, wish: Option<Wish>) {
         loop {
-            let (room, socket) = self.accept(&listener).await;
-            let session = Arc::clone(&self);
+            // It is never closed.
+            let room = Arc::clone(&self.room[0]).acquire_owned().await.ok();
+            let socket = listener.accept().await;
+            let (session, wish) = (Arc::clone(&self), wish.clone());
             tokio::spawn(async move {
-                session.connect(socket, &Wish::Listener(number), None).await;
+                match wish {
+                    Some(wish) => session.connect(socket, &wish, None).await,
+                    None => session.proxy(socket).await,
+                }
                 drop(room);
             });
         }
-    }
-
-    /// Waits for the next program, and for room for its connection.
-    async fn accept(&self, listener: &Listener) -> (Option<OwnedSemaphorePermit>, Socket) {
-        // It is never closed.
-        let room = Arc::clone(&self.room[0]).acquire_owned().await.ok();
-        (room, listener.accept().await)
     }
 
     /// Asks a program by SOCKS where it wants to, and connects it.

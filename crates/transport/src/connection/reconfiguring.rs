@@ -25,8 +25,9 @@ impl Connection {
     /// Controller, loss detection, timeout, estimators and limit change at once; packets in flight stay in flight.
     /// Schedules change with the next symbol of each flow. Block sizes and codes change with the next block opened,
     /// unless it is already planned: if the last block of an object has a code of its own, all are planned from the
-    /// beginning. The blocks of a stream stay within the largest size with which it was announced. The bound
-    /// on the repair of streams changes for all of them at once. The coding of streams, and sizes that divide a whole object at once, change for flows opened from now on.
+    /// beginning. The blocks of a stream stay within the largest size with which it was announced. The bound on the
+    /// repair of streams changes for all of them at once. The coding of streams, and sizes that divide a whole object
+    /// at once, change for flows opened from now on.
     ///
     /// # Errors
     /// When there is no such key or value, or the handshake has fixed it. Nothing has changed then.

@@ -10,9 +10,8 @@ const FREE: f64 = 16_000.0;
 const FREE_FOR: f64 = 1.0;
 /// Of the bytes that were written, so many count at most at once: a full block at a time may be repaired.
 const MOST_WRITTEN: f64 = 256.0 * 1_500.0;
-
-/// The largest packet.
-const LARGEST: f64 = 1_500.0;
+/// Bytes that repair may have when a stream is asked for it: those of the largest packet.
+pub(super) const LARGEST_REPAIR: usize = 1_500;
 
 /// The bytes of repair that may be sent.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl Budget {
         let share = self.share.unwrap_or_default();
         self.free = (self.free - bytes as f64).max(0.0);
         // A packet has to fit, however small the share.
-        let most = (share * MOST_WRITTEN).max(if share > 0.0 { LARGEST } else { 0.0 });
+        let most = (share * MOST_WRITTEN).max(if share > 0.0 { LARGEST_REPAIR as f64 } else { 0.0 });
         self.earned = (self.earned + share * bytes as f64).min(most);
     }
 

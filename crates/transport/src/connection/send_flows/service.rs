@@ -1,6 +1,7 @@
 //! The order of service: whose blocks are opened, and whose symbol is sent next.
 
 use super::SendFlows;
+use super::budget::LARGEST_REPAIR;
 use crate::flow::{PathEstimate, Pick, PickedSymbol, Request, SendFlow};
 use crate::time::Time;
 use crate::wire::{FlowId, SymbolId};
@@ -12,9 +13,6 @@ const READ_AHEAD: u64 = 3_000;
 
 /// Most requests from one call for data before the caller gets to run them.
 const REQUESTS_PER_ASK: usize = 16;
-
-/// Bytes that repair may have when a stream is asked for it.
-const LARGEST_REPAIR: usize = 1_500;
 
 /// A stream may always hold this share of the limit for all streams: one that waits for lost symbols does not keep
 /// another from its first.
