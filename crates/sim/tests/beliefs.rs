@@ -152,7 +152,7 @@ fn the_baseline_is_what_the_path_loses() {
         ("rate=20M,delay=10ms,queue=1bdp", 1, 0.0),
         ("rate=20M,delay=50ms,queue=1bdp", 1, 0.0),
         ("rate=20M,delay=25ms,queue=12500B", 1, 0.005),
-        ("rate=100M,delay=25ms,queue=1bdp,police=20M:30KB", 1, 0.005),
+        ("rate=100M,delay=25ms,queue=1bdp,police=20M:30KB", 1, 0.008),
         ("rate=100M,delay=25ms,queue=1bdp,police=20M:1250KB", 1, 0.01),
         // The farthest found: at 10 %, 13.5 % for a while and 11.9 % on average.
         ("rate=100M,delay=25ms,queue=1bdp,police=20M:250KB", 2, 0.025),
@@ -229,11 +229,14 @@ fn the_window_shrinks_at_most_once_in_a_round_trip() {
         let Answers { reductions, overflows, closest } = answers(link, controllers);
         let of = |[first, last]: &[f64; 2]| reductions.iter().filter(|at| (*first..last + 0.1).contains(*at)).count();
         let for_one = overflows.iter().map(of).max().unwrap_or(0);
+        // Who goes on overflowing is answered again, a round trip later at the earliest.
+        let is_often = |overflow: &[f64; 2]| of(overflow) as f64 > 2.0 + (overflow[1] - overflow[0]) / 0.05;
         let counts = (reductions.len(), overflows.len(), for_one);
         println!(
             "{counts:?} reductions, overflows, for one of these; {closest:.2} round trips: {link} {controllers:?}"
         );
-        assert!(closest >= 1.0 && for_one <= 2, "{closest} {counts:?}: {link} {controllers:?}");
+        let is_seldom = !overflows.iter().any(is_often);
+        assert!(closest >= 1.0 && is_seldom, "{closest} {counts:?}: {link} {controllers:?}");
         assert!((least..most).contains(&reductions.len()), "{counts:?}: {link} {controllers:?}");
     }
 }
@@ -270,9 +273,9 @@ fn flows_of_its_own_share_and_leave_the_queue_short() {
         (2, "3bdp", apart, fair, short),
         (4, "3bdp", apart, fairly, short),
         (4, "3bdp", together, fairly, short),
+        (8, "3bdp", apart, fairly, short),
         // Falls short: eight that begin together never leave COMPETE, with three seeds of five, and keep the queue at
-        // 260 ms; nor do they with this seed if they begin 0.7 s apart.
-        (8, "3bdp", apart, fairly, (0.9, 1.01)),
+        // 260 ms.
         (8, "3bdp", together, (0.88, 1.01), (0.9, 1.01)),
     ] {
         let (jain, competing) = late(&format!("rate=20M,delay=50ms,queue={queue}"), flows, apart);

@@ -42,7 +42,8 @@ fn the_second_transfer_over_a_long_path_is_faster_than_the_first() {
     let rate = learned.rate.bits_per_second();
     assert!((70_000_000..=100_000_000).contains(&rate), "{learned:?}");
     assert!(learned.base.abs_diff(LONG_RTT) < Duration::from_millis(5), "{learned:?}");
-    assert!(learned.baseline.is_some_and(|share| (0.005..0.04).contains(&share)), "{learned:?}");
+    // It is over before the start is, which takes all loss for possible.
+    assert_eq!(learned.baseline, None, "{learned:?}");
     let (first, second) = (mean(LONG, None), mean(LONG, Some(learned)));
     assert!(second.0 < first.0 - 0.2 && second.1 < first.1 + 0.06, "{second:?} after {first:?}");
 }

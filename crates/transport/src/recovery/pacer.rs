@@ -23,6 +23,8 @@ pub(super) struct Pacer {
     rate: Option<Rate>,
     /// Time for which a sender that wakes up late may catch up at once.
     catch_up: Duration,
+    /// Packets that leave together at least.
+    train: u64,
     /// Bytes that may be sent, times [`PER_BYTE`]; negative after packets that were sent without asking (probes).
     credit: i128,
     updated: Time,
@@ -36,6 +38,7 @@ impl Pacer {
         Self {
             rate: None,
             catch_up: Duration::ZERO,
+            train: MIN_BATCH_PACKETS,
             credit: 0,
             updated: now,
             exhausted: false,
@@ -67,6 +70,11 @@ impl Pacer {
             return;
         };
         self.credit = if before.is_none() { self.batch(rate) } else { self.credit.min(self.depth(rate)) };
+    }
+
+    /// Lets so many packets leave together from now on, or as many as a millisecond holds if those are more.
+    pub(super) fn set_train(&mut self, packets: u32) {
+        self.train = u64::from(packets).clamp(MIN_BATCH_PACKETS, MAX_BATCH_PACKETS);
     }
 
     /// Returns the bytes that may be sent now, at least one packet; or when a whole batch may be sent.
@@ -106,7 +114,7 @@ impl Pacer {
     /// Returns the size of a batch: whole packets for [`BATCH`], within the limits.
     fn batch(&self, rate: Rate) -> i128 {
         let packets = rate.bytes_in(BATCH) / self.packet;
-        cost(packets.clamp(MIN_BATCH_PACKETS, MAX_BATCH_PACKETS) * self.packet)
+        cost(packets.clamp(self.train, MAX_BATCH_PACKETS) * self.packet)
     }
 
     fn depth(&self, rate: Rate) -> i128 {
@@ -227,6 +235,28 @@ mod tests {
         assert_eq!(whole(1_000_000), 2 * 1479);
         assert_eq!(whole(100_000_000), 8 * 1479);
         assert_eq!(whole(100_000_000_000), 64 * 1479);
+    }
+
+    #[test]
+    fn a_train_leaves_together_whatever_the_rate() {
+        let mut pacer = paced(16_000_000);
+        (0..2).for_each(|_| pacer.on_sent(Time::ZERO, PACKET));
+        pacer.set_train(20);
+        let mut now = Time::ZERO;
+        for _ in 0..3 {
+            let until = pacer.admit(now).expect_err("nothing is left");
+            // 29,580 bytes at 2 bytes per microsecond.
+            assert_eq!(until.since(now), Duration::from_micros(14_790));
+            now = until;
+            assert_eq!(pacer.admit(now), Ok(20 * 1479));
+            (0..20).for_each(|_| pacer.on_sent(now, PACKET));
+        }
+        pacer.set_train(1);
+        assert_eq!(
+            pacer.admit(now).expect_err("nothing is left").since(now),
+            Duration::from_micros(1_479),
+            "two packets"
+        );
     }
 
     #[test]

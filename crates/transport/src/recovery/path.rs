@@ -182,6 +182,7 @@ impl Recovery {
             (Some(rate), Some(limit)) => Some(rate.min(limit)),
             (rate, limit) => rate.or(limit),
         };
+        self.pacer.set_train(self.congestion.train());
         self.pacer.set_rate(now, rate, self.congestion.catch_up());
     }
 

@@ -115,6 +115,11 @@ pub trait CongestionControl: Debug + Send {
         CATCH_UP
     }
 
+    /// Returns how many packets are to leave together at least, so that the path's slowest link spreads them.
+    fn train(&self) -> u32 {
+        1
+    }
+
     /// Returns the loss that is the path's own; `None` if it does not tell that from congestion, or not yet.
     fn path_loss(&self) -> Option<PathLoss> {
         None

@@ -11,6 +11,7 @@ mod compete;
 mod config;
 mod delay;
 mod dips;
+mod dispersion;
 mod hold;
 mod ledger;
 mod marks;
@@ -596,7 +597,7 @@ impl CongestionControl for Auto {
                 (self.average, self.proven) = (0.0, 0.0);
             }
             Phase::Start => {
-                let rate = self.start.on_report(report, self.smoothed, &self.delay, &self.baseline);
+                let rate = self.start.on_report(report, path.rtt, &self.delay, &self.baseline);
                 if let Some(rate) = rate {
                     if self.delay.queue() < self.delay.target() {
                         self.hold.note(rate);
@@ -606,6 +607,7 @@ impl CongestionControl for Auto {
                     // A window that is not used need not grow, but what a link spreads tells its rate all the same.
                     let delivered = if report.app_limited { 0.0 } else { report.delivered_bytes as f64 };
                     self.growth.window = self.start.grown(self.growth.window, delivered, &self.delay);
+                    self.start.on_window(now, self.growth.window, &self.delay);
                 }
             }
             Phase::Cruise => self.grow(report),
@@ -651,6 +653,10 @@ impl CongestionControl for Auto {
 
     fn catch_up(&self) -> Duration {
         CATCH_UP
+    }
+
+    fn train(&self) -> u32 {
+        if self.phase == Phase::Start { self.start.train() } else { 1 }
     }
 
     fn path_loss(&self) -> Option<PathLoss> {

@@ -2,33 +2,23 @@
 
 use super::baseline::Baseline;
 use super::delay::Delay;
+use super::dispersion::Dispersion;
 use crate::recovery::report::Report;
-use crate::recovery::sent_packets::SentPacket;
+use crate::recovery::rtt::RttEstimator;
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link. A
-/// smaller one gives a first idea: programs take a millisecond until they have sent their first packets.
-const SPREAD: f64 = 2.0;
-const HARDLY_SPREAD: f64 = 1.25;
-/// A shorter time says nothing, since hosts read and send in bursts.
-const SHORTEST: f64 = 200e-6;
-/// After a shorter time than this, a rate is only a first idea.
-const SOLID: f64 = 400e-6;
-const FEWEST: u64 = 4;
-/// Packets sent within this time were sent together.
-const AT_ONCE: Duration = Duration::from_micros(50);
 /// Packets that go out first, together, to be spread.
 ///
 /// Departs: RFC 9002 section 7.2 begins with ten. Those of a file transfer that are not data, with the repair for a small
 /// file, would leave the last of them for another round trip, and ten spread too little to be told from what hosts do.
 pub(super) const FIRST_PACKETS: f64 = 20.0;
-/// The rate at which they do, in bytes per second: faster than nearly all paths.
+/// The rate at which the first do, in bytes per second: faster than nearly all paths.
 const TOGETHER: f64 = 1.25e9;
-/// The pacing rate is this many times the window's average, and at least the smaller one, until the rate of the slowest
-/// link is known.
+/// The pacing rate is this many times the window's average, but not beyond the rate of the slowest link, unless that is less
+/// than the average, or than the smaller multiple of it while the rate is an idea.
 const FAST: f64 = 2.0;
 const EVEN: f64 = 1.15;
 /// After the first packets the window is at most so many times theirs, and half of what the path holds.
@@ -70,80 +60,6 @@ struct Seen {
     lost: f64,
 }
 
-/// A packet: its number, when it was sent, and when it arrived, in seconds.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    number: u64,
-    sent: Time,
-    at: f64,
-}
-
-impl Arrival {
-    /// The arrival of a packet that was on its way for `delay` seconds.
-    fn after(sent: &SentPacket, delay: f64) -> Self {
-        Self { number: sent.number, sent: sent.time, at: sent.time.since(Time::ZERO).as_secs_f64() + delay }
-    }
-}
-
-/// The rate of the slowest link, from how far it spreads packets that were sent together. The peer says how long it
-/// withheld its feedback, so that the time when the newest packet arrived is known but for the delay of the way back.
-#[derive(Debug, Default)]
-struct Dispersion {
-    /// The first report of packets that were sent together.
-    first: Option<Arrival>,
-    /// The largest rate between two reports that are far enough apart, in bytes per second.
-    rate: Option<f64>,
-    /// A first idea of it: from one report, or from two that are hardly far enough apart.
-    idea: Option<f64>,
-    /// The link takes more than was seen, so that nothing is taken from later reports.
-    is_disproved: bool,
-}
-
-impl Dispersion {
-    /// Takes a report; `base` is the least delay of the path in seconds.
-    fn on_report(&mut self, report: &Report<'_>, base: f64) {
-        let Some((newest, rtt)) = report.delivered.last().zip(report.path_rtt).filter(|_| !self.is_disproved) else {
-            return;
-        };
-        // One report may be the first to name all packets that were sent together, as a program takes a while between
-        // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is; with a
-        // base that is still too long, faster. So this is for a first idea only.
-        let together = report.delivered.iter().rev().take_while(|sent| newest.time.since(sent.time) <= AT_ONCE);
-        let lead = together.last().map(|lead| Arrival::after(lead, base));
-        let newest = Arrival::after(newest, rtt.as_secs_f64());
-        let first = self.first.filter(|first| newest.number > first.number);
-        let between = |first: Option<Arrival>| first.and_then(|first| rate_between(first, newest, report));
-        match between(first) {
-            Some((rate, true)) => self.rate = Some(self.rate.map_or(rate, |known| known.max(rate))),
-            found => self.idea = self.idea.or(between(lead).or(found).map(|(rate, _)| rate)),
-        }
-        if first.is_none_or(|first| !is_spread(first, newest, SPREAD)) {
-            self.first = Some(newest);
-        }
-    }
-
-    /// Forgets the rate, since the link takes more than that, and takes no other: nothing better will come.
-    fn disprove(&mut self) {
-        *self = Self { is_disproved: true, ..Self::default() };
-    }
-}
-
-/// Returns whether packets have been spread by this factor on their way.
-fn is_spread(first: Arrival, last: Arrival, factor: f64) -> bool {
-    last.at - first.at > factor * last.sent.since(first.sent).as_secs_f64()
-}
-
-/// Returns the rate of the link that spread these packets, if one has, in bytes per second, and whether it is more than an
-/// idea.
-fn rate_between(first: Arrival, last: Arrival, report: &Report<'_>) -> Option<(f64, bool)> {
-    let (apart, packets) = (last.at - first.at, last.number - first.number);
-    // Of all numbers in between, since those that were lost took their time too.
-    let mean = report.delivered_bytes as f64 / report.delivered.len().max(1) as f64;
-    let is_solid = apart >= SOLID && is_spread(first, last, SPREAD);
-    let is_any = apart >= SHORTEST && packets >= FEWEST && is_spread(first, last, HARDLY_SPREAD);
-    is_any.then(|| (packets as f64 * mean / apart, is_solid))
-}
-
 /// The search for the path's rate.
 #[derive(Debug, Default)]
 pub(super) struct Start {
@@ -153,7 +69,8 @@ pub(super) struct Start {
     /// Packets delivered and lost.
     delivered: f64,
     lost: f64,
-    jumped: bool,
+    /// Jumps of the window: after the first packets, and once trains have shown the rate.
+    jumps: u32,
     /// The last third of a round trip.
     seen: VecDeque<Seen>,
     /// Queues of the last quarter of a round trip.
@@ -181,18 +98,20 @@ pub(super) enum Found {
 impl Start {
     /// Returns the window after a report. It becomes four times as large in a round while nothing speaks against it
     /// (SUSS 2024), doubles with a queue, and grows by a quarter close to what the path holds. Once the spread
-    /// of the first packets shows the rate of the slowest link, it jumps to half of that at most.
+    /// of the first packets shows the rate of the slowest link, it jumps to half of that at most, and again once that of
+    /// later ones does.
     pub(super) fn grown(&mut self, window: f64, delivered: f64, delay: &Delay) -> f64 {
         let remembered = self.remembered.filter(|(_, base)| SAME_PATH.contains(&(delay.base() / base)));
-        let Dispersion { rate: known, idea, is_disproved, .. } = self.dispersion;
+        let found = &self.dispersion;
+        let (known, idea, is_disproved) = (found.rate(), found.idea(), found.is_disproved());
         let remembered = remembered.map(|(rate, _)| rate).filter(|_| !is_disproved);
         let holds = |rate: f64| rate * delay.base();
         let spread = known.or(idea);
         if let Some(held) = spread.or(remembered).map(holds)
-            && !self.jumped
+            && self.jumps <= u32::from(self.dispersion.is_measured())
             && (spread.is_some() || self.delivered >= FIRST_DELIVERED)
         {
-            self.jumped = true;
+            self.jumps += 1;
             let found = spread.map_or(0.0, |_| (held / 2.0).min(FIRST_JUMP * window));
             // Not more than the slowest link takes now.
             let resumed = remembered.map_or(0.0, |rate| holds(rate).min(held) / 2.0);
@@ -210,6 +129,11 @@ impl Start {
         window.max(known.map_or(grown, |rate| grown.min(self.filling(rate, delay))))
     }
 
+    /// Takes the window in bytes that there is from now on.
+    pub(super) fn on_window(&mut self, now: Time, window: f64, delay: &Delay) {
+        self.dispersion.on_pace(now, FAST * window / delay.base());
+    }
+
     /// Begins with the rate that an earlier connection had over a path of this base delay, in bytes per second and
     /// seconds.
     pub(super) const fn recall(&mut self, rate: f64, base: f64) {
@@ -224,18 +148,24 @@ impl Start {
 
     /// Returns the highest rate found so far, in bytes per second: delivered in a round, or that of the slowest link.
     pub(super) fn rate(&self) -> Option<f64> {
-        self.dispersion.rate.or_else(|| (self.highest > 0.0).then_some(self.highest))
+        self.dispersion.rate().or_else(|| (self.highest > 0.0).then_some(self.highest))
     }
 
     /// Returns the pacing rate for a window of so many bytes, in bytes per second. The first packets go out together:
     /// `packets` are those of the window without compensation for losses.
     pub(super) fn pacing(&self, window: f64, packets: f64, smoothed: Duration) -> f64 {
         let average = window / smoothed.as_secs_f64().max(1e-6);
-        match self.dispersion.rate.or(self.dispersion.idea) {
-            None if packets <= FIRST_PACKETS => TOGETHER,
-            None => FAST * average,
-            Some(rate) => (FAST * average).min(rate).max(EVEN * average),
+        match (self.dispersion.rate(), self.dispersion.idea()) {
+            (None, None) if packets <= FIRST_PACKETS => TOGETHER,
+            (None, None) => FAST * average,
+            (None, Some(rate)) => (FAST * average).min(rate).max(EVEN * average),
+            (Some(rate), _) => (FAST * average).min(rate).max(average),
         }
+    }
+
+    /// Returns the packets that are to leave together.
+    pub(super) const fn train(&self) -> u32 {
+        self.dispersion.train()
     }
 
     /// Takes a report. Returns the rate of the path, in bytes per second, if the queue or the losses of the last part
@@ -243,12 +173,14 @@ impl Start {
     pub(super) fn on_report(
         &mut self,
         report: &Report<'_>,
-        smoothed: Duration,
+        rtt: &RttEstimator,
         delay: &Delay,
         baseline: &Baseline,
     ) -> Option<f64> {
-        let now = report.now;
-        self.dispersion.on_report(report, delay.base());
+        let (now, smoothed) = (report.now, rtt.smoothed());
+        // The handshake's packets were not spread, unlike those of the first report if the one before it was lost.
+        let base = delay.base().min(rtt.min().as_secs_f64());
+        self.dispersion.on_report(report, base);
         self.delivered += report.delivered.len() as f64;
         self.lost += report.lost.len() as f64;
         self.seen.push_back(Seen {
@@ -301,7 +233,7 @@ impl Start {
         }
         // A window that is not used fills nothing.
         let fills = |link: f64| window >= 0.99 * self.filling(link, delay) && rate > USED * link;
-        let fills = self.dispersion.rate.is_some_and(fills);
+        let fills = self.dispersion.rate().is_some_and(fills);
         self.filled = if fills { self.filled + 1 } else { 0 };
         // Delays are those of packets that were sent a round before.
         if self.filled > 1 && queue <= delay.target() {
@@ -331,7 +263,8 @@ impl Start {
 mod tests {
     use super::super::Policy;
     use super::*;
-    use crate::recovery::sent_packets::Content;
+    use crate::recovery::rtt::RttConfig;
+    use crate::recovery::sent_packets::{Content, SentPacket};
 
     const RTT: Duration = Duration::from_millis(50);
 
@@ -368,7 +301,9 @@ mod tests {
                 path_rtt: Some(RTT + queue),
                 ..Report::empty(sent + RTT + queue)
             };
-            self.start.on_report(&report, RTT, &self.delay, &self.baseline)
+            let mut rtt = RttEstimator::new(&RttConfig::default());
+            rtt.sample(sent + RTT, RTT, Duration::ZERO);
+            self.start.on_report(&report, &rtt, &self.delay, &self.baseline)
         }
     }
 
@@ -392,6 +327,20 @@ mod tests {
         // Close to what the path holds.
         assert_eq!(path.start.grown(280_000.0, 280_000.0, &path.delay).round(), 450_000.0);
         assert_eq!(path.start.grown(460_000.0, 40_000.0, &path.delay).round(), 470_000.0);
+    }
+
+    #[test]
+    fn the_window_jumps_again_once_trains_have_shown_the_rate() {
+        let mut path = Path::new(100);
+        path.start.jumps = 1;
+        let mut grown = Vec::new();
+        for (train, place) in (0..).zip([19, 2, 18, 19, 0, 17, 19, 5, 19]) {
+            path.report(at(20 * train), place + 1, 0, path.gap * place as u32);
+            grown.push(path.start.grown(20_000.0, 0.0, &path.delay).round());
+        }
+        // As before, 500 kB.
+        assert_eq!(grown, [[20_000.0; 7].as_slice(), &[250_000.0, 20_000.0]].concat());
+        assert_eq!(path.start.pacing(510_000.0, 510.0, RTT).round(), 10_200_000.0, "as the window goes out evenly");
     }
 
     #[test]
@@ -487,7 +436,7 @@ mod tests {
             path.report(at(0), 1, 0, Duration::ZERO);
             path.report(at(0), 15, 0, path.gap * 15);
             // 10 MB/s hold 500 kB in a round trip, and 530 kB with a queue of 3 ms.
-            path.start.jumped = true;
+            path.start.jumps = 1;
             assert_eq!(path.start.grown(529_000.0, 20_000.0, &path.delay).round(), 530_000.0);
             path.start.queues = [(at(60), queue); 4].into();
             let mut end = |rate| path.start.end_round(rate, window, queue, &path.delay);

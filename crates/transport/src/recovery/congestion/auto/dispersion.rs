@@ -1,0 +1,280 @@
+//! The rate of a path's slowest link, from how far it spreads packets that were sent together.
+
+use super::start::FIRST_PACKETS;
+use crate::recovery::report::Report;
+use crate::recovery::sent_packets::SentPacket;
+use crate::time::Time;
+use std::time::Duration;
+
+/// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link. A
+/// smaller one gives a first idea: programs take a millisecond until they have sent their first packets.
+const SPREAD: f64 = 2.0;
+const HARDLY_SPREAD: f64 = 1.25;
+/// A shorter time says nothing, since hosts read and send in bursts.
+const SHORTEST: f64 = 200e-6;
+/// After a shorter time than this, a rate is only a first idea.
+const SOLID: f64 = 400e-6;
+const FEWEST: u64 = 4;
+/// Packets sent within this time were sent together.
+const AT_ONCE: Duration = Duration::from_micros(50);
+/// Packets go out in trains while the pace is at most this part of what the link seems to take, so that each train finds the
+/// link idle. More than so many reports of them are not needed.
+const SPARSE: f64 = 0.5;
+const MOST_PLACES: usize = 30;
+/// So many pairs of packets, of so many earlier ones, that were so many packets apart are believed.
+const BELIEVED_PAIRS: usize = 12;
+const BELIEVED_PLACES: usize = 3;
+const FAR_APART: f64 = 6.0;
+/// The middle half of their rates lies within this factor: hosts that wait a while now and then make them differ.
+const AGREEING_RATES: f64 = 1.3;
+
+/// A packet: its number, when it was sent, and when it arrived, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    number: u64,
+    sent: Time,
+    at: f64,
+}
+
+impl Arrival {
+    /// The arrival of a packet that was on its way for `delay` seconds.
+    fn after(sent: &SentPacket, delay: f64) -> Self {
+        Self { number: sent.number, sent: sent.time, at: sent.time.since(Time::ZERO).as_secs_f64() + delay }
+    }
+}
+
+/// A packet's place in its train: the bytes between the first packet and this one, and its delay in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    bytes: f64,
+    delay: f64,
+}
+
+/// What is known of the slowest link. The peer says how long it withheld its feedback, so that the time when the newest
+/// packet arrived is known but for the delay of the way back.
+#[derive(Debug, Default)]
+pub(super) struct Dispersion {
+    /// The first report of packets that were sent together.
+    first: Option<Arrival>,
+    /// What trains have shown, or the largest rate between two reports that are far enough apart, in bytes per second.
+    rate: Option<f64>,
+    /// Trains have shown it.
+    is_measured: bool,
+    /// A first idea of it: from one report, or from two that are hardly far enough apart.
+    idea: Option<f64>,
+    /// The link takes more than was seen, so that nothing is taken from later reports.
+    is_disproved: bool,
+    /// The first packet of the last train.
+    lead: Option<SentPacket>,
+    /// The places of the packets that reports have named last.
+    places: Vec<Place>,
+    /// Packets that were sent from then on were no trains.
+    crowded: Option<Time>,
+}
+
+impl Dispersion {
+    /// Returns the rate, in bytes per second, if it is more than an idea.
+    pub(super) const fn rate(&self) -> Option<f64> {
+        self.rate
+    }
+
+    /// Returns a first idea of it.
+    pub(super) const fn idea(&self) -> Option<f64> {
+        self.idea
+    }
+
+    /// Returns whether many trains agree on the rate.
+    pub(super) const fn is_measured(&self) -> bool {
+        self.is_measured
+    }
+
+    /// Returns whether hosts, and not the slowest link, have spread packets.
+    pub(super) const fn is_disproved(&self) -> bool {
+        self.is_disproved
+    }
+
+    /// Returns the packets that are to leave together.
+    pub(super) const fn train(&self) -> u32 {
+        if self.crowded.is_none() { FIRST_PACKETS as u32 } else { 1 }
+    }
+
+    /// Ends the trains once the pace, in bytes per second, is so high that they would meet each other in a queue, or once
+    /// enough of them are known.
+    pub(super) fn on_pace(&mut self, now: Time, pace: f64) {
+        let is_sparse = self.rate.or(self.idea).is_none_or(|rate| pace < SPARSE * rate);
+        if self.crowded.is_none() && (!is_sparse || self.places.len() >= MOST_PLACES) {
+            self.crowded = Some(now);
+        }
+    }
+
+    /// Takes a report; `base` is the least delay of the path in seconds.
+    pub(super) fn on_report(&mut self, report: &Report<'_>, base: f64) {
+        let Some((newest, rtt)) = report.delivered.last().zip(report.path_rtt).filter(|_| !self.is_disproved) else {
+            return;
+        };
+        let mean = report.delivered_bytes as f64 / report.delivered.len().max(1) as f64;
+        let together = report.delivered.iter().rev().take_while(|sent| newest.time.since(sent.time) <= AT_ONCE);
+        let lead = together.last().unwrap_or(newest);
+        self.on_train(lead, newest, rtt, mean);
+        if self.is_measured {
+            return;
+        }
+        // One report may be the first to name all packets that were sent together, as a program takes a while between
+        // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is; with a
+        // base that is still too long, faster. So this is for a first idea only.
+        let lead = Arrival::after(lead, base);
+        let newest = Arrival::after(newest, rtt.as_secs_f64());
+        let first = self.first.filter(|first| newest.number > first.number);
+        match first.and_then(|first| rate_between(first, newest, mean)) {
+            Some((rate, true)) => self.rate = Some(self.rate.map_or(rate, |known| known.max(rate))),
+            found => self.idea = self.idea.or(rate_between(lead, newest, mean).or(found).map(|(rate, _)| rate)),
+        }
+        if first.is_none_or(|first| !is_spread(first, newest, SPREAD)) {
+            self.first = Some(newest);
+        }
+    }
+
+    /// Takes the newest packet of a report, and the first that is in the same report and was sent together with it.
+    fn on_train(&mut self, first: &SentPacket, newest: &SentPacket, rtt: Duration, packet: f64) {
+        let is_late = self.crowded.is_some_and(|crowded| newest.time >= crowded);
+        if is_late || self.places.len() >= MOST_PLACES {
+            return;
+        }
+        // An earlier report may have named the first packet of the train.
+        let known = self.lead.filter(|lead| newest.number >= lead.number && newest.time.since(lead.time) <= AT_ONCE);
+        let lead = known.unwrap_or(*first);
+        self.lead = Some(lead);
+        let delay = newest.time.since(lead.time) + rtt;
+        self.places.push(Place { bytes: (newest.number - lead.number) as f64 * packet, delay: delay.as_secs_f64() });
+        if let Some(rate) = agreed_rate(&self.places, FAR_APART * packet) {
+            (self.rate, self.is_measured) = (Some(rate), true);
+        }
+    }
+
+    /// Forgets the rate, since the link takes more than that, and takes no other: nothing better will come.
+    pub(super) fn disprove(&mut self) {
+        *self = Self { is_disproved: true, crowded: self.crowded, ..Self::default() };
+    }
+}
+
+/// Returns the rate, in bytes per second, at which packets left the slowest link that were at least `far` bytes apart in
+/// their trains, if enough of them agree: the median of all pairs (Theil 1950, Sen 1968). It needs no base, and does not
+/// mind a few packets that have waited in hosts.
+fn agreed_rate(places: &[Place], far: f64) -> Option<f64> {
+    let after = |one: &Place| {
+        let apart = places.iter().map(|other| (other.bytes - one.bytes, other.delay - one.delay));
+        let far = apart.filter(|(bytes, _)| *bytes >= far);
+        far.map(|(bytes, seconds)| bytes / seconds.max(1e-9)).collect::<Vec<_>>()
+    };
+    let rates: Vec<_> = places.iter().map(after).filter(|rates| !rates.is_empty()).collect();
+    let earlier = rates.len();
+    let mut rates = rates.concat();
+    if earlier < BELIEVED_PLACES || rates.len() < BELIEVED_PAIRS {
+        return None;
+    }
+    rates.sort_by(f64::total_cmp);
+    let [low, median, high] = [1, 2, 3].map(|quarter| rates[rates.len() * quarter / 4]);
+    (high < AGREEING_RATES * low).then_some(median)
+}
+
+/// Returns whether packets have been spread by this factor on their way.
+fn is_spread(first: Arrival, last: Arrival, factor: f64) -> bool {
+    last.at - first.at > factor * last.sent.since(first.sent).as_secs_f64()
+}
+
+/// Returns the rate of the link that spread these packets of `mean` bytes, if one has, in bytes per second, and whether it is
+/// more than an idea.
+fn rate_between(first: Arrival, last: Arrival, mean: f64) -> Option<(f64, bool)> {
+    let (apart, packets) = (last.at - first.at, last.number - first.number);
+    let is_solid = apart >= SOLID && is_spread(first, last, SPREAD);
+    let is_any = apart >= SHORTEST && packets >= FEWEST && is_spread(first, last, HARDLY_SPREAD);
+    // Of all numbers in between, since those that were lost took their time too.
+    is_any.then(|| (packets as f64 * mean / apart, is_solid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::sent_packets::Content;
+
+    const RTT: Duration = Duration::from_millis(600);
+
+    /// Reports one train after the other of which the packets at these places have been named last. Each packet takes the
+    /// link `gap`, and the one at place p waits for `wait(p)` besides. Returns what is known then.
+    fn trains(places: &[u64], gap: Duration, wait: impl Fn(u64) -> Duration) -> Dispersion {
+        let mut found = Dispersion::default();
+        for (train, place) in (0..).zip(places) {
+            let sent = Time::ZERO + Duration::from_millis(20) * train;
+            let packet = |place| SentPacket {
+                number: u64::from(train) * 20 + place,
+                time: sent,
+                bytes: 1000,
+                content: Content::Nothing,
+            };
+            let delivered: Vec<_> = (0..=*place).map(packet).collect();
+            let rtt = RTT + gap * *place as u32 + wait(*place);
+            let report = Report {
+                delivered: &delivered,
+                delivered_bytes: 1000 * (place + 1),
+                path_rtt: Some(rtt),
+                ..Report::empty(sent + rtt)
+            };
+            // The base is not known well.
+            found.on_report(&report, RTT.as_secs_f64() + 0.001);
+        }
+        found
+    }
+
+    fn measured(found: &Dispersion) -> Option<f64> {
+        found.rate().filter(|_| found.is_measured()).map(f64::round)
+    }
+
+    const GAP: Duration = Duration::from_micros(100);
+    const PLACES: [u64; 9] = [19, 2, 18, 19, 0, 17, 19, 5, 19];
+
+    #[test]
+    fn trains_tell_the_rate_whatever_the_base() {
+        let none = |_| Duration::ZERO;
+        assert_eq!(measured(&trains(&PLACES, GAP, none)), Some(10_000_000.0));
+        assert_eq!(measured(&trains(&PLACES[..5], GAP, none)), None, "two earlier places");
+        assert_eq!(measured(&trains(&[19; 30], GAP, none)), None, "no places to compare");
+        assert_eq!(measured(&trains(&[0, 1, 2, 3, 4, 5].repeat(5), GAP, none)), None, "too close");
+    }
+
+    #[test]
+    fn hosts_that_wait_are_not_believed() {
+        let one = trains(&PLACES, GAP, |place| Duration::from_micros(if place == 17 { 900 } else { 0 }));
+        assert_eq!(measured(&one), Some(10_000_000.0), "one of nine does no harm");
+        let often = trains(&PLACES, GAP, |place| Duration::from_micros(800 * (place % 2)));
+        assert_eq!(measured(&often), None);
+    }
+
+    #[test]
+    fn trains_end_when_they_would_meet_and_later_packets_say_nothing() {
+        let mut found = trains(&PLACES[..3], GAP, |_| Duration::ZERO);
+        assert_eq!((found.train(), found.places.len()), (20, 3));
+        let rate = found.idea().or(found.rate()).expect("an idea");
+        found.on_pace(Time::ZERO, 0.4 * rate);
+        assert_eq!(found.train(), 20);
+        found.on_pace(Time::ZERO, 0.6 * rate);
+        assert_eq!(found.train(), 1);
+        let packet = SentPacket { number: 100, time: Time::ZERO, bytes: 1000, content: Content::Nothing };
+        found.on_train(&packet, &packet, RTT, 1000.0);
+        assert_eq!(found.places.len(), 3);
+        let mut many = trains(&[19; 40], GAP, |_| Duration::ZERO);
+        assert_eq!(many.places.len(), MOST_PLACES);
+        many.on_pace(Time::ZERO, 0.0);
+        assert_eq!(many.train(), 1, "enough are known");
+    }
+
+    /// A packet that is reported late is not the end of a later train.
+    #[test]
+    fn an_older_packet_begins_a_train_of_its_own() {
+        let mut found = Dispersion::default();
+        for number in [30, 10] {
+            let packet = SentPacket { number, time: Time::ZERO, bytes: 1000, content: Content::Nothing };
+            found.on_train(&packet, &packet, RTT, 1000.0);
+        }
+        assert_eq!(found.places.iter().map(|place| place.bytes).collect::<Vec<_>>(), [0.0, 0.0]);
+    }
+}
