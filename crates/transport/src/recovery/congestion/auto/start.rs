@@ -18,9 +18,10 @@ pub(super) const FIRST_PACKETS: f64 = 20.0;
 /// The rate at which the first do, in bytes per second: faster than nearly all paths.
 const TOGETHER: f64 = 1.25e9;
 /// The pacing rate is this many times the window's average, but not beyond the rate of the slowest link, unless that is less
-/// than the average, or than the smaller multiple of it while the rate is an idea.
+/// than a smaller multiple of that: the smallest if the rate is more than an idea.
 const FAST: f64 = 2.0;
 const EVEN: f64 = 1.15;
+const HARDLY_FAST: f64 = 1.05;
 /// After the first packets the window is at most so many times theirs, and half of what the path holds.
 const FIRST_JUMP: f64 = 16.0;
 /// A memory is believed of a path whose base delay is between these multiples of the remembered one, once so many packets
@@ -159,7 +160,7 @@ impl Start {
             (None, None) if packets <= FIRST_PACKETS => TOGETHER,
             (None, None) => FAST * average,
             (None, Some(rate)) => (FAST * average).min(rate).max(EVEN * average),
-            (Some(rate), _) => (FAST * average).min(rate).max(average),
+            (Some(rate), _) => (FAST * average).min(rate).max(HARDLY_FAST * average),
         }
     }
 
@@ -340,7 +341,11 @@ mod tests {
         }
         // As before, 500 kB.
         assert_eq!(grown, [[20_000.0; 7].as_slice(), &[250_000.0, 20_000.0]].concat());
-        assert_eq!(path.start.pacing(510_000.0, 510.0, RTT).round(), 10_200_000.0, "as the window goes out evenly");
+        assert_eq!(
+            path.start.pacing(510_000.0, 510.0, RTT).round(),
+            10_710_000.0,
+            "a little faster than the window goes out evenly"
+        );
     }
 
     #[test]
