@@ -93,7 +93,7 @@ Patterns of --include and --exclude add up in this order, except those behind an
 Switches are true or false, times are numbers or strings, everything else is a string.
 The whole file is checked, whatever the host. Commands ignore keys of options that
 they do not have. Only allowed on the command line:
---checksums, --delete, --dry-run, --files-from, --from0, --keep, --ticket-file, --to.
+--background, --checksums, --control, --delete, --dry-run, --files-from, --from, --from0, --keep, --ticket-file, --to.
 
 Other environment variables:
   DOWNPOUR_CONFIG  the configuration file, or none
@@ -143,12 +143,14 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The exit code.
     pub(crate) code: u8,
+    /// The other machine has no downpour.
+    pub(crate) lacks_program: bool,
 }
 
 impl Failure {
     /// Creates a failure of the program itself.
     pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
-        Self { message: escape::text(&message.to_string()), code: code as u8 }
+        Self { message: escape::text(&message.to_string()), code: code as u8, lacks_program: false }
     }
 
     /// Creates the failure for a signal before any transfer began.
@@ -179,7 +181,11 @@ impl From<downpour::Error> for Failure {
             },
             _ => "",
         };
-        Self { message: escape::text(&format!("{error}{advice}")), code: Code::from(error.kind()) as u8 }
+        Self {
+            message: escape::text(&format!("{error}{advice}")),
+            code: Code::from(error.kind()) as u8,
+            lacks_program: matches!(error, downpour::Error::NotInstalled { .. }),
+        }
     }
 }
 

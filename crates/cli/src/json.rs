@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use data_encoding::BASE64;
 use downpour::Bound;
 use downpour::congestion::ControllerState;
+use downpour::tunnel::ConnectionEvent;
 use serde::Serialize;
 
 use crate::escape;
@@ -55,6 +56,22 @@ pub(crate) enum Line<'a> {
     },
     /// The last object after success or partial success.
     Summary(Summary<'a>),
+    /// What happens to a tunnel.
+    Tunnel {
+        /// `listening` here, `listening_there`, `open`, or `note`.
+        event: &'static str,
+        /// Where programs are taken.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        listen: Option<String>,
+        /// Where they go; null for a SOCKS proxy.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+        /// A line for the user.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// What happens to a connection of a tunnel.
+    Connection(Connection),
     /// What a doctor has found out.
     Finding(&'a downpour::remote::doctor::Finding),
     /// The last object of `downpour doctor`.
@@ -82,6 +99,53 @@ impl<'a> From<&'a [u8]> for Name<'a> {
     fn from(name: &'a [u8]) -> Self {
         let path_bytes = str::from_utf8(name).is_err().then(|| BASE64.encode(name));
         Self { path: String::from_utf8_lossy(name), path_bytes }
+    }
+}
+
+/// What happens to a connection of a tunnel.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Connection {
+    number: u64,
+    /// `wanted`, `open`, `refused` or `over`.
+    event: &'static str,
+    /// Where to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    /// The program is at the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_there: Option<bool>,
+    /// Since it was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_sent: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_received: Option<u64>,
+    /// Whether it broke off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<bool>,
+}
+
+impl Connection {
+    pub(crate) fn new(number: u64, event: ConnectionEvent) -> Self {
+        let this = |event| Self { number, event, ..Self::default() };
+        match event {
+            ConnectionEvent::Wanted { to, is_from_there } => {
+                Self { to: Some(to), from_there: Some(is_from_there), ..this("wanted") }
+            }
+            ConnectionEvent::Open { after } => Self { seconds: Some(after.as_secs_f64()), ..this("open") },
+            ConnectionEvent::Refused { why } => Self { message: Some(why), ..this("refused") },
+            ConnectionEvent::Over { sent, received, after, is_cut } => Self {
+                seconds: Some(after.as_secs_f64()),
+                bytes_sent: Some(sent),
+                bytes_received: Some(received),
+                cut: Some(is_cut),
+                ..this("over")
+            },
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 //! does the work.
 
 mod args;
+mod background;
 mod blocking;
+mod bootstrap;
 mod config;
 mod copy;
 mod demo;
@@ -23,6 +25,7 @@ mod print;
 mod profile;
 mod progress;
 mod prompt;
+mod proxy;
 mod rates;
 mod recv;
 mod remote;
@@ -41,6 +44,7 @@ use downpour::profile::Names;
 use rustix::process::DumpableBehavior;
 
 use args::{Command, OutputArgs};
+use bootstrap::Offer;
 use exit::{Code, Failure};
 use interrupt::Interrupts;
 
@@ -61,8 +65,23 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
-        .and_then(|runtime| runtime.block_on(run(command)));
+        .and_then(|runtime| runtime.block_on(run_with_offer(command, &arguments)));
     ended(shown, result)
+}
+
+/// Runs a command, and again if the other side had no downpour and has one now.
+async fn run_with_offer(command: Command, arguments: &[OsString]) -> Result<u8, Failure> {
+    let offer = Offer::of(&command);
+    match (run(command).await, offer) {
+        (Err(failure), Some(offer)) if failure.lacks_program => {
+            if offer.make(&mut signals()?).await? {
+                run(config::read(arguments)?.command).await
+            } else {
+                Err(failure)
+            }
+        }
+        (result, _) => result,
+    }
 }
 
 /// Keeps keys out of core dumps and hides them from other processes of the same user. Failure is ignored: the transfer
@@ -100,6 +119,7 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 async fn run(command: Command) -> Result<u8, Failure> {
     match command {
         // It handles signals itself while it has something to save.
+        Command::Remote(args) if args.digest => remote::digest(),
         Command::Remote(args) => Ok(exit::of_remote(remote::run(args).await)),
         // It has something to start before signals are handled.
         Command::Pipe(args) => pipe::run(*args).await,
@@ -112,8 +132,10 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Command::Cp(args) => copy::cp(*args, &mut signals()?).await,
         Command::Sync(args) => copy::sync(*args, &mut signals()?).await,
         Command::Verify(args) => verify::run(*args, &mut signals()?).await,
+        Command::Bootstrap(args) => bootstrap::run(*args, &mut signals()?).await,
         Command::Doctor(args) => doctor::run(*args, &mut signals()?).await,
         Command::Tunnel(args) => tunnel::run(*args).await,
+        Command::Proxy(args) => proxy::run(*args).await,
     }
 }
 

@@ -6,11 +6,11 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use downpour::remote::{self, SshOptions};
+use downpour::remote::{self, Reach, SshOptions};
 use downpour::{EndpointOptions, Family, ListenOptions, PathCache, Peer, Profile};
 use serde::de::DeserializeSeed as _;
 
-use crate::args::{MemoryArgs, NetworkArgs, OverheadArgs, Policy, ProfileArgs, ProfileChoice, SpeedArgs, SshArgs, Via};
+use crate::args::{MemoryArgs, NetworkArgs, Policy, ProfileArgs, ProfileChoice, ReachArgs, SpeedArgs, SshArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::limit::Limit;
 use crate::names;
@@ -61,17 +61,34 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// Returns the profile for streams, with the bound on their repair.
+/// Returns how `host` is reached to which streams go, with the bound on their repair.
 ///
 /// # Errors
 /// Those of [`profile`]; a share that is none.
-pub(crate) fn stream_profile(speed: &SpeedArgs, overhead: &OverheadArgs) -> Result<Profile, Failure> {
-    let mut profile = profile(speed)?;
-    if let Some(share) = &overhead.max_overhead {
+pub(crate) fn reach(args: &ReachArgs, host: &str) -> Result<Reach, Failure> {
+    let mut profile = profile(&args.speed)?;
+    if let Some(share) = &args.overhead.max_overhead {
         let refused = |error| Failure::new(Code::Usage, format!("--max-overhead: {error}"));
         profile.set("streams.overhead", share).map_err(refused)?;
     }
-    Ok(profile)
+    Ok(Reach {
+        host: host.to_owned(),
+        via: via(args.via),
+        ssh: ssh(&args.ssh),
+        ports: args.network.port.clone(),
+        family: family(&args.network),
+        profile,
+        endpoint: endpoint(args.network.timeout, args.speed.memory),
+    })
+}
+
+/// Same as [`reach`], for connections of which most write a little at a time.
+///
+/// # Errors
+/// Those of [`reach`].
+pub(crate) fn reach_by_tunnel(args: &mut ReachArgs, host: &str) -> Result<Reach, Failure> {
+    args.speed.profile.set.insert(0, ("streams".to_owned(), "window".to_owned()));
+    reach(args, host)
 }
 
 /// Returns the profile with a policy.

@@ -15,21 +15,12 @@ use crate::{escape, options, print, taken};
 pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
     let witness = Witness::start()?;
     let mut interrupts = taken(Interrupts::without_hang_up())?;
-    if args.speed.limit.as_ref().is_some_and(Limit::changes) {
+    if args.reach.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
-    let profile = options::stream_profile(&args.speed, &args.overhead)?;
-    let pipe = Pipe {
-        // Joined like ssh does.
-        command: args.command.join(" "),
-        via: options::via(args.via),
-        ssh: options::ssh(&args.ssh),
-        ports: args.network.port.clone(),
-        family: options::family(&args.network),
-        profile,
-        endpoint: options::endpoint(args.network.timeout, args.speed.memory),
-        host: args.host,
-    };
+    let reach = options::reach(&args.reach, &args.host)?;
+    // Joined like ssh does.
+    let pipe = Pipe { command: args.command.join(" "), reach };
     let mut piping = remote::pipe(pipe, witness)?;
     let (mut stopped, mut deadline) = (None, None);
     loop {
@@ -46,7 +37,7 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
             }
         };
         match (event, stopped) {
-            (Some(PipeEvent::Note(line)), _) if args.quiet => drop(line),
+            (Some(PipeEvent::Note(line)), _) if args.reach.quiet => drop(line),
             (Some(PipeEvent::Note(line)), _) => print::err(escape::text(&line)),
             (_, Some(stop)) => return Err(Failure::stopped(stop)),
             (Some(PipeEvent::Done(result)), None) => return Ok(result?),

@@ -1,10 +1,19 @@
 //! `downpour remote`.
 
 use downpour::Error;
-use downpour::remote::{Access, Limit, Served, serve};
+use downpour::remote::{Access, Limit, Served, own_digest, serve};
 
 use crate::args::RemoteArgs;
-use crate::names;
+use crate::exit::{Code, Failure};
+use crate::{names, print};
+
+/// Prints the digest of this program.
+pub(crate) fn digest() -> Result<u8, Failure> {
+    let digest =
+        own_digest().map_err(|error| Failure::new(Code::Disk, format!("cannot read this program: {error}")))?;
+    print::out(digest);
+    Ok(Code::Done as u8)
+}
 
 /// Serves the other end of ssh, limited to one folder if requested.
 pub(crate) async fn run(args: RemoteArgs) -> Result<Served, Error> {

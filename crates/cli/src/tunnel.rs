@@ -1,37 +1,49 @@
 //! `downpour tunnel`.
 
-use downpour::remote::{self, Tunnel, TunnelEvent};
-use downpour::tunnel::{Destination, Forward, Place};
+use std::time::Duration;
 
-use crate::args::TunnelArgs;
+use downpour::remote::{self, Tunnel, TunnelEvent};
+use downpour::tunnel::control::ControlFolder;
+use downpour::tunnel::{ConnectionEvent, Destination, Forward, Place};
+
+use crate::args::{Control, TunnelArgs};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
-use crate::print::err;
-use crate::taken;
-use crate::{escape, options};
+use crate::json::{self, Line};
+use crate::print::{err, out};
+use crate::{background, escape, options, taken};
 
-/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end; returns the exit code. A hang-up ends the process, as it ends ssh.
+/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up ends
+/// the process, as it ends ssh.
 pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
+    match args.control {
+        Some(what) => control(what, &args.host),
+        None if args.background && !args.in_background => background::start(),
+        None => open(args).await,
+    }
+}
+
+async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
     let mut interrupts = taken(Interrupts::without_hang_up())?;
-    let mut speed = args.speed;
-    // Most of what goes through a tunnel is written a little at a time.
-    speed.profile.set.insert(0, ("streams".to_owned(), "window".to_owned()));
-    let profile = options::stream_profile(&speed, &args.overhead)?;
-    let (host, is_quiet) = (args.host.clone(), args.quiet);
     let tunnel = Tunnel {
         local: args.local.into_iter().chain(args.proxy).collect(),
         remote: args.remote,
-        via: options::via(args.via),
-        ssh: options::ssh(&args.ssh),
-        ports: args.network.port.clone(),
-        family: options::family(&args.network),
-        profile,
-        endpoint: options::endpoint(args.network.timeout, speed.memory),
-        host: args.host,
+        persist: args.persist,
+        is_detached: args.in_background,
+        reach: options::reach_by_tunnel(&mut args.reach, &args.host)?,
+    };
+    let (host, in_background) = (args.host, args.in_background);
+    let shown = match (args.json, args.verbose, args.reach.quiet) {
+        (true, ..) => Shown::Json,
+        (_, true, _) => Shown::All,
+        (_, _, true) => Shown::Nothing,
+        _ => Shown::Usual,
     };
     let show = move |event| {
-        if !is_quiet {
-            err(escape::text(&line(event, &host)));
+        let is_open = matches!(event, TunnelEvent::Open);
+        shown.show(event, &host);
+        if is_open && in_background {
+            background::ready();
         }
     };
     let mut stopped = None;
@@ -48,23 +60,116 @@ pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
     }
 }
 
-fn line(event: TunnelEvent, host: &str) -> String {
-    match event {
-        TunnelEvent::Note(line) => line,
-        TunnelEvent::Listening(Forward { listen, to }, port) => {
-            let listen = match (listen, port) {
-                (Place::Tcp { host, port: 0 }, Some(port)) => Place::Tcp { host, port },
-                (listen, _) => listen,
-            };
-            match to {
-                Destination::Place(place) => format!("{listen} leads to {place}, seen from {host}"),
-                Destination::Socks => format!("{listen} is a SOCKS proxy at {host}"),
+/// Shows or ends the tunnels to `host` that run.
+fn control(what: Control, host: &str) -> Result<u8, Failure> {
+    let failed = |error| Failure::new(Code::Other, format!("cannot look for tunnels: {error}"));
+    let running = ControlFolder::of_user().and_then(|folder| folder.tunnels_to(host)).map_err(failed)?;
+    if running.is_empty() {
+        return Err(Failure::new(Code::Other, format!("no tunnel to {host} runs")));
+    }
+    for tunnel in running {
+        let pid = tunnel.pid();
+        match what {
+            Control::Check => out(format_args!("A tunnel to {host} runs, process {pid}")),
+            Control::Exit => {
+                let failed = |error| Failure::new(Code::Other, format!("process {pid} does not end: {error}"));
+                tunnel.end().map_err(failed)?;
+                out(format_args!("The tunnel to {host} has ended, process {pid}"));
             }
         }
-        TunnelEvent::ListeningThere(Forward { listen, to }) => match to {
-            Destination::Place(place) => format!("{listen} of {host} leads to {place}, seen from here"),
-            Destination::Socks => format!("{listen} of {host} is a SOCKS proxy here"),
-        },
-        TunnelEvent::Open => format!("The tunnel to {host} is open."),
+    }
+    Ok(Code::Done as u8)
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// Nothing but the last error.
+    Nothing,
+    /// What concerns the tunnel, and refused connections.
+    Usual,
+    /// Every connection as well.
+    All,
+    /// The same as objects.
+    Json,
+}
+
+impl Shown {
+    fn show(self, event: TunnelEvent, host: &str) {
+        match self {
+            Self::Nothing => {}
+            Self::Json => json::print(&object(event)),
+            Self::Usual | Self::All => {
+                if let Some(line) = self.line(event, host) {
+                    err(escape::text(&line));
+                }
+            }
+        }
+    }
+
+    fn line(self, event: TunnelEvent, host: &str) -> Option<String> {
+        Some(match event {
+            TunnelEvent::Note(line) => line,
+            TunnelEvent::Listening(forward, port) => {
+                let Forward { listen, to } = with_port(forward, port);
+                match to {
+                    Destination::Place(place) => format!("{listen} leads to {place}, seen from {host}"),
+                    Destination::Socks => format!("{listen} is a SOCKS proxy at {host}"),
+                }
+            }
+            TunnelEvent::ListeningThere(Forward { listen, to }) => match to {
+                Destination::Place(place) => format!("{listen} of {host} leads to {place}, seen from here"),
+                Destination::Socks => format!("{listen} of {host} is a SOCKS proxy here"),
+            },
+            TunnelEvent::Open => format!("The tunnel to {host} is open."),
+            TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) if self == Self::Usual => {
+                format!("no connection: {why}")
+            }
+            TunnelEvent::Connection(..) if self == Self::Usual => return None,
+            TunnelEvent::Connection(number, event) => format!("connection {number} {}", words(event)),
+        })
+    }
+}
+
+fn words(event: ConnectionEvent) -> String {
+    let seconds = |after: Duration| format!("{:.3} s", after.as_secs_f64());
+    match event {
+        ConnectionEvent::Wanted { to, is_from_there: false } => format!("to {to}"),
+        ConnectionEvent::Wanted { to, is_from_there: true } => format!("from there to {to}"),
+        ConnectionEvent::Open { after } => format!("is open after {}", seconds(after)),
+        ConnectionEvent::Refused { why } => format!("is refused: {why}"),
+        ConnectionEvent::Over { sent, received, after, is_cut } => {
+            let ended = if is_cut { "broke off" } else { "has ended" };
+            let [sent, received] = [sent, received].map(units::bytes);
+            format!("{ended} after {}: {sent} sent, {received} received", seconds(after))
+        }
+    }
+}
+
+/// Returns the forward with the port that the system has chosen.
+fn with_port(forward: Forward, port: Option<u16>) -> Forward {
+    match (forward, port) {
+        (Forward { listen: Place::Tcp { host, port: 0 }, to }, Some(port)) => {
+            Forward { listen: Place::Tcp { host, port }, to }
+        }
+        (forward, _) => forward,
+    }
+}
+
+fn object(event: TunnelEvent) -> Line<'static> {
+    let tunnel = |event, forward: Option<Forward>, message| {
+        let (listen, to) = forward.map(|Forward { listen, to }| (listen.to_string(), to)).unzip();
+        let to = to.and_then(|to| match to {
+            Destination::Place(place) => Some(place.to_string()),
+            Destination::Socks => None,
+        });
+        Line::Tunnel { event, listen, to, message }
+    };
+    match event {
+        TunnelEvent::Note(line) => tunnel("note", None, Some(line)),
+        TunnelEvent::Listening(forward, port) => tunnel("listening", Some(with_port(forward, port)), None),
+        TunnelEvent::ListeningThere(forward) => tunnel("listening_there", Some(forward), None),
+        TunnelEvent::Open => tunnel("open", None, None),
+        TunnelEvent::Connection(number, event) => Line::Connection(json::Connection::new(number, event)),
     }
 }

@@ -106,14 +106,32 @@ pub enum Error {
     #[error("{0}")]
     Ssh(String),
     /// The other machine has no such program.
-    #[error(
-        "{host} has no program {program}: install it there with `ssh {host} 'mkdir -p .local/bin && cat >.local/bin/downpour && chmod +x .local/bin/downpour' <\"$(command -v downpour)\"`"
-    )]
+    #[error("{host} has no program {program}: `downpour bootstrap {host}` copies this one there")]
     NotInstalled {
         /// The machine.
         host: String,
         /// What was looked for.
         program: String,
+    },
+    /// This program does not run on the other machine.
+    #[error(
+        "{host} is {system}, and this program is for {this}: name one for it with --from (`cargo xtask dist` makes static programs)"
+    )]
+    NoFittingProgram {
+        /// The machine.
+        host: String,
+        /// Its kind, as `uname -s` and `uname -m` say it.
+        system: String,
+        /// The kind of this machine.
+        this: String,
+    },
+    /// A program could not be copied to the other machine.
+    #[error("downpour was not copied to {host}: {why}")]
+    NotCopied {
+        /// The machine.
+        host: String,
+        /// Its words.
+        why: String,
     },
     /// The login is limited ([`Limit`](crate::remote::Limit)), and the request exceeds the limit.
     #[error("this login is limited to one folder: {0}")]
@@ -240,7 +258,7 @@ impl Error {
             },
             Self::Cancelled => ErrorKind::Cancelled,
             Self::Terminated => ErrorKind::Terminated,
-            Self::NotInstalled { .. } => ErrorKind::NotFound,
+            Self::NotInstalled { .. } | Self::NoFittingProgram { .. } => ErrorKind::NotFound,
             Self::Remote { kind, .. } => *kind,
             Self::Copy(_) | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => ErrorKind::Usage,
             Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) | Self::Limited(_) => {
@@ -248,6 +266,7 @@ impl Error {
             }
             Self::Kept { error, .. } => error.kind(),
             Self::NoSsh { .. }
+            | Self::NotCopied { .. }
             | Self::Net(_)
             | Self::Version
             | Self::Violation(_)

@@ -9,6 +9,7 @@ mod base64;
 mod error;
 pub mod files;
 pub mod messages;
+mod own_folder;
 mod path_cache;
 mod protocol;
 pub mod remote;

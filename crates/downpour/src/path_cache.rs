@@ -1,18 +1,18 @@
 //! What transfers have learned of paths, kept for a day so that the next one starts at the rate of the last (careful
 //! resume, RFC 9959).
 
-use std::env;
-use std::fs::{DirBuilder, File, Metadata};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
-use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use transport::congestion::PathMemory;
+
+use crate::own_folder::{absolute, is_own, own_folder};
 
 /// Age beyond which a path is another one.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
@@ -58,7 +58,6 @@ pub(crate) struct Lease {
 impl PathCache {
     /// Returns the user's cache, in `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
     pub fn of_user() -> Option<Self> {
-        let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
         Some(Self { base })
     }
@@ -82,31 +81,13 @@ impl PathCache {
 
     /// Opens the file, and creates it if asked.
     fn open(&self, create: bool) -> io::Result<File> {
-        let own = |found: &Metadata| found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0;
-        let refuse = || io::Error::from(io::ErrorKind::PermissionDenied);
-        let folder = self.base.join("downpour");
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        // The directory above may be yet to come, but then its own must be this user's: `sudo` keeps another's HOME.
-        let above = self.base.ancestors().find_map(|path| path.metadata().ok());
-        if above.is_none_or(|found| found.uid() != geteuid().as_raw()) {
-            return Err(refuse());
-        }
-        if create {
-            builder.create(&folder)?;
-        }
-        if !own(&folder.symlink_metadata()?) {
-            return Err(refuse());
-        }
+        let folder = own_folder(&self.base, create)?;
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = File::options();
         options.read(true).write(true).create(create).truncate(false).mode(0o600).custom_flags(flags);
         let file = options.open(folder.join("paths.json"))?;
         let found = file.metadata()?;
-        if !found.is_file() || !own(&found) {
-            return Err(refuse());
-        }
-        Ok(file)
+        if found.is_file() && is_own(&found) { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
 }
 
@@ -196,7 +177,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
     use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
     use tempfile::{TempDir, tempdir};
     use transport::Rate;
 

@@ -111,6 +111,20 @@ pub(crate) struct SshArgs {
     /// Path of downpour on the remote host [default: downpour]
     #[arg(long, value_name = "PATH")]
     pub(crate) remote_bin: Option<String>,
+    /// What to do if the remote host has no downpour: nothing, offer to copy this one there, or copy it
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "ask")]
+    pub(crate) bootstrap: WhenMissing,
+}
+
+/// What happens if the remote host has no downpour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhenMissing {
+    /// Fail
+    Never,
+    /// Ask, if stdin and stderr are a terminal
+    Ask,
+    /// Copy this program to ~/.local/bin there, and say so
+    Auto,
 }
 
 /// How the data gets across.
@@ -184,6 +198,32 @@ pub(crate) struct SpeedArgs {
     pub(crate) memory: MemoryArgs,
     #[command(flatten)]
     pub(crate) profile: ProfileArgs,
+}
+
+/// How a host is reached to which streams go.
+#[derive(Args, Debug)]
+pub(crate) struct ReachArgs {
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
+    /// Transport for the data
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "auto", help_heading = "The connection")]
+    pub(crate) via: Via,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
+    #[command(flatten)]
+    pub(crate) speed: SpeedArgs,
+    #[command(flatten)]
+    pub(crate) overhead: OverheadArgs,
+    /// Print only errors
+    #[arg(short, long, help_heading = "What is shown")]
+    pub(crate) quiet: bool,
+}
+
+impl ReachArgs {
+    /// What is shown.
+    pub(crate) fn shown(&self) -> OutputArgs {
+        OutputArgs { quiet: self.quiet, ..OutputArgs::default() }
+    }
 }
 
 /// What the repair of streams may cost.

@@ -14,17 +14,21 @@ mod values;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use downpour::Family;
 use downpour::remote::Location;
 
-use crate::{exit, version};
+use crate::{exit, options, version};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, OverheadArgs, Policy, ProfileArgs,
-    SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting,
+    ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, Policy, ProfileArgs, ReachArgs,
+    SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting, WhenMissing,
 };
 pub(crate) use offering::{RecvArgs, SendArgs};
-pub(crate) use other::{CompletionsArgs, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, RemoteArgs, TunnelArgs};
+pub(crate) use other::{
+    BootstrapArgs, CompletionsArgs, Control, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, ProxyArgs, RemoteArgs,
+    TunnelArgs,
+};
 pub(crate) use paths::PathArgs;
 pub(crate) use rules::{Rules, is_rule};
 pub(crate) use values::ProfileChoice;
@@ -103,6 +107,19 @@ pub(crate) enum Command {
     /// and changes of address, until it is interrupted.
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(Box<TunnelArgs>),
+    /// Carry one connection to a host's ssh server on stdin and stdout, for ssh's ProxyCommand
+    ///
+    /// ssh, sftp, git and rsync then reach the host over a path that loses packets as if it were clean. It begins with a
+    /// login of its own by ssh; with --persist only the first one does. What goes through it is still bound by ssh's own
+    /// window of about 2 MB a round trip; `downpour cp` is not.
+    #[command(after_help = PROXY_EXAMPLES)]
+    Proxy(Box<ProxyArgs>),
+    /// Copy this program to a host that ssh can reach
+    ///
+    /// It goes through ssh, and takes its name there once it has run and found itself whole. The other commands offer this
+    /// if the remote host has no downpour.
+    #[command(after_help = BOOTSTRAP_EXAMPLES)]
+    Bootstrap(Box<BootstrapArgs>),
     /// Send a file over an emulated lossy link on this machine
     ///
     /// Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link.
@@ -120,7 +137,7 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write the pages of all commands to a folder
     Man(ManArgs),
-    /// The remote side of cp, sync, verify, doctor, pipe and tunnel, started through ssh
+    /// The remote side of cp, sync, verify, doctor, pipe, tunnel and proxy, started through ssh
     ///
     /// Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to one
     /// folder, whatever the other side asks for.
@@ -166,6 +183,19 @@ Examples:
   downpour tunnel -D 1080 far.example                  a SOCKS proxy for browsers, curl -x socks5h://localhost:1080
   downpour tunnel -R 2222:localhost:22 far.example     port 2222 of far.example is this machine's ssh";
 
+const PROXY_EXAMPLES: &str = "\
+Examples:
+  ssh -o ProxyCommand='downpour proxy --persist 10m %r@%h %p' far.example
+  In ~/.ssh/config:
+      Host far.example
+          ProxyCommand downpour proxy --persist 10m %r@%h %p";
+
+const BOOTSTRAP_EXAMPLES: &str = "\
+Examples:
+  downpour bootstrap far.example
+  downpour bootstrap --to /opt/bin/downpour root@far.example
+  downpour bootstrap --from ./downpour-aarch64 pi.example";
+
 const PROFILE_EXAMPLES: &str = "\
 Examples:
   downpour profile show arq > mine.toml      save a profile, for --profile ./mine.toml
@@ -193,8 +223,10 @@ impl Command {
             Self::Recv(args) => args.output,
             Self::Verify(args) => args.output,
             Self::Doctor(args) => args.output,
-            Self::Pipe(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
-            Self::Tunnel(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
+            Self::Pipe(args) => args.reach.shown(),
+            Self::Tunnel(args) => OutputArgs { json: args.json, ..args.reach.shown() },
+            Self::Proxy(args) => args.reach.shown(),
+            Self::Bootstrap(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
             Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote(_) => OutputArgs::default(),
         }
@@ -211,12 +243,32 @@ impl Command {
             | Self::Doctor(_)
             | Self::Pipe(_)
             | Self::Tunnel(_)
+            | Self::Proxy(_)
+            | Self::Bootstrap(_)
             | Self::Demo(_)
             | Self::Profile(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Remote(_) => None,
         }
+    }
+
+    /// Returns how ssh is called if the other side may lack downpour, with the IP versions that may be used, and whether
+    /// there may be somebody to ask.
+    pub(crate) fn login(&self) -> Option<(&SshArgs, Family, bool)> {
+        let of = |ssh, network| (ssh, options::family(network));
+        let ((ssh, family), may_ask) = match self {
+            Self::Cp(args) => (of(&args.shared.ssh, &args.shared.connection.network), !args.shared.output.json),
+            Self::Sync(args) => (of(&args.shared.ssh, &args.shared.connection.network), !args.shared.output.json),
+            Self::Verify(args) => (of(&args.ssh, &args.connection.network), !args.output.json),
+            Self::Doctor(args) => (of(&args.ssh, &args.network), !args.output.json),
+            Self::Tunnel(args) => (of(&args.reach.ssh, &args.reach.network), !args.json && !args.in_background),
+            // Their stdin is data.
+            Self::Pipe(args) => (of(&args.reach.ssh, &args.reach.network), false),
+            Self::Proxy(args) => (of(&args.reach.ssh, &args.reach.network), false),
+            _ => return None,
+        };
+        Some((ssh, family, may_ask))
     }
 
     /// The machine that it reaches through ssh, as it was typed: `[user@]host`.
@@ -228,6 +280,8 @@ impl Command {
             Self::Doctor(args) => return Some(&args.host),
             Self::Pipe(args) => return Some(&args.host),
             Self::Tunnel(args) => return Some(&args.host),
+            Self::Proxy(args) => return Some(&args.host),
+            Self::Bootstrap(args) => return Some(&args.host),
             Self::Send(_)
             | Self::Recv(_)
             | Self::Demo(_)

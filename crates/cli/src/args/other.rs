@@ -1,12 +1,13 @@
-//! `doctor`, `pipe`, `profile`, `completions`, `man` and `remote`.
+//! `bootstrap`, `doctor`, `pipe`, `tunnel`, `proxy`, `profile`, `completions`, `man` and `remote`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use downpour::tunnel::Forward;
 
-use super::groups::{NetworkArgs, OutputArgs, OverheadArgs, SpeedArgs, SshArgs, Via};
+use super::groups::{NetworkArgs, OutputArgs, ReachArgs, SpeedArgs, SshArgs};
 use super::values;
 use super::values::ProfileChoice;
 
@@ -32,6 +33,32 @@ pub(crate) struct DoctorArgs {
     pub(crate) output: OutputArgs,
 }
 
+/// `downpour bootstrap`.
+#[derive(Args, Debug)]
+#[command(mut_arg("bootstrap", |when| when.hide(true)), mut_arg("remote_bin", |program| program.hide(true)))]
+pub(crate) struct BootstrapArgs {
+    /// The remote host: USER@HOST
+    #[arg(help = "The remote host: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
+    pub(crate) host: String,
+    /// Where to put it on the remote host [default: ~/.local/bin/downpour]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) to: Option<String>,
+    /// The program to copy, for hosts of another kind [default: this one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
+    /// Use IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6", help_heading = "The connection")]
+    pub(crate) ipv4: bool,
+    /// Use IPv6 only
+    #[arg(short = '6', long, help_heading = "The connection")]
+    pub(crate) ipv6: bool,
+    /// Print only errors
+    #[arg(short, long, help_heading = "What is shown")]
+    pub(crate) quiet: bool,
+}
+
 /// `downpour pipe`.
 #[derive(Args, Debug)]
 pub(crate) struct PipeArgs {
@@ -42,24 +69,12 @@ pub(crate) struct PipeArgs {
     #[arg(required = true, value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<String>,
     #[command(flatten)]
-    pub(crate) ssh: SshArgs,
-    /// Transport for the data
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "auto", help_heading = "The connection")]
-    pub(crate) via: Via,
-    #[command(flatten)]
-    pub(crate) network: NetworkArgs,
-    #[command(flatten)]
-    pub(crate) speed: SpeedArgs,
-    #[command(flatten)]
-    pub(crate) overhead: OverheadArgs,
-    /// Print only errors
-    #[arg(short, long, help_heading = "What is shown")]
-    pub(crate) quiet: bool,
+    pub(crate) reach: ReachArgs,
 }
 
 /// `downpour tunnel`.
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("forwards").required(true).multiple(true).args(["local", "remote", "proxy"]))]
+#[command(group = clap::ArgGroup::new("forwards").required(true).multiple(true).args(["local", "remote", "proxy", "control"]))]
 #[command(mut_arg("timeout", |timeout| timeout.default_value("1d")))]
 pub(crate) struct TunnelArgs {
     /// The remote host: USER@HOST
@@ -74,20 +89,60 @@ pub(crate) struct TunnelArgs {
     /// Listen here as a SOCKS proxy, whose names are resolved on the remote host
     #[arg(short = 'D', long, value_name = "[BIND:]PORT", value_parser = values::proxy_forward, help_heading = "Forwards")]
     pub(crate) proxy: Vec<Forward>,
+    /// Go on in the background once the tunnel is open
+    #[arg(short = 'f', long, help_heading = "While it runs")]
+    pub(crate) background: bool,
+    /// End the tunnel once no connection has been open for this long, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "While it runs")]
+    pub(crate) persist: Option<Duration>,
+    /// Show the tunnels to this host that run, or end them
+    #[arg(
+        short = 'O', long, value_name = "WHAT", value_enum, help_heading = "While it runs",
+        conflicts_with_all = ["local", "remote", "proxy", "background", "persist"],
+    )]
+    pub(crate) control: Option<Control>,
+    /// This is the process in the background
+    #[arg(long, hide = true)]
+    pub(crate) in_background: bool,
     #[command(flatten)]
-    pub(crate) ssh: SshArgs,
-    /// Transport for the data
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "auto", help_heading = "The connection")]
-    pub(crate) via: Via,
+    pub(crate) reach: ReachArgs,
+    /// Print each connection: where to, how long it took to open, its end and its bytes
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "What is shown")]
+    pub(crate) verbose: bool,
+    /// Print events to stdout as JSON, one object per line
+    ///
+    /// Every object has "v":1 and a "type": tunnel, connection or error.
+    #[arg(long, conflicts_with_all = ["background", "control"], help_heading = "What is shown")]
+    pub(crate) json: bool,
+}
+
+/// What is asked of the tunnels that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Control {
+    /// Print the process of each
+    Check,
+    /// End them
+    Exit,
+}
+
+/// `downpour proxy`.
+#[derive(Args, Debug)]
+#[command(mut_arg("timeout", |timeout| timeout.default_value("1d")))]
+pub(crate) struct ProxyArgs {
+    /// The remote host: USER@HOST
+    #[arg(help = "The remote host: [USER@]HOST", value_name = "HOST", value_parser = values::plain_host)]
+    pub(crate) host: String,
+    /// Port of its ssh server, for the login and for what is carried [default: 22]
+    #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) server_port: Option<u16>,
+    /// Keep the connection for this long after its last use, such as 10m, so that the next login is fast
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "While it runs")]
+    pub(crate) persist: Option<Duration>,
+    /// This is the process in the background
+    #[arg(long, hide = true, requires = "persist")]
+    pub(crate) in_background: bool,
     #[command(flatten)]
-    pub(crate) network: NetworkArgs,
-    #[command(flatten)]
-    pub(crate) speed: SpeedArgs,
-    #[command(flatten)]
-    pub(crate) overhead: OverheadArgs,
-    /// Print only errors
-    #[arg(short, long, help_heading = "What is shown")]
-    pub(crate) quiet: bool,
+    pub(crate) reach: ReachArgs,
 }
 
 /// `downpour profile`.
@@ -159,4 +214,7 @@ pub(crate) struct RemoteArgs {
     /// Receive into DIR, and send nothing; what exists can be replaced and compared
     #[arg(long, requires = "only")]
     pub(crate) write_only: bool,
+    /// Print the BLAKE3 digest of this program, by which a copy shows that it is whole
+    #[arg(long, exclusive = true)]
+    pub(crate) digest: bool,
 }

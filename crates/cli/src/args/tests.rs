@@ -102,7 +102,7 @@ fn rules_stay_in_the_order_typed() {
 fn everything_after_the_host_is_the_command_of_a_pipe() {
     let Ok(Command::Pipe(args)) = parse("pipe --via ssh far tar -x -C dir --verbose") else { panic!("pipe") };
     assert_eq!(args.command, ["tar", "-x", "-C", "dir", "--verbose"]);
-    assert!(!args.quiet);
+    assert!(!args.reach.quiet);
 }
 
 #[test]

@@ -43,6 +43,20 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses `[user@]host` that another program has filled in: nothing in it may mean anything to a shell, since ssh passes
+/// hosts to the commands of its configuration.
+pub(super) fn plain_host(text: &str) -> Result<String, String> {
+    let host = host(text)?;
+    let is_plain = |part: &str| {
+        !part.starts_with('-') && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-_:%+[]".contains(c))
+    };
+    if host.split('@').all(is_plain) {
+        Ok(host)
+    } else {
+        Err(format!("{text:?} is refused: a host has letters, digits, and .-_:%+ only"))
+    }
+}
+
 /// Splits words, with the quotes and backslashes of a shell and none of its other features.
 pub(super) fn command(text: &str) -> Result<SshCommand, String> {
     match shlex::split(text) {

@@ -23,14 +23,19 @@ use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 15] = [
+const ONLY_TYPED: [&str; 20] = [
+    "background",
     "checksums",
     "config",
+    "control",
     "delete",
+    "digest",
     "dry-run",
     "files-from",
+    "from",
     "from0",
     "help",
+    "in-background",
     "keep",
     "no-config",
     "only",

@@ -36,6 +36,7 @@ impl Far {
     pub(crate) fn with_login(line: &str) -> Self {
         let far = Self { folder: tempfile::tempdir().expect("a folder") };
         fs::create_dir(far.home()).expect("a home");
+        fs::create_dir(far.runtime()).expect("a folder");
         symlink(env!("CARGO_BIN_EXE_downpour"), far.program()).expect("a link");
         fs::write(far.ssh(), format!("{SSH}{line}\n")).expect("a script");
         fs::set_permissions(far.ssh(), Permissions::from_mode(0o700)).expect("a mode");
@@ -51,6 +52,11 @@ impl Far {
         self.folder.path().join("downpour")
     }
 
+    /// Returns the folder for the sockets of this side's tunnels.
+    fn runtime(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
     /// Returns the folder in which commands start.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
@@ -64,7 +70,8 @@ impl Far {
     /// Returns `downpour COMMAND ARGUMENTS`, set up to reach `far` and not started yet.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, name: &str, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = command([OsStr::new(name), OsStr::new("--ssh"), self.ssh().as_os_str()]);
-        command.arg("--remote-bin").arg(self.program()).args(arguments).env("FAR_HOME", self.home());
+        command.arg("--remote-bin").arg(self.program()).args(arguments);
+        command.env("FAR_HOME", self.home()).env("XDG_RUNTIME_DIR", self.runtime());
         command
     }
 

@@ -1,6 +1,7 @@
 //! The program as its users run it: real processes, real sockets on the loopback interface, real files.
 
 mod asking;
+mod bootstrapping;
 mod breaking;
 mod configuring;
 mod copying;
@@ -18,6 +19,7 @@ mod older;
 mod piping;
 mod profiles;
 mod program;
+mod proxying;
 mod refusing;
 mod signals;
 mod stdout;

@@ -7,8 +7,22 @@ use tempfile::tempdir;
 use crate::program::{arguments, downpour};
 
 /// The public commands.
-pub(crate) const COMMANDS: [&str; 12] =
-    ["cp", "sync", "send", "recv", "verify", "doctor", "pipe", "tunnel", "demo", "profile", "completions", "man"];
+pub(crate) const COMMANDS: [&str; 14] = [
+    "cp",
+    "sync",
+    "send",
+    "recv",
+    "verify",
+    "doctor",
+    "pipe",
+    "tunnel",
+    "proxy",
+    "bootstrap",
+    "demo",
+    "profile",
+    "completions",
+    "man",
+];
 
 #[test]
 fn completions_name_every_command() {

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process};
 
 use crate::far::Far;
-use crate::program::Program;
+use crate::program::{Program, json};
 
 /// Longer than any answer on one machine takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sends back what each of its connections has sent; returns its port.
-fn echo_server() -> u16 {
+pub(crate) fn echo_server() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
@@ -33,7 +33,7 @@ fn echo_server() -> u16 {
 }
 
 /// Returns a port on which nobody listens.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()).expect("a port").port()
 }
 
@@ -44,7 +44,7 @@ fn dial(port: u16) -> TcpStream {
 }
 
 /// Sends this and returns the answer, of which the end is the server's.
-fn exchange(port: u16, bytes: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn exchange(port: u16, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut socket = dial(port);
     socket.write_all(bytes)?;
     socket.shutdown(Shutdown::Write)?;
@@ -153,4 +153,31 @@ fn a_tunnel_outlives_the_ssh_that_began_it() {
     tunnel.signal(Signal::TERM);
     assert_eq!(tunnel.end().status.code(), Some(75));
     wait_until_gone(&far);
+}
+
+#[test]
+fn each_connection_is_told() {
+    let (far, server, nobody) = (Far::new(), echo_server(), free_port());
+    let [first, second] = [server, nobody].map(|port| format!("0:localhost:{port}"));
+    let mut tunnel = Program::start(far.command("tunnel", ["--json", "-L", &first, "-L", &second, "far"]));
+    let port_of = |line: String| {
+        let line: serde_json::Value = serde_json::from_str(&line).expect("an object");
+        line["listen"].as_str().and_then(|place| place.rsplit(':').next()?.parse().ok()).expect("a port")
+    };
+    let ports = [(); 2].map(|()| port_of(tunnel.wait_for("listening", |line| line.contains("listening"))));
+    assert_eq!(exchange(ports[0], b"hello").expect("an answer"), b"hello");
+    tunnel.wait_for("over", |line| line.contains("\"over\""));
+    drop(dial(ports[1]));
+    tunnel.wait_for("refused", |line| line.contains("\"refused\""));
+    tunnel.signal(Signal::INT);
+    let lines = json(&tunnel.end().expect(130).stdout);
+    let of = |number: u64| lines.iter().filter(move |line| line["number"] == number);
+    let events: Vec<_> = of(1).map(|line| line["event"].as_str().unwrap_or_default()).collect();
+    assert_eq!(events, ["wanted", "open", "over"], "{lines:?}");
+    let (wanted, over) = (of(1).next().expect("it"), of(1).next_back().expect("it"));
+    assert_eq!((&wanted["to"], &wanted["from_there"]), (&format!("localhost:{server}").into(), &false.into()));
+    assert_eq!((&over["bytes_sent"], &over["bytes_received"], &over["cut"]), (&5.into(), &5.into(), &false.into()));
+    let refused = of(2).find(|line| line["event"] == "refused").expect("it");
+    assert!(refused["message"].as_str().is_some_and(|why| why.contains("Connection refused")), "{refused}");
+    assert_eq!(lines.last().map(|line| &line["type"]), Some(&"error".into()));
 }

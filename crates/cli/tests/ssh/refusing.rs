@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::geteuid;
@@ -11,7 +10,7 @@ use rustix::process::geteuid;
 use crate::hosts::{Hosts, assert_holds_only, at, path_with_downpour};
 use crate::program::{Program, arguments};
 use crate::sshd::{Setup, Sshd};
-use crate::tools::{DOWNPOUR, said};
+use crate::tools::DOWNPOUR;
 use crate::tree;
 
 /// Time limit for a refusal.
@@ -85,22 +84,26 @@ fn a_host_that_nobody_answers_for() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_without_the_program_is_given_it_by_the_line_that_is_said() {
+fn a_host_without_the_program_is_given_it() {
     let hosts = Hosts::with(Setup { path: Some("/usr/bin:/bin"), ..Setup::default() }, None);
     assert!(!Path::new("/usr/bin/downpour").exists() && !Path::new("/usr/local/bin/downpour").exists());
-    let source = tree::file(&hosts.here("file"), 100_000);
+    let (source, program) = (tree::file(&hosts.here("file"), 100_000), hosts.there(".local/bin/downpour"));
     let target = at("copy");
     let copy = arguments![source, target];
-    let said_so = hosts.cp(copy).expect_line(3, "there has no program downpour: install it there with `ssh there ");
+    // Nobody is asked where there is no terminal.
+    hosts.cp(copy).expect_line(3, "there has no program downpour: `downpour bootstrap there` copies this one there");
+    hosts.cp(arguments!["--bootstrap", "never", source, target]).expect(3);
     tree::assert_untouched(&hosts.sshd.home());
 
-    let line = said_so.stderr.split('`').nth(1).expect("a line in backquotes");
-    // The suggested line is meant for a user whose ssh knows the host without options.
-    let ssh = format!("ssh() {{ command {} \"$@\"; }}\n{line}", hosts.client.words());
-    said(Command::new("sh").args(["-c", &ssh]).env("PATH", path_with_downpour()));
-    assert!(fs::read(hosts.there(".local/bin/downpour")).expect("a program") == fs::read(DOWNPOUR).expect("a program"));
-    hosts.cp(copy).expect(0);
+    let said = hosts.cp(arguments!["--bootstrap", "auto", source, target]).expect(0).stderr;
+    assert!(said.contains("there has no downpour; this one can go to ~/.local/bin there."), "{said}");
+    assert!(said.contains("Copying downpour (") && said.contains("Installed "), "{said}");
+    assert!(fs::read(&program).expect("a program") == fs::read(DOWNPOUR).expect("a program"));
     tree::assert_same(&source, &hosts.there("copy"));
+    fs::remove_file(&program).expect("a program");
+    let mut bootstrap = hosts.command("bootstrap");
+    assert!(bootstrap.arg("there").status().expect("a process").success() && program.exists());
+    hosts.cp(copy).expect(0);
     hosts.cp(arguments!["--remote-bin", "~/bin/other", source, at("copy")]).expect_line(3, "~/bin/other");
 }
 

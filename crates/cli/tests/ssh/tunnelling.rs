@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::hosts::Hosts;
 use crate::program::Program;
-use crate::tools::{ended, find, words};
+use crate::tools::{DOWNPOUR, ended, find, words as words_of};
 use crate::tree;
 
 /// Opens a tunnel whose first forward has port 0; returns the port that it got.
@@ -36,10 +36,10 @@ fn ssh_goes_through_and_on_without_the_login_that_began_the_tunnel() {
         ended(&mut ssh)
     };
     let sent = login("cat");
-    assert!(sent.status.success() && sent.stdout == fs::read(&input).expect("a file"), "{}", words(&sent.stderr));
+    assert!(sent.status.success() && sent.stdout == fs::read(&input).expect("a file"), "{}", words_of(&sent.stderr));
     hosts.sshd.kill_sessions();
     let sent = login("cat");
-    assert!(sent.status.success() && sent.stdout == fs::read(&input).expect("a file"), "{}", words(&sent.stderr));
+    assert!(sent.status.success() && sent.stdout == fs::read(&input).expect("a file"), "{}", words_of(&sent.stderr));
     tunnel.signal(Signal::TERM);
     assert_eq!(tunnel.end().status.code(), Some(75));
     hosts.assert_nothing_runs_there();
@@ -60,5 +60,30 @@ fn curl_fetches_through_a_proxy_in_every_version_of_socks() {
     }
     tunnel.signal(Signal::INT);
     assert_eq!(tunnel.end().status.code(), Some(130));
+    hosts.assert_nothing_runs_there();
+}
+
+/// ssh's own ProxyCommand: the second login needs no other, and a file is whole.
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn ssh_logs_in_by_a_proxy_that_keeps_its_connection() {
+    let hosts = Hosts::start();
+    let (runtime, input) = (hosts.here("run"), tree::file(&hosts.here("input"), 5_000_000));
+    fs::create_dir(&runtime).expect("a folder");
+    let words = hosts.client.words();
+    let proxy = format!("ProxyCommand={} proxy --no-config --persist 1m --ssh '{words}' %n %p", DOWNPOUR);
+    let mut processes = Vec::new();
+    for _ in 0..3 {
+        let mut ssh = hosts.client.ssh();
+        ssh.args(["-o", &proxy, "there", "cat; echo $PPID >&2"]).env("XDG_RUNTIME_DIR", &runtime);
+        let sent = ended(ssh.stdin(fs::File::open(&input).expect("a file")));
+        assert!(sent.status.success(), "{}", words_of(&sent.stderr));
+        assert_eq!(sent.stdout, fs::read(&input).expect("a file"));
+        let check = hosts.command("tunnel").args(["-O", "check", "there"]).env("XDG_RUNTIME_DIR", &runtime).output();
+        processes.push(check.expect("a process").stdout);
+    }
+    assert!(processes[0].starts_with(b"A tunnel to there runs") && processes.iter().all(|one| *one == processes[0]));
+    let exit = hosts.command("tunnel").args(["-O", "exit", "there"]).env("XDG_RUNTIME_DIR", &runtime).status();
+    assert!(exit.expect("a process").success());
     hosts.assert_nothing_runs_there();
 }

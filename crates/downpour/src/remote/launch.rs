@@ -1,10 +1,7 @@
 //! Starting ssh and reading the answer of the downpour on the other machine.
 
-use std::ffi::OsStr;
 use std::io::{self, PipeReader, PipeWriter, Read, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
@@ -12,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use net::Family;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Access, access};
 
 use super::process::{Process, STEP};
 use super::request::Request;
@@ -108,8 +104,7 @@ impl Starting {
         family: Family,
         request: &Request,
     ) -> Result<(Self, PipeWriter), Error> {
-        let program = options.command.first().map_or(OsStr::new("ssh"), |word| word);
-        check_program(program).map_err(|source| Error::NoSsh { program: program.into(), source })?;
+        options.check()?;
         let frame = request.to_frame()?;
         let (stop, stopper) = io::pipe().map_err(Error::System)?;
         let mut command = options.command(family);
@@ -253,23 +248,6 @@ impl Output<'_> {
     }
 }
 
-/// Checks that the program exists, searching like `execvp`: a shell's exit code 127 could come from the remote shell as
-/// well.
-fn check_program(program: &OsStr) -> io::Result<()> {
-    let check = |path: &Path| match path.is_dir() {
-        true => Err(io::ErrorKind::IsADirectory.into()),
-        false => access(path, Access::EXEC_OK).map_err(io::Error::from),
-    };
-    if program.as_bytes().contains(&b'/') {
-        return check(Path::new(program));
-    }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    match std::env::split_paths(&path).any(|folder| check(&folder.join(program)).is_ok()) {
-        true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::NotFound, "not in PATH")),
-    }
-}
-
 /// Returns the rest of the line that contains [`ANSWER`]; `None` at the end of the stream.
 pub(super) fn read_answer(output: &mut impl Read) -> io::Result<Option<String>> {
     let mut line = Vec::new();
@@ -379,7 +357,7 @@ fn ended(status: ExitStatus, host: &str, program: Option<&str>) -> Error {
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use super::super::Via;
     use super::super::request::RemoteTask;
@@ -515,7 +493,6 @@ mod tests {
             assert!(error.to_string().starts_with(&format!("{program} cannot be started: ")), "{error}");
             assert_eq!(error.kind(), ErrorKind::Other);
         }
-        assert!(check_program(OsStr::new("sh")).is_ok());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Transfers between this machine and one that ssh reaches.
 
+mod bootstrap;
 mod copy;
 pub mod doctor;
 pub mod fuzzing;
@@ -25,15 +26,20 @@ mod tunnel_end;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use net::{EndpointOptions, Family};
 use transport::Profile;
 
+use crate::error::Error;
 use crate::files::{ReceiveSpec, ScanOptions};
 use crate::path_cache::PathCache;
+use crate::transfer::Switch;
+use request::{RemoteTask, Request};
 use serde::{Deserialize, Serialize};
 
+pub use bootstrap::{Bootstrap, BootstrapEvent, bootstrap, own_digest};
 pub use copy::copy;
 pub use doctor::doctor;
 pub use location::{Location, LocationError};
@@ -77,6 +83,40 @@ pub enum Via {
     Udp,
     /// Only ssh's own connection.
     Ssh,
+}
+
+/// How a machine is reached to which streams go.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// Argument for ssh: `[user@]host`.
+    pub host: String,
+    /// Carrier of the data.
+    pub via: Via,
+    /// How to call ssh.
+    pub ssh: SshOptions,
+    /// UDP ports that the remote side may use.
+    pub ports: Option<RangeInclusive<u16>>,
+    /// IP versions that may be used.
+    pub family: Family,
+    /// Profile of the engine, for both directions.
+    pub profile: Profile,
+    /// How long the other side may be silent, and what each side may buffer.
+    pub endpoint: EndpointOptions,
+}
+
+impl Reach {
+    /// Logs in, and asks for this task.
+    fn log_in(
+        &self,
+        task: RemoteTask,
+        switch: &Arc<Switch>,
+        told: &mut dyn FnMut(String),
+    ) -> Result<ssh::Remote, Error> {
+        let profile = self.profile.clone();
+        let request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.endpoint);
+        let remote = launch::log_in((&self.ssh, &self.host, self.family), &request, switch, told);
+        remote.map_err(|error| switch.stopped().map_or(error, Error::from))
+    }
 }
 
 /// Description of a copy.

@@ -4,7 +4,6 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::ops::RangeInclusive;
 use std::os::fd::AsFd as _;
 use std::process::{ChildStdin, Command, ExitStatus};
 use std::sync::Arc;
@@ -12,19 +11,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use net::{Bind, Connection, Endpoint, EndpointOptions, Event, Family, NetError, SendStream};
+use net::{Bind, Connection, Endpoint, Event, NetError, SendStream};
 use tokio::sync::mpsc;
-use transport::{ConnectOptions, Profile};
+use transport::ConnectOptions;
 
-use super::launch::log_in;
 use super::locator::{UDP_TIMEOUT, from_there};
 use super::pipe_end::STREAM;
 use super::pipe_frames::Unsent;
 use super::pipe_input::{Stdin, Witness};
 use super::pipe_output::Shown;
-use super::request::{RemoteTask, Request};
+use super::request::RemoteTask;
 use super::ssh::Remote;
-use super::{SshOptions, Via, pipe_frames, pipe_output};
+use super::{Reach, Via, pipe_frames, pipe_output};
 use crate::error::{CloseCode, Error, Other};
 use crate::protocol::handshake::PIPE;
 use crate::protocol::ssh::GO_ON;
@@ -55,22 +53,10 @@ const BROKEN_PIPE: u8 = 128 + 13;
 /// What is piped where.
 #[derive(Clone, Debug)]
 pub struct Pipe {
-    /// Argument for ssh: `[user@]host`.
-    pub host: String,
     /// A command line for the user's remote shell.
     pub command: String,
-    /// Carrier of the data.
-    pub via: Via,
-    /// How to call ssh.
-    pub ssh: SshOptions,
-    /// UDP ports that the remote side may use.
-    pub ports: Option<RangeInclusive<u16>>,
-    /// IP versions that may be used.
-    pub family: Family,
-    /// Profile of the engine.
-    pub profile: Profile,
-    /// How long the other side may be silent, and what each side may buffer.
-    pub endpoint: EndpointOptions,
+    /// The machine.
+    pub reach: Reach,
 }
 
 /// An event of a pipe.
@@ -146,16 +132,8 @@ enum Input {
 
 impl Pipe {
     fn run(&self, switch: &Arc<Switch>, witness: Witness, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
-        let request = Request::new(
-            RemoteTask::Pipe { command: self.command.clone() },
-            self.via,
-            self.family,
-            self.ports.as_ref(),
-            self.profile.clone(),
-            self.endpoint,
-        );
-        let remote = log_in((&self.ssh, &self.host, self.family), &request, switch, told);
-        let mut remote = remote.map_err(|error| switch.stopped().map_or(error, Error::from))?;
+        let task = RemoteTask::Pipe { command: self.command.clone() };
+        let mut remote = self.reach.log_in(task, switch, told)?;
         let (sender, inputs) = channel();
         let watch = switch.watch(Box::new({
             let sender = sender.clone();
@@ -208,10 +186,10 @@ struct Piped<'a> {
 impl Piped<'_> {
     /// Sends standard input until the command has ended; returns its exit status.
     fn run(&mut self, told: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
-        match self.pipe.via {
+        match self.pipe.reach.via {
             Via::Ssh => self.over_ssh(),
             Via::Auto | Via::Udp => match self.over_udp() {
-                Err(Error::Unreachable { .. }) if self.pipe.via == Via::Auto => {
+                Err(Error::Unreachable { .. }) if self.pipe.reach.via == Via::Auto => {
                     told("UDP does not get through: going on over ssh, which is slower".to_owned());
                     self.over_ssh()
                 }
@@ -242,12 +220,12 @@ impl Piped<'_> {
 
     /// Sends standard input over UDP.
     fn over_udp(&mut self) -> Result<ExitStatus, Error> {
-        let endpoint = Endpoint::bind(&Bind::default(), &self.pipe.endpoint, ())?;
+        let endpoint = Endpoint::bind(&Bind::default(), &self.pipe.reach.endpoint, ())?;
         let sender = self.sender.clone();
         // Fails if the pipe has ended.
         let events = Box::new(move |event| drop(sender.send(Input::Network(event))));
         let options = ConnectOptions {
-            profile: self.pipe.profile.clone(),
+            profile: self.pipe.reach.profile.clone(),
             application: PIPE.to_vec(),
             remotes: self.remote.ticket.addresses.clone(),
             handshake_timeout: UDP_TIMEOUT,

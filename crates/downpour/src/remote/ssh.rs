@@ -1,16 +1,19 @@
 //! The user's own ssh, which starts downpour on the other machine, as mosh does with its server: the key is sent
 //! through ssh, the data is not.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use net::Family;
+use rustix::fs::{Access, access};
 
 use super::SshOptions;
 use super::launch::Answer;
@@ -21,7 +24,7 @@ use crate::protocol::ssh::GO_ON;
 use crate::ticket::Ticket;
 
 /// How long ssh may take to end when everything is said.
-const GOODBYE: Duration = Duration::from_secs(2);
+pub(super) const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Runs ssh with these arguments, ignoring Ctrl-C and the loss of the terminal: the transfer decides when ssh ends.
 const LAUNCH: &str = r#"trap "" HUP INT; exec "$@""#;
@@ -36,6 +39,15 @@ pub(super) fn remote_command(program: Option<&str>) -> String {
 }
 
 impl SshOptions {
+    /// Checks that there is such a program as the command names.
+    ///
+    /// # Errors
+    /// [`Error::NoSsh`].
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let program = self.command.first().map_or(OsStr::new("ssh"), |word| word);
+        check_program(program).map_err(|source| Error::NoSsh { program: program.into(), source })
+    }
+
     /// Creates the ssh command with everything but the host.
     pub(super) fn command(&self, family: Family) -> Command {
         let mut words = vec![OsString::from("-T")];
@@ -90,6 +102,23 @@ impl SshOptions {
         let mut addresses: Vec<IpAddr> = found.into_iter().flatten().map(|address| address.ip()).filter(fits).collect();
         addresses.dedup();
         addresses
+    }
+}
+
+/// Checks that the program exists, searching like `execvp`: a shell's exit code 127 could come from the remote shell as
+/// well.
+fn check_program(program: &OsStr) -> io::Result<()> {
+    let check = |path: &Path| match path.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        false => access(path, Access::EXEC_OK).map_err(io::Error::from),
+    };
+    if program.as_bytes().contains(&b'/') {
+        return check(Path::new(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    match std::env::split_paths(&path).any(|folder| check(&folder.join(program)).is_ok()) {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::NotFound, "not in PATH")),
     }
 }
 
@@ -196,6 +225,11 @@ pub(super) fn answer_error(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_searched_for_as_by_a_shell() {
+        assert!(check_program(OsStr::new("sh")).is_ok() && check_program(OsStr::new("no-such-program")).is_err());
+    }
 
     #[test]
     fn the_remote_command_survives_a_shell() {

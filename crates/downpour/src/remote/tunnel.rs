@@ -2,45 +2,38 @@
 
 use std::future::Future;
 use std::io;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
-use net::{Bind, Connection, Endpoint, EndpointOptions, Family, NetError};
+use net::{Bind, Connection, Endpoint, NetError};
 use tokio::task::{JoinSet, spawn_blocking};
-use transport::{ConnectOptions, Profile};
+use transport::ConnectOptions;
 
-use super::launch::log_in;
 use super::locator::{UDP_TIMEOUT, from_there};
-use super::request::{RemoteTask, Request};
+use super::request::RemoteTask;
 use super::ssh::Remote;
-use super::{SshOptions, Via};
+use super::{Reach, Via};
 use crate::error::{CloseCode, Error, Other};
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::Role;
 use crate::transfer::{Stop, Switch};
-use crate::tunnel::{Forward, Listener, Notes, Permitted, Session, raise_descriptor_limit};
+use crate::tunnel::control::{self, ControlFolder};
+use crate::tunnel::{ConnectionEvent, Forward, Listener, Note, Notes, Permitted, Session, raise_descriptor_limit};
 
 /// What is forwarded through which machine.
 #[derive(Clone, Debug)]
 pub struct Tunnel {
-    /// Argument for ssh: `[user@]host`.
-    pub host: String,
     /// Connections taken here, which go on from there.
     pub local: Vec<Forward>,
     /// Connections taken there, which go on from here.
     pub remote: Vec<Forward>,
-    /// Carrier of the data.
-    pub via: Via,
-    /// How to call ssh.
-    pub ssh: SshOptions,
-    /// UDP ports that the remote side may use.
-    pub ports: Option<RangeInclusive<u16>>,
-    /// IP versions that may be used.
-    pub family: Family,
-    /// Profile of the engine, for both directions.
-    pub profile: Profile,
-    /// How long the other side may be silent, and what each side may buffer.
-    pub endpoint: EndpointOptions,
+    /// Ends the tunnel once no connection has been open for so long.
+    pub persist: Option<Duration>,
+    /// Ends the login once the tunnel is open over UDP. Otherwise whoever reads what this process prints would wait for the
+    /// end of ssh, which prints to the same place, when this process has left it.
+    pub is_detached: bool,
+    /// The machine.
+    pub reach: Reach,
 }
 
 /// An event of a tunnel.
@@ -54,9 +47,12 @@ pub enum TunnelEvent {
     ListeningThere(Forward),
     /// The tunnel is open.
     Open,
+    /// Something happens to the connection of this number.
+    Connection(u64, ConnectionEvent),
 }
 
-/// Opens a tunnel and keeps it open until `stop`, or until its connection ends.
+/// Opens a tunnel and keeps it open until `stop`, until nobody has used it for [`Tunnel::persist`], or until its connection
+/// ends. Meanwhile [`ControlFolder::tunnels_to`] finds it.
 ///
 /// # Errors
 /// [`Error::Listen`] if a place of this machine or the other is taken; those of ssh and of the connection; why it was
@@ -72,7 +68,12 @@ pub async fn tunnel(
     let mut stop = std::pin::pin!(stop);
     let notes = {
         let told = Arc::clone(&told);
-        Notes(Arc::new(move |line| told(TunnelEvent::Note(line))))
+        Notes(Arc::new(move |note| {
+            told(match note {
+                Note::Line(line) => TunnelEvent::Note(line),
+                Note::Connection(number, event) => TunnelEvent::Connection(number, event),
+            });
+        }))
     };
     let switch = Arc::<Switch>::default();
     let remote = {
@@ -86,7 +87,7 @@ pub async fn tunnel(
             return Err(why.into());
         }
     };
-    let (connection, _endpoint) = tokio::select! {
+    let (connection, endpoint) = tokio::select! {
         connected = tunnel.connect(&mut remote, &notes) => connected?,
         why = &mut stop => return Err(why.into()),
     };
@@ -100,16 +101,31 @@ pub async fn tunnel(
     for forward in &tunnel.remote {
         told(TunnelEvent::ListeningThere(forward.clone()));
     }
+    // It works without, but cannot be found then.
+    if let Ok(held) = ControlFolder::of_user().and_then(|folder| folder.hold(&tunnel.reach.host)) {
+        tasks.spawn(control::keep(held));
+    }
+    if tunnel.is_detached && endpoint.local_address() != net::PIPE_PEER {
+        remote.terminate();
+    }
     told(TunnelEvent::Open);
-    tokio::select! {
-        error = session.run() => Err(tunnel.ended(error, &remote)),
+    let unused = async {
+        match tunnel.persist {
+            Some(span) => session.idle(span).await,
+            None => std::future::pending().await,
+        }
+    };
+    let (reason, result) = tokio::select! {
+        error = session.run() => return Err(tunnel.ended(error, &remote)),
+        () = unused => ("nobody uses the tunnel".to_owned(), Ok(())),
         why = &mut stop => {
             let error = Error::from(why);
-            connection.close(CloseCode::Done as u32, error.close_reason());
-            drop(connection.closed().await);
-            Err(error)
+            (error.close_reason(), Err(error))
         }
-    }
+    };
+    connection.close(CloseCode::Done as u32, reason);
+    drop(connection.closed().await);
+    result
 }
 
 impl Tunnel {
@@ -122,30 +138,26 @@ impl Tunnel {
 
     fn log_in(&self, switch: &Arc<Switch>, notes: &Notes) -> Result<Remote, Error> {
         let listen = self.remote.iter().map(|forward| forward.listen.clone()).collect();
-        let task = RemoteTask::Tunnel { listen };
-        let profile = self.profile.clone();
-        let request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.endpoint);
-        let remote = log_in((&self.ssh, &self.host, self.family), &request, switch, &mut |line| (notes.0)(line));
-        remote.map_err(|error| switch.stopped().map_or(error, Error::from))
+        self.reach.log_in(RemoteTask::Tunnel { listen }, switch, &mut |line| notes.line(line))
     }
 
     /// Connects to the other side over UDP, or over ssh if UDP is blocked. The endpoint has to live as long as the
     /// connection.
     async fn connect(&self, remote: &mut Remote, notes: &Notes) -> Result<(Connection, Endpoint), Error> {
-        if self.via != Via::Ssh {
-            let endpoint = Endpoint::bind(&Bind::default(), &self.endpoint, ())?;
+        if self.reach.via != Via::Ssh {
+            let endpoint = Endpoint::bind(&Bind::default(), &self.reach.endpoint, ())?;
             let connection = self.connect_over(&endpoint, remote);
             match connection.established().await {
                 Ok(()) => return Ok((connection, endpoint)),
-                Err(NetError::HandshakeTimedOut { .. }) if self.via == Via::Auto => {
-                    (notes.0)("UDP does not get through: going on over ssh, which is slower".to_owned());
+                Err(NetError::HandshakeTimedOut { .. }) if self.reach.via == Via::Auto => {
+                    notes.line("UDP does not get through: going on over ssh, which is slower");
                 }
                 Err(error) => return Err(self.ended(error, remote)),
             }
         }
-        let ended = |error: io::Error| Error::Ssh(format!("ssh to {} has ended: {error}", self.host));
+        let ended = |error: io::Error| Error::Ssh(format!("ssh to {} has ended: {error}", self.reach.host));
         let (read, write) = remote.go_on_over_ssh().map_err(ended)?;
-        let endpoint = Endpoint::over_pipes(read, write, &self.endpoint, ())?;
+        let endpoint = Endpoint::over_pipes(read, write, &self.reach.endpoint, ())?;
         let connection = self.connect_over(&endpoint, remote);
         connection.established().await.map_err(|error| self.ended(error, remote))?;
         Ok((connection, endpoint))
@@ -154,7 +166,7 @@ impl Tunnel {
     fn connect_over(&self, endpoint: &Endpoint, remote: &Remote) -> Connection {
         let is_pipe = endpoint.local_address() == net::PIPE_PEER;
         let options = ConnectOptions {
-            profile: self.profile.clone(),
+            profile: self.reach.profile.clone(),
             application: TUNNEL.to_vec(),
             remotes: if is_pipe { vec![net::PIPE_PEER] } else { remote.ticket.addresses.clone() },
             handshake_timeout: UDP_TIMEOUT,

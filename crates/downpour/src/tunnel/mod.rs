@@ -6,6 +6,8 @@
 //!
 //! Each connection takes a stream in each direction (`messages`), on which its bytes follow (`relay`).
 
+pub mod control;
+mod events;
 mod grammar;
 mod listener;
 mod messages;
@@ -15,6 +17,8 @@ mod socks;
 #[cfg(test)]
 mod tests;
 
+pub use events::ConnectionEvent;
+pub(crate) use events::{Note, Notes};
 pub use grammar::{Destination, Forward, ForwardError, Place};
 pub(crate) use listener::{Listener, raise_descriptor_limit};
-pub(crate) use session::{Notes, Permitted, Session};
+pub(crate) use session::{Permitted, Session};

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -34,6 +35,15 @@ pub(super) enum Opened {
     Refused,
     /// There is none.
     Failed,
+}
+
+/// What a connection has carried.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Carried {
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    /// It broke off.
+    pub(super) is_cut: bool,
 }
 
 /// How a direction ended.
@@ -73,12 +83,18 @@ impl Socket {
 
     /// Carries what the program writes to `send`, from now on, and to the program what follows `opened`. What breaks off
     /// resets the socket.
-    pub(super) async fn carry(self, send: SendStream, opened: impl AsyncFnOnce(&mut WriteHalf<Self>) -> Opened) {
+    pub(super) async fn carry(
+        self,
+        send: SendStream,
+        opened: impl AsyncFnOnce(&mut WriteHalf<Self>) -> Opened,
+    ) -> Carried {
+        let [sent, received] = [AtomicU64::new(0), AtomicU64::new(0)];
         let (mut reader, mut writer) = tokio::io::split(self);
-        let end = both(up(&mut reader, send), down(&mut writer, opened)).await;
+        let end = both(up(&mut reader, send, &sent), down(&mut writer, opened, &received)).await;
         if end == End::Over {
             reader.unsplit(writer).end();
         }
+        Carried { sent: sent.into_inner(), received: received.into_inner(), is_cut: end == End::Cut }
     }
 }
 
@@ -97,7 +113,7 @@ async fn both(up: impl Future<Output = End>, down: impl Future<Output = End>) ->
 }
 
 /// Carries what the program writes.
-async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream) -> End {
+async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: &AtomicU64) -> End {
     let mut buffer = vec![0; CHUNK];
     loop {
         match reader.read(&mut buffer).await {
@@ -110,6 +126,7 @@ async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream) -> End {
                     // The other program may still have something to say, unless the tunnel has ended.
                     return if error.kind() == io::ErrorKind::BrokenPipe { End::Over } else { End::Cut };
                 }
+                sent.fetch_add(count as u64, Ordering::Relaxed);
             }
             Err(_) => {
                 send.reset(GONE);
@@ -120,7 +137,11 @@ async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream) -> End {
 }
 
 /// Carries what the other program writes.
-async fn down(writer: &mut WriteHalf<Socket>, opened: impl AsyncFnOnce(&mut WriteHalf<Socket>) -> Opened) -> End {
+async fn down(
+    writer: &mut WriteHalf<Socket>,
+    opened: impl AsyncFnOnce(&mut WriteHalf<Socket>) -> Opened,
+    received: &AtomicU64,
+) -> End {
     let mut recv = match opened(writer).await {
         Opened::Connected(recv) => recv,
         Opened::Refused => {
@@ -138,7 +159,10 @@ async fn down(writer: &mut WriteHalf<Socket>, opened: impl AsyncFnOnce(&mut Writ
             return End::Over;
         }
         match writer.write(chunk).await {
-            Ok(count @ 1..) => recv.consume(count),
+            Ok(count @ 1..) => {
+                recv.consume(count);
+                received.fetch_add(count as u64, Ordering::Relaxed);
+            }
             _ => {
                 recv.stop(GONE);
                 return End::Over;

@@ -1,21 +1,21 @@
 //! One end of a tunnel: opens connections at the other end for the programs here, and here for those there.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use net::{Connection, FlowError, NetError, RecvStream, SendStream};
 use tokio::io::{AsyncWriteExt as _, WriteHalf, join};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use super::events::{ConnectionEvent, Note, Notes};
 use super::grammar::{Destination, Place};
 use super::listener::Listener;
 use super::messages::{Answer, Refusal, Wish, answer_to, is_answer};
-use super::relay::{Opened, Socket};
+use super::relay::{Carried, Opened, Socket};
 use super::socks;
 use crate::error::CloseCode;
 
@@ -48,16 +48,50 @@ pub(crate) struct Session {
     waiting: Mutex<HashMap<u64, oneshot::Sender<RecvStream>>>,
     /// Room for own wishes, and for those of the other side.
     room: [Arc<Semaphore>; 2],
+    /// Connections that are open, of both sides.
+    open: watch::Sender<usize>,
+    /// How many there were.
+    numbers: AtomicU64,
     notes: Notes,
 }
 
-/// Takes lines for the user.
-#[derive(Clone)]
-pub(crate) struct Notes(pub(crate) Arc<dyn Fn(String) + Send + Sync>);
+/// A connection that is wanted or open.
+struct Open<'a> {
+    session: &'a Session,
+    number: u64,
+    begun: Instant,
+}
 
-impl fmt::Debug for Notes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Notes")
+impl<'a> Open<'a> {
+    fn new(session: &'a Session) -> Self {
+        session.open.send_modify(|open| *open += 1);
+        Self { session, number: session.numbers.fetch_add(1, Ordering::Relaxed) + 1, begun: Instant::now() }
+    }
+
+    fn tell(&self, event: ConnectionEvent) {
+        (self.session.notes.0)(Note::Connection(self.number, event));
+    }
+
+    fn wanted(&self, to: &Place, is_from_there: bool) {
+        self.tell(ConnectionEvent::Wanted { to: to.to_string(), is_from_there });
+    }
+
+    fn opened(&self) {
+        self.tell(ConnectionEvent::Open { after: self.begun.elapsed() });
+    }
+
+    fn refused(&self, why: String) {
+        self.tell(ConnectionEvent::Refused { why });
+    }
+
+    fn over(&self, Carried { sent, received, is_cut }: Carried) {
+        self.tell(ConnectionEvent::Over { sent, received, after: self.begun.elapsed(), is_cut });
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.session.open.send_modify(|open| *open -= 1);
     }
 }
 
@@ -77,7 +111,21 @@ impl Drop for Waiting<'_> {
 impl Session {
     pub(crate) fn new(connection: Connection, permitted: Permitted, notes: Notes) -> Arc<Self> {
         let room = [0, 1].map(|_| Arc::new(Semaphore::new(MOST)));
-        Arc::new(Self { connection, permitted, next: AtomicU64::new(0), waiting: Mutex::default(), room, notes })
+        let (next, numbers, open) = (AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
+        Arc::new(Self { connection, permitted, next, waiting: Mutex::default(), room, open, numbers, notes })
+    }
+
+    /// Waits until no connection has been open for this long.
+    pub(crate) async fn idle(&self, span: Duration) {
+        let mut open = self.open.subscribe();
+        // What changes it lives as long as this.
+        loop {
+            drop(open.wait_for(|open| *open == 0).await);
+            let used = async { drop(open.wait_for(|open| *open > 0).await) };
+            if tokio::time::timeout(span, used).await.is_err() {
+                return;
+            }
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<RecvStream>>> {
@@ -95,7 +143,9 @@ impl Session {
                 let session = Arc::clone(self);
                 // What does not fit is refused.
                 let room = Arc::clone(&self.room[1]).try_acquire_owned().ok();
-                tokio::spawn(async move { session.grant(stream, room).await });
+                tokio::spawn(async move {
+                    session.grant(stream, room, &Open::new(&session)).await;
+                });
                 continue;
             }
             let waiting = self.waiting().remove(&(stream.tag() ^ answer_to(0)));
@@ -129,9 +179,10 @@ impl Session {
             let socket = listener.accept().await;
             let (session, wish) = (Arc::clone(&self), wish.clone());
             tokio::spawn(async move {
+                let open = Open::new(&session);
                 match wish {
-                    Some(wish) => session.connect(socket, &wish, None).await,
-                    None => session.proxy(socket).await,
+                    Some(wish) => session.connect(socket, &wish, None, &open).await,
+                    None => session.proxy(socket, &open).await,
                 }
                 drop(room);
             });
@@ -139,16 +190,19 @@ impl Session {
     }
 
     /// Asks a program by SOCKS where it wants to, and connects it.
-    async fn proxy(&self, mut socket: Socket) {
+    async fn proxy(&self, mut socket: Socket, open: &Open<'_>) {
         match tokio::time::timeout(PATIENCE, socks::asked(&mut socket)).await {
-            Ok(Ok((version, place))) => self.connect(socket, &Wish::Place(place), Some(version)).await,
+            Ok(Ok((version, place))) => self.connect(socket, &Wish::Place(place), Some(version), open).await,
             // It has been told why.
             _ => socket.finish().await,
         }
     }
 
     /// Connects a program to what it wishes for, until both directions are over.
-    async fn connect(&self, socket: Socket, wish: &Wish, proxy: Option<socks::Version>) {
+    async fn connect(&self, socket: Socket, wish: &Wish, proxy: Option<socks::Version>, open: &Open<'_>) {
+        if let Wish::Place(place) = wish {
+            open.wanted(place, false);
+        }
         let (send, waiting) = match self.open(wish).await {
             Ok(opened) => opened,
             Err(error) => return self.on_unopened(&error),
@@ -156,9 +210,12 @@ impl Session {
         let opened = async |writer: &mut WriteHalf<Socket>| {
             let Ok((answer, recv)) = waiting.answered().await else { return Opened::Failed };
             let refusal = match &answer {
-                Answer::Connected => None,
+                Answer::Connected => {
+                    open.opened();
+                    None
+                }
                 Answer::Refused(refusal, words) => {
-                    (self.notes.0)(format!("no connection: {words}"));
+                    open.refused(words.clone());
                     Some(*refusal)
                 }
             };
@@ -172,7 +229,7 @@ impl Session {
                 Some(_) => Opened::Refused,
             }
         };
-        socket.carry(send, opened).await;
+        open.over(socket.carry(send, opened).await);
     }
 
     /// Tells the other side of a wish. What the program writes may follow at once.
@@ -197,7 +254,7 @@ impl Session {
     }
 
     /// Grants a wish of the other side, or says why not.
-    async fn grant(&self, mut recv: RecvStream, room: Option<OwnedSemaphorePermit>) {
+    async fn grant(&self, mut recv: RecvStream, room: Option<OwnedSemaphorePermit>, open: &Open<'_>) {
         let tag = answer_to(recv.tag());
         let wish = tokio::time::timeout(PATIENCE, Wish::read(&mut recv)).await;
         let mut send = match self.connection.open_stream(tag).await {
@@ -206,7 +263,7 @@ impl Session {
         };
         let target = match wish {
             _ if room.is_none() => Err((Refusal::Failed, format!("{MOST} connections are open already"))),
-            Ok(Ok(wish)) => tokio::time::timeout(PATIENCE, self.socket_for(&wish))
+            Ok(Ok(wish)) => tokio::time::timeout(PATIENCE, self.socket_for(&wish, open))
                 .await
                 .unwrap_or_else(|_| Err((Refusal::TimedOut, format!("no answer in {} s", PATIENCE.as_secs())))),
             _ => Err((Refusal::Failed, "what was wished for has not arrived".to_owned())),
@@ -214,16 +271,17 @@ impl Session {
         match target {
             Ok(Target::Socket(socket)) => {
                 if send.write_all(&Answer::Connected.encode()).await.is_ok() {
-                    socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await;
+                    open.opened();
+                    open.over(socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await);
                 }
             }
             Ok(Target::Socks) => {
                 if send.write_all(&Answer::Connected.encode()).await.is_ok() {
-                    self.serve_proxy(recv, send).await;
+                    self.serve_proxy(recv, send, open).await;
                 }
             }
             Err((refusal, words)) => {
-                (self.notes.0)(format!("no connection: {words}"));
+                open.refused(words.clone());
                 if send.write_all(&Answer::Refused(refusal, words).encode()).await.is_ok() {
                     finish(send).await;
                 }
@@ -233,7 +291,7 @@ impl Session {
     }
 
     /// Connects to what was wished for.
-    async fn socket_for(&self, wish: &Wish) -> Result<Target, (Refusal, String)> {
+    async fn socket_for(&self, wish: &Wish, open: &Open<'_>) -> Result<Target, (Refusal, String)> {
         let place = match (wish, &self.permitted) {
             (Wish::Place(place), Permitted::Places) => place,
             (Wish::Listener(number), Permitted::Listeners(all)) => match all.get(usize::from(*number)) {
@@ -243,26 +301,29 @@ impl Session {
             },
             _ => return Err((Refusal::Forbidden, "nobody asked for this connection".to_owned())),
         };
+        open.wanted(place, true);
         let socket = connect_to(place).await.map_err(|error| (Refusal::of(&error), format!("{place}: {error}")))?;
         Ok(Target::Socket(socket))
     }
 
     /// Asks a program at the other side by SOCKS where it wants to, and connects it here.
-    async fn serve_proxy(&self, recv: RecvStream, send: SendStream) {
+    async fn serve_proxy(&self, recv: RecvStream, send: SendStream, open: &Open<'_>) {
         let mut program = join(recv, send);
         let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut program)).await else {
             // It has been told why.
             return finish(program.into_inner().1).await;
         };
+        open.wanted(&place, true);
         match connect_to(&place).await {
             Ok(socket) => {
                 if socks::answer(&mut program, version, None).await.is_ok() {
                     let (recv, send) = program.into_inner();
-                    socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await;
+                    open.opened();
+                    open.over(socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await);
                 }
             }
             Err(error) => {
-                (self.notes.0)(format!("no connection: {place}: {error}"));
+                open.refused(format!("{place}: {error}"));
                 if socks::answer(&mut program, version, Some(Refusal::of(&error))).await.is_ok() {
                     finish(program.into_inner().1).await;
                 }

@@ -1,0 +1,98 @@
+//! `downpour bootstrap`, and the offer of it where the other side has no downpour.
+
+use std::io::{self, IsTerminal as _};
+
+use downpour::Family;
+use downpour::remote::{self, Bootstrap, BootstrapEvent, SshOptions};
+
+use crate::args::{BootstrapArgs, Command, WhenMissing};
+use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupts;
+use crate::print::err;
+use crate::prompt::Question;
+use crate::{escape, options};
+
+/// Copies the program; returns the exit code.
+pub(crate) async fn run(args: BootstrapArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let family = match (args.ipv4, args.ipv6) {
+        (true, _) => Family::V4,
+        (_, true) => Family::V6,
+        _ => Family::Any,
+    };
+    let (ssh, quiet) = (options::ssh(&args.ssh), args.quiet);
+    let bootstrap = Bootstrap { host: args.host, ssh, family, to: args.to, from: args.from };
+    copy(bootstrap, quiet, interrupts).await?;
+    Ok(Code::Done as u8)
+}
+
+async fn copy(bootstrap: Bootstrap, is_quiet: bool, interrupts: &mut Interrupts) -> Result<(), Failure> {
+    let host = bootstrap.host.clone();
+    let show = move |event| {
+        let line = match event {
+            BootstrapEvent::Copying { bytes, to } => {
+                format!("Copying downpour ({}) to {to} on {host}", units::bytes(bytes))
+            }
+            BootstrapEvent::Installed(path) => format!("Installed {path} on {host}"),
+        };
+        if !is_quiet {
+            err(escape::text(&line));
+        }
+    };
+    let mut stopped = None;
+    let stop = async {
+        let stop = interrupts.next().await;
+        stopped = Some(stop);
+        stop.into()
+    };
+    let result = remote::bootstrap(bootstrap, show, stop).await;
+    match stopped {
+        Some(stop) => Err(Failure::stopped(stop)),
+        None => Ok(result?),
+    }
+}
+
+/// What may be copied where, should the other side of a command lack it.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    host: String,
+    ssh: SshOptions,
+    family: Family,
+    must_ask: bool,
+}
+
+impl Offer {
+    /// Returns the offer for a command; `None` if it has none to make.
+    pub(crate) fn of(command: &Command) -> Option<Self> {
+        let (args, family, may_ask) = command.login()?;
+        let can_ask = || may_ask && io::stdin().is_terminal() && io::stderr().is_terminal();
+        let must_ask = match args.bootstrap {
+            WhenMissing::Never => return None,
+            WhenMissing::Ask if !can_ask() => return None,
+            when => when == WhenMissing::Ask,
+        };
+        // Where another path was named, that is not where it would go.
+        let ssh = Some(options::ssh(args)).filter(|ssh| ssh.remote_program.is_none())?;
+        Some(Self { host: command.host()?.to_owned(), ssh, family, must_ask })
+    }
+
+    /// Copies the program if the user agrees; returns whether it is there now.
+    pub(crate) async fn make(self, interrupts: &mut Interrupts) -> Result<bool, Failure> {
+        let Self { host, ssh, family, must_ask } = self;
+        err(escape::text(&format!("{host} has no downpour; this one can go to ~/.local/bin there.")));
+        if must_ask {
+            let mut question = Question::ask("Copy it?");
+            let is_wanted = tokio::select! {
+                answer = question.answer() => answer.unwrap_or(false),
+                stop = interrupts.next() => {
+                    question.withdraw();
+                    return Err(Failure::stopped(stop));
+                }
+            };
+            if !is_wanted {
+                return Ok(false);
+            }
+        }
+        copy(Bootstrap { host, ssh, family, to: None, from: None }, false, interrupts).await?;
+        Ok(true)
+    }
+}

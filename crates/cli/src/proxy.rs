@@ -1,0 +1,183 @@
+//! `downpour proxy`: what ssh's ProxyCommand starts.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use downpour::remote::{self, Reach, Tunnel, TunnelEvent};
+use downpour::tunnel::control::{ControlFolder, Running, connect};
+use downpour::tunnel::{ConnectionEvent, Destination, Forward, Place};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::args::ProxyArgs;
+use crate::exit::{Code, Failure};
+use crate::interrupt::{Heard, Interrupts};
+use crate::print::err;
+use crate::{background, escape, options, taken};
+
+/// How long the other side has to learn of the end.
+const GOODBYE: Duration = Duration::from_millis(80);
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+
+/// The port of an ssh server.
+const SSH: u16 = 22;
+
+/// What the ssh of the login needs if this is the ProxyCommand of the host in its configuration: it would start this again
+/// and again.
+const DIRECTLY: [&str; 4] = ["-o", "ProxyCommand=none", "-o", "ControlPath=none"];
+
+/// Carries stdin and stdout until the other side has ended; returns the exit code.
+pub(crate) async fn run(mut args: ProxyArgs) -> Result<u8, Failure> {
+    let mut reach = options::reach_by_tunnel(&mut args.reach, &args.host)?;
+    reach.ssh.command.extend(DIRECTLY.map(Into::into));
+    reach.ssh.port = reach.ssh.port.or(args.server_port);
+    let failed = |error| Failure::new(Code::Other, format!("no folder for the socket of the connection: {error}"));
+    let folder = ControlFolder::of_user().map_err(failed)?;
+    let port = args.server_port.unwrap_or(SSH);
+    let own = |own: Option<u32>| folder.socket(&(&reach.host, port, &reach.ssh, reach.via, own));
+    match args.persist {
+        None => carry_once(&own(Some(std::process::id())), reach, port, args.reach.quiet).await,
+        Some(_) if args.in_background => keep(&own(None), reach, port, &args).await,
+        Some(_) => carry(persistent(&own(None))?).await,
+    }
+}
+
+/// Returns a connection to the process that keeps the tunnel, which is started if there is none.
+fn persistent(path: &Path) -> Result<UnixStream, Failure> {
+    if let Ok(running) = connect(path) {
+        return Ok(running.into_socket());
+    }
+    let code = background::start()?;
+    // If another process was faster, its tunnel is as good.
+    connect(path).map(Running::into_socket).map_err(|error| Failure {
+        code: if code == Code::Done as u8 { Code::Other as u8 } else { code },
+        ..Failure::new(Code::Other, format!("the connection is not kept: {error}"))
+    })
+}
+
+/// Keeps the tunnel, in the background.
+async fn keep(path: &Path, reach: Reach, port: u16, args: &ProxyArgs) -> Result<u8, Failure> {
+    let is_quiet = args.reach.quiet;
+    let show = move |event| match event {
+        TunnelEvent::Open => background::ready(),
+        event => tell(event, is_quiet),
+    };
+    let tunnel = Tunnel { persist: args.persist, is_detached: true, ..tunnel(path, reach, port) };
+    let mut interrupts = taken(Interrupts::without_hang_up())?;
+    remote::tunnel(tunnel, show, async { interrupts.next().await.into() }).await?;
+    Ok(Code::Done as u8)
+}
+
+/// Carries one connection through a tunnel of its own.
+async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Result<u8, Failure> {
+    let mut interrupts = taken(Interrupts::install())?;
+    let (opened, mut is_open) = mpsc::channel(1);
+    let show = move |event| match event {
+        // There is room for one, and it is said once.
+        TunnelEvent::Open => drop(opened.try_send(())),
+        event => tell(event, is_quiet),
+    };
+    let carried = async {
+        // It ends with the tunnel if that does not open.
+        if is_open.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+        match connect(path) {
+            Ok(running) => carry(running.into_socket()).await,
+            Err(error) => Err(Failure::new(Code::Other, format!("the connection is gone: {error}"))),
+        }
+    };
+    let (leave, is_left) = oneshot::channel::<()>();
+    let mut ended = None;
+    let stop = async {
+        ended = Some(tokio::select! {
+            result = carried => result,
+            // ssh sends a hang-up when it needs it no more.
+            heard = interrupts.heard() => match heard {
+                Heard::Stop(stop) => Err(Failure::stopped(stop)),
+                Heard::HangUp => Ok(Code::Done as u8),
+            },
+        });
+        drop(leave);
+        downpour::Stop::Cancelled
+    };
+    let in_time = async {
+        drop(is_left.await);
+        tokio::time::sleep(GOODBYE).await;
+    };
+    let result = tokio::select! {
+        result = remote::tunnel(tunnel(path, reach, port), show, stop) => result,
+        () = in_time => Ok(()),
+    };
+    match (ended, result) {
+        (Some(ended), _) => ended,
+        (None, Err(error)) => Err(error.into()),
+        (None, Ok(())) => Ok(Code::Done as u8),
+    }
+}
+
+fn tell(event: TunnelEvent, is_quiet: bool) {
+    match event {
+        TunnelEvent::Note(line) if !is_quiet => err(escape::text(&line)),
+        TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) => {
+            err(format_args!("downpour: no connection: {}", escape::text(&why)));
+        }
+        _ => {}
+    }
+}
+
+/// Returns the tunnel from a socket at `path` to the ssh server of the other machine.
+fn tunnel(path: &Path, reach: Reach, port: u16) -> Tunnel {
+    let to = Destination::Place(Place::Tcp { host: "localhost".to_owned(), port });
+    let forward = Forward { listen: Place::Unix(PathBuf::from(path)), to };
+    Tunnel { local: vec![forward], remote: Vec::new(), persist: None, is_detached: false, reach }
+}
+
+/// Carries stdin to `socket`, and what comes from there to stdout, until the other side has ended.
+async fn carry(socket: UnixStream) -> Result<u8, Failure> {
+    let failed = |error: io::Error| Failure::new(Code::Other, format!("the connection broke off: {error}"));
+    // Files, since the buffers of the standard library would hold back what is no line.
+    let open = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from).map_err(failed);
+    let (mut input, mut output) = (open(io::stdin().as_fd())?, open(io::stdout().as_fd())?);
+    let mut up = socket.try_clone().map_err(failed)?;
+    thread::spawn(move || {
+        // Whoever reads no more ends the other direction as well.
+        let _ = copy(&mut input, &mut up);
+        let _ = up.shutdown(Shutdown::Write);
+    });
+    let (sender, ended) = oneshot::channel();
+    let mut down = socket;
+    thread::spawn(move || {
+        let copied = copy(&mut down, &mut output);
+        // Its receiver ends with the process.
+        let _ = sender.send(copied);
+    });
+    match ended.await {
+        Ok(Ok(())) => Ok(Code::Done as u8),
+        // Whoever closes stdout has read enough.
+        Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Code::Done as u8),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err(Failure::new(Code::Other, "the thread that reads the connection has ended")),
+    }
+}
+
+/// Copies until the end, each piece at once. `io::copy` would splice, and a splice that waits for data holds the pipe on which
+/// ssh then waits as well.
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => to.write_all(&buffer[..count])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Folders of the program that belong to its user, and that nobody else can change.
+
+use std::env;
+use std::fs::{DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+/// Returns the path in an environment variable, if it is absolute.
+pub(crate) fn absolute(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Returns whether a file belongs to this user and nobody else may write it.
+pub(crate) fn is_own(found: &Metadata) -> bool {
+    found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0
+}
+
+/// Returns the folder `downpour` in `base`, and creates it if asked.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] if it, or what is there above it, belongs to somebody else; the system's.
+pub(crate) fn own_folder(base: &Path, create: bool) -> io::Result<PathBuf> {
+    // The directory above may be yet to come, but then its own must be this user's: `sudo` keeps another's HOME.
+    let above = base.ancestors().find_map(|path| path.metadata().ok());
+    if above.is_none_or(|found| found.uid() != geteuid().as_raw()) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let folder = base.join("downpour");
+    if create {
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    }
+    if is_own(&folder.symlink_metadata()?) { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}

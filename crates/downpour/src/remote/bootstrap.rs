@@ -1,0 +1,277 @@
+//! `bootstrap`: copies this program to a machine that has none, through ssh.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::sync::Arc;
+
+use net::Family;
+use tokio::task::spawn_blocking;
+
+use super::SshOptions;
+use super::process::Process;
+use crate::error::Error;
+use crate::transfer::{Stop, Switch};
+
+/// Where the program goes, in the home of the user there: downpour is looked for in this folder.
+const USUAL: &str = "~/.local/bin/downpour";
+
+/// The running program, also where its file has been replaced.
+const MYSELF: &str = "/proc/self/exe";
+
+/// Most bytes of noise before the first line of the script, such as the greeting of a shell's start-up file.
+const MAX_NOISE: u64 = 1 << 20;
+
+/// What the lines of the script begin with.
+const SYSTEM: &str = "DOWNPOUR-SYSTEM ";
+const FAILED: &str = "DOWNPOUR-FAILED ";
+const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
+
+/// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself whole.
+/// Nothing has the final name before.
+const SCRIPT: &str = r#"set -e
+printf 'DOWNPOUR-SYSTEM %s %s\n' "$(uname -s)" "$(uname -m)"
+read -r digest
+mkdir -p "$(dirname "$to")"
+new="$to.$$.new"
+trap 'rm -f "$new"' EXIT
+trap 'exit 1' HUP INT TERM
+(umask 077; cat >"$new")
+chmod 755 "$new"
+said=$("$new" remote --digest 2>&1) || { echo "DOWNPOUR-FAILED it does not run there: $said"; exit 1; }
+[ "$said" = "$digest" ] || { echo "DOWNPOUR-FAILED it has not arrived whole"; exit 1; }
+mv -f "$new" "$to"
+echo "DOWNPOUR-INSTALLED $to"
+"#;
+
+/// What is copied where.
+#[derive(Clone, Debug)]
+pub struct Bootstrap {
+    /// Argument for ssh: `[user@]host`.
+    pub host: String,
+    /// How to call ssh.
+    pub ssh: SshOptions,
+    /// IP versions that may be used.
+    pub family: Family,
+    /// The path there; by default `~/.local/bin/downpour`.
+    pub to: Option<String>,
+    /// The program; by default the one that runs.
+    pub from: Option<PathBuf>,
+}
+
+/// An event of a bootstrap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BootstrapEvent {
+    /// So many bytes go to this path.
+    Copying {
+        /// The size of the program.
+        bytes: u64,
+        /// Where it goes.
+        to: String,
+    },
+    /// It is there, as the other machine writes its path.
+    Installed(String),
+}
+
+/// Copies the program until it is there, or until `stop`.
+///
+/// # Errors
+/// [`Error::NoFittingProgram`] if the other machine is of another kind and no program is named,
+/// [`Error::NotCopied`] and those of ssh; why it was stopped.
+pub async fn bootstrap(
+    bootstrap: Bootstrap,
+    told: impl Fn(BootstrapEvent) + Send + 'static,
+    stop: impl Future<Output = Stop>,
+) -> Result<(), Error> {
+    let switch = Arc::<Switch>::default();
+    let copied = {
+        let switch = Arc::clone(&switch);
+        spawn_blocking(move || bootstrap.run(&switch, &told))
+    };
+    tokio::select! {
+        copied = copied => copied.map_err(|_| Error::Internal("the copy of the program panicked"))?,
+        why = stop => {
+            switch.stop(why);
+            switch.abandon();
+            Err(why.into())
+        }
+    }
+}
+
+/// Returns the digest by which a copy of the running program finds itself whole.
+///
+/// # Errors
+/// It cannot be read.
+pub fn own_digest() -> io::Result<String> {
+    digest(&mut File::open(MYSELF)?)
+}
+
+fn digest(program: &mut File) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(program)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+impl Bootstrap {
+    fn run(&self, switch: &Switch, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
+        let unreadable = |source: io::Error| Error::NotCopied {
+            host: self.host.clone(),
+            why: format!("{}: {source}", self.program().display()),
+        };
+        let mut program = File::open(self.program()).map_err(unreadable)?;
+        let (digest, bytes) =
+            (digest(&mut program).map_err(unreadable)?, program.metadata().map_err(unreadable)?.len());
+        let (process, mut stdin, stdout) = self.log_in()?;
+        switch.leads(Box::new(process.terminator()));
+        let mut lines = BufReader::new(stdout).take(MAX_NOISE);
+        let Some(system) = line_after(&mut lines, &[SYSTEM]).map(|(_, system)| system) else {
+            return Err(switch.stopped().map_or_else(|| self.without_an_answer(&process), Error::from));
+        };
+        if self.from.is_none() && system != this_system() {
+            return Err(Error::NoFittingProgram { host: self.host.clone(), system, this: this_system() });
+        }
+        let to = self.to.clone().unwrap_or_else(|| USUAL.to_owned());
+        told(BootstrapEvent::Copying { bytes, to });
+        program = File::open(self.program()).map_err(unreadable)?;
+        // Where it fails the other side says why, or ssh does.
+        drop(writeln!(stdin, "{digest}").and_then(|()| io::copy(&mut program, &mut stdin)));
+        drop(stdin);
+        match line_after(&mut lines, &[INSTALLED, FAILED]) {
+            Some((INSTALLED, path)) => {
+                told(BootstrapEvent::Installed(path));
+                Ok(())
+            }
+            Some((_, why)) => Err(Error::NotCopied { host: self.host.clone(), why }),
+            None => Err(switch.stopped().map_or_else(|| self.broken_off(), Error::from)),
+        }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.from.clone().unwrap_or_else(|| MYSELF.into())
+    }
+
+    fn log_in(&self) -> Result<(Process, ChildStdin, ChildStdout), Error> {
+        self.ssh.check()?;
+        let script = format!("to={}\n{SCRIPT}", quoted(self.to.as_deref().unwrap_or(USUAL)));
+        let mut command = self.ssh.command(self.family);
+        command.arg("--").arg(&self.host).arg(format!("exec sh -c '{}'", script.replace('\'', r"'\''")));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::System)?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (stdin, stdout) = pipes.ok_or(Error::Internal("ssh without pipes"))?;
+        Ok((Process::new(child), stdin, stdout))
+    }
+
+    fn without_an_answer(&self, process: &Process) -> Error {
+        // So that its message is there first.
+        let _ = process.ends_within(super::ssh::GOODBYE);
+        Error::Ssh(format!("ssh could not reach {} or log in: its own message says why", self.host))
+    }
+
+    fn broken_off(&self) -> Error {
+        Error::NotCopied {
+            host: self.host.clone(),
+            why: "the copy broke off; the message above may say why".to_owned(),
+        }
+    }
+}
+
+/// Returns what follows the first of these prefixes on a line, and the prefix.
+fn line_after(lines: &mut impl io::BufRead, prefixes: &[&'static str]) -> Option<(&'static str, String)> {
+    loop {
+        let mut line = Vec::new();
+        if lines.read_until(b'\n', &mut line).ok()? == 0 {
+            return None;
+        }
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        if let Some((prefix, rest)) = prefixes.iter().find_map(|prefix| Some((*prefix, line.strip_prefix(prefix)?))) {
+            return Some((prefix, crate::error::reason_of_peer(rest.to_owned())));
+        }
+    }
+}
+
+/// Returns this machine as `uname -s` and `uname -m` say it.
+fn this_system() -> String {
+    let system = rustix::system::uname();
+    format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy())
+}
+
+/// Returns a word for a shell; `~/` at its beginning is the home.
+fn quoted(path: &str) -> String {
+    let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    match path.strip_prefix("~/") {
+        Some(rest) => format!("\"$HOME\"/{}", quote(rest)),
+        None => quote(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+    use std::sync::Mutex;
+    use tempfile::tempdir;
+
+    /// A machine whose `uname -m` is `machine`, and a program that says `digest` is its own.
+    fn copied(folder: &Path, machine: &str, digest: &str) -> (Result<(), Error>, Vec<BootstrapEvent>) {
+        let (home, ssh, program) = (folder.join("home"), folder.join("ssh"), folder.join("program"));
+        fs::create_dir_all(&home).unwrap();
+        let (commands, uname) = (folder.join("bin"), folder.join("bin/uname"));
+        fs::create_dir_all(&commands).unwrap();
+        fs::write(&uname, format!("#!/bin/sh\ncase $1 in -s) echo Linux;; *) echo {machine};; esac\n")).unwrap();
+        let paths = format!("HOME='{}' PATH='{}':\"$PATH\"", home.display(), commands.display());
+        let login = "for command; do :; done\ncd \"$HOME\" && echo Welcome! && exec sh -c \"$command\"";
+        fs::write(&ssh, format!("#!/bin/sh\nexport {paths}\n{login}\n")).unwrap();
+        fs::write(&program, format!("#!/bin/sh\necho {digest}\n")).unwrap();
+        for file in [&ssh, &program, &uname] {
+            fs::set_permissions(file, Permissions::from_mode(0o700)).unwrap();
+        }
+        let from = (digest != "own").then(|| program.clone());
+        let options = SshOptions { command: vec![ssh.into()], ..SshOptions::default() };
+        let bootstrap = Bootstrap { host: "far".into(), ssh: options, family: Family::Any, to: None, from };
+        let told = Mutex::new(Vec::new());
+        let result = bootstrap.run(&Switch::default(), &|event| told.lock().unwrap().push(event));
+        (result, told.into_inner().unwrap())
+    }
+
+    #[test]
+    fn a_program_that_is_not_whole_gets_no_name() {
+        let folder = tempdir().unwrap();
+        let (result, _) = copied(folder.path(), "sparc", "something");
+        let error = result.expect_err("it says another digest").to_string();
+        assert_eq!(error, "downpour was not copied to far: it has not arrived whole");
+        assert_eq!(fs::read_dir(folder.path().join("home/.local/bin")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_machine_of_another_kind_needs_another_program() {
+        let folder = tempdir().unwrap();
+        let (result, told) = copied(folder.path(), "sparc", "own");
+        let error = result.expect_err("another machine").to_string();
+        assert!(error.contains("far is Linux sparc, and this program is for Linux "), "{error}");
+        assert_eq!((told, folder.path().join("home/.local").exists()), (vec![], false));
+    }
+
+    #[test]
+    fn what_a_shell_would_take_for_something_else_is_a_path() {
+        for (path, word) in
+            [("~/bin/x", r#""$HOME"/'bin/x'"#), ("/opt/a b", "'/opt/a b'"), ("$(id)'", r"'$(id)'\'''"), ("~", "'~'")]
+        {
+            assert_eq!(quoted(path), word);
+        }
+    }
+
+    #[test]
+    fn a_digest_is_that_of_the_bytes() {
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "abc").unwrap();
+        let found = digest(&mut File::open(&path).unwrap()).unwrap();
+        assert_eq!(found, blake3::hash(b"abc").to_hex().to_string());
+        assert_eq!(own_digest().unwrap(), blake3::hash(&fs::read(MYSELF).unwrap()).to_hex().to_string());
+    }
+}

@@ -1,0 +1,63 @@
+//! What the user is told of the connections that a tunnel carries.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What happens to a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectionEvent {
+    /// A program wants one, to this place. Its first bytes are on their way.
+    Wanted {
+        /// The place, in the grammar of the forwards.
+        to: String,
+        /// The program is at the other end.
+        is_from_there: bool,
+    },
+    /// The place takes it.
+    Open {
+        /// The time since it was wanted.
+        after: Duration,
+    },
+    /// There is none.
+    Refused {
+        /// The reason, in the words of the end that tried.
+        why: String,
+    },
+    /// It is over.
+    Over {
+        /// Bytes that went to the other end.
+        sent: u64,
+        /// Bytes that came from there.
+        received: u64,
+        /// The time since it was wanted.
+        after: Duration,
+        /// It broke off: one of its ends is gone, or the tunnel.
+        is_cut: bool,
+    },
+}
+
+/// Something for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// A line.
+    Line(String),
+    /// What happens to the connection of this number.
+    Connection(u64, ConnectionEvent),
+}
+
+/// Takes notes.
+#[derive(Clone)]
+pub(crate) struct Notes(pub(crate) Arc<dyn Fn(Note) + Send + Sync>);
+
+impl Notes {
+    pub(crate) fn line(&self, line: impl Into<String>) {
+        (self.0)(Note::Line(line.into()));
+    }
+}
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notes")
+    }
+}
