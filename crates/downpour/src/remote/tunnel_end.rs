@@ -1,7 +1,7 @@
 //! The end of a tunnel on the machine that ssh has logged in to.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use net::{Endpoint, NetError};
 use tokio::task::JoinSet;
@@ -14,6 +14,9 @@ use crate::error::Error;
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket};
 use crate::tunnel::{Listener, Notes, Permitted, Place, Session, raise_descriptor_limit};
+
+/// How long after the end of the login the last packet of the handshake may arrive.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
 /// Serves a tunnel that takes connections at `places` too, until its other end closes it or is gone, or a signal.
 ///
@@ -29,20 +32,25 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
     let mut incoming = endpoint.as_ref().map(|endpoint| endpoint.incoming(ticket.key, ticket.expires, options()));
     let over_udp = async {
         match &mut incoming {
-            Some(incoming) => incoming.accept().await,
+            Some(incoming) => incoming.accept().await.ok_or(Error::NobodyCame(VALID_FOR)),
             None => std::future::pending().await,
         }
     };
+    let mut over_udp = std::pin::pin!(over_udp);
     // The endpoint has to live as long as the connection.
     let (connection, _endpoint) = tokio::select! {
-        connection = over_udp => (connection.ok_or(Error::NobodyCame(VALID_FOR))?, endpoint.clone()),
+        connection = &mut over_udp => (connection?, endpoint.clone()),
         word = words.recv() => match word {
             Some(GoOnOverSsh) => {
                 let endpoint = over_ssh(request)?;
                 let mut incoming = endpoint.incoming(ticket.key, SystemTime::now() + VALID_FOR, options());
                 (incoming.accept().await.ok_or(Error::Vanished)?, Some(endpoint))
             }
-            None => return Err(Error::Cancelled),
+            // A tunnel in the background ends the login as soon as it has connected.
+            None => match tokio::time::timeout(ON_ITS_WAY, over_udp).await {
+                Ok(connection) => (connection?, endpoint.clone()),
+                Err(_) => return Err(Error::Cancelled),
+            },
         },
         () = signals.next() => return Err(Error::Terminated),
     };
