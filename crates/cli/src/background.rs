@@ -4,20 +4,32 @@
 use std::env;
 use std::io::{self, Read as _};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::exit::{Code, Failure};
 
-/// Runs this command again, as the one in the background, and waits until it is ready; returns the exit code. What
-/// prevents it, the other process says itself.
-pub(crate) fn start() -> Result<u8, Failure> {
+/// How often the process in the background looks whether anybody still waits for it.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Runs the command `name` of this process again, as the one in the background, and waits until it is ready; returns the
+/// exit code. What prevents it, the other process says itself.
+pub(crate) fn start(name: &str) -> Result<u8, Failure> {
     let failed =
         |error: io::Error| Failure::new(Code::Other, format!("cannot start a process in the background: {error}"));
     let mut command = Command::new(env::current_exe().map_err(failed)?);
-    command.args(env::args_os().skip(1)).arg("--in-background").stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
+    let mut is_told = false;
+    for argument in env::args_os().skip(1) {
+        command.arg(&argument);
+        if argument == name && !is_told {
+            command.arg("--in-background");
+            is_told = true;
+        }
+    }
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
     let mut said = [0];
     let is_ready = child.stdout.take().is_some_and(|mut stdout| stdout.read_exact(&mut said).is_ok());
     if is_ready {
@@ -27,14 +39,28 @@ pub(crate) fn start() -> Result<u8, Failure> {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Code::Other as u8))
 }
 
-/// Tells the process that has started this one that it is ready, and leaves the terminal.
+/// Leaves the terminal, and tells the process that has started this one that it is ready.
 pub(crate) fn ready() {
-    // The other process may have been killed, and the rest is for the sake of terminals: it goes on without.
-    let _ = rustix::io::write(io::stdout(), b"\n");
+    // What fails is for the sake of terminals only: it goes on without. The terminal may go away with the other process.
     let _ = rustix::process::setsid();
     if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         let _ = dup2_stdin(&null);
-        let _ = dup2_stdout(&null);
         let _ = dup2_stderr(&null);
+        let _ = rustix::io::write(io::stdout(), b"\n");
+        let _ = dup2_stdout(&null);
+    }
+}
+
+/// Waits until the process that has started this one is gone before it was told anything.
+pub(crate) async fn abandoned() {
+    loop {
+        let stdout = io::stdout();
+        let mut reader = [PollFd::new(&stdout, PollFlags::empty())];
+        let is_gone = poll(&mut reader, Some(&Timespec::default())).is_ok_and(|found| found > 0)
+            && reader[0].revents().intersects(PollFlags::ERR | PollFlags::HUP);
+        if is_gone {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use downpour::Family;
 use downpour::remote::{self, Bootstrap, BootstrapEvent, SshOptions};
 
-use crate::args::{BootstrapArgs, Command, WhenMissing};
+use crate::args::{BootstrapArgs, Command, Login, WhenMissing};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::print::err;
@@ -63,7 +63,7 @@ pub(crate) struct Offer {
 impl Offer {
     /// Returns the offer for a command; `None` if it has none to make.
     pub(crate) fn of(command: &Command) -> Option<Self> {
-        let (args, family, may_ask) = command.login()?;
+        let Login { args, ssh, family, may_ask } = command.login()?;
         let can_ask = || may_ask && io::stdin().is_terminal() && io::stderr().is_terminal();
         let must_ask = match args.bootstrap {
             WhenMissing::Never => return None,
@@ -71,7 +71,7 @@ impl Offer {
             when => when == WhenMissing::Ask,
         };
         // Where another path was named, that is not where it would go.
-        let ssh = Some(options::ssh(args)).filter(|ssh| ssh.remote_program.is_none())?;
+        let ssh = Some(ssh).filter(|ssh| ssh.remote_program.is_none())?;
         Some(Self { host: command.host()?.to_owned(), ssh, family, must_ask })
     }
 

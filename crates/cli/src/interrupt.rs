@@ -4,6 +4,8 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::background;
+
 /// A signal to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopSignal {
@@ -65,6 +67,14 @@ impl Interrupts {
             Some(()) = self.terminate.recv() => Heard::Stop(StopSignal::Terminated),
             Some(()) = hung_up(&mut self.hang_up) => Heard::HangUp,
             else => std::future::pending().await,
+        }
+    }
+
+    /// Same as [`Interrupts::next`]; in a background process that nobody waits for any more, that stops it as well.
+    pub(crate) async fn next_in_background(&mut self, is_in_background: bool) -> StopSignal {
+        tokio::select! {
+            stop = self.next() => stop,
+            () = background::abandoned(), if is_in_background => StopSignal::Terminated,
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) enum Line<'a> {
         /// Where programs are taken.
         #[serde(skip_serializing_if = "Option::is_none")]
         listen: Option<String>,
-        /// Where they go; null for a SOCKS proxy.
+        /// Where they go; absent for a SOCKS proxy.
         #[serde(skip_serializing_if = "Option::is_none")]
         to: Option<String>,
         /// A line for the user.

@@ -173,6 +173,18 @@ pub(crate) fn ssh(args: &SshArgs) -> SshOptions {
     }
 }
 
+/// Returns how to call ssh for a host whose ProxyCommand may be `downpour proxy`, which would start itself again and again.
+/// A jump host excludes it by itself.
+pub(crate) fn direct_ssh(args: &SshArgs, port: Option<u16>) -> SshOptions {
+    let mut ssh = ssh(args);
+    ssh.command.extend(["-o", "ControlPath=none"].map(Into::into));
+    if ssh.jump.is_none() {
+        ssh.command.extend(["-o", "ProxyCommand=none"].map(Into::into));
+    }
+    ssh.port = ssh.port.or(port);
+    ssh
+}
+
 /// Converts the option for the transport.
 pub(crate) const fn via(via: Via) -> remote::Via {
     match via {

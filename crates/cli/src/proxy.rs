@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use downpour::remote::{self, Reach, Tunnel, TunnelEvent};
-use downpour::tunnel::control::{ControlFolder, Running, connect};
+use downpour::tunnel::control::ControlFolder;
 use downpour::tunnel::{ConnectionEvent, Destination, Forward, Place};
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,15 +29,10 @@ const CHUNK: usize = 64 << 10;
 /// The port of an ssh server.
 const SSH: u16 = 22;
 
-/// What the ssh of the login needs if this is the ProxyCommand of the host in its configuration: it would start this again
-/// and again.
-const DIRECTLY: [&str; 4] = ["-o", "ProxyCommand=none", "-o", "ControlPath=none"];
-
 /// Carries stdin and stdout until the other side has ended; returns the exit code.
 pub(crate) async fn run(mut args: ProxyArgs) -> Result<u8, Failure> {
     let mut reach = options::reach_by_tunnel(&mut args.reach, &args.host)?;
-    reach.ssh.command.extend(DIRECTLY.map(Into::into));
-    reach.ssh.port = reach.ssh.port.or(args.server_port);
+    reach.ssh = options::direct_ssh(&args.reach.ssh, args.server_port);
     let failed = |error| Failure::new(Code::Other, format!("no folder for the socket of the connection: {error}"));
     let folder = ControlFolder::of_user().map_err(failed)?;
     let port = args.server_port.unwrap_or(SSH);
@@ -51,12 +46,12 @@ pub(crate) async fn run(mut args: ProxyArgs) -> Result<u8, Failure> {
 
 /// Returns a connection to the process that keeps the tunnel, which is started if there is none.
 fn persistent(path: &Path) -> Result<UnixStream, Failure> {
-    if let Ok(running) = connect(path) {
-        return Ok(running.into_socket());
+    if let Ok(socket) = UnixStream::connect(path) {
+        return Ok(socket);
     }
-    let code = background::start()?;
+    let code = background::start("proxy")?;
     // If another process was faster, its tunnel is as good.
-    connect(path).map(Running::into_socket).map_err(|error| Failure {
+    UnixStream::connect(path).map_err(|error| Failure {
         code: if code == Code::Done as u8 { Code::Other as u8 } else { code },
         ..Failure::new(Code::Other, format!("the connection is not kept: {error}"))
     })
@@ -69,9 +64,9 @@ async fn keep(path: &Path, reach: Reach, port: u16, args: &ProxyArgs) -> Result<
         TunnelEvent::Open => background::ready(),
         event => tell(event, is_quiet),
     };
-    let tunnel = Tunnel { persist: args.persist, is_detached: true, ..tunnel(path, reach, port) };
+    let tunnel = Tunnel { persist: args.persist, is_detached: true, is_found: true, ..tunnel(path, reach, port) };
     let mut interrupts = taken(Interrupts::without_hang_up())?;
-    remote::tunnel(tunnel, show, async { interrupts.next().await.into() }).await?;
+    remote::tunnel(tunnel, show, async { interrupts.next_in_background(true).await.into() }).await?;
     Ok(Code::Done as u8)
 }
 
@@ -89,8 +84,8 @@ async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Res
         if is_open.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
-        match connect(path) {
-            Ok(running) => carry(running.into_socket()).await,
+        match UnixStream::connect(path) {
+            Ok(socket) => carry(socket).await,
             Err(error) => Err(Failure::new(Code::Other, format!("the connection is gone: {error}"))),
         }
     };
@@ -137,7 +132,7 @@ fn tell(event: TunnelEvent, is_quiet: bool) {
 fn tunnel(path: &Path, reach: Reach, port: u16) -> Tunnel {
     let to = Destination::Place(Place::Tcp { host: "localhost".to_owned(), port });
     let forward = Forward { listen: Place::Unix(PathBuf::from(path)), to };
-    Tunnel { local: vec![forward], remote: Vec::new(), persist: None, is_detached: false, reach }
+    Tunnel { local: vec![forward], remote: Vec::new(), persist: None, is_detached: false, is_found: false, reach }
 }
 
 /// Carries stdin to `socket`, and what comes from there to stdout, until the other side has ended.
@@ -160,7 +155,9 @@ async fn carry(socket: UnixStream) -> Result<u8, Failure> {
         let _ = sender.send(copied);
     });
     match ended.await {
-        Ok(Ok(())) => Ok(Code::Done as u8),
+        // A server has a greeting: there is none, or it could not be reached.
+        Ok(Ok(0)) => Err(Failure::new(Code::Other, "nothing came from the host's port")),
+        Ok(Ok(_)) => Ok(Code::Done as u8),
         // Whoever closes stdout has read enough.
         Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Code::Done as u8),
         Ok(Err(error)) => Err(failed(error)),
@@ -169,13 +166,16 @@ async fn carry(socket: UnixStream) -> Result<u8, Failure> {
 }
 
 /// Copies until the end, each piece at once. `io::copy` would splice, and a splice that waits for data holds the pipe on which
-/// ssh then waits as well.
-fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK];
+/// ssh then waits as well. Returns the number of bytes.
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
+    let (mut buffer, mut bytes) = (vec![0; CHUNK], 0);
     loop {
         match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => to.write_all(&buffer[..count])?,
+            Ok(0) => return Ok(bytes),
+            Ok(count) => {
+                to.write_all(&buffer[..count])?;
+                bytes += count as u64;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -18,7 +18,7 @@ use crate::{background, escape, options, taken};
 pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
     match args.control {
         Some(what) => control(what, &args.host),
-        None if args.background && !args.in_background => background::start(),
+        None if args.background && !args.in_background => background::start("tunnel"),
         None => open(args).await,
     }
 }
@@ -30,6 +30,7 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
         remote: args.remote,
         persist: args.persist,
         is_detached: args.in_background,
+        is_found: true,
         reach: options::reach_by_tunnel(&mut args.reach, &args.host)?,
     };
     let (host, in_background) = (args.host, args.in_background);
@@ -48,7 +49,7 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
     };
     let mut stopped = None;
     let stop = async {
-        let stop = interrupts.next().await;
+        let stop = interrupts.next_in_background(in_background).await;
         stopped = Some(stop);
         stop.into()
     };
@@ -67,18 +68,21 @@ fn control(what: Control, host: &str) -> Result<u8, Failure> {
     if running.is_empty() {
         return Err(Failure::new(Code::Other, format!("no tunnel to {host} runs")));
     }
+    let mut left = Vec::new();
     for tunnel in running {
         let pid = tunnel.pid();
         match what {
             Control::Check => out(format_args!("A tunnel to {host} runs, process {pid}")),
-            Control::Exit => {
-                let failed = |error| Failure::new(Code::Other, format!("process {pid} does not end: {error}"));
-                tunnel.end().map_err(failed)?;
-                out(format_args!("The tunnel to {host} has ended, process {pid}"));
-            }
+            Control::Exit => match tunnel.end() {
+                Ok(()) => out(format_args!("The tunnel to {host} has ended, process {pid}")),
+                Err(_) => left.push(pid.to_string()),
+            },
         }
     }
-    Ok(Code::Done as u8)
+    match left.as_slice() {
+        [] => Ok(Code::Done as u8),
+        left => Err(Failure::new(Code::Other, format!("these processes do not end: {}", left.join(", ")))),
+    }
 }
 
 /// What is shown.

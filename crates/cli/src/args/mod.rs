@@ -11,11 +11,11 @@ mod rules;
 mod tests;
 mod values;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 use downpour::Family;
-use downpour::remote::Location;
+use downpour::remote::{Location, SshOptions};
 
 use crate::{exit, options, version};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
@@ -185,10 +185,10 @@ Examples:
 
 const PROXY_EXAMPLES: &str = "\
 Examples:
-  ssh -o ProxyCommand='downpour proxy --persist 10m %r@%h %p' far.example
+  ssh -o ProxyCommand='downpour proxy --persist 10m %r@%n %p' far.example
   In ~/.ssh/config:
       Host far.example
-          ProxyCommand downpour proxy --persist 10m %r@%h %p";
+          ProxyCommand downpour proxy --persist 10m %r@%n %p";
 
 const BOOTSTRAP_EXAMPLES: &str = "\
 Examples:
@@ -212,6 +212,15 @@ Examples:
   downpour completions bash > ~/.local/share/bash-completion/completions/downpour
   downpour completions zsh  > \"${fpath[1]}/_downpour\"
   downpour completions fish > ~/.config/fish/completions/downpour.fish";
+
+/// A login that may find no downpour.
+pub(crate) struct Login<'a> {
+    pub(crate) args: &'a SshArgs,
+    pub(crate) ssh: SshOptions,
+    pub(crate) family: Family,
+    /// There may be somebody to ask.
+    pub(crate) may_ask: bool,
+}
 
 impl Command {
     /// What it shows.
@@ -253,22 +262,33 @@ impl Command {
         }
     }
 
-    /// Returns how ssh is called if the other side may lack downpour, with the IP versions that may be used, and whether
-    /// there may be somebody to ask.
-    pub(crate) fn login(&self) -> Option<(&SshArgs, Family, bool)> {
-        let of = |ssh, network| (ssh, options::family(network));
-        let ((ssh, family), may_ask) = match self {
-            Self::Cp(args) => (of(&args.shared.ssh, &args.shared.connection.network), !args.shared.output.json),
-            Self::Sync(args) => (of(&args.shared.ssh, &args.shared.connection.network), !args.shared.output.json),
-            Self::Verify(args) => (of(&args.ssh, &args.connection.network), !args.output.json),
-            Self::Doctor(args) => (of(&args.ssh, &args.network), !args.output.json),
-            Self::Tunnel(args) => (of(&args.reach.ssh, &args.reach.network), !args.json && !args.in_background),
+    /// Returns what may be done if the other side lacks downpour: how ssh is called, the IP versions that may be used, and
+    /// whether there may be somebody to ask. `None` if the command could not run again.
+    pub(crate) fn login(&self) -> Option<Login<'_>> {
+        let of =
+            |args, network, may_ask| Login { args, ssh: options::ssh(args), family: options::family(network), may_ask };
+        // The names have been read by then.
+        let is_read = |selection: &SelectionArgs| selection.files_from.as_deref() == Some(Path::new("-"));
+        Some(match self {
+            Self::Cp(args) if !is_read(&args.selection) => {
+                of(&args.shared.ssh, &args.shared.connection.network, !args.shared.output.json)
+            }
+            Self::Sync(args) if !is_read(&args.selection) => {
+                of(&args.shared.ssh, &args.shared.connection.network, !args.shared.output.json)
+            }
+            Self::Verify(args) if !is_read(&args.selection) => {
+                of(&args.ssh, &args.connection.network, !args.output.json)
+            }
+            Self::Doctor(args) => of(&args.ssh, &args.network, !args.output.json),
+            Self::Tunnel(args) => of(&args.reach.ssh, &args.reach.network, !args.json && !args.in_background),
             // Their stdin is data.
-            Self::Pipe(args) => (of(&args.reach.ssh, &args.reach.network), false),
-            Self::Proxy(args) => (of(&args.reach.ssh, &args.reach.network), false),
+            Self::Pipe(args) => of(&args.reach.ssh, &args.reach.network, false),
+            Self::Proxy(args) => {
+                let ssh = options::direct_ssh(&args.reach.ssh, args.server_port);
+                Login { ssh, ..of(&args.reach.ssh, &args.reach.network, false) }
+            }
             _ => return None,
-        };
-        Some((ssh, family, may_ask))
+        })
     }
 
     /// The machine that it reaches through ssh, as it was typed: `[user@]host`.

@@ -42,6 +42,8 @@ fn what_does_not_run_there_gets_no_name() {
     let ended = far.run("bootstrap", ["--from", file.to_str().expect("text"), "far"]);
     ended.expect_line(1, "downpour was not copied to far: it does not run there");
     assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
+    far.run("bootstrap", ["--to", ".local/bin", "far"]).expect_line(1, ".local/bin is a folder: name a file in it");
+    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
     far.run("bootstrap", ["--to", "text/downpour", "far"]).expect_line(1, "downpour was not copied to far");
     far.run("bootstrap", ["--from", "/nonexistent", "far"]).expect_line(1, "/nonexistent: No such file");
 }

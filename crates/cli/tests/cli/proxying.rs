@@ -64,6 +64,7 @@ fn nobody_there_is_told() {
     let ended = carry(&far, &["far", &free_port().to_string()], b"");
     let words = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.stdout.is_empty() && words.contains("Connection refused"), "{words}");
+    assert_eq!(ended.status.code(), Some(1), "{words}");
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn one_login_serves_all_while_the_connection_is_kept() {
 #[test]
 fn a_kept_connection_ends_when_nobody_uses_it() {
     let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
-    let ended = carry(&far, &["--persist", "0.2", "far", &server], b"one");
+    let ended = carry(&far, &["--persist", "0.2", "--", "far", &server], b"one");
     assert_eq!(ended.stdout, b"one", "{}", String::from_utf8_lossy(&ended.stderr));
     wait_until("gone", || far.processes("").is_empty());
     far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");

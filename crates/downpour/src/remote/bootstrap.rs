@@ -6,8 +6,10 @@ use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use net::Family;
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use super::SshOptions;
@@ -21,6 +23,9 @@ const USUAL: &str = "~/.local/bin/downpour";
 /// The running program, also where its file has been replaced.
 const MYSELF: &str = "/proc/self/exe";
 
+/// How long to wait for the first line of the script: the user may be typing a password.
+const SILENCE: Duration = Duration::from_secs(600);
+
 /// Most bytes of noise before the first line of the script, such as the greeting of a shell's start-up file.
 const MAX_NOISE: u64 = 1 << 20;
 
@@ -31,20 +36,22 @@ const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
 
 /// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself whole.
 /// Nothing has the final name before.
-const SCRIPT: &str = r#"set -e
-printf 'DOWNPOUR-SYSTEM %s %s\n' "$(uname -s)" "$(uname -m)"
-read -r digest
-mkdir -p "$(dirname "$to")"
-new="$to.$$.new"
-trap 'rm -f "$new"' EXIT
-trap 'exit 1' HUP INT TERM
-(umask 077; cat >"$new")
-chmod 755 "$new"
-said=$("$new" remote --digest 2>&1) || { echo "DOWNPOUR-FAILED it does not run there: $said"; exit 1; }
-[ "$said" = "$digest" ] || { echo "DOWNPOUR-FAILED it has not arrived whole"; exit 1; }
-mv -f "$new" "$to"
-echo "DOWNPOUR-INSTALLED $to"
-"#;
+const SCRIPT: [&str; 13] = [
+    "set -e",
+    r#"printf 'DOWNPOUR-SYSTEM %s %s\n' "$(uname -s)" "$(uname -m)""#,
+    "read -r digest",
+    r#"if [ -d "$to" ]; then echo "DOWNPOUR-FAILED $to is a folder: name a file in it"; exit 1; fi"#,
+    r#"mkdir -p "$(dirname "$to")""#,
+    r#"new="$to.$$.new""#,
+    "trap 'exit 1' HUP INT TERM",
+    // Not through a link, nor over a file of somebody else's.
+    r#"(umask 077; set -C; cat >"$new")"#,
+    r#"trap 'rm -f "$new"' EXIT"#,
+    r#"chmod 755 "$new""#,
+    r#"said=$("$new" remote --digest 2>&1) || { echo "DOWNPOUR-FAILED it does not run there: $said"; exit 1; }"#,
+    r#"[ "$said" = "$digest" ] || { echo "DOWNPOUR-FAILED it has not arrived whole"; exit 1; }"#,
+    r#"mv -f "$new" "$to"; echo "DOWNPOUR-INSTALLED $to""#,
+];
 
 /// What is copied where.
 #[derive(Clone, Debug)]
@@ -86,12 +93,23 @@ pub async fn bootstrap(
     stop: impl Future<Output = Stop>,
 ) -> Result<(), Error> {
     let switch = Arc::<Switch>::default();
+    let (answered, has_answered) = oneshot::channel();
+    let host = bootstrap.host.clone();
     let copied = {
         let switch = Arc::clone(&switch);
-        spawn_blocking(move || bootstrap.run(&switch, &told))
+        spawn_blocking(move || bootstrap.run(&switch, answered, &told))
+    };
+    let silence = async {
+        if tokio::time::timeout(SILENCE, has_answered).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
     };
     tokio::select! {
         copied = copied => copied.map_err(|_| Error::Internal("the copy of the program panicked"))?,
+        () = silence => {
+            switch.abandon();
+            Err(Error::Ssh(format!("{host} has not answered for {} s", SILENCE.as_secs())))
+        }
         why = stop => {
             switch.stop(why);
             switch.abandon();
@@ -115,7 +133,7 @@ fn digest(program: &mut File) -> io::Result<String> {
 }
 
 impl Bootstrap {
-    fn run(&self, switch: &Switch, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
+    fn run(&self, switch: &Switch, answered: oneshot::Sender<()>, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
         let unreadable = |source: io::Error| Error::NotCopied {
             host: self.host.clone(),
             why: format!("{}: {source}", self.program().display()),
@@ -129,6 +147,8 @@ impl Bootstrap {
         let Some(system) = line_after(&mut lines, &[SYSTEM]).map(|(_, system)| system) else {
             return Err(switch.stopped().map_or_else(|| self.without_an_answer(&process), Error::from));
         };
+        // Nobody waits for it any more if it was late.
+        let _ = answered.send(());
         if self.from.is_none() && system != this_system() {
             return Err(Error::NoFittingProgram { host: self.host.clone(), system, this: this_system() });
         }
@@ -154,7 +174,8 @@ impl Bootstrap {
 
     fn log_in(&self) -> Result<(Process, ChildStdin, ChildStdout), Error> {
         self.ssh.check()?;
-        let script = format!("to={}\n{SCRIPT}", quoted(self.to.as_deref().unwrap_or(USUAL)));
+        // On one line, since csh takes no quotes over several.
+        let script = format!("to={}; {}", quoted(self.to.as_deref().unwrap_or(USUAL)), SCRIPT.join("; "));
         let mut command = self.ssh.command(self.family);
         command.arg("--").arg(&self.host).arg(format!("exec sh -c '{}'", script.replace('\'', r"'\''")));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::System)?;
@@ -166,7 +187,10 @@ impl Bootstrap {
     fn without_an_answer(&self, process: &Process) -> Error {
         // So that its message is there first.
         let _ = process.ends_within(super::ssh::GOODBYE);
-        Error::Ssh(format!("ssh could not reach {} or log in: its own message says why", self.host))
+        Error::Ssh(format!(
+            "ssh to {} ended before the program could be copied: its own message may say why",
+            self.host
+        ))
     }
 
     fn broken_off(&self) -> Error {
@@ -234,7 +258,7 @@ mod tests {
         let options = SshOptions { command: vec![ssh.into()], ..SshOptions::default() };
         let bootstrap = Bootstrap { host: "far".into(), ssh: options, family: Family::Any, to: None, from };
         let told = Mutex::new(Vec::new());
-        let result = bootstrap.run(&Switch::default(), &|event| told.lock().unwrap().push(event));
+        let result = bootstrap.run(&Switch::default(), oneshot::channel().0, &|event| told.lock().unwrap().push(event));
         (result, told.into_inner().unwrap())
     }
 

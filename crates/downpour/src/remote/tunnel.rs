@@ -32,6 +32,8 @@ pub struct Tunnel {
     /// Ends the login once the tunnel is open over UDP. Otherwise whoever reads what this process prints would wait for the
     /// end of ssh, which prints to the same place, when this process has left it.
     pub is_detached: bool,
+    /// Others find it by its host ([`ControlFolder::tunnels_to`]).
+    pub is_found: bool,
     /// The machine.
     pub reach: Reach,
 }
@@ -52,7 +54,7 @@ pub enum TunnelEvent {
 }
 
 /// Opens a tunnel and keeps it open until `stop`, until nobody has used it for [`Tunnel::persist`], or until its connection
-/// ends. Meanwhile [`ControlFolder::tunnels_to`] finds it.
+/// ends.
 ///
 /// # Errors
 /// [`Error::Listen`] if a place of this machine or the other is taken; those of ssh and of the connection; why it was
@@ -102,9 +104,14 @@ pub async fn tunnel(
         told(TunnelEvent::ListeningThere(forward.clone()));
     }
     // It works without, but cannot be found then.
-    if let Ok(held) = ControlFolder::of_user().and_then(|folder| folder.hold(&tunnel.reach.host)) {
-        tasks.spawn(control::keep(held));
-    }
+    let found = || ControlFolder::of_user().and_then(|folder| folder.hold(&tunnel.reach.host)).ok();
+    let held = tunnel.is_found.then(found).flatten();
+    let asked = async {
+        match held {
+            Some(held) => control::answer(held).await,
+            None => std::future::pending().await,
+        }
+    };
     if tunnel.is_detached && endpoint.local_address() != net::PIPE_PEER {
         remote.terminate();
     }
@@ -118,11 +125,14 @@ pub async fn tunnel(
     let (reason, result) = tokio::select! {
         error = session.run() => return Err(tunnel.ended(error, &remote)),
         () = unused => ("nobody uses the tunnel".to_owned(), Ok(())),
+        () = asked => (Error::Terminated.close_reason(), Err(Error::Terminated)),
         why = &mut stop => {
             let error = Error::from(why);
             (error.close_reason(), Err(error))
         }
     };
+    // Whoever comes now is not taken any more.
+    drop(tasks);
     connection.close(CloseCode::Done as u32, reason);
     drop(connection.closed().await);
     result

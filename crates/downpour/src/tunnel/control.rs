@@ -1,17 +1,14 @@
 //! Where a user's tunnels are found while they run: unix sockets in a folder that only the user can change.
 //!
-//! Whoever holds such a socket listens on it, so that it is known to run, and the system says which process it is. Nothing
-//! is ever said over it.
+//! Whoever holds such a socket answers on it with the number of its process, and ends when it is asked to.
 
 use std::fmt;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Pid, Signal, geteuid, kill_process};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
 use super::grammar::Place;
@@ -20,6 +17,9 @@ use crate::own_folder::{absolute, own_folder};
 
 /// The longest time that a tunnel takes to end.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// What asks a tunnel to end.
+const END: u8 = b'e';
 
 /// The folder of this user's sockets.
 #[derive(Clone, Debug)]
@@ -31,9 +31,17 @@ impl ControlFolder {
     /// # Errors
     /// There is no such place, or it belongs to somebody else; the system's.
     pub fn of_user() -> io::Result<Self> {
-        let cache = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-        let base = absolute("XDG_RUNTIME_DIR").or_else(cache).ok_or(io::ErrorKind::NotFound)?;
-        Self::in_folder(&base)
+        let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+        let mut found = Err(io::ErrorKind::NotFound.into());
+        // `sudo` may leave the first as another user's.
+        for base in absolute("XDG_RUNTIME_DIR").into_iter().chain(cache) {
+            let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", base.display()));
+            found = Self::in_folder(&base).map_err(named);
+            if found.is_ok() {
+                break;
+            }
+        }
+        found
     }
 
     fn in_folder(base: &Path) -> io::Result<Self> {
@@ -65,7 +73,7 @@ impl ControlFolder {
             let entry = entry?;
             if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
                 // Those that refuse were killed.
-                found.extend(connect(&entry.path()).ok());
+                found.extend(Running::ask(&entry.path()).ok());
             }
         }
         found.sort_by_key(Running::pid);
@@ -73,59 +81,61 @@ impl ControlFolder {
     }
 }
 
-/// A process that listens on one of the sockets.
+/// A tunnel that runs.
 #[derive(Debug)]
 pub struct Running {
-    pid: Pid,
+    pid: u32,
     socket: UnixStream,
 }
 
 impl Running {
-    /// Returns the number of the process.
-    pub const fn pid(&self) -> i32 {
-        self.pid.as_raw_nonzero().get()
+    fn ask(path: &Path) -> io::Result<Self> {
+        let socket = UnixStream::connect(path)?;
+        socket.set_read_timeout(Some(GRACE))?;
+        let mut pid = [0; 4];
+        (&socket).read_exact(&mut pid)?;
+        Ok(Self { pid: u32::from_be_bytes(pid), socket })
+    }
+
+    /// Returns the number of its process.
+    pub const fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// Ends the tunnel, and waits until it has ended.
     ///
     /// # Errors
-    /// It does not end; the system's.
+    /// It does not end.
     pub fn end(mut self) -> io::Result<()> {
-        kill_process(self.pid, Signal::TERM)?;
-        self.socket.set_read_timeout(Some(GRACE))?;
+        // Fails if it has ended by itself.
+        let _ = self.socket.write_all(&[END]);
         match self.socket.read(&mut [0]) {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Err(error),
             // Its socket is closed with it.
             _ => Ok(()),
         }
     }
-
-    /// Returns the connection to it.
-    pub fn into_socket(self) -> UnixStream {
-        self.socket
-    }
 }
 
-/// Connects to the process of this user that listens on `path`.
-///
-/// # Errors
-/// [`io::ErrorKind::PermissionDenied`] if it is somebody else's; the system's: nobody listens, or there is no socket.
-pub fn connect(path: &Path) -> io::Result<Running> {
-    let socket = UnixStream::connect(path)?;
-    let peer = socket_peercred(&socket)?;
-    if peer.uid != geteuid() {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    Ok(Running { pid: peer.pid, socket })
-}
-
-/// Keeps the connections of those who look for this tunnel until they go.
-pub(crate) async fn keep(held: Listener) {
+/// Answers those who look for this tunnel; returns when one of them wants it to end.
+pub(crate) async fn answer(held: Listener) {
     let mut lookers = JoinSet::new();
     loop {
         tokio::select! {
-            mut socket = held.accept() => drop(lookers.spawn(async move { drop(socket.read(&mut [0]).await) })),
-            Some(_) = lookers.join_next() => {}
+            mut socket = held.accept() => {
+                lookers.spawn(async move {
+                    let pid = std::process::id().to_be_bytes();
+                    let asks = socket.write_all(&pid).await.is_ok() && matches!(socket.read_u8().await, Ok(END));
+                    (asks, socket)
+                });
+            }
+            Some(asked) = lookers.join_next() => {
+                if let Ok((true, socket)) = asked {
+                    // Whoever asked waits until the end of this process closes it.
+                    std::mem::forget(socket);
+                    return;
+                }
+            }
         }
     }
 }
@@ -145,21 +155,25 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use tempfile::tempdir;
 
-    fn pids(folder: &ControlFolder, host: &str) -> Vec<i32> {
+    fn pids(folder: &ControlFolder, host: &str) -> Vec<u32> {
         folder.tunnels_to(host).expect("a folder").iter().map(Running::pid).collect()
     }
 
     #[tokio::test]
-    async fn a_tunnel_is_found_by_its_host_while_it_is_held() {
+    async fn a_tunnel_is_found_by_its_host_while_it_is_held_and_ends_when_it_is_asked() {
         let base = tempdir().expect("a folder");
         let folder = ControlFolder::in_folder(base.path()).expect("a folder of one's own");
-        let me = std::process::id().cast_signed();
         assert!(pids(&folder, "far").is_empty());
-        let held = folder.hold("far").expect("a socket");
-        assert_eq!((pids(&folder, "far"), pids(&folder, "me@far")), (vec![me], vec![]));
-        assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 1);
-        drop(held);
-        assert!(pids(&folder, "far").is_empty());
+        let answers = tokio::spawn(answer(folder.hold("far").expect("a socket")));
+        let look = |folder: ControlFolder, host| tokio::task::spawn_blocking(move || pids(&folder, host));
+        assert_eq!(look(folder.clone(), "far").await.expect("no panic"), [std::process::id()]);
+        assert!(look(folder.clone(), "me@far").await.expect("no panic").is_empty());
+        let asked = folder.clone();
+        tokio::task::spawn_blocking(move || {
+            let running = asked.tunnels_to("far").expect("a folder").pop().expect("it runs");
+            (&running.socket).write_all(&[END]).expect("it listens");
+        });
+        answers.await.expect("it was asked");
         assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 0);
     }
 
@@ -170,8 +184,6 @@ mod tests {
         let [one, other] = [("far", 22), ("far", 23)].map(|words| folder.socket(&words));
         assert!(one != other && one.starts_with(&folder.0), "{one:?} {other:?}");
         assert_eq!(one.file_name().map(std::ffi::OsStr::len), Some(18));
-        let error = connect(&one).expect_err("nobody listens");
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

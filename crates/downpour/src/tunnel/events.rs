@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What happens to a connection.
+/// What happens to a connection: it is wanted, perhaps open, and then refused or over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
     /// A program wants one, to this place. Its first bytes are on their way.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -60,12 +60,19 @@ struct Open<'a> {
     session: &'a Session,
     number: u64,
     begun: Instant,
+    /// It was said that it is wanted, and not yet how it ended.
+    is_pending: AtomicBool,
 }
 
 impl<'a> Open<'a> {
     fn new(session: &'a Session) -> Self {
         session.open.send_modify(|open| *open += 1);
-        Self { session, number: session.numbers.fetch_add(1, Ordering::Relaxed) + 1, begun: Instant::now() }
+        Self {
+            session,
+            number: session.numbers.fetch_add(1, Ordering::Relaxed) + 1,
+            begun: Instant::now(),
+            is_pending: AtomicBool::new(false),
+        }
     }
 
     fn tell(&self, event: ConnectionEvent) {
@@ -73,6 +80,7 @@ impl<'a> Open<'a> {
     }
 
     fn wanted(&self, to: &Place, is_from_there: bool) {
+        self.is_pending.store(true, Ordering::Relaxed);
         self.tell(ConnectionEvent::Wanted { to: to.to_string(), is_from_there });
     }
 
@@ -81,16 +89,22 @@ impl<'a> Open<'a> {
     }
 
     fn refused(&self, why: String) {
+        self.is_pending.store(false, Ordering::Relaxed);
         self.tell(ConnectionEvent::Refused { why });
     }
 
+    /// Tells of the end, unless it was refused.
     fn over(&self, Carried { sent, received, is_cut }: Carried) {
+        if !self.is_pending.swap(false, Ordering::Relaxed) {
+            return;
+        }
         self.tell(ConnectionEvent::Over { sent, received, after: self.begun.elapsed(), is_cut });
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
+        self.over(Carried { is_cut: true, ..Carried::default() });
         self.session.open.send_modify(|open| *open -= 1);
     }
 }

@@ -182,7 +182,8 @@ impl Recovery {
             (Some(rate), Some(limit)) => Some(rate.min(limit)),
             (rate, limit) => rate.or(limit),
         };
-        self.pacer.set_train(self.congestion.train());
+        // Where a limit binds, a train would wait for long, and show nothing of the link.
+        self.pacer.set_train(if self.limit.is_some() { 1 } else { self.congestion.train() });
         self.pacer.set_rate(now, rate, self.congestion.catch_up());
     }
 

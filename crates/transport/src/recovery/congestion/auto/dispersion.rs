@@ -164,17 +164,18 @@ fn agreed_rate(places: &[Place], far: f64) -> Option<f64> {
     let after = |one: &Place| {
         let apart = places.iter().map(|other| (other.bytes - one.bytes, other.delay - one.delay));
         let far = apart.filter(|(bytes, _)| *bytes >= far);
-        far.map(|(bytes, seconds)| bytes / seconds.max(1e-9)).collect::<Vec<_>>()
+        // Those that did not arrive later agree with nothing.
+        far.map(|(bytes, seconds)| (if seconds > 0.0 { bytes / seconds } else { f64::INFINITY }, seconds)).collect()
     };
-    let rates: Vec<_> = places.iter().map(after).filter(|rates| !rates.is_empty()).collect();
-    let earlier = rates.len();
-    let mut rates = rates.concat();
-    if earlier < BELIEVED_PLACES || rates.len() < BELIEVED_PAIRS {
+    let pairs: Vec<Vec<(f64, f64)>> = places.iter().map(after).filter(|pairs: &Vec<_>| !pairs.is_empty()).collect();
+    let earlier = pairs.len();
+    let mut pairs = pairs.concat();
+    if earlier < BELIEVED_PLACES || pairs.len() < BELIEVED_PAIRS {
         return None;
     }
-    rates.sort_by(f64::total_cmp);
-    let [low, median, high] = [1, 2, 3].map(|quarter| rates[rates.len() * quarter / 4]);
-    (high < AGREEING_RATES * low).then_some(median)
+    pairs.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let [low, median, high] = [1, 2, 3].map(|quarter| pairs[pairs.len() * quarter / 4]);
+    (high.0 < AGREEING_RATES * low.0 && median.1 >= SHORTEST).then_some(median.0)
 }
 
 /// Returns whether packets have been spread by this factor on their way.
@@ -245,6 +246,9 @@ mod tests {
     fn hosts_that_wait_are_not_believed() {
         let one = trains(&PLACES, GAP, |place| Duration::from_micros(if place == 17 { 900 } else { 0 }));
         assert_eq!(measured(&one), Some(10_000_000.0), "one of nine does no harm");
+        // Hosts that hold back what arrives until a batch is there, as on a link of 10 Gbit/s.
+        assert_eq!(measured(&trains(&PLACES, Duration::ZERO, |_| Duration::ZERO)), None, "all at once");
+        assert_eq!(measured(&trains(&PLACES, Duration::from_micros(1), |_| Duration::ZERO)), None, "too short a time");
         let often = trains(&PLACES, GAP, |place| Duration::from_micros(800 * (place % 2)));
         assert_eq!(measured(&often), None);
     }
