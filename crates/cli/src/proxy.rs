@@ -40,21 +40,26 @@ pub(crate) async fn run(mut args: ProxyArgs) -> Result<u8, Failure> {
     match args.persist {
         None => carry_once(&own(Some(std::process::id())), reach, port, args.reach.quiet).await,
         Some(_) if args.in_background => keep(&own(None), reach, port, &args).await,
-        Some(_) => carry(persistent(&own(None))?).await,
+        Some(_) => match persistent(&own(None))? {
+            Ok(socket) => carry(socket).await,
+            Err(code) => Ok(code),
+        },
     }
 }
 
-/// Returns a connection to the process that keeps the tunnel, which is started if there is none.
-fn persistent(path: &Path) -> Result<UnixStream, Failure> {
+/// Returns a connection to the process that keeps the tunnel, which is started if there is none; or its exit code, if it has
+/// said itself why it cannot.
+fn persistent(path: &Path) -> Result<Result<UnixStream, u8>, Failure> {
     if let Ok(socket) = UnixStream::connect(path) {
-        return Ok(socket);
+        return Ok(Ok(socket));
     }
     let code = background::start("proxy")?;
     // If another process was faster, its tunnel is as good.
-    UnixStream::connect(path).map_err(|error| Failure {
-        code: if code == Code::Done as u8 { Code::Other as u8 } else { code },
-        ..Failure::new(Code::Other, format!("the connection is not kept: {error}"))
-    })
+    match UnixStream::connect(path) {
+        Ok(socket) => Ok(Ok(socket)),
+        Err(_) if code != Code::Done as u8 => Ok(Err(code)),
+        Err(error) => Err(Failure::new(Code::Other, format!("the connection is not kept: {error}"))),
+    }
 }
 
 /// Keeps the tunnel, in the background.

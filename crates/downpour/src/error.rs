@@ -106,7 +106,7 @@ pub enum Error {
     #[error("{0}")]
     Ssh(String),
     /// The other machine has no such program.
-    #[error("{host} has no program {program}: `downpour bootstrap {host}` copies this one there")]
+    #[error("{host} has no program {program}{}", copied_by_bootstrap(program, host))]
     NotInstalled {
         /// The machine.
         host: String,
@@ -222,6 +222,11 @@ pub enum ErrorKind {
     Terminated,
     /// Anything else.
     Other,
+}
+
+/// Says how a program gets there, if it has the usual name.
+fn copied_by_bootstrap(program: &str, host: &str) -> String {
+    if program == "downpour" { format!(": `downpour bootstrap {host}` copies this one there") } else { String::new() }
 }
 
 impl Error {

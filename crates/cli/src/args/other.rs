@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use downpour::tunnel::Forward;
@@ -41,7 +42,7 @@ pub(crate) struct BootstrapArgs {
     #[arg(help = "The remote host: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
     pub(crate) host: String,
     /// Where to put it on the remote host [default: ~/.local/bin/downpour]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) to: Option<String>,
     /// The program to copy, for hosts of another kind [default: this one]
     #[arg(long, value_name = "FILE")]

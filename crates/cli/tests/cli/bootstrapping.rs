@@ -44,6 +44,11 @@ fn what_does_not_run_there_gets_no_name() {
     assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
     far.run("bootstrap", ["--to", ".local/bin", "far"]).expect_line(1, ".local/bin is a folder: name a file in it");
     assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
+    far.run("bootstrap", ["--to", "new/", "far"]).expect_line(1, "new/ is a folder: name a file in it");
+    far.run("bootstrap", ["--to", "", "far"]).expect(2);
+    far.run("bootstrap", ["--from", "/dev/zero", "far"]).expect_line(1, "/dev/zero: it is no file");
+    far.run("bootstrap", ["--from", "/bin/true", "far"]).expect_line(1, "it is no downpour, or has not arrived whole");
+    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
     far.run("bootstrap", ["--to", "text/downpour", "far"]).expect_line(1, "downpour was not copied to far");
     far.run("bootstrap", ["--from", "/nonexistent", "far"]).expect_line(1, "/nonexistent: No such file");
 }

@@ -135,6 +135,7 @@ fn a_login_that_fails_is_told_once() {
         let ended = far.run("proxy", arguments);
         assert!(ended.status.code().is_some_and(|code| code > 0), "{}", ended.stderr);
         assert_eq!(ended.stderr.matches("no such user").count(), 1, "{}", ended.stderr);
+        assert_eq!(ended.stderr.matches("downpour: ").count(), 1, "{}", ended.stderr);
     }
 }
 

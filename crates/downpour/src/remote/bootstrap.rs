@@ -36,20 +36,21 @@ const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
 
 /// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself whole.
 /// Nothing has the final name before.
-const SCRIPT: [&str; 13] = [
+const SCRIPT: [&str; 14] = [
     "set -e",
     r#"printf 'DOWNPOUR-SYSTEM %s %s\n' "$(uname -s)" "$(uname -m)""#,
     "read -r digest",
-    r#"if [ -d "$to" ]; then echo "DOWNPOUR-FAILED $to is a folder: name a file in it"; exit 1; fi"#,
+    r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then echo "DOWNPOUR-FAILED $to is a folder: name a file in it"; exit 1; fi"#,
     r#"mkdir -p "$(dirname "$to")""#,
     r#"new="$to.$$.new""#,
-    "trap 'exit 1' HUP INT TERM",
     // Not through a link, nor over a file of somebody else's.
-    r#"(umask 077; set -C; cat >"$new")"#,
+    r#"(umask 077; set -C; : >"$new")"#,
     r#"trap 'rm -f "$new"' EXIT"#,
+    "trap 'exit 1' HUP INT PIPE TERM",
+    r#"cat >"$new""#,
     r#"chmod 755 "$new""#,
     r#"said=$("$new" remote --digest 2>&1) || { echo "DOWNPOUR-FAILED it does not run there: $said"; exit 1; }"#,
-    r#"[ "$said" = "$digest" ] || { echo "DOWNPOUR-FAILED it has not arrived whole"; exit 1; }"#,
+    r#"[ "$said" = "$digest" ] || { echo "DOWNPOUR-FAILED it is no downpour, or has not arrived whole"; exit 1; }"#,
     r#"mv -f "$new" "$to"; echo "DOWNPOUR-INSTALLED $to""#,
 ];
 
@@ -138,6 +139,9 @@ impl Bootstrap {
             host: self.host.clone(),
             why: format!("{}: {source}", self.program().display()),
         };
+        if !std::fs::metadata(self.program()).map_err(unreadable)?.is_file() {
+            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")));
+        }
         let mut program = File::open(self.program()).map_err(unreadable)?;
         let (digest, bytes) =
             (digest(&mut program).map_err(unreadable)?, program.metadata().map_err(unreadable)?.len());
@@ -267,7 +271,7 @@ mod tests {
         let folder = tempdir().unwrap();
         let (result, _) = copied(folder.path(), "sparc", "something");
         let error = result.expect_err("it says another digest").to_string();
-        assert_eq!(error, "downpour was not copied to far: it has not arrived whole");
+        assert_eq!(error, "downpour was not copied to far: it is no downpour, or has not arrived whole");
         assert_eq!(fs::read_dir(folder.path().join("home/.local/bin")).unwrap().count(), 0);
     }
 

@@ -71,9 +71,13 @@ impl ControlFolder {
         let mut found = Vec::new();
         for entry in self.0.read_dir()? {
             let entry = entry?;
-            if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
-                // Those that refuse were killed.
-                found.extend(Running::ask(&entry.path()).ok());
+            let name = entry.file_name();
+            let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(&prefix)) else { continue };
+            match Running::ask(&entry.path()) {
+                Ok(running) => found.push(running),
+                // It was killed.
+                Err(_) if !Path::new("/proc").join(pid).exists() => drop(std::fs::remove_file(entry.path())),
+                Err(_) => {}
             }
         }
         found.sort_by_key(Running::pid);
@@ -174,6 +178,12 @@ mod tests {
             (&running.socket).write_all(&[END]).expect("it listens");
         });
         answers.await.expect("it was asked");
+        // What a killed process has left goes away. No process has this number.
+        drop(
+            std::os::unix::net::UnixListener::bind(folder.0.join(format!("{}99999999", prefix("far"))))
+                .expect("a socket"),
+        );
+        assert!(pids(&folder, "far").is_empty());
         assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 0);
     }
 
