@@ -14,11 +14,7 @@ use crate::{escape, options};
 
 /// Copies the program; returns the exit code.
 pub(crate) async fn run(args: BootstrapArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let family = match (args.ipv4, args.ipv6) {
-        (true, _) => Family::V4,
-        (_, true) => Family::V6,
-        _ => Family::Any,
-    };
+    let family = options::only(args.ipv4, args.ipv6);
     let (ssh, quiet) = (options::ssh(&args.ssh), args.quiet);
     let bootstrap = Bootstrap { host: args.host, ssh, family, to: args.to, from: args.from };
     copy(bootstrap, quiet, interrupts).await?;

@@ -201,7 +201,12 @@ pub(crate) const fn endpoint(dead_after: Duration, memory: MemoryArgs) -> Endpoi
 
 /// Converts the options for the IP version.
 pub(crate) const fn family(network: &NetworkArgs) -> Family {
-    match (network.ipv4, network.ipv6) {
+    only(network.ipv4, network.ipv6)
+}
+
+/// Returns the IP versions that may be used where one may be the only one.
+pub(crate) const fn only(ipv4: bool, ipv6: bool) -> Family {
+    match (ipv4, ipv6) {
         (true, _) => Family::V4,
         (_, true) => Family::V6,
         _ => Family::Any,

@@ -13,6 +13,11 @@ pub(crate) fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
+/// Returns `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
+pub(crate) fn cache_home() -> Option<PathBuf> {
+    absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+}
+
 /// Returns whether a file belongs to this user and nobody else may write it.
 pub(crate) fn is_own(found: &Metadata) -> bool {
     found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0

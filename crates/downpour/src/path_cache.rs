@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use transport::congestion::PathMemory;
 
-use crate::own_folder::{absolute, is_own, own_folder};
+use crate::own_folder::{cache_home, is_own, own_folder};
 
 /// Age beyond which a path is another one.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
@@ -58,8 +58,7 @@ pub(crate) struct Lease {
 impl PathCache {
     /// Returns the user's cache, in `$XDG_CACHE_HOME` or `~/.cache`; `None` without a home.
     pub fn of_user() -> Option<Self> {
-        let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
-        Some(Self { base })
+        cache_home().map(|base| Self { base })
     }
 
     /// Takes out what is known of the path to `peer`. Returns `None` for peers on this machine.

@@ -11,10 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::far::Far;
 use crate::program::{Program, downpour};
-use crate::tunnelling::{echo_server, exchange, free_port};
-
-/// Longer than anything takes on one machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::tunnelling::{PATIENCE, echo_server, exchange, free_port, wait_until};
 
 /// A line of shell that notes each login, which is a process of its own and can end before the command, as with ssh.
 const NOTED: &str = r#"echo >> logins; sh -c "$command" 2>/dev/null"#;
@@ -32,16 +29,6 @@ fn carry(far: &Far, arguments: &[&str], input: &[u8]) -> Output {
     let output = child.wait_with_output().expect("an end");
     writer.join().expect("no panic").expect("a proxy that reads");
     output
-}
-
-/// Waits until this holds.
-#[track_caller]
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "never {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::far::Far;
 use crate::program::{Program, json};
 
 /// Longer than any answer on one machine takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sends back what each of its connections has sent; returns its port.
 pub(crate) fn echo_server() -> u16 {
@@ -53,13 +53,19 @@ pub(crate) fn exchange(port: u16, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Waits until nothing runs over there any more.
-fn wait_until_gone(far: &Far) {
+/// Waits until this holds.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
-    while !far.processes("remote").is_empty() {
-        assert!(Instant::now() < deadline, "the other side is left");
+    while !holds() {
+        assert!(Instant::now() < deadline, "never {what}");
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits until nothing runs over there any more.
+fn wait_until_gone(far: &Far) {
+    wait_until("gone over there", || far.processes("remote").is_empty());
 }
 
 /// Opens a tunnel, and waits until it is open. The first forward may have port 0: returns the port that it got.

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::grammar::Place;
 use super::listener::Listener;
-use crate::own_folder::{absolute, own_folder};
+use crate::own_folder::{absolute, cache_home, own_folder};
 
 /// The longest time that a tunnel takes to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -31,10 +31,9 @@ impl ControlFolder {
     /// # Errors
     /// There is no such place, or it belongs to somebody else; the system's.
     pub fn of_user() -> io::Result<Self> {
-        let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
         let mut found = Err(io::ErrorKind::NotFound.into());
         // `sudo` may leave the first as another user's.
-        for base in absolute("XDG_RUNTIME_DIR").into_iter().chain(cache) {
+        for base in absolute("XDG_RUNTIME_DIR").into_iter().chain(cache_home()) {
             let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", base.display()));
             found = Self::in_folder(&base).map_err(named);
             if found.is_ok() {
@@ -205,7 +204,6 @@ mod tests {
         fs::set_permissions(&folder.0, Permissions::from_mode(0o770)).expect("a mode");
         let error = ControlFolder::in_folder(base.path()).expect_err("others can write");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        std::os::unix::fs::symlink("/tmp", base.path().join("link")).expect("a link");
         fs::remove_dir(&folder.0).expect("a folder");
         std::os::unix::fs::symlink(base.path(), base.path().join("downpour")).expect("a link");
         assert!(ControlFolder::in_folder(base.path()).is_err(), "a link is nobody's folder");
