@@ -55,8 +55,8 @@ pub enum ForwardError {
     /// A host without a name.
     #[error("there is no host before port {0}")]
     NoHost(u16),
-    /// An address in brackets that does not end.
-    #[error("the '[' of an IPv6 address has no ']'")]
+    /// Brackets that are not around a whole field.
+    #[error("brackets stand around a whole address, as in [2001:db8::1]")]
     Bracket,
 }
 
@@ -65,14 +65,33 @@ impl Place {
     fn local(port: u16) -> Self {
         Self::Tcp { host: "localhost".to_owned(), port }
     }
+
+    /// Reads a place to listen on: `[BIND:]PORT`, or the path of a unix socket.
+    ///
+    /// # Errors
+    /// [`ForwardError`] says what to write.
+    pub fn read_listening(text: &str) -> Result<Self, ForwardError> {
+        match fields(text)?[..] {
+            [socket] => one(socket),
+            [bind, own] if !bind.contains('/') => listening(bind, own),
+            _ => Err(ForwardError::ProxyForm),
+        }
+    }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = |f: &mut fmt::Formatter<'_>, text: &str| {
+            // It would not be read as one field without brackets.
+            let needs_brackets = text.contains(':') || text.starts_with('[');
+            if needs_brackets { write!(f, "[{text}]") } else { f.write_str(text) }
+        };
         match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Tcp { host, port } => {
+                field(f, host)?;
+                write!(f, ":{port}")
+            }
+            Self::Unix(path) => field(f, &path.to_string_lossy()),
         }
     }
 }
@@ -86,6 +105,16 @@ impl fmt::Display for Destination {
     }
 }
 
+impl fmt::Display for Forward {
+    /// Writes what is read as the same forward.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.to {
+            Destination::Place(to) => write!(f, "{}:{to}", self.listen),
+            Destination::Socks => self.listen.fmt(f),
+        }
+    }
+}
+
 impl Forward {
     /// Reads the argument of `-L`, or of `-R`, which may also be that of `-D`.
     ///
@@ -93,7 +122,6 @@ impl Forward {
     /// [`ForwardError`] says what to write.
     pub fn read(text: &str, may_be_proxy: bool) -> Result<Self, ForwardError> {
         let fields = fields(text)?;
-        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         let is_path = |field: &str| field.contains('/');
         let (listen, to) = match fields[..] {
             [_] if may_be_proxy => return Self::read_proxy(text),
@@ -113,28 +141,26 @@ impl Forward {
     /// # Errors
     /// [`ForwardError`] says what to write.
     pub fn read_proxy(text: &str) -> Result<Self, ForwardError> {
-        let fields = fields(text)?;
-        let listen = match &fields[..] {
-            [socket] => one(socket)?,
-            [bind, own] if !bind.contains('/') => listening(bind, own)?,
-            _ => return Err(ForwardError::ProxyForm),
-        };
+        let listen = Place::read_listening(text)?;
         Ok(Self { listen, to: Destination::Socks })
     }
 }
 
-/// Splits at the colons outside of brackets, and leaves the brackets out.
-fn fields(text: &str) -> Result<Vec<String>, ForwardError> {
-    let (mut fields, mut depth) = (vec![String::new()], 0_u32);
-    for character in text.chars() {
-        match character {
-            '[' if depth == 0 => depth = 1,
-            ']' if depth == 1 => depth = 0,
-            ':' if depth == 0 => fields.push(String::new()),
-            _ => fields.last_mut().into_iter().for_each(|field| field.push(character)),
+/// Splits at colons. As for ssh, a field in brackets may contain them.
+fn fields(text: &str) -> Result<Vec<&str>, ForwardError> {
+    let (mut fields, mut rest) = (Vec::new(), text);
+    loop {
+        let (field, after) = match rest.strip_prefix('[') {
+            Some(inside) => inside.split_once(']').ok_or(ForwardError::Bracket)?,
+            None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
+        };
+        fields.push(field);
+        match after.strip_prefix(':') {
+            Some(next) => rest = next,
+            None if after.is_empty() => return Ok(fields),
+            None => return Err(ForwardError::Bracket),
         }
     }
-    if depth == 0 { Ok(fields) } else { Err(ForwardError::Bracket) }
 }
 
 /// Reads a port of this machine alone, or a unix socket, to listen on.
@@ -197,8 +223,13 @@ mod tests {
             ("+80:web:80", Err(ForwardError::Port("+80".into()))),
             ("8080:web:http", Err(ForwardError::Port("http".into()))),
             ("[::1:8080:web:80", Err(ForwardError::Bracket)),
+            ("[::1]8080:web:80", Err(ForwardError::Bracket)),
+            ("[/tmp/a:b]:/run/[x]", forward(Place::Unix("/tmp/a:b".into()), Place::Unix("/run/[x]".into()))),
         ] {
             assert_eq!(Forward::read(text, false), expected, "{text}");
+            if let Ok(forward) = expected {
+                assert_eq!(Forward::read(&forward.to_string(), false), Ok(forward), "{text}");
+            }
         }
         for (text, listen) in [
             ("1080", Ok(tcp_at("localhost", 1080))),
@@ -211,8 +242,9 @@ mod tests {
         ] {
             let expected = listen.map(|listen| Forward { listen, to: Destination::Socks });
             assert_eq!(Forward::read_proxy(text), expected, "{text}");
-            if expected.is_ok() {
+            if let Ok(forward) = &expected {
                 assert_eq!(Forward::read(text, true), expected, "-R {text}");
+                assert_eq!(Forward::read_proxy(&forward.to_string()), expected, "{text}");
             }
         }
     }

@@ -46,25 +46,30 @@ pub(super) async fn asked<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> 
 
 async fn four<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<Place> {
     let (command, port, address) = (socket.read_u8().await?, socket.read_u16().await?, socket.read_u32().await?);
-    let _user = until_zero(socket).await?;
-    // 4a: 0.0.0.x stands for a name that follows.
+    // Whoever asks is known by the login.
+    let is_short = until_zero(socket).await?.is_some();
     let host = match address {
-        1..=255 => until_zero(socket).await?,
-        _ => Ipv4Addr::from(address).to_string(),
+        _ if !is_short => None,
+        // 4a: 0.0.0.x stands for a name that follows.
+        1..=255 => until_zero(socket).await?.and_then(|name| String::from_utf8(name).ok()),
+        _ => Some(Ipv4Addr::from(address).to_string()),
     };
-    if command != CONNECT || port == 0 || host.is_empty() {
-        answer(socket, Version::Four, Some(Refusal::Failed)).await?;
-        return Err(io::ErrorKind::InvalidData.into());
+    match host.filter(|host| command == CONNECT && port > 0 && !host.is_empty()) {
+        Some(host) => Ok(Place::Tcp { host, port }),
+        None => {
+            answer(socket, Version::Four, Some(Refusal::Failed)).await?;
+            Err(io::ErrorKind::InvalidData.into())
+        }
     }
-    Ok(Place::Tcp { host, port })
 }
 
-async fn until_zero(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
+/// Reads what a zero ends; `None` if it is too long.
+async fn until_zero(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     loop {
         match socket.read_u8().await? {
-            0 => return String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into()),
-            _ if bytes.len() == LONGEST => return Err(io::ErrorKind::InvalidData.into()),
+            0 => return Ok(Some(bytes)),
+            _ if bytes.len() == LONGEST => return Ok(None),
             byte => bytes.push(byte),
         }
     }
@@ -88,7 +93,8 @@ async fn five<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<P
         NAME => {
             let mut name = vec![0; socket.read_u8().await?.into()];
             socket.read_exact(&mut name).await?;
-            String::from_utf8(name).map_err(|_| io::ErrorKind::InvalidData)?
+            // What is no text names nothing.
+            String::from_utf8(name).unwrap_or_default()
         }
         _ => return refuse_five(socket, ADDRESS_NOT_SUPPORTED).await,
     };
@@ -162,6 +168,7 @@ mod tests {
             (five(&[&[4][..], &[0; 15], &[1]].concat()), Version::Five, "[::1]:80"),
             (vec![5, 2, 2, 0, 5, 1, 0, 3, 1, b'a', 0, 80], Version::Five, "a:80"),
             (vec![4, 1, 0, 80, 192, 0, 2, 1, 0], Version::Four, "192.0.2.1:80"),
+            (vec![4, 1, 0, 80, 192, 0, 2, 1, 0xff, 0], Version::Four, "192.0.2.1:80"),
             (b"\x04\x01\x00\x50\x00\x00\x00\x01me\x00web\x00".to_vec(), Version::Four, "web:80"),
         ] {
             let expected: &[u8] = if version == Version::Five { &[5, 0] } else { &[] };
@@ -178,14 +185,16 @@ mod tests {
             (vec![5, 1, 0, 5, 3, 0, 1, 192, 0, 2, 1, 0, 80], refused(COMMAND_NOT_SUPPORTED)),
             (vec![5, 1, 0, 5, 1, 0, 9, 0, 0], refused(ADDRESS_NOT_SUPPORTED)),
             (vec![5, 1, 0, 5, 1, 0, 3, 0, 0, 80], refused(ADDRESS_NOT_SUPPORTED)),
+            (vec![5, 1, 0, 5, 1, 0, 3, 1, 0xff, 0, 80], refused(ADDRESS_NOT_SUPPORTED)),
             (vec![4, 2, 0, 80, 192, 0, 2, 1, 0], vec![0, 91, 0, 0, 0, 0, 0, 0]),
+            (vec![4, 1, 0, 80, 0, 0, 0, 1, 0, 0xff, 0], vec![0, 91, 0, 0, 0, 0, 0, 0]),
             (b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![]),
             (vec![], vec![]),
         ] {
             assert_eq!(of(&bytes).await, (None, answered), "{bytes:?}");
         }
         let endless = [&[4, 1, 0, 80, 192, 0, 2, 1][..], &[b'a'; 300]].concat();
-        assert_eq!(of(&endless).await, (None, vec![]));
+        assert_eq!(of(&endless).await, (None, vec![0, 91, 0, 0, 0, 0, 0, 0]));
     }
 
     proptest! {
