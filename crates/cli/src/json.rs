@@ -58,9 +58,9 @@ pub(crate) enum Line<'a> {
     Summary(Summary<'a>),
     /// What happens to a tunnel.
     Tunnel {
-        /// `listening` here, `listening_there`, `open`, or `note`.
+        /// `listening` here, `listening_there`, `metrics`, `open`, or `note`.
         event: &'static str,
-        /// Where programs are taken.
+        /// Where programs are taken, or the metrics are.
         #[serde(skip_serializing_if = "Option::is_none")]
         listen: Option<String>,
         /// Where they go; absent for a SOCKS proxy.

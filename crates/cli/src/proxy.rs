@@ -137,7 +137,15 @@ fn tell(event: TunnelEvent, is_quiet: bool) {
 fn tunnel(path: &Path, reach: Reach, port: u16) -> Tunnel {
     let to = Destination::Place(Place::Tcp { host: "localhost".to_owned(), port });
     let forward = Forward { listen: Place::Unix(PathBuf::from(path)), to };
-    Tunnel { local: vec![forward], remote: Vec::new(), persist: None, is_detached: false, is_found: false, reach }
+    Tunnel {
+        local: vec![forward],
+        remote: Vec::new(),
+        metrics: None,
+        persist: None,
+        is_detached: false,
+        is_found: false,
+        reach,
+    }
 }
 
 /// Carries stdin to `socket`, and what comes from there to stdout, until the other side has ended.

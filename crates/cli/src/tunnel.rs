@@ -28,6 +28,7 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
     let tunnel = Tunnel {
         local: args.local.into_iter().chain(args.proxy).collect(),
         remote: args.remote,
+        metrics: args.metrics,
         persist: args.persist,
         is_detached: args.in_background,
         is_found: true,
@@ -115,8 +116,8 @@ impl Shown {
         Some(match event {
             TunnelEvent::Note(line) => line,
             TunnelEvent::Listening(forward, port) => {
-                let Forward { listen, to } = with_port(forward, port);
-                match to {
+                let listen = with_port(forward.listen, port);
+                match forward.to {
                     Destination::Place(place) => format!("{listen} leads to {place}, seen from {host}"),
                     Destination::Socks => format!("{listen} is a SOCKS proxy at {host}"),
                 }
@@ -124,6 +125,11 @@ impl Shown {
             TunnelEvent::ListeningThere(Forward { listen, to }) => match to {
                 Destination::Place(place) => format!("{listen} of {host} leads to {place}, seen from here"),
                 Destination::Socks => format!("{listen} of {host} is a SOCKS proxy here"),
+            },
+            TunnelEvent::Metrics(place, port) => match with_port(place, port) {
+                Place::Tcp { host, port } if host == "*" => format!("port {port} has the metrics, at /metrics"),
+                Place::Unix(path) => format!("{} has the metrics, at /metrics", path.display()),
+                place => format!("the metrics are at http://{place}/metrics"),
             },
             TunnelEvent::Open => format!("The tunnel to {host} is open."),
             TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) if self == Self::Usual => {
@@ -150,30 +156,31 @@ fn words(event: ConnectionEvent) -> String {
     }
 }
 
-/// Returns the forward with the port that the system has chosen.
-fn with_port(forward: Forward, port: Option<u16>) -> Forward {
-    match (forward, port) {
-        (Forward { listen: Place::Tcp { host, port: 0 }, to }, Some(port)) => {
-            Forward { listen: Place::Tcp { host, port }, to }
-        }
-        (forward, _) => forward,
+/// Returns the place with the port that the system has chosen.
+fn with_port(place: Place, port: Option<u16>) -> Place {
+    match (place, port) {
+        (Place::Tcp { host, port: 0 }, Some(port)) => Place::Tcp { host, port },
+        (place, _) => place,
     }
 }
 
 fn object(event: TunnelEvent) -> Line<'static> {
-    let tunnel = |event, forward: Option<Forward>, message| {
-        let (listen, to) = forward.map(|Forward { listen, to }| (listen.to_string(), to)).unzip();
-        let to = to.and_then(|to| match to {
+    let forwarding = |event, listen: Place, to| {
+        let to = match to {
             Destination::Place(place) => Some(place.to_string()),
             Destination::Socks => None,
-        });
-        Line::Tunnel { event, listen, to, message }
+        };
+        Line::Tunnel { event, listen: Some(listen.to_string()), to, message: None }
     };
     match event {
-        TunnelEvent::Note(line) => tunnel("note", None, Some(line)),
-        TunnelEvent::Listening(forward, port) => tunnel("listening", Some(with_port(forward, port)), None),
-        TunnelEvent::ListeningThere(forward) => tunnel("listening_there", Some(forward), None),
-        TunnelEvent::Open => tunnel("open", None, None),
+        TunnelEvent::Note(line) => Line::Tunnel { event: "note", listen: None, to: None, message: Some(line) },
+        TunnelEvent::Listening(Forward { listen, to }, port) => forwarding("listening", with_port(listen, port), to),
+        TunnelEvent::ListeningThere(Forward { listen, to }) => forwarding("listening_there", listen, to),
+        TunnelEvent::Metrics(place, port) => {
+            let listen = Some(with_port(place, port).to_string());
+            Line::Tunnel { event: "metrics", listen, to: None, message: None }
+        }
+        TunnelEvent::Open => Line::Tunnel { event: "open", listen: None, to: None, message: None },
         TunnelEvent::Connection(number, event) => Line::Connection(json::Connection::new(number, event)),
     }
 }

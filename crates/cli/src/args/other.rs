@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use downpour::tunnel::Forward;
+use downpour::tunnel::{Forward, Place};
 
 use super::groups::{NetworkArgs, OutputArgs, ReachArgs, SpeedArgs, SshArgs};
 use super::values;
@@ -96,10 +96,13 @@ pub(crate) struct TunnelArgs {
     /// End the tunnel once no connection has been open for this long, such as 10m
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "While it runs")]
     pub(crate) persist: Option<Duration>,
+    /// Serve metrics for Prometheus at http://localhost:PORT/metrics, or at another address of this machine
+    #[arg(long, value_name = "[BIND:]PORT", value_parser = values::listening, help_heading = "While it runs")]
+    pub(crate) metrics: Option<Place>,
     /// Show the tunnels to this host that run, or end them
     #[arg(
         short = 'O', long, value_name = "WHAT", value_enum, help_heading = "While it runs",
-        conflicts_with_all = ["local", "remote", "proxy", "background", "persist"],
+        conflicts_with_all = ["local", "remote", "proxy", "background", "persist", "metrics"],
     )]
     pub(crate) control: Option<Control>,
     /// This is the process in the background

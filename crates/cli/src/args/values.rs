@@ -136,6 +136,11 @@ pub(super) fn proxy_forward(text: &str) -> Result<Forward, ForwardError> {
     Forward::read_proxy(text)
 }
 
+/// Parses the argument of `--metrics`.
+pub(super) fn listening(text: &str) -> Result<Place, ForwardError> {
+    Place::read_listening(text)
+}
+
 /// Parses a bound on memory.
 pub(super) fn memory(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -125,6 +126,55 @@ fn a_proxy_resolves_names_over_there_and_says_why_it_cannot_connect() {
     assert_eq!(echoed, "hello");
     // RFC 1928 section 6: connection refused.
     assert_eq!(asked(free_port()).0, 5);
+}
+
+/// Asks for a page as scripts do; returns the status and the page.
+fn curl(arguments: &[&str]) -> (String, String) {
+    let mut command = Command::new("curl");
+    command.args(["-sS", "--noproxy", "*", "--max-time", "20", "-w", "%{stderr}%{http_code}"]).args(arguments);
+    let output = command.output().expect("curl");
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
+    (stderr, stdout)
+}
+
+#[test]
+fn curl_reads_the_metrics_of_a_tunnel_also_in_the_background() {
+    // A login that can end before the command, as with ssh.
+    let (far, server) = (Far::with_login(r#"sh -c "$command"; exit $?"#), echo_server());
+    let forward = format!("0:localhost:{server}");
+    let mut tunnel = Program::start(far.command("tunnel", ["--json", "-L", &forward, "--metrics", "0", "far"]));
+    let mut listens = |event: &str| {
+        let event = format!("\"event\":\"{event}\"");
+        let line = tunnel.wait_for(&event, |line| line.contains(&event));
+        let line: serde_json::Value = serde_json::from_str(&line).expect("an object");
+        line["listen"].as_str().map(str::to_owned).expect("a place")
+    };
+    let (port, place) = (listens("listening"), listens("metrics"));
+    let port = port.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    assert_eq!(exchange(port, b"hello").expect("an answer"), b"hello");
+    let (status, page) = curl(&[&format!("http://{place}/metrics")]);
+    assert_eq!(status, "200");
+    for line in [
+        "# TYPE downpour_tunnel_connections_open gauge\n",
+        "\ndownpour_tunnel_connections_total{from=\"here\"} 1\n",
+        "\ndownpour_tunnel_sent_bytes_total 5\n",
+        "\ndownpour_transport_round_trip_seconds 0.",
+    ] {
+        assert!(page.contains(line), "{line:?} in {page}");
+    }
+    assert_eq!(curl(&["-I", &format!("http://{place}/metrics")]).0, "200");
+    assert_eq!(curl(&["-d", "x=1", &format!("http://{place}/metrics")]).0, "405");
+    assert_eq!(curl(&[&format!("http://{place}/")]).0, "404");
+    // What is taken is told before anything else.
+    let taken = far.run("tunnel", ["-L", "0:localhost:80", "--metrics", &place, "far"]);
+    taken.expect_line(1, &format!("cannot listen on {place}: Address already in use"));
+    drop(tunnel);
+    let metrics = free_port().to_string();
+    let started = far.run("tunnel", ["-f", "--persist", "10m", "-D", "0", "--metrics", &metrics, "far"]).expect(0);
+    let address = format!("http://localhost:{metrics}/metrics");
+    assert!(started.stderr.contains(&format!("the metrics are at {address}")), "{}", started.stderr);
+    assert_eq!(curl(&[&address]).0, "200");
+    far.run("tunnel", ["-O", "exit", "far"]).expect(0);
 }
 
 #[test]

@@ -18,7 +18,9 @@ use crate::protocol::handshake::TUNNEL;
 use crate::ticket::Role;
 use crate::transfer::{Stop, Switch};
 use crate::tunnel::control::{self, ControlFolder};
-use crate::tunnel::{ConnectionEvent, Forward, Listener, Note, Notes, Permitted, Session, raise_descriptor_limit};
+use crate::tunnel::{
+    ConnectionEvent, Forward, Listener, Note, Notes, Permitted, Place, Session, raise_descriptor_limit, serve_metrics,
+};
 
 /// What is forwarded through which machine.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub struct Tunnel {
     pub local: Vec<Forward>,
     /// Connections taken there, which go on from here.
     pub remote: Vec<Forward>,
+    /// Where Prometheus finds its figures, by HTTP.
+    pub metrics: Option<Place>,
     /// Ends the tunnel once no connection has been open for so long.
     pub persist: Option<Duration>,
     /// Ends the login once the tunnel is open over UDP. Otherwise whoever reads what this process prints would wait for the
@@ -47,6 +51,8 @@ pub enum TunnelEvent {
     Listening(Forward, Option<u16>),
     /// This one of the remote forwards listens over there.
     ListeningThere(Forward),
+    /// The figures are here; at this port, where the system has chosen it.
+    Metrics(Place, Option<u16>),
     /// The tunnel is open.
     Open,
     /// Something happens to the connection of this number.
@@ -67,6 +73,7 @@ pub async fn tunnel(
     let told = Arc::new(told);
     raise_descriptor_limit();
     let listeners = tunnel.listen()?;
+    let metrics = tunnel.metrics.as_ref().map(listen).transpose()?;
     let mut stop = std::pin::pin!(stop);
     let notes = {
         let told = Arc::clone(&told);
@@ -103,6 +110,10 @@ pub async fn tunnel(
     for forward in &tunnel.remote {
         told(TunnelEvent::ListeningThere(forward.clone()));
     }
+    if let Some((listener, place)) = metrics.zip(tunnel.metrics.clone()) {
+        told(TunnelEvent::Metrics(place, listener.port()));
+        tasks.spawn(serve_metrics(listener, Arc::clone(&session)));
+    }
     // It works without, but cannot be found then.
     let found = || ControlFolder::of_user().and_then(|folder| folder.hold(&tunnel.reach.host)).ok();
     let held = tunnel.is_found.then(found).flatten();
@@ -138,12 +149,13 @@ pub async fn tunnel(
     result
 }
 
+fn listen(place: &Place) -> Result<Listener, Error> {
+    Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source })
+}
+
 impl Tunnel {
     fn listen(&self) -> Result<Vec<Listener>, Error> {
-        let listen = |forward: &Forward| {
-            Listener::bind(&forward.listen).map_err(|source| Error::Listen { place: forward.listen.clone(), source })
-        };
-        self.local.iter().map(listen).collect()
+        self.local.iter().map(|forward| listen(&forward.listen)).collect()
     }
 
     fn log_in(&self, switch: &Arc<Switch>, notes: &Notes) -> Result<Remote, Error> {

@@ -37,6 +37,13 @@ pub(super) enum Opened {
     Failed,
 }
 
+/// Bytes of programs so far.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) sent: AtomicU64,
+    pub(super) received: AtomicU64,
+}
+
 /// What a connection has carried.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carried {
@@ -81,20 +88,29 @@ impl Socket {
         }
     }
 
-    /// Carries what the program writes to `send`, from now on, and to the program what follows `opened`. What breaks off
-    /// resets the socket.
+    /// Carries what the program writes to `send`, from now on, and to the program what follows `opened`; adds to `total`
+    /// meanwhile. What breaks off resets the socket.
     pub(super) async fn carry(
         self,
         send: SendStream,
         opened: impl AsyncFnOnce(&mut WriteHalf<Self>) -> Opened,
+        total: &Traffic,
     ) -> Carried {
-        let [sent, received] = [AtomicU64::new(0), AtomicU64::new(0)];
+        let own = Traffic::default();
         let (mut reader, mut writer) = tokio::io::split(self);
-        let end = both(up(&mut reader, send, &sent), down(&mut writer, opened, &received)).await;
+        let up = up(&mut reader, send, [&own.sent, &total.sent]);
+        let down = down(&mut writer, opened, [&own.received, &total.received]);
+        let end = both(up, down).await;
         if end == End::Over {
             reader.unsplit(writer).end();
         }
-        Carried { sent: sent.into_inner(), received: received.into_inner(), is_cut: end == End::Cut }
+        Carried { sent: own.sent.into_inner(), received: own.received.into_inner(), is_cut: end == End::Cut }
+    }
+}
+
+fn count(counts: [&AtomicU64; 2], bytes: usize) {
+    for count in counts {
+        count.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -113,7 +129,7 @@ async fn both(up: impl Future<Output = End>, down: impl Future<Output = End>) ->
 }
 
 /// Carries what the program writes.
-async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: &AtomicU64) -> End {
+async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: [&AtomicU64; 2]) -> End {
     let mut buffer = vec![0; CHUNK];
     loop {
         match reader.read(&mut buffer).await {
@@ -121,12 +137,12 @@ async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: &AtomicU6
                 send.finish();
                 return End::Over;
             }
-            Ok(count) => {
-                if let Err(error) = send.write_all(&buffer[..count]).await {
+            Ok(bytes) => {
+                if let Err(error) = send.write_all(&buffer[..bytes]).await {
                     // The other program may still have something to say, unless the tunnel has ended.
                     return if error.kind() == io::ErrorKind::BrokenPipe { End::Over } else { End::Cut };
                 }
-                sent.fetch_add(count as u64, Ordering::Relaxed);
+                count(sent, bytes);
             }
             Err(_) => {
                 send.reset(GONE);
@@ -140,7 +156,7 @@ async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: &AtomicU6
 async fn down(
     writer: &mut WriteHalf<Socket>,
     opened: impl AsyncFnOnce(&mut WriteHalf<Socket>) -> Opened,
-    received: &AtomicU64,
+    received: [&AtomicU64; 2],
 ) -> End {
     let mut recv = match opened(writer).await {
         Opened::Connected(recv) => recv,
@@ -159,9 +175,9 @@ async fn down(
             return End::Over;
         }
         match writer.write(chunk).await {
-            Ok(count @ 1..) => {
-                recv.consume(count);
-                received.fetch_add(count as u64, Ordering::Relaxed);
+            Ok(bytes @ 1..) => {
+                recv.consume(bytes);
+                count(received, bytes);
             }
             _ => {
                 recv.stop(GONE);

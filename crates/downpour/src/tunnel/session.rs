@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use tokio::io::{AsyncWriteExt as _, WriteHalf, join};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use super::counts::{Counts, Origin, Stage};
 use super::events::{ConnectionEvent, Note, Notes};
 use super::grammar::{Destination, Place};
 use super::listener::Listener;
@@ -41,7 +42,7 @@ pub(crate) enum Permitted {
 /// One end of a tunnel.
 #[derive(Debug)]
 pub(crate) struct Session {
-    connection: Connection,
+    pub(super) connection: Connection,
     permitted: Permitted,
     next: AtomicU64,
     /// The wishes that are not answered yet, by tag.
@@ -52,26 +53,28 @@ pub(crate) struct Session {
     open: watch::Sender<usize>,
     /// How many there were.
     numbers: AtomicU64,
+    pub(super) counts: Counts,
     notes: Notes,
 }
 
 /// A connection that is wanted or open.
 struct Open<'a> {
     session: &'a Session,
+    from: Origin,
     number: u64,
     begun: Instant,
-    /// It was said that it is wanted, and not yet how it ended.
-    is_pending: AtomicBool,
+    stage: Mutex<Stage>,
 }
 
 impl<'a> Open<'a> {
-    fn new(session: &'a Session) -> Self {
+    fn new(session: &'a Session, from: Origin) -> Self {
         session.open.send_modify(|open| *open += 1);
         Self {
             session,
+            from,
             number: session.numbers.fetch_add(1, Ordering::Relaxed) + 1,
             begun: Instant::now(),
-            is_pending: AtomicBool::new(false),
+            stage: Mutex::new(Stage::Unasked),
         }
     }
 
@@ -79,25 +82,37 @@ impl<'a> Open<'a> {
         (self.session.notes.0)(Note::Connection(self.number, event));
     }
 
-    fn wanted(&self, to: &Place, is_from_there: bool) {
-        self.is_pending.store(true, Ordering::Relaxed);
-        self.tell(ConnectionEvent::Wanted { to: to.to_string(), is_from_there });
+    /// Counts it in its next stage; returns the one before.
+    fn go_on(&self, next: Stage) -> Stage {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *stage, next);
+        self.session.counts.count(self.from, before, next);
+        before
+    }
+
+    fn wanted(&self, to: &Place) {
+        self.go_on(Stage::Wanted);
+        self.tell(ConnectionEvent::Wanted { to: to.to_string(), is_from_there: self.from == Origin::There });
     }
 
     fn opened(&self) {
+        self.go_on(Stage::Open);
         self.tell(ConnectionEvent::Open { after: self.begun.elapsed() });
     }
 
     fn refused(&self, why: String) {
-        self.is_pending.store(false, Ordering::Relaxed);
+        self.go_on(Stage::Refused);
         self.tell(ConnectionEvent::Refused { why });
     }
 
     /// Tells of the end, unless it was refused.
     fn over(&self, Carried { sent, received, is_cut }: Carried) {
-        if !self.is_pending.swap(false, Ordering::Relaxed) {
+        let is_pending =
+            matches!(*self.stage.lock().unwrap_or_else(PoisonError::into_inner), Stage::Wanted | Stage::Open);
+        if !is_pending {
             return;
         }
+        self.go_on(if is_cut { Stage::Cut } else { Stage::Completed });
         self.tell(ConnectionEvent::Over { sent, received, after: self.begun.elapsed(), is_cut });
     }
 }
@@ -126,7 +141,8 @@ impl Session {
     pub(crate) fn new(connection: Connection, permitted: Permitted, notes: Notes) -> Arc<Self> {
         let room = [0, 1].map(|_| Arc::new(Semaphore::new(MOST)));
         let (next, numbers, open) = (AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
-        Arc::new(Self { connection, permitted, next, waiting: Mutex::default(), room, open, numbers, notes })
+        let (waiting, counts) = (Mutex::default(), Counts::new());
+        Arc::new(Self { connection, permitted, next, waiting, room, open, numbers, counts, notes })
     }
 
     /// Waits until no connection has been open for this long.
@@ -158,7 +174,7 @@ impl Session {
                 // What does not fit is refused.
                 let room = Arc::clone(&self.room[1]).try_acquire_owned().ok();
                 tokio::spawn(async move {
-                    session.grant(stream, room, &Open::new(&session)).await;
+                    session.grant(stream, room, &Open::new(&session, Origin::There)).await;
                 });
                 continue;
             }
@@ -166,7 +182,10 @@ impl Session {
             match waiting {
                 // It may have given up.
                 Some(waiting) => drop(waiting.send(stream)),
-                None => stream.stop(UNWANTED),
+                None => {
+                    self.counts.unexpected_answer();
+                    stream.stop(UNWANTED);
+                }
             }
         }
     }
@@ -193,7 +212,7 @@ impl Session {
             let socket = listener.accept().await;
             let (session, wish) = (Arc::clone(&self), wish.clone());
             tokio::spawn(async move {
-                let open = Open::new(&session);
+                let open = Open::new(&session, Origin::Here);
                 match wish {
                     Some(wish) => session.connect(socket, &wish, None, &open).await,
                     None => session.proxy(socket, &open).await,
@@ -215,7 +234,7 @@ impl Session {
     /// Connects a program to what it wishes for, until both directions are over.
     async fn connect(&self, socket: Socket, wish: &Wish, proxy: Option<socks::Version>, open: &Open<'_>) {
         if let Wish::Place(place) = wish {
-            open.wanted(place, false);
+            open.wanted(place);
         }
         let (send, waiting) = match self.open(wish).await {
             Ok(opened) => opened,
@@ -243,7 +262,7 @@ impl Session {
                 Some(_) => Opened::Refused,
             }
         };
-        open.over(socket.carry(send, opened).await);
+        open.over(socket.carry(send, opened, &self.counts.traffic).await);
     }
 
     /// Tells the other side of a wish. What the program writes may follow at once.
@@ -285,8 +304,7 @@ impl Session {
         match target {
             Ok(Target::Socket(socket)) => {
                 if send.write_all(&Answer::Connected.encode()).await.is_ok() {
-                    open.opened();
-                    open.over(socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await);
+                    self.carry(socket, send, recv, open).await;
                 }
             }
             Ok(Target::Socks) => {
@@ -315,9 +333,16 @@ impl Session {
             },
             _ => return Err((Refusal::Forbidden, "nobody asked for this connection".to_owned())),
         };
-        open.wanted(place, true);
+        open.wanted(place);
         let socket = connect_to(place).await.map_err(|error| (Refusal::of(&error), format!("{place}: {error}")))?;
         Ok(Target::Socket(socket))
+    }
+
+    /// Carries a connection that the other side wished for.
+    async fn carry(&self, socket: Socket, send: SendStream, recv: RecvStream, open: &Open<'_>) {
+        open.opened();
+        let connected = async |_: &mut WriteHalf<Socket>| Opened::Connected(recv);
+        open.over(socket.carry(send, connected, &self.counts.traffic).await);
     }
 
     /// Asks a program at the other side by SOCKS where it wants to, and connects it here.
@@ -327,13 +352,12 @@ impl Session {
             // It has been told why.
             return finish(program.into_inner().1).await;
         };
-        open.wanted(&place, true);
+        open.wanted(&place);
         match connect_to(&place).await {
             Ok(socket) => {
                 if socks::answer(&mut program, version, None).await.is_ok() {
                     let (recv, send) = program.into_inner();
-                    open.opened();
-                    open.over(socket.carry(send, async |_: &mut WriteHalf<Socket>| Opened::Connected(recv)).await);
+                    self.carry(socket, send, recv, open).await;
                 }
             }
             Err(error) => {

@@ -1,5 +1,7 @@
 //! Both ends of a tunnel in one process, over UDP on loopback, between real sockets.
 
+mod metrics;
+
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;

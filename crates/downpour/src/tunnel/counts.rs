@@ -1,0 +1,107 @@
+//! What a session has counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::relay::Traffic;
+
+/// The side of the program that a connection was opened by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Here,
+    There,
+}
+
+/// What has become of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing is known of where it is to go.
+    Unasked,
+    /// It waits for its answer.
+    Wanted,
+    Open,
+    /// There is none.
+    Refused,
+    /// Both directions ended in good order.
+    Completed,
+    /// It broke off, open or not.
+    Cut,
+}
+
+/// Connections that programs of one side opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Figures {
+    /// Those that wait for their answers now.
+    pub(super) opening: u64,
+    /// Those that are open now.
+    pub(super) open: u64,
+    /// Those that were ever open.
+    pub(super) opened: u64,
+    pub(super) refused: u64,
+    pub(super) completed: u64,
+    pub(super) cut: u64,
+}
+
+impl Figures {
+    /// All of them.
+    pub(super) const fn total(&self) -> u64 {
+        self.opening + self.open + self.refused + self.completed + self.cut
+    }
+
+    fn of(&mut self, stage: Stage) -> Option<&mut u64> {
+        match stage {
+            Stage::Unasked => None,
+            Stage::Wanted => Some(&mut self.opening),
+            Stage::Open => Some(&mut self.open),
+            Stage::Refused => Some(&mut self.refused),
+            Stage::Completed => Some(&mut self.completed),
+            Stage::Cut => Some(&mut self.cut),
+        }
+    }
+}
+
+/// What a session has counted since it began.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) begun: SystemTime,
+    /// Of both sides.
+    pub(super) traffic: Traffic,
+    connections: Mutex<[Figures; 2]>,
+    unexpected_answers: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn new() -> Self {
+        Self {
+            begun: SystemTime::now(),
+            traffic: Traffic::default(),
+            connections: Mutex::default(),
+            unexpected_answers: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a connection that goes from one stage to another.
+    pub(super) fn count(&self, from: Origin, before: Stage, next: Stage) {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let figures = &mut connections[from as usize];
+        figures.of(before).into_iter().for_each(|count| *count -= 1);
+        figures.of(next).into_iter().for_each(|count| *count += 1);
+        figures.opened += u64::from(next == Stage::Open);
+    }
+
+    /// Counts an answer to nothing that was asked, or to what has given up.
+    pub(super) fn unexpected_answer(&self) {
+        self.unexpected_answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn unexpected_answers(&self) -> u64 {
+        self.unexpected_answers.load(Ordering::Relaxed)
+    }
+
+    /// Returns the figures of the programs here and there.
+    pub(super) fn connections(&self) -> [(Origin, Figures); 2] {
+        let [here, there] = *self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        [(Origin::Here, here), (Origin::There, there)]
+    }
+}

@@ -1,0 +1,286 @@
+//! Just enough of HTTP/1.1 (RFC 9112) for `GET /metrics`: one request on each connection, whose size and time are bounded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::listener::Listener;
+use super::metrics::MEDIA_TYPE;
+use super::session::Session;
+
+/// The path of the metrics.
+const PATH: &str = "/metrics";
+
+/// The most clients at once. Others wait to be accepted.
+const MOST: usize = 8;
+
+/// The longest request line with its header fields, in bytes.
+const LONGEST: usize = 8 << 10;
+
+/// Bytes after a request that are read, and not used.
+const MOST_CONTENT: u64 = 64 << 10;
+
+/// How long a request may take to arrive, and its response to leave.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    status: Status,
+    /// The content is only described.
+    is_head: bool,
+}
+
+/// RFC 9110 section 15.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Ok = 200,
+    BadRequest = 400,
+    NotFound = 404,
+    MethodNotAllowed = 405,
+    RequestTimeout = 408,
+    FieldsTooLarge = 431,
+    VersionNotSupported = 505,
+}
+
+/// Answers those who ask for the metrics of `session`.
+pub(crate) async fn serve_metrics(listener: Listener, session: Arc<Session>) {
+    let mut clients = JoinSet::new();
+    loop {
+        while clients.len() >= MOST {
+            drop(clients.join_next().await);
+        }
+        let mut socket = listener.accept().await;
+        let session = Arc::clone(&session);
+        clients.spawn(async move {
+            // Whoever takes longer is reset.
+            let answered = answer(&mut socket, PATIENCE, async || session.metrics().await);
+            if timeout(2 * PATIENCE, answered).await.is_ok() {
+                socket.finish().await;
+            }
+        });
+    }
+}
+
+/// Reads one request, for so long, and answers it; `page` makes what was asked for.
+async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut S,
+    patience: Duration,
+    page: impl AsyncFnOnce() -> String,
+) {
+    let verdict = match timeout(patience, read_head(socket)).await {
+        Ok(Some(Ok(head))) => judge(&head),
+        Ok(Some(Err(status))) => status.into(),
+        // It has gone without asking.
+        Ok(None) => return,
+        Err(_) => Status::RequestTimeout.into(),
+    };
+    let content = if verdict.status == Status::Ok { page().await } else { verdict.status.words() };
+    // It may be gone.
+    if socket.write_all(verdict.response(&content).as_bytes()).await.is_err() || socket.shutdown().await.is_err() {
+        return;
+    }
+    // The system would reset the connection if something was left to be read, such as the content of a request.
+    let _ = tokio::io::copy(&mut socket.take(MOST_CONTENT), &mut tokio::io::sink()).await;
+}
+
+/// Reads the request line and the header fields, to the empty line after them; `None` if nothing comes.
+async fn read_head(from: &mut (impl AsyncRead + Unpin)) -> Option<Result<Vec<u8>, Status>> {
+    let mut head = Vec::new();
+    let mut more = [0; 1 << 10];
+    loop {
+        let seen = head.len();
+        match from.read(&mut more[..(1 << 10).min(LONGEST - seen)]).await {
+            Ok(count @ 1..) => head.extend_from_slice(&more[..count]),
+            _ if head.is_empty() => return None,
+            _ => return Some(Err(Status::BadRequest)),
+        }
+        if let Some(end) = end_of(&head, seen) {
+            head.truncate(end);
+            return Some(Ok(head));
+        }
+        if head.len() == LONGEST {
+            return Some(Err(Status::FieldsTooLarge));
+        }
+    }
+}
+
+/// Returns where the empty line begins, if there is one that ends after `seen`.
+fn end_of(head: &[u8], seen: usize) -> Option<usize> {
+    let from = seen.saturating_sub(2);
+    (from..head.len()).find(|&at| {
+        let is_line = at == 0 || head[at - 1] == b'\n';
+        is_line && matches!(head[at..], [b'\n', ..] | [b'\r', b'\n', ..])
+    })
+}
+
+/// Judges a request line with its header fields.
+pub(super) fn judge(head: &[u8]) -> Verdict {
+    let text = String::from_utf8_lossy(head);
+    let mut lines = text.lines();
+    let request: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+    let [method, target, version] = request[..] else { return Status::BadRequest.into() };
+    let is_head = method == "HEAD";
+    let status = match (version.strip_prefix("HTTP/"), fields(lines)) {
+        (Some("1.1"), Some(1)) | (Some("1.0"), Some(0 | 1)) => status_of(method, target),
+        (Some("1.0" | "1.1") | None, _) => Status::BadRequest,
+        (Some(_), _) => Status::VersionNotSupported,
+    };
+    Verdict { status, is_head }
+}
+
+/// Returns how many fields say which host is meant, if all of them are fields (RFC 9112 section 5).
+fn fields<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<usize> {
+    lines.try_fold(0, |hosts, line| {
+        let (name, _) = line.split_once(':')?;
+        is_token(name).then(|| hosts + usize::from(name.eq_ignore_ascii_case("host")))
+    })
+}
+
+fn is_token(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+fn status_of(method: &str, target: &str) -> Status {
+    // Proxies say the whole address.
+    let path = match target.split_once("://") {
+        Some(("http", rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+        _ => target,
+    };
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    match method {
+        _ if !is_token(method) => Status::BadRequest,
+        _ if path != PATH => Status::NotFound,
+        "GET" | "HEAD" => Status::Ok,
+        _ => Status::MethodNotAllowed,
+    }
+}
+
+impl Verdict {
+    /// Returns the response with this content.
+    pub(super) fn response(self, content: &str) -> String {
+        let Self { status, is_head } = self;
+        let media_type = if status == Status::Ok { MEDIA_TYPE } else { "text/plain; charset=utf-8" };
+        let allow = if status == Status::MethodNotAllowed { "Allow: GET, HEAD\r\n" } else { "" };
+        format!(
+            "HTTP/1.1 {} {}\r\n{allow}Content-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+            status as u16,
+            status.reason(),
+            content.len(),
+            if is_head { "" } else { content },
+        )
+    }
+}
+
+impl From<Status> for Verdict {
+    fn from(status: Status) -> Self {
+        Self { status, is_head: false }
+    }
+}
+
+impl Status {
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::BadRequest => "Bad Request",
+            Self::NotFound => "Not Found",
+            Self::MethodNotAllowed => "Method Not Allowed",
+            Self::RequestTimeout => "Request Timeout",
+            Self::FieldsTooLarge => "Request Header Fields Too Large",
+            Self::VersionNotSupported => "HTTP Version Not Supported",
+        }
+    }
+
+    /// Returns the content of a response without metrics.
+    fn words(self) -> String {
+        format!("{}: the metrics are at {PATH}\n", self.reason())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tokio::io::duplex;
+
+    /// Sends this and ends; returns the response.
+    async fn ask(request: &[u8]) -> String {
+        let (mut client, mut server) = duplex(1 << 16);
+        client.write_all(request).await.unwrap();
+        client.shutdown().await.unwrap();
+        answer(&mut server, PATIENCE, async || "page\n".to_owned()).await;
+        drop(server);
+        let mut response = String::new();
+        client.read_to_string(&mut response).await.unwrap();
+        response
+    }
+
+    #[tokio::test]
+    async fn the_metrics_are_at_their_path_for_get_and_head() {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: 5\r\n\
+            Connection: close\r\n\r\n";
+        for request in [
+            "GET /metrics HTTP/1.1\r\nHost: localhost:9100\r\n\r\n",
+            "GET /metrics?name=x HTTP/1.1\r\nAccept: */*\r\nhost:\r\n\r\nsome content",
+            "GET http://localhost:9100/metrics HTTP/1.1\r\nHost: localhost:9100\r\n\r\n",
+            "GET /metrics HTTP/1.0\n\n",
+        ] {
+            assert_eq!(ask(request.as_bytes()).await, format!("{head}page\n"), "{request}");
+        }
+        assert_eq!(ask(b"HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await, head);
+    }
+
+    #[tokio::test]
+    async fn every_other_request_is_refused_with_its_reason() {
+        for (request, expected) in [
+            ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
+            ("GET /metrics/ HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
+            ("GET http://a HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
+            ("POST /metrics HTTP/1.1\r\nHost: a\r\n\r\nx=1", "405 Method Not Allowed\r\nAllow: GET, HEAD"),
+            ("GET /metrics HTTP/1.1\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/1.1\r\nHost : a\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n", "400 Bad Request"),
+            ("\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/2.0\r\n\r\n", "505 HTTP Version Not Supported"),
+        ] {
+            let response = ask(request.as_bytes()).await;
+            assert!(response.starts_with(&format!("HTTP/1.1 {expected}\r\n")), "{request:?}: {response}");
+        }
+        let endless = [b"GET /metrics HTTP/1.1\r\n", &[b'a'; LONGEST][..]].concat();
+        assert!(ask(&endless).await.starts_with("HTTP/1.1 431 "));
+        assert_eq!(ask(b"").await, "", "nobody has asked");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_does_not_end_is_given_up() {
+        let (mut client, mut server) = duplex(1 << 10);
+        client.write_all(b"GET /metrics HTTP/1.1\r\n").await.unwrap();
+        let read = async {
+            let mut status = [0; 12];
+            client.read_exact(&mut status).await.unwrap();
+            drop(client);
+            assert_eq!(&status, b"HTTP/1.1 408");
+        };
+        tokio::join!(answer(&mut server, Duration::from_millis(1), async || String::new()), read);
+    }
+
+    proptest! {
+        #[test]
+        fn a_head_ends_at_its_first_empty_line_however_it_arrives(text in "[a\\r\\n]{0,12}", pieces in 1_usize..5) {
+            let (mut head, mut found) = (Vec::new(), None);
+            for piece in text.as_bytes().chunks(pieces) {
+                let seen = head.len();
+                head.extend_from_slice(piece);
+                found = found.or_else(|| end_of(&head, seen));
+            }
+            let lines = text.split_inclusive('\n').scan(0, |at, line| Some((std::mem::replace(at, *at + line.len()), line)));
+            let expected = lines.filter(|(_, line)| matches!(*line, "\n" | "\r\n")).map(|(at, _)| at).next();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
