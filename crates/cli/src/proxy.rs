@@ -140,6 +140,7 @@ fn tunnel(path: &Path, reach: Reach, port: u16) -> Tunnel {
     Tunnel {
         local: vec![forward],
         remote: Vec::new(),
+        is_eager: false,
         metrics: None,
         persist: None,
         is_detached: false,

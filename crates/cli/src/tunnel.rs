@@ -28,6 +28,7 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
     let tunnel = Tunnel {
         local: args.local.into_iter().chain(args.proxy).collect(),
         remote: args.remote,
+        is_eager: args.eager,
         metrics: args.metrics,
         persist: args.persist,
         is_detached: args.in_background,

@@ -90,6 +90,10 @@ pub(crate) struct TunnelArgs {
     /// Listen here as a SOCKS proxy, whose names are resolved on the remote host
     #[arg(short = 'D', long, value_name = "[BIND:]PORT", value_parser = values::proxy_forward, help_heading = "Forwards")]
     pub(crate) proxy: Vec<Forward>,
+    /// Tell programs of -D that they are connected before they are, which saves a round trip; what the remote host
+    /// cannot reach is then reset instead of refused
+    #[arg(long, requires = "proxy", help_heading = "Forwards")]
+    pub(crate) eager: bool,
     /// Go on in the background once the tunnel is open
     #[arg(short = 'f', long, help_heading = "While it runs")]
     pub(crate) background: bool,
@@ -102,7 +106,7 @@ pub(crate) struct TunnelArgs {
     /// Show the tunnels to this host that run, or end them
     #[arg(
         short = 'O', long, value_name = "WHAT", value_enum, help_heading = "While it runs",
-        conflicts_with_all = ["local", "remote", "proxy", "background", "persist", "metrics"],
+        conflicts_with_all = ["local", "remote", "proxy", "eager", "background", "persist", "metrics"],
     )]
     pub(crate) control: Option<Control>,
     /// This is the process in the background

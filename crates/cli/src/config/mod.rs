@@ -23,7 +23,7 @@ use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 20] = [
+const ONLY_TYPED: [&str; 21] = [
     "background",
     "checksums",
     "config",
@@ -31,6 +31,7 @@ const ONLY_TYPED: [&str; 20] = [
     "delete",
     "digest",
     "dry-run",
+    "eager",
     "files-from",
     "from",
     "from0",

@@ -128,6 +128,33 @@ fn a_proxy_resolves_names_over_there_and_says_why_it_cannot_connect() {
     assert_eq!(asked(free_port()).0, 5);
 }
 
+#[test]
+fn an_eager_proxy_is_for_programs_here() {
+    let (far, server) = (Far::new(), echo_server());
+    far.run("tunnel", ["--eager", "-L", "8080:web:80", "far"]).expect(2);
+    let (mut tunnel, proxy) = open(&far, &["--eager", "-D", "0"]);
+    let asked = |port: u16| {
+        let mut socket = dial(proxy);
+        // All that a program says, before it is answered.
+        let [high, low] = port.to_be_bytes();
+        socket
+            .write_all(&[b"\x04\x01", &[high, low][..], b"\x7f\x00\x00\x01me\x00hello"].concat())
+            .expect("it is open");
+        let mut answer = [0; 8];
+        socket.read_exact(&mut answer).expect("an answer");
+        assert_eq!(answer, [0, 90, 0, 0, 0, 0, 0, 0]);
+        socket
+    };
+    let mut socket = asked(server);
+    socket.shutdown(Shutdown::Write).expect("it is open");
+    let mut echoed = String::new();
+    socket.read_to_string(&mut echoed).expect("an answer");
+    assert_eq!(echoed, "hello");
+    let error = asked(free_port()).read_to_end(&mut Vec::new()).expect_err("no end");
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    tunnel.wait_for_words("no connection: 127.0.0.1:");
+}
+
 /// Asks for a page as scripts do; returns the status and the page.
 fn curl(arguments: &[&str]) -> (String, String) {
     let mut command = Command::new("curl");

@@ -19,7 +19,8 @@ use crate::ticket::Role;
 use crate::transfer::{Stop, Switch};
 use crate::tunnel::control::{self, ControlFolder};
 use crate::tunnel::{
-    ConnectionEvent, Forward, Listener, Note, Notes, Permitted, Place, Session, raise_descriptor_limit, serve_metrics,
+    ConnectionEvent, Forward, Listener, Note, Notes, Permitted, Place, Proxied, Session, raise_descriptor_limit,
+    serve_metrics,
 };
 
 /// What is forwarded through which machine.
@@ -29,6 +30,9 @@ pub struct Tunnel {
     pub local: Vec<Forward>,
     /// Connections taken there, which go on from here.
     pub remote: Vec<Forward>,
+    /// The programs of a SOCKS proxy here are told at once that they are connected, so that their first bytes need not
+    /// wait for the other side. What it refuses is reset.
+    pub is_eager: bool,
     /// Where Prometheus finds its figures, by HTTP.
     pub metrics: Option<Place>,
     /// Ends the tunnel once no connection has been open for so long.
@@ -105,7 +109,8 @@ pub async fn tunnel(
     let mut tasks = JoinSet::new();
     for (listener, forward) in listeners.into_iter().zip(&tunnel.local) {
         told(TunnelEvent::Listening(forward.clone(), listener.port()));
-        tasks.spawn(Arc::clone(&session).listen(listener, forward.to.clone()));
+        let proxied = if tunnel.is_eager { Proxied::Eagerly } else { Proxied::Answered };
+        tasks.spawn(Arc::clone(&session).listen(listener, forward.to.clone(), proxied));
     }
     for forward in &tunnel.remote {
         told(TunnelEvent::ListeningThere(forward.clone()));

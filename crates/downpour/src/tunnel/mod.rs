@@ -25,4 +25,4 @@ pub(crate) use events::{Note, Notes};
 pub use grammar::{Destination, Forward, ForwardError, Place};
 pub(crate) use http::serve_metrics;
 pub(crate) use listener::{Listener, raise_descriptor_limit};
-pub(crate) use session::{Permitted, Session};
+pub(crate) use session::{Permitted, Proxied, Session};

@@ -39,6 +39,24 @@ pub(crate) enum Permitted {
     Listeners(Vec<Destination>),
 }
 
+/// Where the connections of a listener here go.
+#[derive(Clone, Debug)]
+enum Asked {
+    /// Always there.
+    Wish(Wish),
+    /// Where each asks to, by SOCKS.
+    Socks(Proxied),
+}
+
+/// When a program that has asked by SOCKS is told that it is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proxied {
+    /// When it is.
+    Answered,
+    /// At once, so that its first bytes travel with the wish. A refusal can only break it off then.
+    Eagerly,
+}
+
 /// One end of a tunnel.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -190,32 +208,32 @@ impl Session {
         }
     }
 
-    /// Takes the connections of a listener until the tunnel ends.
-    pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: Destination) {
-        let wish = match to {
-            Destination::Place(place) => Some(Wish::Place(place)),
-            Destination::Socks => None,
+    /// Takes the connections of a listener until the tunnel ends. Those of a proxy are told so that they are connected.
+    pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: Destination, proxied: Proxied) {
+        let asked = match to {
+            Destination::Place(place) => Asked::Wish(Wish::Place(place)),
+            Destination::Socks => Asked::Socks(proxied),
         };
-        self.take(listener, wish).await;
+        self.take(listener, asked).await;
     }
 
     /// Takes the connections of a listener that the other side has asked for, as this one of several.
     pub(crate) async fn listen_for(self: Arc<Self>, listener: Listener, number: u16) {
-        self.take(listener, Some(Wish::Listener(number))).await;
+        self.take(listener, Asked::Wish(Wish::Listener(number))).await;
     }
 
-    /// Takes the connections of a listener, as far as there is room, for this wish, or for what each asks by SOCKS.
-    async fn take(self: Arc<Self>, listener: Listener, wish: Option<Wish>) {
+    /// Takes the connections of a listener, as far as there is room.
+    async fn take(self: Arc<Self>, listener: Listener, asked: Asked) {
         loop {
             // It is never closed.
             let room = Arc::clone(&self.room[0]).acquire_owned().await.ok();
             let socket = listener.accept().await;
-            let (session, wish) = (Arc::clone(&self), wish.clone());
+            let (session, asked) = (Arc::clone(&self), asked.clone());
             tokio::spawn(async move {
                 let open = Open::new(&session, Origin::Here);
-                match wish {
-                    Some(wish) => session.connect(socket, &wish, None, &open).await,
-                    None => session.proxy(socket, &open).await,
+                match asked {
+                    Asked::Wish(wish) => session.connect(socket, &wish, None, &open).await,
+                    Asked::Socks(proxied) => session.proxy(socket, proxied, &open).await,
                 }
                 drop(room);
             });
@@ -223,16 +241,18 @@ impl Session {
     }
 
     /// Asks a program by SOCKS where it wants to, and connects it.
-    async fn proxy(&self, mut socket: Socket, open: &Open<'_>) {
+    async fn proxy(&self, mut socket: Socket, proxied: Proxied, open: &Open<'_>) {
         match tokio::time::timeout(PATIENCE, socks::asked(&mut socket)).await {
-            Ok(Ok((version, place))) => self.connect(socket, &Wish::Place(place), Some(version), open).await,
+            Ok(Ok((version, place))) => {
+                self.connect(socket, &Wish::Place(place), Some((version, proxied)), open).await;
+            }
             // It has been told why.
             _ => socket.finish().await,
         }
     }
 
     /// Connects a program to what it wishes for, until both directions are over.
-    async fn connect(&self, socket: Socket, wish: &Wish, proxy: Option<socks::Version>, open: &Open<'_>) {
+    async fn connect(&self, socket: Socket, wish: &Wish, proxy: Option<(socks::Version, Proxied)>, open: &Open<'_>) {
         if let Wish::Place(place) = wish {
             open.wanted(place);
         }
@@ -241,6 +261,13 @@ impl Session {
             Err(error) => return self.on_unopened(&error),
         };
         let opened = async |writer: &mut WriteHalf<Socket>| {
+            let is_told = match proxy {
+                Some((version, Proxied::Eagerly)) => socks::answer(writer, version, None).await,
+                _ => Ok(()),
+            };
+            if is_told.is_err() {
+                return Opened::Failed;
+            }
             let Ok((answer, recv)) = waiting.answered().await else { return Opened::Failed };
             let refusal = match &answer {
                 Answer::Connected => {
@@ -253,8 +280,8 @@ impl Session {
                 }
             };
             let told = match proxy {
-                Some(version) => socks::answer(writer, version, refusal).await.is_ok(),
-                None => refusal.is_none(),
+                Some((version, Proxied::Answered)) => socks::answer(writer, version, refusal).await.is_ok(),
+                _ => refusal.is_none(),
             };
             match refusal {
                 _ if !told => Opened::Failed,

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::tunnel::messages::{Answer, Refusal, Wish};
+use crate::tunnel::messages::{Answer, Refusal, Wish, answer_to};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -51,10 +51,22 @@ impl Ends {
 
     /// Listens at the near end; returns the port.
     fn listen(&mut self, to: Destination) -> u16 {
+        self.listen_as(to, Proxied::Answered)
+    }
+
+    fn listen_as(&mut self, to: Destination, proxied: Proxied) -> u16 {
         let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
         let port = listener.port().unwrap();
-        self.tasks.spawn(Arc::clone(&self.here).listen(listener, to));
+        self.tasks.spawn(Arc::clone(&self.here).listen(listener, to, proxied));
         port
+    }
+
+    /// Leaves the near end alone with its connection, whose other end becomes the test's.
+    async fn only_here(&mut self) -> Connection {
+        self.tasks.shutdown().await;
+        let here = Arc::clone(&self.here);
+        self.tasks.spawn(async move { drop(here.run().await) });
+        self.connections[1].clone()
     }
 
     async fn kill(&mut self, end: usize) {
@@ -219,6 +231,42 @@ async fn a_proxy_leads_wherever_it_is_asked_to() {
 }
 
 #[tokio::test]
+async fn an_eager_proxy_carries_the_first_bytes_with_the_wish() {
+    let mut ends = Ends::new(vec![]).await;
+    let far = ends.only_here().await;
+    let proxy = ends.listen_as(Destination::Socks, Proxied::Eagerly);
+    let (told, mut client) = by_socks(proxy, "far.example", 80).await;
+    client.write_all(b"hello").await.unwrap();
+    // Nothing has been answered yet.
+    let mut wished = far.accept_stream().await.unwrap();
+    assert_eq!((told, Wish::read(&mut wished).await.unwrap()), (0, Wish::Place(tcp("far.example", 80))));
+    let mut first = [0; 5];
+    wished.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"hello");
+    let mut answer = far.open_stream(answer_to(wished.tag())).await.unwrap();
+    answer.write_all(&[&Answer::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
+    answer.finish();
+    let mut read = String::new();
+    client.read_to_string(&mut read).await.unwrap();
+    assert_eq!(read, "goodbye");
+}
+
+#[tokio::test]
+async fn what_an_eager_proxy_cannot_reach_is_reset() {
+    let mut ends = Ends::new(vec![]).await;
+    let proxy = ends.listen_as(Destination::Socks, Proxied::Eagerly);
+    let server = serve(echo).await;
+    let (told, mut client) = by_socks(proxy, "localhost", server).await;
+    assert_eq!((told, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
+    let (told, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
+    assert_eq!((told, broken(&mut client).await), (0, io::ErrorKind::ConnectionReset));
+    // What is no request is answered as by any proxy.
+    let (told, _) = command_by_socks(proxy, 2, "localhost", server).await;
+    assert_eq!(told, 7);
+}
+
+#[tokio::test]
 async fn unix_sockets_are_listened_on_and_connected_to() {
     let folder = tempfile::tempdir().unwrap();
     let (own, far) = (folder.path().join("own"), folder.path().join("far"));
@@ -233,7 +281,7 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
     drop(std::os::unix::net::UnixListener::bind(&own).unwrap());
     let listener = Listener::bind(&Place::Unix(own.clone())).unwrap();
     assert_eq!(Listener::bind(&Place::Unix(own.clone())).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-    ends.tasks.spawn(Arc::clone(&ends.here).listen(listener, Destination::Place(Place::Unix(far))));
+    ends.tasks.spawn(Arc::clone(&ends.here).listen(listener, Destination::Place(Place::Unix(far)), Proxied::Answered));
     let mut read = String::new();
     UnixStream::connect(&own).await.unwrap().read_to_string(&mut read).await.unwrap();
     assert_eq!(read, "from a unix socket");
