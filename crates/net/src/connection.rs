@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use transport::congestion::PathMemory;
-use transport::{FlowError, Rate};
+use transport::{FlowError, Rate, StreamOptions};
 
 use crate::error::NetError;
 use crate::messages::{Command, Controls};
@@ -55,14 +55,18 @@ impl Connection {
         }
     }
 
-    /// Opens a stream to the peer, which sees `tag`. Streams take turns with each other and with the objects. A side
-    /// opens at most 65,535 streams and objects during a connection.
+    /// Opens a stream to the peer, which sees its tag: `open_stream(7)`. Interactive streams go first on the path
+    /// ([`StreamOptions::class`]); others take turns with each other and with the objects. A side opens at most 65,535
+    /// streams and objects during a connection.
+    ///
+    /// It can be cancelled: a stream that was opened and not returned is reset.
     ///
     /// # Errors
     /// [`NetError::Flow`] before the connection is established, if the peer accepts no stream, if the profile's symbols
     /// cannot carry one, and after the last of 65,535; how the connection ended.
-    pub async fn open_stream(&self, tag: u64) -> Result<SendStream, NetError> {
-        match self.ask(|opened| Command::OpenStream { tag, opened }).await.map_err(|(error, _)| error)? {
+    pub async fn open_stream(&self, options: impl Into<StreamOptions>) -> Result<SendStream, NetError> {
+        let options = options.into();
+        match self.ask(|opened| Command::OpenStream { options, opened }).await.map_err(|(error, _)| error)? {
             // It may have ended while the peer is still being told.
             Err(error @ NetError::Flow(FlowError::NotConnected)) => Err(self.shared.end_known().unwrap_or(error)),
             opened => opened,

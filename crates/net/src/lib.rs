@@ -80,4 +80,7 @@ pub use object::{BlockDigest, Sink, Source};
 pub use options::{EndpointOptions, MIN_MEMORY, usual_memory};
 pub use stats::{Refused, Stats};
 pub use stream::{RecvStream, SendStream};
-pub use transport::{AcceptOptions, ConnectError, ConnectOptions, ConnectionStats, FlowError, Profile, Rate, SetError};
+pub use transport::{
+    AcceptOptions, Class, ConnectError, ConnectOptions, ConnectionStats, FlowError, Profile, Rate, SetError,
+    StreamOptions,
+};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 use transport::congestion::PathMemory;
-use transport::{AcceptOptions, ConnectOptions, FlowId, Rate, SetError, Time};
+use transport::{AcceptOptions, ConnectOptions, FlowId, Rate, SetError, StreamOptions, Time};
 
 use crate::error::NetError;
 use crate::inbox::Inbox;
@@ -81,7 +81,7 @@ pub(crate) enum Command {
     /// The program does not want the object.
     DropObject(FlowId),
     OpenStream {
-        tag: u64,
+        options: StreamOptions,
         /// If the receiver is gone the stream is dropped, which resets it.
         opened: oneshot::Sender<Result<SendStream, NetError>>,
     },

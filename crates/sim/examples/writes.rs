@@ -1,7 +1,8 @@
 //! The delay of small writes to a stream, and what they cost:
-//! `cargo run --release -p sim --example writes LINK BYTES EVERY_MS SECONDS SEEDS KEY=VALUE...`
+//! `cargo run --release -p sim --example writes LINK BYTES EVERY_MS SECONDS SEEDS [beside=MB] KEY=VALUE...`
 //!
-//! A write of so many bytes each so many milliseconds. Of all seeds together: the milliseconds from each write to the read
+//! A write of so many bytes each so many milliseconds, beside another stream that pours so many megabytes. Of all seeds
+//! together: the milliseconds from each write to the read
 //! that completes it, without those of the first two seconds, and the IP bytes of the sender, and of both, for each byte
 //! written. The settings are those of a profile: `streams=window`, `congestion=fixed-rate:15M`.
 
@@ -20,9 +21,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("LINK BYTES EVERY_MS SECONDS SEEDS KEY=VALUE...".into());
     };
     let mut profile = Profile::auto();
+    let mut beside = None;
     for setting in settings {
-        let (key, value) = setting.split_once('=').ok_or("KEY=VALUE")?;
-        profile.set(key, value)?;
+        match setting.split_once('=').ok_or("KEY=VALUE")? {
+            ("beside", megabytes) => beside = Some(StreamScript::bulk(megabytes.parse::<u64>()? * 1_000_000)),
+            (key, value) => profile.set(key, value)?,
+        }
     }
     let (write, every) = (bytes.parse::<u64>()?, Duration::from_secs_f64(every.parse::<f64>()? / 1e3));
     let count = (seconds.parse::<f64>()? / every.as_secs_f64()) as u64;
@@ -31,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seeds: u64 = seeds.parse()?;
     for seed in 1..=seeds {
         let duplex: Duplex = format!("{link},seed={seed}").parse()?;
-        run(&duplex, &profile, script, &mut delays, &mut sent)?;
+        run(&duplex, &profile, (script, beside), &mut delays, &mut sent)?;
     }
     delays.sort_by(f64::total_cmp);
     let percentile = |percent: usize| delays.get((delays.len().saturating_sub(1)) * percent / 100).copied();
@@ -45,18 +49,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs one stream to its end; appends the delays of its writes and adds what both sides have sent.
+/// Runs the streams to their ends; appends the delays of its writes and adds what both sides have sent.
 fn run(
     link: &Duplex,
     profile: &Profile,
-    script: StreamScript,
+    (script, beside): (StreamScript, Option<StreamScript>),
     delays: &mut Vec<f64>,
     sent: &mut [u64; 2],
 ) -> Result<(), Box<dyn Error>> {
     let [first, second] = [0, 1].map(NodeId::from_index);
     let idle = || HostConfig::idle(profile.clone(), 1);
-    let sender = HostConfig { connect_to: vec![second], streams: vec![script], closes: true, ..idle() };
-    let receiver = HostConfig { expects_streams: 1, ..idle() };
+    let streams: Vec<StreamScript> = [script].into_iter().chain(beside).collect();
+    let receiver = HostConfig { expects_streams: streams.len(), ..idle() };
+    let sender = HostConfig { connect_to: vec![second], streams, closes: true, ..idle() };
     let (mut network, _) = topology::pair(Host::new(first, sender), Host::new(second, receiver), link)?;
     let limit = netsim::Time::ZERO + script.every * (script.length / script.write) as u32 + Duration::from_secs(120);
     network.run_while(|hosts| !hosts.iter().all(Host::is_over), limit)?;

@@ -10,7 +10,7 @@ use transport::wire::{
 };
 use transport::{
     AcceptOptions, Batch, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, FlowId, Limits, ObjectOptions,
-    Profile, Rate, ReceivedEcn, Reply, Request, StreamOptions, Time,
+    Profile, Rate, ReceivedEcn, Reply, Request, Time,
 };
 
 const KEY: [u8; 32] = [4; 32];
@@ -191,7 +191,7 @@ impl Case {
                 let read = connection.read_stream(now, FlowId(operation + 1), &mut out, 30);
                 assert!(read == out.len() && read <= 30, "{read} bytes and {}", out.len());
             }
-            8 => self.own = connection.open_stream(now, StreamOptions { tag: 0 }).unwrap_or(own),
+            8 => self.own = connection.open_stream(now, 0).unwrap_or(own),
             // Refused if there is no such stream.
             9..12 => _ = connection.write_stream(now, own, &vec![5; 3_000 * usize::from(operation - 8)]),
             12 => _ = connection.finish_stream(now, own),

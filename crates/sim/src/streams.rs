@@ -3,7 +3,7 @@
 use crate::host::object;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use transport::{Connection, Event, FlowId, StreamOptions, Time};
+use transport::{Connection, Event, FlowId, Time};
 
 /// A stream that a host sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Streams {
         for script in scripts {
             let tag = script.stop_at.unwrap_or(NEVER) | if script.reset_at.is_some() { RESETS } else { 0 };
             // The peer may have closed already.
-            let Ok(flow) = connection.open_stream(now, StreamOptions { tag }) else { continue };
+            let Ok(flow) = connection.open_stream(now, tag) else { continue };
             let (end, next) = (StreamEnd::Open, Some(now));
             let writing = Writing { script: *script, log: Vec::new(), end, written: 0, finished: false, next };
             self.writing.insert(flow, writing);

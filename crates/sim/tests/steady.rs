@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transport::{
     AcceptOptions, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
-    FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, StreamOptions, Time,
+    FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, Time,
 };
 
 /// Counts requests to the system's allocator.
@@ -149,7 +149,7 @@ fn packets_of_data_cost_no_allocation_each() {
     assert!(each < 0.1, "{each:.3} allocations for each packet of an object");
 
     let connection = sender.endpoint.connection(handle).expect("open");
-    let flow = connection.open_stream(now, StreamOptions { tag: 0 }).expect("connected");
+    let flow = connection.open_stream(now, 0).expect("connected");
     write(now, connection, flow);
     run(&mut now, &mut sender, &mut receiver, |receiver, _| receiver.read_bytes > 50_000_000);
     let each = run(&mut now, &mut sender, &mut receiver, |receiver, _| receiver.read_bytes > 300_000_000);

@@ -82,7 +82,7 @@ mod trace;
 pub mod wire;
 
 pub use connection::{
-    Batch, Closed, Connection, ConnectionStats, Event, FlowError, LimitedBy, Limits, ObjectOptions, ReceivedEcn,
+    Batch, Class, Closed, Connection, ConnectionStats, Event, FlowError, LimitedBy, Limits, ObjectOptions, ReceivedEcn,
     SetError, StreamOptions,
 };
 pub use endpoint::{

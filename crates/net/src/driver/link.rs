@@ -208,8 +208,8 @@ impl Link {
                     connection.accept_flow(now, flow, false);
                 }
             }
-            Command::OpenStream { tag, opened } => {
-                let stream = self.streams.open(connection, now, tag);
+            Command::OpenStream { options, opened } => {
+                let stream = self.streams.open(connection, now, options);
                 drop(opened.send(stream.map(|(flow, half)| SendStream::new(self.controls.clone(), flow, half))));
             }
             Command::Written(flow) => self.streams.write(connection, now, flow),
@@ -395,9 +395,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
-    use transport::{
-        AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Profile, ReceivedEcn, StreamOptions,
-    };
+    use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Profile, ReceivedEcn};
 
     use super::*;
     use crate::inbox::Inbox;
@@ -507,7 +505,7 @@ mod tests {
     fn bytes_of_a_stream_stay_in_the_engine_until_it_is_accepted() {
         let mut joined = joined();
         let connection = joined.a.connection(joined.here).unwrap();
-        let flow = connection.open_stream(Time::ZERO, StreamOptions { tag: 1 }).unwrap();
+        let flow = connection.open_stream(Time::ZERO, 1).unwrap();
         assert_eq!(connection.write_stream(Time::ZERO, flow, b"some bytes").unwrap(), 10);
         joined.exchange(Time::ZERO);
         let context = Context::from_waker(Waker::noop());
@@ -524,7 +522,7 @@ mod tests {
         for nth in 0..MAX_WAITING_STREAMS as u64 + 10 {
             let now = Time::ZERO + Duration::from_millis(100 * nth);
             let connection = joined.a.connection(joined.here).unwrap();
-            let flow = connection.open_stream(now, StreamOptions { tag: nth }).unwrap();
+            let flow = connection.open_stream(now, nth).unwrap();
             joined.exchange(now);
             joined.a.connection(joined.here).unwrap().reset_stream(now, flow, 0);
             joined.exchange(now);

@@ -47,9 +47,9 @@ impl Streams {
         &mut self,
         connection: &mut Connection,
         now: Time,
-        tag: u64,
+        options: StreamOptions,
     ) -> Result<(FlowId, Arc<WriteHalf>), NetError> {
-        let flow = connection.open_stream(now, StreamOptions { tag }).map_err(NetError::Flow)?;
+        let flow = connection.open_stream(now, options).map_err(NetError::Flow)?;
         let half = Arc::<WriteHalf>::default();
         let stream = Outgoing { half: Arc::clone(&half), chunk: Vec::new(), at: 0, last: false, finished: false };
         self.outgoing.insert(flow, stream);

@@ -39,7 +39,7 @@ pub use feedback::ReceivedEcn;
 pub use options::{FlowError, Limits, ObjectOptions};
 pub use reconfiguring::SetError;
 pub use stats::{ConnectionStats, LimitedBy};
-pub use streams::StreamOptions;
+pub use streams::{Class, StreamOptions};
 
 use crate::flow::{Direction, PathEstimate, Reply, Request, SendFlow};
 use crate::profile::Profile;
@@ -274,7 +274,7 @@ impl Connection {
         flow.set_sizer(self.profile.blocks.sizer(symbol_size), largest_k);
         self.next_flow = self.next_flow.checked_add(1).ok_or(FlowError::Exhausted)?;
         self.trace.record(now, TraceEvent::FlowOpened { flow: id, length: options.length });
-        self.send_flows.open(flow, &mut self.control);
+        self.send_flows.open_object(flow, &mut self.control);
         self.begin_mtu_search();
         self.settle(now);
         Ok(id)

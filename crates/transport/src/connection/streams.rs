@@ -10,10 +10,31 @@ use crate::wire::{FlowId, MAX_STREAM_WINDOW, StreamAnnouncement};
 use erasure::{BlockCode, Code};
 
 /// A stream to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamOptions {
     /// The program's name for it; the peer sees it.
     pub tag: u64,
+    /// What goes first on the path. It is this side's alone: each side chooses for the streams that it sends.
+    pub class: Class,
+}
+
+/// A stream of this name, and of [`Class::Auto`].
+impl From<u64> for StreamOptions {
+    fn from(tag: u64) -> Self {
+        Self { tag, class: Class::Auto }
+    }
+}
+
+/// Which streams go first on the path. Equals take turns, and objects are like streams of [`Class::Bulk`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// Before all others, for as long as it has something to send: somebody waits for each byte.
+    Interactive,
+    /// After all that is interactive: only the time of the last byte counts.
+    Bulk,
+    /// Interactive as long as its program writes little, 16 kB at once or per second, and bulk when it pours.
+    #[default]
+    Auto,
 }
 
 /// Source symbols of the largest block of a stream, where the stream's own credit is less.
@@ -25,13 +46,14 @@ const LEAST_ROOM: usize = 40 << 10;
 const MOST_ROOM: usize = 4 << 20;
 
 impl Connection {
-    /// Opens a stream to the peer. Streams and, as one, the objects take turns on the path.
+    /// Opens a stream to the peer. Interactive streams go first; others and, as one, the objects take turns on the path.
     ///
     /// # Errors
     /// [`FlowError::NotConnected`] before [`Event::Connected`] and after the end, [`FlowError::NoStreams`] when the
     /// peer accepts none, [`FlowError::Exhausted`], [`FlowError::Unsendable`] when the profile's symbols cannot carry a
     /// stream.
-    pub fn open_stream(&mut self, now: Time, options: StreamOptions) -> Result<FlowId, FlowError> {
+    pub fn open_stream(&mut self, now: Time, options: impl Into<StreamOptions>) -> Result<FlowId, FlowError> {
+        let options = options.into();
         let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, Phase::Open)) else {
             return Err(FlowError::NotConnected);
         };
@@ -70,7 +92,7 @@ impl Connection {
         if let StreamCoding::Blocks(_) = self.profile.streams {
             stream.set_sizer(self.profile.blocks.sizer(symbol_size), k);
         }
-        self.send_flows.open(stream, &mut self.control);
+        self.send_flows.open_stream(stream, options.class, &mut self.control);
         self.trace.record(now, TraceEvent::StreamOpened { flow });
         Ok(flow)
     }
@@ -87,7 +109,7 @@ impl Connection {
             return Err(FlowError::NotConnected);
         }
         let room = self.stream_room();
-        let stream = self.send_flows.named_mut(flow).ok_or(FlowError::UnknownStream)?;
+        let stream = self.send_flows.wake(flow).ok_or(FlowError::UnknownStream)?;
         let taken = stream.write(bytes, room).ok_or(FlowError::UnknownStream)?;
         self.settle(now);
         Ok(taken)
@@ -108,7 +130,7 @@ impl Connection {
         if !matches!(self.phase, Phase::Open) {
             return Err(FlowError::NotConnected);
         }
-        if !self.send_flows.named_mut(flow).is_some_and(SendFlow::finish) {
+        if !self.send_flows.wake(flow).is_some_and(SendFlow::finish) {
             return Err(FlowError::UnknownStream);
         }
         self.settle(now);

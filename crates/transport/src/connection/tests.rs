@@ -242,7 +242,7 @@ fn a_connection_ends_that_has_no_flow_number_for_smaller_packets() {
 #[test]
 fn a_connection_ends_when_a_stream_has_no_block_numbers_left() {
     let mut pair = Pair::new(|_| ());
-    let flow = pair.ends[0].open_stream(pair.now, StreamOptions { tag: 0 }).expect("open");
+    let flow = pair.ends[0].open_stream(pair.now, 0).expect("open");
     pair.ends[0].send_flows.named_mut(flow).expect("opened").blocks_mut().begin_at(u32::MAX - 3);
     for _ in 0..3 {
         pair.ends[0].write_stream(pair.now, flow, &[7; 10]).expect("open");
@@ -254,7 +254,7 @@ fn a_connection_ends_when_a_stream_has_no_block_numbers_left() {
 /// Writes this to a stream, loses each `lose_every`th packet, and returns the bytes of all of its packets once it is read.
 fn bytes_of_stream(pair: &mut Pair, written: &[u8], lose_every: u64) -> usize {
     pair.lose_every = lose_every;
-    let flow = pair.ends[0].open_stream(pair.now, StreamOptions { tag: 0 }).expect("open");
+    let flow = pair.ends[0].open_stream(pair.now, 0).expect("open");
     // The announcement goes first.
     (0..4).for_each(|turn| pair.turn(turn % 2));
     assert_eq!(pair.ends[0].write_stream(pair.now, flow, written).expect("open"), written.len());

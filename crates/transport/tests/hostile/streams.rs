@@ -7,7 +7,7 @@ use transport::wire::{
     ConnectionId, Credit, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Refused, StreamAnnouncement,
     StreamsAllowed, SymbolId,
 };
-use transport::{Closed, EndpointConfig, Event, FlowError, Limits, ObjectOptions, StreamOptions};
+use transport::{Closed, EndpointConfig, Event, FlowError, Limits, ObjectOptions};
 
 pub(crate) const FLOW: FlowId = FlowId(1);
 const SIZE: usize = 100;
@@ -186,7 +186,7 @@ fn a_reset_before_its_announcement_is_the_end_of_the_stream() {
 fn claims_of_what_was_read_let_us_start_no_more_than_that() {
     let mut rogue = Rogue::with(EndpointConfig::default(), parameters(ConnectionId([1; 8])));
     let now = rogue.now;
-    let flow = rogue.connection().open_stream(now, StreamOptions { tag: 0 }).expect("it takes four");
+    let flow = rogue.connection().open_stream(now, 0).expect("it takes four");
     let written = rogue.connection().write_stream(now, flow, &vec![1; 8 << 20]).expect("open");
     assert_eq!(written, 4 << 20, "no more than this is kept");
     rogue.send(&[Frame::StreamRead { flow, symbols: u64::MAX }]);
@@ -206,7 +206,7 @@ fn a_peer_that_takes_no_streams_gets_none() {
         transport::wire::Parameters { streams: StreamsAllowed::default(), ..parameters(ConnectionId([1; 8])) };
     let mut rogue = Rogue::with(EndpointConfig::default(), takes_none);
     let now = rogue.now;
-    assert_eq!(rogue.connection().open_stream(now, StreamOptions { tag: 0 }), Err(FlowError::NoStreams));
+    assert_eq!(rogue.connection().open_stream(now, 0), Err(FlowError::NoStreams));
 }
 
 /// If such a flow were announced nevertheless, the peer would close for a violation, and neither user would learn why.
@@ -218,7 +218,7 @@ fn a_peer_that_takes_smaller_symbols_only_is_offered_none() {
     let wanted = FlowError::SymbolsTooLarge { smallest: 1_152, most: 1_000 };
     let object = transport::ObjectOptions { length: 5_000, tag: 0, digest: false };
     assert_eq!(rogue.connection().send_object(now, object), Err(wanted));
-    assert_eq!(rogue.connection().open_stream(now, StreamOptions { tag: 0 }), Err(wanted));
+    assert_eq!(rogue.connection().open_stream(now, 0), Err(wanted));
     assert!(wanted.to_string().ends_with("choose symbols=1000"), "{wanted}");
 }
 
@@ -245,7 +245,7 @@ fn a_peer_that_answers_and_takes_nothing_is_given_up() {
         let mut rogue = Rogue::with(EndpointConfig::default(), parameters(ConnectionId([1; 8])));
         assert!(!is_given_up(&mut rogue), "nothing is sent");
         let now = rogue.now;
-        let flow = rogue.connection().open_stream(now, StreamOptions { tag: 0 }).expect("it takes four");
+        let flow = rogue.connection().open_stream(now, 0).expect("it takes four");
         rogue.connection().write_stream(now, flow, b"a block").expect("open");
         rogue.listen();
         if done {
@@ -262,7 +262,7 @@ fn what_is_acknowledged_with_the_close_has_arrived() {
     let mut rogue = rogue();
     let now = rogue.now;
     let connection = rogue.connection();
-    let flow = connection.open_stream(now, StreamOptions { tag: 1 }).expect("connected");
+    let flow = connection.open_stream(now, 1).expect("connected");
     connection.finish_stream(now, flow).expect("open");
     rogue.listen();
     let last = *rogue.numbers.last().expect("a block of the end");

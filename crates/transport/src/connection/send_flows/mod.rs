@@ -7,6 +7,7 @@ mod turns;
 
 use super::Event;
 use super::control::{Control, ReliableFrame};
+use super::streams::Class;
 use crate::flow::{
     BlockSender, BlockSizing, Direction, FlowKey, FlowKind, FlowMap, PickedSymbol, Pool, Reply, Request,
     ScheduleConfig, SendCredit, SendFlow, SymbolKind,
@@ -18,7 +19,7 @@ use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId, SymbolRun};
 use budget::Budget;
 use std::collections::VecDeque;
-use turns::Turns;
+use turns::{Turn, Turns};
 
 /// Flows of one kind, by the ids that the program knows, in the order they were opened.
 #[derive(Debug, Default)]
@@ -56,6 +57,8 @@ pub(super) struct SendFlows {
     /// A stream may have more to send once the budget for repair allows it.
     waits_for_budget: bool,
     turns: Turns,
+    /// The order in which to ask for the next symbol, kept for its memory.
+    order: Vec<Turn>,
     credit: SendCredit,
     pool: Pool,
     /// A schedule has given up on a block.
@@ -81,6 +84,7 @@ impl SendFlows {
             budget: Budget::default(),
             waits_for_budget: false,
             turns: Turns::default(),
+            order: Vec::new(),
             credit: SendCredit::default(),
             pool: Pool::default(),
             failed: false,
@@ -107,8 +111,18 @@ impl SendFlows {
         self.credit.grant(symbols);
     }
 
-    /// Adds a flow; it is announced as soon as the peer accepts it.
-    pub(super) fn open(&mut self, flow: SendFlow, control: &mut Control) {
+    /// Adds a stream; it is announced as soon as the peer accepts it.
+    pub(super) fn open_stream(&mut self, stream: SendFlow, class: Class, control: &mut Control) {
+        self.turns.add(stream.first(), class);
+        self.add(stream, control);
+    }
+
+    /// Adds an object; it is announced as soon as the peer accepts it.
+    pub(super) fn open_object(&mut self, object: SendFlow, control: &mut Control) {
+        self.add(object, control);
+    }
+
+    fn add(&mut self, flow: SendFlow, control: &mut Control) {
         let first = flow.first();
         self.line(flow.kind()).waiting.push_back(first);
         self.flows.insert(first, flow);
@@ -131,6 +145,7 @@ impl SendFlows {
             line.served.extend(line.waiting.drain(..room));
             for at in before..before + room {
                 let first = self.line(kind).served[at];
+                self.turns.announce(first);
                 self.announce(first, control);
             }
         }
@@ -144,16 +159,14 @@ impl SendFlows {
         }
     }
 
-    /// Iterates over the announced flows: the objects, then the streams, each in the order they were opened.
+    /// Iterates over the announced flows that may have something to send: the objects, in the order they were opened, then
+    /// the streams by their turns.
     fn served(&self) -> impl Iterator<Item = &SendFlow> {
-        self.objects.served.iter().chain(&self.streams.served).filter_map(|first| self.flows.named(*first))
+        self.served_ids().filter_map(|first| self.flows.named(first))
     }
 
-    /// Calls `act` for every announced flow, in that order.
-    fn each_served(&mut self, mut act: impl FnMut(&mut SendFlow)) {
-        for first in self.objects.served.iter().chain(&self.streams.served) {
-            self.flows.named_mut(*first).into_iter().for_each(&mut act);
-        }
+    fn served_ids(&self) -> impl Iterator<Item = FlowId> {
+        self.objects.served.iter().copied().chain(self.turns.awake())
     }
 
     /// Returns whether the peer lacks something: of objects any of it, of streams the written part.
@@ -182,9 +195,16 @@ impl SendFlows {
         self.flows.get(id).into_iter().chain(self.flows.named(id)).any(|flow| flow.kind() == FlowKind::Object)
     }
 
+    /// Returns the flow that the program knows by this id, announced or not, which may have something to send from now on.
+    pub(super) fn wake(&mut self, first: FlowId) -> Option<&mut SendFlow> {
+        let flow = self.flows.named_mut(first)?;
+        self.turns.wake(first);
+        Some(flow)
+    }
+
     /// Gives a flow up; returns false when there is none that can be, or it already was.
     pub(super) fn reset(&mut self, first: FlowId, code: u32, control: &mut Control) -> bool {
-        let Some(flow) = self.flows.named_mut(first) else { return false };
+        let Some(flow) = self.wake(first) else { return false };
         let kind = flow.kind();
         if !flow.reset(code) {
             return false;
@@ -193,6 +213,7 @@ impl SendFlows {
         if let Some(at) = waiting.iter().position(|id| *id == first) {
             // The peer has never heard of it.
             waiting.remove(at);
+            self.turns.remove(first);
             self.flows.remove(first);
             return true;
         }
@@ -273,7 +294,7 @@ impl SendFlows {
         if report.withheld > 0 {
             self.unanswered = None;
         }
-        self.each_served(|flow| flow.blocks_mut().on_report(report));
+        self.flows.values_mut().for_each(|flow| flow.blocks_mut().on_report(report));
     }
 
     fn each_symbol(&mut self, run: SymbolRun, act: impl Fn(&mut BlockSender, SymbolId)) {
@@ -318,9 +339,10 @@ impl SendFlows {
             return;
         }
         self.last_feedback = number;
-        let Self { flows, pool, .. } = self;
+        let Self { flows, pool, turns, .. } = self;
         for status in statuses {
             let Some(flow) = flows.get_mut(status.flow) else { continue };
+            turns.wake(flow.first());
             let open = flow.blocks().open_symbols();
             self.bytes_acknowledged += flow.on_status(status, pool);
             // The last symbols of a block may be lost, and no longer needed.
@@ -340,27 +362,26 @@ impl SendFlows {
     /// Returns events for the program. Removes flows that are over, and announces others in their place.
     pub(super) fn take_events(&mut self, control: &mut Control) -> Vec<Event> {
         let mut events = Vec::new();
-        self.each_served(|flow| {
-            let id = flow.first();
+        let served: Vec<FlowId> = self.served_ids().collect();
+        for first in served {
+            let Some(flow) = self.flows.named_mut(first) else { continue };
             if flow.newly_writable() {
-                events.push(Event::StreamWritable { flow: id });
+                events.push(Event::StreamWritable { flow: first });
             }
             if flow.newly_sent() {
                 events.push(match flow.kind() {
-                    FlowKind::Object => Event::Sent { flow: id },
-                    FlowKind::Stream => Event::StreamSent { flow: id },
+                    FlowKind::Object => Event::Sent { flow: first },
+                    FlowKind::Stream => Event::StreamSent { flow: first },
                 });
             }
-        });
-        let Self { flows, objects, streams, .. } = self;
-        for line in [objects, streams] {
-            line.served.retain(|first| {
-                let over = flows.named(*first).is_none_or(SendFlow::is_over);
-                if over {
-                    flows.remove(*first);
-                }
-                !over
-            });
+            if flow.is_over() {
+                let kind = flow.kind();
+                self.flows.remove(first);
+                self.turns.remove(first);
+                self.line(kind).served.retain(|other| *other != first);
+            } else if flow.is_at_rest() {
+                self.turns.sleep(first);
+            }
         }
         self.announce_waiting(control);
         events
@@ -383,7 +404,10 @@ impl SendFlows {
         let length = if self.short_symbols { flow.blocks().unpadded(id).max(1) } else { symbol.len() };
         let symbol = &symbol[..length.min(symbol.len())];
         match picked.kind {
-            SymbolKind::Source | SymbolKind::Coded => self.budget.on_source(now, symbol.len()),
+            SymbolKind::Source | SymbolKind::Coded => {
+                self.budget.on_source(now, symbol.len());
+                self.turns.on_source(now, flow.first(), symbol.len(), flow.has_source());
+            }
             SymbolKind::Resent => {}
             SymbolKind::Repair => self.budget.on_repair(now, symbol.len()),
         }

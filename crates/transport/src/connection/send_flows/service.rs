@@ -2,6 +2,7 @@
 
 use super::SendFlows;
 use super::budget::LARGEST_REPAIR;
+use super::turns::Turn;
 use crate::flow::{PathEstimate, Pick, PickedSymbol, Request, SendFlow};
 use crate::time::Time;
 use crate::wire::{FlowId, SymbolId};
@@ -64,13 +65,14 @@ impl SendFlows {
 
     /// Opens blocks of streams, which use their own credit and share the rest.
     fn open_stream_blocks(&mut self, now: Time, path: &PathEstimate, most: u64) {
-        let Self { flows, streams, pool, exhausted, .. } = self;
-        let all = || streams.served.iter().filter_map(|first| flows.named(*first));
+        let Self { flows, turns, pool, exhausted, .. } = self;
+        // Those that are asleep have no open block and hold no credit.
+        let all = || turns.awake().filter_map(|first| flows.named(first));
         let mut open: u64 = all().map(|stream| stream.blocks().open_symbols()).sum();
         let mut borrowed: u64 = all().map(SendFlow::shared_credit).sum();
         let store = u64::from(self.streams_allowed.shared);
-        for first in &streams.served {
-            let Some(stream) = flows.named_mut(*first) else { continue };
+        for first in turns.awake() {
+            let Some(stream) = flows.named_mut(first) else { continue };
             loop {
                 let own = stream.blocks().open_symbols();
                 let room = most.saturating_sub(open).max((most / LEAST_SHARE).saturating_sub(own));
@@ -130,8 +132,8 @@ impl SendFlows {
         self.objects.served.iter().rposition(|first| self.has_source_of(*first))
     }
 
-    /// Returns the next symbol by the flows' schedules: the streams and, as one, the objects take turns. Work to be
-    /// done first goes to `requests`.
+    /// Returns the next symbol by the flows' schedules, whose turn is the business of [`Turns`](super::turns::Turns). Work to be done first goes to
+    /// `requests`.
     pub(in super::super) fn next_symbol(
         &mut self,
         now: Time,
@@ -140,18 +142,19 @@ impl SendFlows {
     ) -> Option<PickedSymbol> {
         let may_repair = self.streams.served.is_empty() || self.budget.allows(now, LARGEST_REPAIR);
         self.waits_for_budget = false;
-        for turn in self.turns.order(self.streams.served.len()) {
-            let picked = match turn.checked_sub(1) {
-                None => self.next_of_objects(now, path, requests),
-                Some(at) => {
-                    let first = self.streams.served[at];
-                    self.ask(first, requests, |flow| flow.next(now, path, false, may_repair))
-                }
+        let mut order = std::mem::take(&mut self.order);
+        self.turns.order(now, &mut order);
+        let picked = order.iter().find_map(|turn| {
+            let picked = match *turn {
+                Turn::Objects => self.next_of_objects(now, path, requests),
+                Turn::Stream(first) => self.ask(first, requests, |flow| flow.next(now, path, false, may_repair)),
             };
-            if picked.is_some() {
-                self.turns.taken(turn);
-                return picked;
-            }
+            Some((*turn, picked?))
+        });
+        self.order = order;
+        if let Some((turn, picked)) = picked {
+            self.turns.taken(turn);
+            return Some(picked);
         }
         self.waits_for_budget = !may_repair;
         None
@@ -236,7 +239,7 @@ impl SendFlows {
 
     /// Returns when a flow has something to do if nothing is received.
     pub(in super::super) fn deadline(&self) -> Option<Time> {
-        let waits = self.waits_for_budget && self.streams.served.iter().any(|first| self.is_unfinished(*first));
+        let waits = self.waits_for_budget && self.turns.awake().any(|first| self.is_unfinished(first));
         let budget = waits.then(|| self.budget.allows_at(LARGEST_REPAIR));
         self.served().filter_map(SendFlow::deadline).chain(budget).min()
     }
@@ -247,8 +250,8 @@ impl SendFlows {
 
     /// Returns a symbol worth sending when nothing is received.
     pub(in super::super) fn probe(&mut self) -> Option<PickedSymbol> {
-        let Self { flows, objects, streams, .. } = self;
-        let mut served = objects.served.iter().chain(&streams.served);
-        served.find_map(|first| flows.named_mut(*first)?.blocks_mut().probe())
+        let Self { flows, objects, turns, .. } = self;
+        let mut served = objects.served.iter().copied().chain(turns.awake());
+        served.find_map(|first| flows.named_mut(first)?.blocks_mut().probe())
     }
 }

@@ -95,15 +95,37 @@ fn a_symbol_that_arrived_behind_a_gap_is_an_answer() {
 #[test]
 fn objects_go_out_in_order_and_take_turns_with_each_stream() {
     let (mut flows, mut control) = flows();
-    flows.open(object(1, 3), &mut control);
-    flows.open(stream(2), &mut control);
-    flows.open(object(3, 9), &mut control);
+    flows.open_object(object(1, 3), &mut control);
+    flows.open_stream(stream(2), Class::Bulk, &mut control);
+    flows.open_object(object(3, 9), &mut control);
     assert_eq!(frames(&flows, &mut control), [("object", 1), ("stream", 2), ("object", 3)]);
-    flows.named_mut(FlowId(2)).expect("it is open").write(&[7; 1_000], 4 << 20);
+    flows.wake(FlowId(2)).expect("it is open").write(&[7; 1_000], 4 << 20);
     let sent = send(&mut flows, &mut control, 16);
     let order: Vec<u16> = sent.iter().map(|(flow, ..)| *flow).collect();
     assert_eq!(order, [1, 1, 1, 3, 2, 2, 2, 2, 3, 3, 3, 3, 2, 2, 2, 2]);
     assert_eq!(sent[2..4], [(1, 1, 0), (3, 0, 0)]);
+}
+
+/// What somebody waits for goes out before what pours, whoever was first; then nothing is asked of a stream that has nothing
+/// to send.
+#[test]
+fn interactive_streams_go_first_and_those_at_rest_have_no_turn() {
+    let (mut flows, mut control) = flows();
+    flows.open_stream(stream(1), Class::Bulk, &mut control);
+    flows.open_stream(stream(2), Class::Interactive, &mut control);
+    frames(&flows, &mut control);
+    [1, 2].iter().for_each(|flow| flows.on_frame_delivered(&ReliableFrame::Announce(FlowId(*flow))));
+    flows.wake(FlowId(1)).expect("it is open").write(&[7; 1_000], 4 << 20);
+    assert_eq!(send(&mut flows, &mut control, 2), [(1, 0, 0), (1, 0, 1)]);
+    flows.wake(FlowId(2)).expect("it is open").write(&[7; 250], 4 << 20);
+    assert_eq!(send(&mut flows, &mut control, 4), [(2, 0, 0), (2, 0, 1), (2, 1, 0), (1, 1, 0)]);
+    assert_eq!(flows.take_events(&mut control), []);
+    assert_eq!(flows.turns.awake().count(), 2, "it is not known to have arrived");
+    flows.on_statuses(1, &[status(2, &[0, 1])]);
+    flows.take_events(&mut control);
+    assert_eq!(flows.turns.awake().collect::<Vec<_>>(), [FlowId(1)]);
+    flows.wake(FlowId(2)).expect("it is open").write(&[7; 50], 4 << 20);
+    assert_eq!(send(&mut flows, &mut control, 1), [(2, 2, 0)]);
 }
 
 /// A receiver that has granted credit and reports no block as done is what keeps such a sender from going on; while
@@ -111,7 +133,7 @@ fn objects_go_out_in_order_and_take_turns_with_each_stream() {
 #[test]
 fn too_many_open_blocks_are_the_receivers_only_once_they_are_read() {
     let (mut flows, mut control) = flows();
-    flows.open(object(1, 9), &mut control);
+    flows.open_object(object(1, 9), &mut control);
     frames(&flows, &mut control);
     let mut requests = Vec::new();
     flows.open_blocks(Time::ZERO, &PATH, 4, &mut control, &mut requests);
@@ -131,9 +153,9 @@ fn too_many_open_blocks_are_the_receivers_only_once_they_are_read() {
 #[test]
 fn flows_wait_until_the_peer_takes_them() {
     let (mut flows, mut control) = flows();
-    (1..=3).for_each(|flow| flows.open(stream(flow), &mut control));
+    (1..=3).for_each(|flow| flows.open_stream(stream(flow), Class::Bulk, &mut control));
     assert_eq!(frames(&flows, &mut control), [("stream", 1), ("stream", 2)]);
-    assert_eq!(flows.named_mut(FlowId(3)).expect("it waits").write(&[7; 50], 4 << 20), Some(50));
+    assert_eq!(flows.wake(FlowId(3)).expect("it waits").write(&[7; 50], 4 << 20), Some(50));
     assert_eq!(send(&mut flows, &mut control, 9), []);
     assert!(flows.reset(FlowId(1), 5, &mut control));
     flows.on_frame_delivered(&ReliableFrame::Reset(FlowId(1)));
@@ -145,8 +167,8 @@ fn flows_wait_until_the_peer_takes_them() {
 #[test]
 fn a_flow_is_given_up_once_and_an_object_never() {
     let (mut flows, mut control) = flows();
-    flows.open(object(1, 3), &mut control);
-    (2..=4).for_each(|flow| flows.open(stream(flow), &mut control));
+    flows.open_object(object(1, 3), &mut control);
+    (2..=4).for_each(|flow| flows.open_stream(stream(flow), Class::Bulk, &mut control));
     frames(&flows, &mut control);
     let mut reset = |flow| flows.reset(FlowId(flow), 5, &mut control);
     assert_eq!([1, 2, 2, 4, 4, 9].map(&mut reset), [false, true, false, true, false, false]);
@@ -157,10 +179,10 @@ fn a_flow_is_given_up_once_and_an_object_never() {
 #[test]
 fn all_flows_are_succeeded_at_once() {
     let (mut flows, mut control) = flows();
-    flows.open(stream(1), &mut control);
-    flows.open(object(2, 4), &mut control);
-    flows.open(stream(3), &mut control);
-    flows.open(stream(4), &mut control);
+    flows.open_stream(stream(1), Class::Bulk, &mut control);
+    flows.open_object(object(2, 4), &mut control);
+    flows.open_stream(stream(3), Class::Bulk, &mut control);
+    flows.open_stream(stream(4), Class::Bulk, &mut control);
     flows.reset(FlowId(3), 5, &mut control);
     frames(&flows, &mut control);
     assert_eq!(send(&mut flows, &mut control, 2), [(2, 0, 0), (2, 0, 1)]);
@@ -169,7 +191,7 @@ fn all_flows_are_succeeded_at_once() {
     assert_eq!(flows.shrink(80, 5, &mut control), 8);
     assert_eq!(frames(&flows, &mut control), [("successor", 5), ("successor", 6)]);
     assert!(flows.is_object(FlowId(2)) && flows.is_object(FlowId(5)) && !flows.is_object(FlowId(6)));
-    flows.named_mut(FlowId(4)).expect("it waits").write(&[7; 50], 4 << 20);
+    flows.wake(FlowId(4)).expect("it waits").write(&[7; 50], 4 << 20);
     assert_eq!(send(&mut flows, &mut control, 3), [(5, 0, 0), (5, 0, 1), (5, 0, 2)], "from the beginning");
     flows.on_statuses(1, &[status(2, &[0]), status(5, &[1])]);
     assert_eq!(flows.bytes_acknowledged(), 200, "only the present id counts");
@@ -178,9 +200,9 @@ fn all_flows_are_succeeded_at_once() {
 #[test]
 fn what_has_arrived_is_reported_and_forgotten() {
     let (mut flows, mut control) = flows();
-    flows.open(object(1, 3), &mut control);
-    flows.open(stream(2), &mut control);
-    let stream = flows.named_mut(FlowId(2)).expect("it is open");
+    flows.open_object(object(1, 3), &mut control);
+    flows.open_stream(stream(2), Class::Bulk, &mut control);
+    let stream = flows.wake(FlowId(2)).expect("it is open");
     stream.write(&[7; 50], 4 << 20);
     assert!(stream.finish());
     send(&mut flows, &mut control, 9);

@@ -209,6 +209,13 @@ impl BlockSender {
         }
     }
 
+    /// Notes how many symbols wait to be sent for the first time, in blocks or not.
+    pub(in crate::flow) fn on_backlog(&mut self, waiting: u64) {
+        if let Some(window) = &mut self.window {
+            window.on_backlog(waiting);
+        }
+    }
+
     /// Returns what to send next: repair of a window that is due, what the schedule wants, repair for an idle window,
     /// or a repeated symbol. `ahead`: repair may be sent before anything is known to be lost.
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool, ahead: bool) -> Pick {

@@ -326,6 +326,9 @@ impl SendFlow {
     /// block to open do not defer repair. `ahead`: repair may be sent before anything is known to be lost.
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool, ahead: bool) -> Pick {
         let others_waiting = behind || self.is_held_back();
+        if let Source::Stream(stream) = &self.source {
+            self.blocks.on_backlog(self.blocks.source_left() + stream.waiting_symbols());
+        }
         self.blocks.next(now, path, others_waiting, ahead)
     }
 
@@ -357,6 +360,16 @@ impl SendFlow {
             Source::Object(object) => !object.is_finished(&self.blocks),
             Source::Stream(stream) => stream.is_unfinished(&self.blocks),
         }
+    }
+
+    /// Returns whether a stream has nothing to send, and holds no credit that all share, until something happens to it.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !self.is_unfinished() && self.shared_credit() == 0
+    }
+
+    /// Returns whether bytes wait that were not sent before.
+    pub(crate) fn has_source(&self) -> bool {
+        self.blocks.source_left() > 0 || matches!(&self.source, Source::Stream(stream) if stream.waiting_symbols() > 0)
     }
 
     /// Returns true once after a partial write to a stream: when half of the room is free again.

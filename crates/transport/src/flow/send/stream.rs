@@ -159,6 +159,11 @@ impl StreamSource {
         self.credit.shared()
     }
 
+    /// Returns the symbols that the bytes would fill that wait for a block.
+    pub(super) fn waiting_symbols(&self) -> u64 {
+        self.waiting.len().div_ceil(self.layout.unit()) as u64
+    }
+
     /// Returns whether bytes wait for credit.
     pub(super) const fn is_held_back(&self) -> bool {
         self.held_back

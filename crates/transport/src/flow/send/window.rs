@@ -2,7 +2,8 @@
 //!
 //! They are sent between source symbols, as many as a full window needs against the expected loss; and when the stream
 //! has been idle for a moment, until those in flight suffice. Lost source is resent all the same: whichever arrives
-//! first counts.
+//! first counts. While more waits than a window holds there is none: then the time of the last byte counts, and repair
+//! would only put it off.
 
 use crate::flow::schedule::PathEstimate;
 use crate::flow::stream_layout::WindowShape;
@@ -56,6 +57,8 @@ pub(in crate::flow) struct WindowSender {
     content: bool,
     /// When an idle stream wants repair.
     idle_at: Option<Time>,
+    /// More waits than a window holds.
+    pours: bool,
 }
 
 impl WindowSender {
@@ -74,7 +77,25 @@ impl WindowSender {
             sent_at: Time::ZERO,
             content: true,
             idle_at: None,
+            pours: false,
         }
+    }
+
+    /// Notes how many symbols wait to be sent for the first time. The window that follows a backlog begins with its last
+    /// symbols.
+    pub(in crate::flow) fn on_backlog(&mut self, waiting: u64) {
+        let window = u64::from(self.shape.symbols);
+        self.pours = waiting > if self.pours { window } else { window + window / 2 };
+        if self.pours {
+            self.stop();
+        }
+    }
+
+    /// Makes no repair, and keeps nothing for it.
+    fn stop(&mut self) {
+        self.encoder = None;
+        self.unpadded.clear();
+        self.idle_at = None;
     }
 
     /// Returns the number of a block's first symbol among all source symbols.
@@ -90,10 +111,8 @@ impl WindowSender {
         (symbol, unpadded): (&[u8], usize),
         path: &PathEstimate,
     ) {
-        if path.loss < LEAST_LOSS {
-            self.encoder = None;
-            self.unpadded.clear();
-            return;
+        if self.pours || path.loss < LEAST_LOSS {
+            return self.stop();
         }
         let number = self.first_of(id.block) + u64::from(id.esi);
         let WindowShape { symbol_size, symbols, .. } = self.shape;
@@ -303,6 +322,25 @@ mod tests {
             let count = count(&mut sender, LATER, 1, loss);
             assert!((least..=most).contains(&count), "{count} at {loss}");
         }
+    }
+
+    /// What pours gets no repair; the window after it holds the end of it.
+    #[test]
+    fn a_backlog_gets_no_repair_until_its_last_window() {
+        let mut sender = sender(64);
+        assert!(!send(&mut sender, 0..64, 0.05).is_empty());
+        let mut repairs = Vec::new();
+        for block in 64..400 {
+            sender.on_backlog(u64::from(400 - block));
+            repairs.extend(send(&mut sender, block..block + 1, 0.05).into_iter().map(|id| (block, id)));
+            assert!(sender.encoder.is_some() == (block >= 336), "{block}");
+        }
+        assert_eq!(repairs[0].0, 336, "the first symbol of a window");
+        assert!((9..13).contains(&repairs.len()), "{}", repairs.len());
+        sender.on_backlog(96);
+        assert!(sender.encoder.is_some(), "a window and a half may wait before it pours again");
+        sender.on_backlog(97);
+        assert!(sender.encoder.is_none());
     }
 
     #[test]
