@@ -13,11 +13,11 @@ const KEY: [u8; 32] = [7; 32];
 /// A peer that is silent for so long is given up.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 
-/// Sends every stream of the peer back on one of its own.
+/// Sends back what comes, on every stream.
 async fn serve(connection: Connection) -> io::Result<NetError> {
     loop {
-        let Ok(mut from) = connection.accept_stream().await else { return Ok(connection.closed().await) };
-        let mut to = connection.open_stream(from.tag()).await?;
+        let Ok(stream) = connection.accept().await else { return Ok(connection.closed().await) };
+        let (mut from, mut to) = stream.into_split();
         copy_buf(&mut from, &mut to).await?;
         to.finish();
     }
@@ -34,11 +34,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = Endpoint::bind(&loopback, &EndpointOptions::new(DEAD_AFTER), ())?;
     let connection = client.connect(KEY, ConnectOptions::new(vec![server.local_address()]), Box::new(|_| ()));
     connection.established().await?;
-    let mut send = connection.open_stream(1).await?;
-    send.write_all(b"hello").await?;
-    send.finish();
+    let mut stream = connection.open(1).await?;
+    stream.write_all(b"hello").await?;
+    stream.finish();
     let mut answer = String::new();
-    connection.accept_stream().await?.read_to_string(&mut answer).await?;
+    stream.read_to_string(&mut answer).await?;
     println!("{answer}");
     assert_eq!(answer, "hello");
 

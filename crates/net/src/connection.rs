@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use transport::congestion::PathMemory;
-use transport::{FlowError, Rate, StreamOptions};
+use transport::{Class, FlowError, Rate, StreamOptions};
 
+use crate::buffers::WriteHalf;
+use crate::driver::ANSWERS;
 use crate::error::NetError;
-use crate::messages::{Command, Controls};
+use crate::messages::{Command, Controls, Name, Unanswered};
 use crate::object::Source;
 use crate::shared::Shared;
 use crate::stats::Stats;
-use crate::stream::{RecvStream, SendStream};
+use crate::stream::{RecvStream, SendStream, Stream};
 
 /// One connection of an [`Endpoint`](crate::Endpoint). Clones are the same connection. It does not keep the endpoint
 /// alive: when that is dropped, its connections are closed. Dropping a connection does not close it, since its events
@@ -55,18 +57,61 @@ impl Connection {
         }
     }
 
-    /// Opens a stream to the peer, which sees its tag: `open_stream(7)`. Interactive streams go first on the path
-    /// ([`StreamOptions::class`]); others take turns with each other and with the objects. A side opens at most 65,535
-    /// streams and objects during a connection.
+    /// Opens a stream in both directions. The peer sees its tag, as in `open(7)`, and gets it from [`Connection::accept`];
+    /// what is written before that is on its way with the first packet. Interactive streams go first on the path
+    /// ([`StreamOptions::class`], for what this side sends); others take turns with each other and with the objects. A
+    /// side opens and answers at most 65,535 streams, with its objects, during a connection.
     ///
     /// It can be cancelled: a stream that was opened and not returned is reset.
     ///
     /// # Errors
     /// [`NetError::Flow`] before the connection is established, if the peer accepts no stream, if the profile's symbols
-    /// cannot carry one, and after the last of 65,535; how the connection ended.
+    /// cannot carry one, and after the last of 65,535; [`NetError::Tag`]; how the connection ended.
+    pub async fn open(&self, options: impl Into<StreamOptions>) -> Result<Stream, NetError> {
+        let options = valid(options.into())?;
+        let (send, recv) = self.opened(|opened| Command::Open { options, opened }).await?;
+        Ok(Stream::new(send, recv))
+    }
+
+    /// Waits for the next stream that the peer has opened with [`Connection::open`]. Streams that were opened before the end
+    /// of the connection can be accepted after it. [`Stream::abort`] refuses one.
+    ///
+    /// It can be cancelled: no stream is lost.
+    ///
+    /// # Errors
+    /// How the connection ended.
+    pub async fn accept(&self) -> Result<Stream, NetError> {
+        let recv = self.accept_stream().await?;
+        let send = self.answer(&recv, Class::Auto);
+        Ok(Stream::new(send, recv))
+    }
+
+    /// Opens the direction back to the peer of a stream that it has opened with [`Connection::open`], of this class. Errors
+    /// show when it is written to. A stream that nobody awaits is stopped by the peer.
+    #[must_use]
+    pub fn answer(&self, recv: &RecvStream, class: Class) -> SendStream {
+        let half = Arc::<WriteHalf>::default();
+        let (Name::Flow(to) | Name::AnswerTo(to)) = recv.name();
+        let unanswered = Unanswered::new(Arc::clone(&half), Arc::clone(&self.shared));
+        self.controls.command(Command::Answer { to, class, half: unanswered });
+        SendStream::new(self.controls.clone(), Name::AnswerTo(to), half)
+    }
+
+    /// Opens a stream in the direction of the peer alone, as [`Connection::open`] does for both; the peer gets it from
+    /// [`Connection::accept_stream`].
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`].
     pub async fn open_stream(&self, options: impl Into<StreamOptions>) -> Result<SendStream, NetError> {
-        let options = options.into();
-        match self.ask(|opened| Command::OpenStream { options, opened }).await.map_err(|(error, _)| error)? {
+        let options = valid(options.into())?;
+        self.opened(|opened| Command::OpenStream { options, opened }).await
+    }
+
+    async fn opened<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, NetError>>) -> Command,
+    ) -> Result<T, NetError> {
+        match self.ask(command).await.map_err(|(error, _)| error)? {
             // It may have ended while the peer is still being told.
             Err(error @ NetError::Flow(FlowError::NotConnected)) => Err(self.shared.end_known().unwrap_or(error)),
             opened => opened,
@@ -74,15 +119,15 @@ impl Connection {
     }
 
     /// Waits for the next stream that the peer opens. Streams that were opened before the end of the connection can be
-    /// accepted after it.
+    /// accepted after it. It can be cancelled: no stream is lost.
     ///
     /// # Errors
     /// How the connection ended.
     pub async fn accept_stream(&self) -> Result<RecvStream, NetError> {
         let accepted = poll_fn(|context| self.shared.poll(context, |state| state.streams.pop_front()));
         let (flow, tag, half) = accepted.await.map_err(|(error, _)| error)?;
-        self.controls.command(Command::Read(flow));
-        Ok(RecvStream::new(self.controls.clone(), flow, tag, half))
+        self.controls.command(Command::Read(Name::Flow(flow)));
+        Ok(RecvStream::new(self.controls.clone(), Name::Flow(flow), tag, half))
     }
 
     /// Sends the object `tag` of `length` bytes from `source`, after the objects that were passed before it.
@@ -156,6 +201,11 @@ impl Connection {
         self.controls.command(command(sender));
         receiver.await.map_err(|_| self.shared.ended())
     }
+}
+
+/// Refuses tags that are not the program's to choose.
+const fn valid(options: StreamOptions) -> Result<StreamOptions, NetError> {
+    if options.tag & ANSWERS == 0 { Ok(options) } else { Err(NetError::Tag) }
 }
 
 impl fmt::Debug for Connection {

@@ -34,6 +34,9 @@ pub enum NetError {
     /// The engine refused to open an object or a stream.
     #[error("cannot send: {0}")]
     Flow(#[source] FlowError),
+    /// The tag of a stream is too large.
+    #[error("the tags of streams are below 2^63")]
+    Tag,
     /// A setting cannot be changed.
     #[error(transparent)]
     Set(SetError),

@@ -4,9 +4,9 @@
 //! An [`Endpoint`] owns a socket and any number of [`Connection`]s over it. Both sides of a connection hold the same
 //! 32-byte key; an endpoint does not answer peers without it. A connection carries:
 //!
-//! - **streams**: ordered bytes in one direction, [`SendStream`] and [`RecvStream`]. They implement tokio's
-//!   `AsyncWrite` and `AsyncRead`, can be cancelled at any point, and buffer a bounded number of bytes. A stream that
-//!   breaks off is distinguished from one that ends.
+//! - **streams**: ordered bytes in both directions ([`Stream`]) or in one ([`SendStream`] and [`RecvStream`]). They
+//!   implement tokio's `AsyncWrite` and `AsyncRead`, can be cancelled at any point, and buffer a bounded number of bytes.
+//!   A stream that breaks off is distinguished from one that ends.
 //! - **objects**: bytes of known length, read from a [`Source`] and written to a [`Sink`] in blocks, several at once
 //!   and in any order. [`Event`]s report what happens to them.
 //! - a **control stream** for the program's short messages, which take precedence over everything else.
@@ -28,12 +28,12 @@
 //! here.established().await?;
 //! let there = incoming.accept().await.ok_or("no longer listening")?;
 //!
-//! let mut send = here.open_stream(1).await?;
-//! send.write_all(b"hello").await?;
-//! send.finish();
-//! let mut text = String::new();
-//! there.accept_stream().await?.read_to_string(&mut text).await?;
-//! assert_eq!(text, "hello");
+//! let mut stream = here.open(1).await?;
+//! stream.write_all(b"hello").await?;
+//! stream.finish();
+//! let (mut text, mut accepted) = (String::new(), there.accept().await?);
+//! accepted.read_to_string(&mut text).await?;
+//! assert_eq!((accepted.tag(), text.as_str()), (1, "hello"));
 //!
 //! for (reason, count) in there.stats().await.refused.by_reason() {
 //!     assert_eq!(count, 0, "{reason}");
@@ -58,6 +58,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod facts;
+mod fd;
 mod inbox;
 mod messages;
 mod object;
@@ -75,11 +76,12 @@ pub use connection::Connection;
 pub use endpoint::{Acceptor, Endpoint, Incoming};
 pub use error::NetError;
 pub use facts::{BufferFacts, SocketFacts, Thread, ThreadTime};
+pub use fd::Ended;
 pub use messages::{Event, EventHandler, IncomingObject};
 pub use object::{BlockDigest, Sink, Source};
 pub use options::{EndpointOptions, MIN_MEMORY, usual_memory};
 pub use stats::{Refused, Stats};
-pub use stream::{RecvStream, SendStream};
+pub use stream::{RecvStream, SendStream, Stream};
 pub use transport::{
     AcceptOptions, Class, ConnectError, ConnectOptions, ConnectionStats, FlowError, Profile, Rate, SetError,
     StreamOptions,

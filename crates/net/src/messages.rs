@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 use transport::congestion::PathMemory;
-use transport::{AcceptOptions, ConnectOptions, FlowId, Rate, SetError, StreamOptions, Time};
+use transport::{AcceptOptions, Class, ConnectOptions, FlowId, Rate, SetError, StreamOptions, Time};
 
+use crate::buffers::WriteHalf;
 use crate::error::NetError;
 use crate::inbox::Inbox;
 use crate::object::{BlockDigest, Sink, Source};
 use crate::shared::Shared;
 use crate::stats::{Refused, Stats};
-use crate::stream::SendStream;
+use crate::stream::{RecvStream, SendStream};
 use crate::workers::Finished;
 
 /// The code with which connections and streams are closed that the program does not accept.
@@ -66,6 +67,14 @@ pub enum Event {
 /// is not called again.
 pub type EventHandler = Box<dyn FnMut(Event) + Send>;
 
+/// What a stream is called between the program and the network thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Flow(FlowId),
+    /// The stream that answers this one.
+    AnswerTo(FlowId),
+}
+
 pub(crate) enum Command {
     WriteControl(Vec<u8>),
     ControlTaken(usize),
@@ -85,16 +94,27 @@ pub(crate) enum Command {
         /// If the receiver is gone the stream is dropped, which resets it.
         opened: oneshot::Sender<Result<SendStream, NetError>>,
     },
+    /// The same, and waits for the peer's answer.
+    Open {
+        options: StreamOptions,
+        opened: oneshot::Sender<Result<(SendStream, RecvStream), NetError>>,
+    },
+    /// Opens a stream in answer to this one of the peer.
+    Answer {
+        to: FlowId,
+        class: Class,
+        half: Unanswered,
+    },
     /// The program has written to the stream, or finished it.
-    Written(FlowId),
+    Written(Name),
     Reset {
-        flow: FlowId,
+        stream: Name,
         code: u32,
     },
     /// The program has accepted the stream, or has read from it after its buffer was full.
-    Read(FlowId),
+    Read(Name),
     Stop {
-        flow: FlowId,
+        stream: Name,
         code: u32,
     },
     SetLimit(Option<Rate>),
@@ -111,6 +131,30 @@ pub(crate) enum Command {
         code: u32,
         reason: String,
     },
+}
+
+/// The writer's half of an answer that is not opened yet. If the connection has ended in the meantime, so has the half.
+pub(crate) struct Unanswered {
+    half: Option<Arc<WriteHalf>>,
+    shared: Arc<Shared>,
+}
+
+impl Unanswered {
+    pub(crate) const fn new(half: Arc<WriteHalf>, shared: Arc<Shared>) -> Self {
+        Self { half: Some(half), shared }
+    }
+
+    pub(crate) fn take(mut self) -> Arc<WriteHalf> {
+        self.half.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(half) = self.half.take() {
+            half.end(Err(self.shared.ended().0));
+        }
+    }
 }
 
 /// An object that the peer wants to send. Data that arrives before it is accepted is buffered in the engine, bounded by

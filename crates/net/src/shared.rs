@@ -10,9 +10,8 @@ use crate::buffers::ReadHalf;
 use crate::error::NetError;
 use crate::stats::Stats;
 
-/// Maximum number of the peer's streams waiting to be accepted. The engine bounds those with bytes far below; the
-/// others are empty or were reset.
-pub(crate) const MAX_WAITING_STREAMS: usize = 256;
+/// Maximum number of the peer's streams waiting to be accepted: nearly as many as it has at once.
+pub(crate) const MAX_WAITING_STREAMS: usize = 1_000;
 
 /// State visible to the network thread and the program.
 #[derive(Debug, Default)]

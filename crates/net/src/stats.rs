@@ -15,6 +15,8 @@ pub struct Stats {
     /// this machine takes them too slowly. They may have been other connections'. At most a tenth of a second old, on a
     /// machine with very many sockets a few seconds; `None` over pipes, or if the kernel does not tell.
     pub overflowed: Option<u64>,
+    /// Streams of the peer in answer to none of this side's, or to one that had given up. They were stopped.
+    pub unexpected_answers: u64,
     /// CPU time of the network thread, which all connections of the endpoint share; `None` if the kernel keeps no such
     /// statistics.
     pub network_thread: Option<ThreadTime>,

@@ -1,4 +1,4 @@
-//! Streams: ordered bytes in one direction, to write to and to read from.
+//! Streams: ordered bytes, in one direction or in both.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
-use transport::FlowId;
 
 use crate::buffers::{ReadHalf, WriteHalf};
+use crate::driver::ABORTS;
 use crate::error::NetError;
-use crate::messages::{Command, Controls};
+use crate::messages::{Command, Controls, Name};
 
 /// The code of a stream that is dropped before its end.
 const DROPPED: u32 = 0;
@@ -23,15 +23,15 @@ const DROPPED: u32 = 0;
 /// methods can be cancelled: bytes that were not written are not buffered.
 pub struct SendStream {
     controls: Controls,
-    flow: FlowId,
+    name: Name,
     half: Arc<WriteHalf>,
     /// Whether it was finished or reset here.
     closed: bool,
 }
 
 impl SendStream {
-    pub(crate) const fn new(controls: Controls, flow: FlowId, half: Arc<WriteHalf>) -> Self {
-        Self { controls, flow, half, closed: false }
+    pub(crate) const fn new(controls: Controls, name: Name, half: Arc<WriteHalf>) -> Self {
+        Self { controls, name, half, closed: false }
     }
 
     /// Ends the stream after the bytes written so far. The peer's [`RecvStream`] then reads to its end.
@@ -39,14 +39,14 @@ impl SendStream {
         if !self.closed {
             self.closed = true;
             self.half.lock().finished = true;
-            self.controls.command(Command::Written(self.flow));
+            self.controls.command(Command::Written(self.name));
         }
     }
 
     /// Resets the stream: unsent bytes are dropped, and the peer's reader fails with [`NetError::StreamReset`].
     pub fn reset(&mut self, code: u32) {
         self.closed = true;
-        self.controls.command(Command::Reset { flow: self.flow, code });
+        self.controls.command(Command::Reset { stream: self.name, code });
     }
 
     /// Waits until the peer has received every byte of a finished stream. Its program may not have read them yet.
@@ -85,7 +85,7 @@ impl AsyncWrite for SendStream {
         let tell = !std::mem::replace(&mut state.told, true);
         drop(state);
         if tell {
-            self.controls.command(Command::Written(self.flow));
+            self.controls.command(Command::Written(self.name));
         }
         Poll::Ready(Ok(count))
     }
@@ -112,7 +112,7 @@ impl Drop for SendStream {
 
 impl fmt::Debug for SendStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendStream").field("flow", &self.flow).field("closed", &self.closed).finish_non_exhaustive()
+        f.debug_struct("SendStream").field("name", &self.name).field("closed", &self.closed).finish_non_exhaustive()
     }
 }
 
@@ -123,7 +123,7 @@ impl fmt::Debug for SendStream {
 /// losing a byte.
 pub struct RecvStream {
     controls: Controls,
-    flow: FlowId,
+    name: Name,
     tag: u64,
     half: Arc<ReadHalf>,
     /// Bytes taken from the shared buffer; those from `at` on are not yet read.
@@ -134,24 +134,30 @@ pub struct RecvStream {
 }
 
 impl RecvStream {
-    pub(crate) const fn new(controls: Controls, flow: FlowId, tag: u64, half: Arc<ReadHalf>) -> Self {
-        Self { controls, flow, tag, half, chunk: Vec::new(), at: 0, over: false }
+    pub(crate) const fn new(controls: Controls, name: Name, tag: u64, half: Arc<ReadHalf>) -> Self {
+        Self { controls, name, tag, half, chunk: Vec::new(), at: 0, over: false }
     }
 
-    /// Returns the tag chosen by the peer's program. A peer may use a tag twice.
+    /// Returns what the network thread calls it.
+    pub(crate) const fn name(&self) -> Name {
+        self.name
+    }
+
+    /// Returns the tag chosen by the program that has opened the stream. A peer may use a tag twice.
     #[must_use]
     pub const fn tag(&self) -> u64 {
         self.tag
     }
 
-    /// Stops reading: received bytes are dropped, and the peer's writer fails with [`NetError::StreamStopped`].
+    /// Stops reading: received bytes are dropped, and the peer's writer fails with [`NetError::StreamStopped`] and this
+    /// code, below 2^31.
     pub fn stop(mut self, code: u32) {
-        self.give_up(code);
+        self.give_up(code & !ABORTS);
     }
 
     fn give_up(&mut self, code: u32) {
         if !std::mem::replace(&mut self.over, true) {
-            self.controls.command(Command::Stop { flow: self.flow, code });
+            self.controls.command(Command::Stop { stream: self.name, code });
         }
     }
 }
@@ -167,7 +173,7 @@ impl AsyncBufRead for RecvStream {
             if !stream.chunk.is_empty() {
                 if std::mem::take(&mut state.full) {
                     drop(state);
-                    stream.controls.command(Command::Read(stream.flow));
+                    stream.controls.command(Command::Read(stream.name));
                 }
             } else if let Some(end) = &state.end {
                 stream.over = true;
@@ -206,6 +212,76 @@ impl Drop for RecvStream {
 
 impl fmt::Debug for RecvStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecvStream").field("flow", &self.flow).field("tag", &self.tag).finish_non_exhaustive()
+        f.debug_struct("RecvStream").field("name", &self.name).field("tag", &self.tag).finish_non_exhaustive()
+    }
+}
+
+/// Bytes in both directions: one stream of each side, of which the second answers the first. Each direction ends by itself.
+///
+/// It implements tokio's `AsyncRead` and `AsyncWrite`. What is written before the peer has accepted is on its way with the
+/// first packet, and reading waits for the peer. Dropping it resets what is not finished and stops what is not read to its
+/// end. All methods can be cancelled, as those of [`SendStream`] and [`RecvStream`].
+#[derive(Debug)]
+pub struct Stream {
+    send: SendStream,
+    recv: RecvStream,
+}
+
+impl Stream {
+    pub(crate) const fn new(send: SendStream, recv: RecvStream) -> Self {
+        Self { send, recv }
+    }
+
+    /// Returns the tag chosen by the program that has opened the stream. A peer may use a tag twice.
+    #[must_use]
+    pub const fn tag(&self) -> u64 {
+        self.recv.tag()
+    }
+
+    /// Ends what this side writes; what the peer writes can still be read.
+    pub fn finish(&mut self) {
+        self.send.finish();
+    }
+
+    /// Breaks both directions off: the peer's program reads and writes no more, and sees this code, below 2^31.
+    pub fn abort(mut self, code: u32) {
+        self.recv.give_up(code | ABORTS);
+        self.send.reset(code);
+    }
+
+    /// Returns the two directions, which then live on their own.
+    #[must_use]
+    pub fn into_split(self) -> (RecvStream, SendStream) {
+        (self.recv, self.send)
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.recv).poll_read(context, out)
+    }
+}
+
+impl AsyncBufRead for Stream {
+    fn poll_fill_buf(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        Pin::new(&mut self.get_mut().recv).poll_fill_buf(context)
+    }
+
+    fn consume(mut self: Pin<&mut Self>, count: usize) {
+        Pin::new(&mut self.recv).consume(count);
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.send).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.send).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.send).poll_shutdown(context)
     }
 }

@@ -105,7 +105,7 @@ pub async fn tunnel(
         why = &mut stop => return Err(why.into()),
     };
     let destinations = tunnel.remote.iter().map(|forward| forward.to.clone()).collect();
-    let session = Session::new(connection.clone(), Permitted::Listeners(destinations), notes);
+    let session = Session::new(connection.clone(), Permitted::Listeners(destinations), !listeners.is_empty(), notes);
     let mut tasks = JoinSet::new();
     for (listener, forward) in listeners.into_iter().zip(&tunnel.local) {
         told(TunnelEvent::Listening(forward.clone(), listener.port()));

@@ -54,7 +54,7 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
         },
         () = signals.next() => return Err(Error::Terminated),
     };
-    let session = Session::new(connection.clone(), Permitted::Places, Notes(Arc::new(drop)));
+    let session = Session::new(connection.clone(), Permitted::Places, !listeners.is_empty(), Notes(Arc::new(drop)));
     let mut tasks = JoinSet::new();
     for (number, listener) in (0..).zip(listeners) {
         tasks.spawn(Arc::clone(&session).listen_for(listener, number));

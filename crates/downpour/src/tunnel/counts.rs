@@ -1,6 +1,5 @@
 //! What a session has counted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -68,17 +67,11 @@ pub(super) struct Counts {
     /// Of both sides.
     pub(super) traffic: Traffic,
     connections: Mutex<[Figures; 2]>,
-    unexpected_answers: AtomicU64,
 }
 
 impl Counts {
     pub(super) fn new() -> Self {
-        Self {
-            begun: SystemTime::now(),
-            traffic: Traffic::default(),
-            connections: Mutex::default(),
-            unexpected_answers: AtomicU64::new(0),
-        }
+        Self { begun: SystemTime::now(), traffic: Traffic::default(), connections: Mutex::default() }
     }
 
     /// Counts a connection that goes from one stage to another.
@@ -88,15 +81,6 @@ impl Counts {
         figures.of(before).into_iter().for_each(|count| *count -= 1);
         figures.of(next).into_iter().for_each(|count| *count += 1);
         figures.opened += u64::from(next == Stage::Open);
-    }
-
-    /// Counts an answer to nothing that was asked, or to what has given up.
-    pub(super) fn unexpected_answer(&self) {
-        self.unexpected_answers.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn unexpected_answers(&self) -> u64 {
-        self.unexpected_answers.load(Ordering::Relaxed)
     }
 
     /// Returns the figures of the programs here and there.

@@ -1,7 +1,7 @@
 //! What stands at the beginning of a tunnel's streams.
 //!
-//! Whoever wants a connection opens a stream that begins with a [`Wish`]; the bytes of its program follow at once. The other
-//! side opens a stream in return, whose tag is the same but for its highest bit and which begins with an [`Answer`].
+//! Whoever wants a connection opens a stream in both directions that begins with a [`Wish`]; the bytes of its program follow
+//! at once. What comes back begins with an [`Answer`].
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,9 +11,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::grammar::Place;
 
-/// The bit of a tag that tells answers from wishes.
-const ANSWERS: u64 = 1 << 63;
-
 /// The longest name of a host or path of a socket, and the longest text of a refusal, in bytes.
 const LONGEST: usize = 1_024;
 
@@ -21,16 +18,6 @@ const LONGEST: usize = 1_024;
 const TCP: u8 = 1;
 const UNIX: u8 = 2;
 const LISTENER: u8 = 3;
-
-/// Returns the tag of the answer to a wish.
-pub(super) const fn answer_to(tag: u64) -> u64 {
-    tag | ANSWERS
-}
-
-/// Returns whether a stream with this tag is an answer.
-pub(super) const fn is_answer(tag: u64) -> bool {
-    tag & ANSWERS != 0
-}
 
 /// Where a connection is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,7 +206,6 @@ mod tests {
         }
         let later = block_on(Answer::read(&mut &[99, 0, 0][..]));
         assert_eq!(later.ok(), Some(Answer::Refused(Refusal::Failed, String::new())), "of a later release");
-        assert!(is_answer(answer_to(7)) && !is_answer(7) && answer_to(7) != answer_to(8));
     }
 
     proptest! {

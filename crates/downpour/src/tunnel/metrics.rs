@@ -44,11 +44,6 @@ impl Page {
         let [sent, received] = traffic.map(|bytes| Some(bytes.load(Ordering::Relaxed)));
         self.counter("tunnel_sent_bytes_total", "Bytes that programs here have sent to the remote host.", sent);
         self.counter("tunnel_received_bytes_total", "Bytes that programs here have received from there.", received);
-        self.counter(
-            "tunnel_unexpected_answers_total",
-            "Answers of the remote host to what was not asked, or was given up.",
-            Some(counts.unexpected_answers()),
-        );
     }
 
     fn connections(&mut self, figures: &[(Origin, Figures); 2]) {

@@ -1,21 +1,20 @@
 //! One end of a tunnel: opens connections at the other end for the programs here, and here for those there.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use net::{Connection, FlowError, NetError, RecvStream, SendStream};
-use tokio::io::{AsyncWriteExt as _, WriteHalf, join};
+use net::{Connection, FlowError, NetError, SendStream, Stream};
+use tokio::io::{AsyncWriteExt as _, WriteHalf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::counts::{Counts, Origin, Stage};
 use super::events::{ConnectionEvent, Note, Notes};
 use super::grammar::{Destination, Place};
 use super::listener::Listener;
-use super::messages::{Answer, Refusal, Wish, answer_to, is_answer};
+use super::messages::{Answer, Refusal, Wish};
 use super::relay::{Carried, Opened, Socket};
 use super::socks;
 use crate::error::CloseCode;
@@ -26,9 +25,10 @@ const UNWANTED: u32 = 2;
 /// How long a program may take to say by SOCKS where it wants to, and the other side to say what it wishes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Connections at once that each side opens: their streams, and as many answers to the other side's, are fewer than the
-/// 1,024 that a connection of `net` has at once. Programs beyond them wait to be accepted.
-const MOST: usize = 480;
+/// Connections at once. Each has a stream of either side, of which a side has 1,024 at once in a connection of `net`: where
+/// both sides open connections, each opens half of them. Programs beyond them wait to be accepted.
+const MOST: usize = 1_000;
+const MOST_EACH: usize = 480;
 
 /// What the other side may wish for.
 #[derive(Debug)]
@@ -62,9 +62,6 @@ pub(crate) enum Proxied {
 pub(crate) struct Session {
     pub(super) connection: Connection,
     permitted: Permitted,
-    next: AtomicU64,
-    /// The wishes that are not answered yet, by tag.
-    waiting: Mutex<HashMap<u64, oneshot::Sender<RecvStream>>>,
     /// Room for own wishes, and for those of the other side.
     room: [Arc<Semaphore>; 2],
     /// Connections that are open, of both sides.
@@ -142,25 +139,19 @@ impl Drop for Open<'_> {
     }
 }
 
-/// A wish that waits for its answer.
-struct Waiting<'a> {
-    session: &'a Session,
-    tag: u64,
-    answer: oneshot::Receiver<RecvStream>,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.session.waiting().remove(&self.tag);
+impl Permitted {
+    const fn is_nothing(&self) -> bool {
+        matches!(self, Self::Listeners(all) if all.is_empty())
     }
 }
 
 impl Session {
-    pub(crate) fn new(connection: Connection, permitted: Permitted, notes: Notes) -> Arc<Self> {
-        let room = [0, 1].map(|_| Arc::new(Semaphore::new(MOST)));
-        let (next, numbers, open) = (AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
-        let (waiting, counts) = (Mutex::default(), Counts::new());
-        Arc::new(Self { connection, permitted, next, waiting, room, open, numbers, counts, notes })
+    /// Creates an end of a tunnel. `listens`: it opens connections too.
+    pub(crate) fn new(connection: Connection, permitted: Permitted, listens: bool, notes: Notes) -> Arc<Self> {
+        let most = if listens && !permitted.is_nothing() { MOST_EACH } else { MOST };
+        let room = [0, 1].map(|_| Arc::new(Semaphore::new(most)));
+        let (numbers, open, counts) = (AtomicU64::new(0), watch::Sender::new(0), Counts::new());
+        Arc::new(Self { connection, permitted, room, open, numbers, counts, notes })
     }
 
     /// Waits until no connection has been open for this long.
@@ -176,35 +167,19 @@ impl Session {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<RecvStream>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Serves the other side until the connection ends.
     pub(crate) async fn run(self: &Arc<Self>) -> NetError {
         loop {
-            let stream = match self.connection.accept_stream().await {
+            let stream = match self.connection.accept().await {
                 Ok(stream) => stream,
                 Err(error) => return error,
             };
-            if !is_answer(stream.tag()) {
-                let session = Arc::clone(self);
-                // What does not fit is refused.
-                let room = Arc::clone(&self.room[1]).try_acquire_owned().ok();
-                tokio::spawn(async move {
-                    session.grant(stream, room, &Open::new(&session, Origin::There)).await;
-                });
-                continue;
-            }
-            let waiting = self.waiting().remove(&(stream.tag() ^ answer_to(0)));
-            match waiting {
-                // It may have given up.
-                Some(waiting) => drop(waiting.send(stream)),
-                None => {
-                    self.counts.unexpected_answer();
-                    stream.stop(UNWANTED);
-                }
-            }
+            let session = Arc::clone(self);
+            // What does not fit is refused.
+            let room = Arc::clone(&self.room[1]).try_acquire_owned().ok();
+            tokio::spawn(async move {
+                session.grant(stream, room, &Open::new(&session, Origin::There)).await;
+            });
         }
     }
 
@@ -256,8 +231,8 @@ impl Session {
         if let Wish::Place(place) = wish {
             open.wanted(place);
         }
-        let (send, waiting) = match self.open(wish).await {
-            Ok(opened) => opened,
+        let (mut recv, send) = match self.open(wish).await {
+            Ok(opened) => opened.into_split(),
             Err(error) => return self.on_unopened(&error),
         };
         let opened = async |writer: &mut WriteHalf<Socket>| {
@@ -268,7 +243,7 @@ impl Session {
             if is_told.is_err() {
                 return Opened::Failed;
             }
-            let Ok((answer, recv)) = waiting.answered().await else { return Opened::Failed };
+            let Ok(answer) = Answer::read(&mut recv).await else { return Opened::Failed };
             let refusal = match &answer {
                 Answer::Connected => {
                     open.opened();
@@ -293,15 +268,11 @@ impl Session {
     }
 
     /// Tells the other side of a wish. What the program writes may follow at once.
-    async fn open(&self, wish: &Wish) -> io::Result<(SendStream, Waiting<'_>)> {
+    async fn open(&self, wish: &Wish) -> io::Result<Stream> {
         let bytes = wish.encode().map_err(|_| io::ErrorKind::InvalidInput)?;
-        let tag = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, answer) = oneshot::channel();
-        self.waiting().insert(tag, sender);
-        let waiting = Waiting { session: self, tag, answer };
-        let mut send = self.connection.open_stream(tag).await?;
-        send.write_all(&bytes).await?;
-        Ok((send, waiting))
+        let mut stream = self.connection.open(0).await?;
+        stream.write_all(&bytes).await?;
+        Ok(stream)
     }
 
     /// Ends the tunnel if no further connection can be opened: a connection of `net` has numbers for 65,535 streams of each
@@ -314,36 +285,31 @@ impl Session {
     }
 
     /// Grants a wish of the other side, or says why not.
-    async fn grant(&self, mut recv: RecvStream, room: Option<OwnedSemaphorePermit>, open: &Open<'_>) {
-        let tag = answer_to(recv.tag());
-        let wish = tokio::time::timeout(PATIENCE, Wish::read(&mut recv)).await;
-        let mut send = match self.connection.open_stream(tag).await {
-            Ok(send) => send,
-            Err(error) => return self.on_unopened(&error.into()),
-        };
+    async fn grant(&self, mut stream: Stream, room: Option<OwnedSemaphorePermit>, open: &Open<'_>) {
+        let wish = tokio::time::timeout(PATIENCE, Wish::read(&mut stream)).await;
         let target = match wish {
-            _ if room.is_none() => Err((Refusal::Failed, format!("{MOST} connections are open already"))),
+            _ if room.is_none() => Err((Refusal::Failed, "there are as many connections as there can be".to_owned())),
             Ok(Ok(wish)) => tokio::time::timeout(PATIENCE, self.socket_for(&wish, open))
                 .await
                 .unwrap_or_else(|_| Err((Refusal::TimedOut, format!("no answer in {} s", PATIENCE.as_secs())))),
             _ => Err((Refusal::Failed, "what was wished for has not arrived".to_owned())),
         };
-        match target {
-            Ok(Target::Socket(socket)) => {
-                if send.write_all(&Answer::Connected.encode()).await.is_ok() {
-                    self.carry(socket, send, recv, open).await;
-                }
-            }
-            Ok(Target::Socks) => {
-                if send.write_all(&Answer::Connected.encode()).await.is_ok() {
-                    self.serve_proxy(recv, send, open).await;
-                }
-            }
+        let answer = match &target {
+            Ok(_) => Answer::Connected,
             Err((refusal, words)) => {
                 open.refused(words.clone());
-                if send.write_all(&Answer::Refused(refusal, words).encode()).await.is_ok() {
-                    finish(send).await;
-                }
+                Answer::Refused(*refusal, words.clone())
+            }
+        };
+        if let Err(error) = stream.write_all(&answer.encode()).await {
+            return self.on_unopened(&error);
+        }
+        match target {
+            Ok(Target::Socket(socket)) => self.carry(socket, stream, open).await,
+            Ok(Target::Socks) => self.serve_proxy(stream, open).await,
+            Err(_) => {
+                let (recv, send) = stream.into_split();
+                finish(send).await;
                 recv.stop(UNWANTED);
             }
         }
@@ -366,31 +332,30 @@ impl Session {
     }
 
     /// Carries a connection that the other side wished for.
-    async fn carry(&self, socket: Socket, send: SendStream, recv: RecvStream, open: &Open<'_>) {
+    async fn carry(&self, socket: Socket, stream: Stream, open: &Open<'_>) {
         open.opened();
+        let (recv, send) = stream.into_split();
         let connected = async |_: &mut WriteHalf<Socket>| Opened::Connected(recv);
         open.over(socket.carry(send, connected, &self.counts.traffic).await);
     }
 
     /// Asks a program at the other side by SOCKS where it wants to, and connects it here.
-    async fn serve_proxy(&self, recv: RecvStream, send: SendStream, open: &Open<'_>) {
-        let mut program = join(recv, send);
+    async fn serve_proxy(&self, mut program: Stream, open: &Open<'_>) {
         let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut program)).await else {
             // It has been told why.
-            return finish(program.into_inner().1).await;
+            return finish(program.into_split().1).await;
         };
         open.wanted(&place);
         match connect_to(&place).await {
             Ok(socket) => {
                 if socks::answer(&mut program, version, None).await.is_ok() {
-                    let (recv, send) = program.into_inner();
-                    self.carry(socket, send, recv, open).await;
+                    self.carry(socket, program, open).await;
                 }
             }
             Err(error) => {
                 open.refused(format!("{place}: {error}"));
                 if socks::answer(&mut program, version, Some(Refusal::of(&error))).await.is_ok() {
-                    finish(program.into_inner().1).await;
+                    finish(program.into_split().1).await;
                 }
             }
         }
@@ -408,14 +373,6 @@ enum Target {
     Socket(Socket),
     /// A proxy here.
     Socks,
-}
-
-impl Waiting<'_> {
-    /// Waits for the answer.
-    async fn answered(mut self) -> io::Result<(Answer, RecvStream)> {
-        let mut recv = (&mut self.answer).await.map_err(|_| io::ErrorKind::UnexpectedEof)?;
-        Ok((Answer::read(&mut recv).await?, recv))
-    }
 }
 
 /// Connects to a place, as seen from here.

@@ -7,14 +7,14 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, EndpointOptions, RecvStream};
+use net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, EndpointOptions};
 use rustix::net::sockopt::set_socket_linger;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::tunnel::messages::{Answer, Refusal, Wish, answer_to};
+use crate::tunnel::messages::{Answer, Refusal, Wish};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -39,8 +39,8 @@ impl Ends {
         near.established().await.unwrap();
         let far = incoming.accept().await.unwrap();
         let notes = || Notes(Arc::new(drop));
-        let here = Session::new(near.clone(), Permitted::Listeners(listeners), notes());
-        let there = Session::new(far.clone(), Permitted::Places, notes());
+        let here = Session::new(near.clone(), Permitted::Listeners(listeners), true, notes());
+        let there = Session::new(far.clone(), Permitted::Places, false, notes());
         let mut tasks = JoinSet::new();
         for session in [&here, &there] {
             let session = Arc::clone(session);
@@ -238,14 +238,13 @@ async fn an_eager_proxy_carries_the_first_bytes_with_the_wish() {
     let (told, mut client) = by_socks(proxy, "far.example", 80).await;
     client.write_all(b"hello").await.unwrap();
     // Nothing has been answered yet.
-    let mut wished = far.accept_stream().await.unwrap();
+    let mut wished = far.accept().await.unwrap();
     assert_eq!((told, Wish::read(&mut wished).await.unwrap()), (0, Wish::Place(tcp("far.example", 80))));
     let mut first = [0; 5];
     wished.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"hello");
-    let mut answer = far.open_stream(answer_to(wished.tag())).await.unwrap();
-    answer.write_all(&[&Answer::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
-    answer.finish();
+    wished.write_all(&[&Answer::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
+    wished.finish();
     let mut read = String::new();
     client.read_to_string(&mut read).await.unwrap();
     assert_eq!(read, "goodbye");
@@ -291,10 +290,9 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
 
 /// Wishes for something at the other end; returns the answer.
 async fn wish(from: &Connection, asked: &Wish) -> Answer {
-    let mut send = from.open_stream(99).await.unwrap();
-    send.write_all(&asked.encode().unwrap()).await.unwrap();
-    let mut recv: RecvStream = from.accept_stream().await.unwrap();
-    Answer::read(&mut recv).await.unwrap()
+    let mut stream = from.open(99).await.unwrap();
+    stream.write_all(&asked.encode().unwrap()).await.unwrap();
+    Answer::read(&mut stream).await.unwrap()
 }
 
 #[tokio::test]
@@ -315,17 +313,18 @@ async fn nobody_gets_what_was_not_asked_for() {
 }
 
 #[tokio::test]
-async fn many_connections_at_once_and_in_a_row() {
+async fn a_thousand_connections_at_once_and_many_in_a_row() {
+    // Each takes four descriptors of this process.
+    raise_descriptor_limit();
     let mut ends = Ends::new(vec![]).await;
     let server = serve(echo).await;
     let port = ends.listen(Destination::Place(tcp("127.0.0.1", server)));
     let mut clients = JoinSet::new();
     // Idle ones keep nobody from being served.
     let mut idle = Vec::new();
-    for _ in 0..66 {
+    for _ in 0..900 {
         idle.push(dial(port).await);
     }
-    // Each takes four descriptors of this process.
     for number in 0..100 {
         clients.spawn(async move {
             let bytes = pattern(number * 37);

@@ -12,11 +12,11 @@ use transport::{
 use super::streams::{Opened, Streams};
 use crate::error::NetError;
 use crate::facts::ThreadTime;
-use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, NOT_ACCEPTED};
+use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, NOT_ACCEPTED, Name};
 use crate::object::{BlockDigest, Sink};
 use crate::shared::Shared;
 use crate::stats::{Elsewhere, Stats};
-use crate::stream::SendStream;
+use crate::stream::{RecvStream, SendStream};
 use crate::workers::{Data, Finished, Job};
 
 /// Bytes of the control stream that a program may leave unread before the peer gets no more credit for it.
@@ -210,12 +210,28 @@ impl Link {
             }
             Command::OpenStream { options, opened } => {
                 let stream = self.streams.open(connection, now, options);
-                drop(opened.send(stream.map(|(flow, half)| SendStream::new(self.controls.clone(), flow, half))));
+                let name = |(flow, half)| SendStream::new(self.controls.clone(), Name::Flow(flow), half);
+                drop(opened.send(stream.map(name)));
             }
-            Command::Written(flow) => self.streams.write(connection, now, flow),
-            Command::Reset { flow, code } => self.streams.reset(connection, now, flow, code),
-            Command::Read(flow) => self.streams.read(connection, now, flow),
-            Command::Stop { flow, code } => self.streams.stop(connection, now, flow, code),
+            Command::Open { options, opened } => {
+                let streams = self.streams.open(connection, now, options).map(|(flow, half)| {
+                    let (controls, answer) = (self.controls.clone(), self.streams.await_answer(flow));
+                    let recv = RecvStream::new(controls.clone(), Name::AnswerTo(flow), options.tag, answer);
+                    (SendStream::new(controls, Name::Flow(flow), half), recv)
+                });
+                drop(opened.send(streams));
+            }
+            Command::Answer { to, class, half } => {
+                let half = half.take();
+                if let Err(error) = self.streams.answer(connection, now, (to, class), &half) {
+                    // It may have ended while the peer is still being told.
+                    half.end(Err(self.shared.end_known().unwrap_or(error)));
+                }
+            }
+            Command::Written(stream) => self.streams.write(connection, now, stream),
+            Command::Reset { stream, code } => self.streams.reset(connection, now, stream, code),
+            Command::Read(stream) => self.streams.read(connection, now, stream),
+            Command::Stop { stream, code } => self.streams.stop(connection, now, stream, code),
             Command::Recall(memory) => connection.recall(&memory),
             Command::SetLimit(limit) => connection.set_limit(now, limit),
             Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
@@ -296,7 +312,7 @@ impl Link {
                     if self.shared.add_stream(flow, tag, half) {
                         self.tell(Event::StreamOpened);
                     } else {
-                        self.streams.stop(connection, now, flow, NOT_ACCEPTED);
+                        self.streams.stop(connection, now, Name::Flow(flow), NOT_ACCEPTED);
                     }
                 }
                 Err(EngineEvent::Closed(why)) => {
@@ -356,7 +372,13 @@ impl Link {
         let Elsewhere { mut refused, overflowed } = elsewhere;
         refused.engine.merge(connection.refused());
         let overflowed = overflowed.map(|count| count.saturating_sub(self.overflowed_before));
-        Stats { connection: connection.stats(), refused, overflowed, network_thread: ThreadTime::of_this_thread() }
+        Stats {
+            connection: connection.stats(),
+            refused,
+            overflowed,
+            unexpected_answers: self.streams.unexpected_answers(),
+            network_thread: ThreadTime::of_this_thread(),
+        }
     }
 
     fn read_control(&mut self, connection: &mut Connection) {
@@ -512,7 +534,7 @@ mod tests {
         let found = joined.link.shared.poll(&context, |state| state.streams.pop_front());
         let Poll::Ready(Ok((flow, 1, half))) = found else { panic!("no stream has come") };
         assert_eq!(half.lock().buffer, b"");
-        joined.command(Command::Read(flow));
+        joined.command(Command::Read(Name::Flow(flow)));
         assert_eq!(half.lock().buffer, b"some bytes");
     }
 

@@ -1,18 +1,40 @@
 //! Streams in the network thread: moves bytes between the engine and the buffers shared with programs.
+//!
+//! The engine's streams have one direction. Two of them become one of both directions because the tag of the second says
+//! which one it answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use transport::{Connection, Event, FlowId, StreamOptions, Time};
+use transport::{Class, Connection, Event, FlowId, StreamOptions, Time};
 
 use crate::buffers::{ReadHalf, WriteHalf};
 use crate::error::NetError;
+use crate::messages::{NOT_ACCEPTED, Name};
+
+/// The bit of a tag that tells answers from other streams; the rest of the tag is then the flow that is answered. Programs
+/// have the tags without it.
+pub(crate) const ANSWERS: u64 = 1 << 63;
+
+/// The bit of a code with which a peer stops a stream that tells that it will not answer either. Programs have the codes
+/// without it. An answer that is reset before the peer knows of it would say nothing.
+pub(crate) const ABORTS: u32 = 1 << 31;
 
 #[derive(Debug)]
 struct Incoming {
     half: Arc<ReadHalf>,
     /// Until the program accepts the stream its bytes stay in the engine, bounded by the peer's credit.
     accepted: bool,
+    /// The stream of this side that it answers.
+    answers: Option<FlowId>,
+}
+
+/// The answer to a stream that this side has opened.
+#[derive(Debug)]
+enum Answer {
+    /// The peer has not opened it yet.
+    Awaited(Arc<ReadHalf>),
+    Given(FlowId),
 }
 
 #[derive(Debug)]
@@ -25,6 +47,8 @@ struct Outgoing {
     last: bool,
     /// Whether the engine knows the end.
     finished: bool,
+    /// The stream of the peer that it answers.
+    answers: Option<FlowId>,
 }
 
 /// A stream that the peer has opened.
@@ -39,6 +63,11 @@ pub(super) struct Opened {
 pub(super) struct Streams {
     outgoing: BTreeMap<FlowId, Outgoing>,
     incoming: BTreeMap<FlowId, Incoming>,
+    /// The answers of the peer, by the streams of this side.
+    answers: BTreeMap<FlowId, Answer>,
+    /// The answers of this side, by the streams of the peer.
+    answered: BTreeMap<FlowId, FlowId>,
+    unexpected_answers: u64,
 }
 
 impl Streams {
@@ -49,27 +78,86 @@ impl Streams {
         now: Time,
         options: StreamOptions,
     ) -> Result<(FlowId, Arc<WriteHalf>), NetError> {
-        let flow = connection.open_stream(now, options).map_err(NetError::Flow)?;
         let half = Arc::<WriteHalf>::default();
-        let stream = Outgoing { half: Arc::clone(&half), chunk: Vec::new(), at: 0, last: false, finished: false };
-        self.outgoing.insert(flow, stream);
+        let flow = self.send(connection, now, options, (Arc::clone(&half), None))?;
         Ok((flow, half))
     }
 
+    /// Waits for the peer's answer to a stream that was opened just now.
+    pub(super) fn await_answer(&mut self, flow: FlowId) -> Arc<ReadHalf> {
+        let half = Arc::<ReadHalf>::default();
+        self.answers.insert(flow, Answer::Awaited(Arc::clone(&half)));
+        half
+    }
+
+    /// Answers a stream of the peer, whether or not it has ended.
+    pub(super) fn answer(
+        &mut self,
+        connection: &mut Connection,
+        now: Time,
+        (to, class): (FlowId, Class),
+        half: &Arc<WriteHalf>,
+    ) -> Result<(), NetError> {
+        let options = StreamOptions { tag: ANSWERS | u64::from(to.0), class };
+        let flow = self.send(connection, now, options, (Arc::clone(half), Some(to)))?;
+        self.answered.insert(to, flow);
+        // The program may have written to it.
+        self.write(connection, now, Name::Flow(flow));
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        connection: &mut Connection,
+        now: Time,
+        options: StreamOptions,
+        (half, answers): (Arc<WriteHalf>, Option<FlowId>),
+    ) -> Result<FlowId, NetError> {
+        let flow = connection.open_stream(now, options).map_err(NetError::Flow)?;
+        let stream = Outgoing { half, chunk: Vec::new(), at: 0, last: false, finished: false, answers };
+        self.outgoing.insert(flow, stream);
+        Ok(flow)
+    }
+
+    /// Returns the number of answers that nobody awaited.
+    pub(super) const fn unexpected_answers(&self) -> u64 {
+        self.unexpected_answers
+    }
+
+    fn outgoing_flow(&self, stream: Name) -> Option<FlowId> {
+        match stream {
+            Name::Flow(flow) => Some(flow),
+            Name::AnswerTo(theirs) => self.answered.get(&theirs).copied(),
+        }
+    }
+
+    fn incoming_flow(&self, stream: Name) -> Option<FlowId> {
+        match stream {
+            Name::Flow(flow) => Some(flow),
+            Name::AnswerTo(own) => match self.answers.get(&own)? {
+                Answer::Awaited(_) => None,
+                Answer::Given(flow) => Some(*flow),
+            },
+        }
+    }
+
     /// Continues a stream after the program has written to it or finished it, or when the engine has room again.
-    pub(super) fn write(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
+    pub(super) fn write(&mut self, connection: &mut Connection, now: Time, stream: Name) {
+        let Some(flow) = self.outgoing_flow(stream) else { return };
         if let Some(stream) = self.outgoing.get_mut(&flow) {
             stream.write(connection, now, flow);
         }
     }
 
-    pub(super) fn reset(&mut self, connection: &mut Connection, now: Time, flow: FlowId, code: u32) {
+    pub(super) fn reset(&mut self, connection: &mut Connection, now: Time, stream: Name, code: u32) {
+        let Some(flow) = self.outgoing_flow(stream) else { return };
         connection.reset_stream(now, flow, code);
         self.end_outgoing(flow, Err(NetError::StreamClosed));
     }
 
     /// Continues a stream after the program has accepted it, or has room for more of it.
-    pub(super) fn read(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
+    pub(super) fn read(&mut self, connection: &mut Connection, now: Time, stream: Name) {
+        let Some(flow) = self.incoming_flow(stream) else { return };
         if let Some(stream) = self.incoming.get_mut(&flow) {
             stream.accepted = true;
             self.on_readable(connection, now, flow);
@@ -77,14 +165,46 @@ impl Streams {
     }
 
     fn on_readable(&self, connection: &mut Connection, now: Time, flow: FlowId) {
-        if let Some(Incoming { half, accepted: true }) = self.incoming.get(&flow) {
+        if let Some(Incoming { half, accepted: true, .. }) = self.incoming.get(&flow) {
             half.fill(|buffer, room| connection.read_stream(now, flow, buffer, room));
         }
     }
 
-    pub(super) fn stop(&mut self, connection: &mut Connection, now: Time, flow: FlowId, code: u32) {
-        if self.incoming.remove(&flow).is_some() {
-            connection.stop_stream(now, flow, code);
+    pub(super) fn stop(&mut self, connection: &mut Connection, now: Time, stream: Name, code: u32) {
+        match self.incoming_flow(stream) {
+            Some(flow) => {
+                if let Some(incoming) = self.incoming.remove(&flow) {
+                    self.forget_answer(&incoming);
+                    connection.stop_stream(now, flow, code);
+                }
+            }
+            // It is stopped when it comes.
+            None => {
+                if let Name::AnswerTo(own) = stream {
+                    self.answers.remove(&own);
+                }
+            }
+        }
+    }
+
+    fn forget_answer(&mut self, incoming: &Incoming) {
+        if let Some(own) = incoming.answers {
+            self.answers.remove(&own);
+        }
+    }
+
+    /// Accepts the answer to a stream of this side; one that nobody awaits is stopped.
+    fn on_answer(&mut self, connection: &mut Connection, now: Time, flow: FlowId, to: u64) {
+        let own = u16::try_from(to).ok().map(FlowId);
+        match own.and_then(|own| self.answers.get_mut(&own)) {
+            Some(answer @ Answer::Awaited(_)) => {
+                let Answer::Awaited(half) = std::mem::replace(answer, Answer::Given(flow)) else { return };
+                self.incoming.insert(flow, Incoming { half, accepted: true, answers: own });
+            }
+            _ => {
+                self.unexpected_answers += 1;
+                connection.stop_stream(now, flow, NOT_ACCEPTED);
+            }
         }
     }
 
@@ -99,17 +219,27 @@ impl Streams {
         event: Event,
     ) -> Result<Option<Opened>, Event> {
         match event {
+            Event::StreamAnnounced { flow, tag } if tag & ANSWERS != 0 => {
+                self.on_answer(connection, now, flow, tag & !ANSWERS);
+            }
             Event::StreamAnnounced { flow, tag } => {
                 let half = Arc::<ReadHalf>::default();
-                self.incoming.insert(flow, Incoming { half: Arc::clone(&half), accepted: false });
+                self.incoming.insert(flow, Incoming { half: Arc::clone(&half), accepted: false, answers: None });
                 return Ok(Some(Opened { flow, tag, half }));
             }
             Event::StreamReadable { flow } => self.on_readable(connection, now, flow),
             Event::StreamFinished { flow } => self.end_incoming(flow, Ok(())),
             Event::StreamReset { flow, code } => self.end_incoming(flow, Err(NetError::StreamReset { code })),
-            Event::StreamWritable { flow } => self.write(connection, now, flow),
+            Event::StreamWritable { flow } => self.write(connection, now, Name::Flow(flow)),
             Event::StreamSent { flow } => self.end_outgoing(flow, Ok(())),
-            Event::StreamStopped { flow, code } => self.end_outgoing(flow, Err(NetError::StreamStopped { code })),
+            Event::StreamStopped { flow, code } => {
+                let (aborts, code) = (code & ABORTS != 0, code & !ABORTS);
+                if aborts && let Some(Answer::Awaited(half)) = self.answers.get(&flow) {
+                    half.end(|_| Err(NetError::StreamReset { code }));
+                    self.answers.remove(&flow);
+                }
+                self.end_outgoing(flow, Err(NetError::StreamStopped { code }));
+            }
             other => return Err(other),
         }
         Ok(None)
@@ -134,16 +264,25 @@ impl Streams {
         for stream in std::mem::take(&mut self.outgoing).into_values() {
             stream.half.end(Err(error.clone()));
         }
+        for answer in std::mem::take(&mut self.answers).into_values() {
+            if let Answer::Awaited(half) = answer {
+                half.end(|_| Err(error.clone()));
+            }
+        }
     }
 
     fn end_incoming(&mut self, flow: FlowId, end: Result<(), NetError>) {
-        if let Some(Incoming { half, .. }) = self.incoming.remove(&flow) {
-            half.end(|_| end);
+        if let Some(incoming) = self.incoming.remove(&flow) {
+            self.forget_answer(&incoming);
+            incoming.half.end(|_| end);
         }
     }
 
     fn end_outgoing(&mut self, flow: FlowId, end: Result<(), NetError>) {
         if let Some(stream) = self.outgoing.remove(&flow) {
+            if let Some(theirs) = stream.answers {
+                self.answered.remove(&theirs);
+            }
             stream.half.end(end);
         }
     }

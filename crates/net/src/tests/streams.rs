@@ -8,6 +8,7 @@ use tokio::io::{AsyncBufRead as _, AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 use super::*;
 use crate::buffers::MAX_BUFFERED;
+use crate::messages::NOT_ACCEPTED;
 
 fn write(stream: &mut SendStream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
@@ -322,4 +323,122 @@ fn a_peer_that_has_gone_is_given_out_only_for_what_it_brought() {
     let second = block_on(incoming.accept()).unwrap();
     let _open = block_on(stays.connection.open_stream(2)).unwrap();
     assert_eq!(block_on(second.accept_stream()).unwrap().tag(), 2);
+}
+
+/// Opens a stream in both directions; returns both ends of it.
+fn open_both(opening: &End, accepting: &End, tag: u64) -> (Stream, Stream) {
+    let opened = block_on(opening.connection.open(tag)).unwrap();
+    let accepted = block_on(accepting.connection.accept()).unwrap();
+    assert_eq!((opened.tag(), accepted.tag()), (tag, tag));
+    (opened, accepted)
+}
+
+#[test]
+fn both_directions_carry_bytes_and_end_by_themselves() {
+    let (_here, a, _there, b) = connections();
+    for (from, to) in [(&a, &b), (&b, &a)] {
+        // What is written before it is accepted arrives, and tags may be the same.
+        for text in [&b"first"[..], b"second"] {
+            let (mut recv, mut send) = block_on(from.connection.open(7)).unwrap().into_split();
+            write(&mut send, text).unwrap();
+            send.finish();
+            let (mut there, mut back) = block_on(to.connection.accept()).unwrap().into_split();
+            assert_eq!(read_all(&mut there).0, text);
+            write(&mut back, &pattern(300_000)).unwrap();
+            back.finish();
+            let (bytes, end) = read_all(&mut recv);
+            assert!(bytes == pattern(300_000) && end.is_none(), "{} bytes, {end:?}", bytes.len());
+            block_on(back.sent()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
+    let (_here, a, _there, b) = connections();
+    let (opened, accepted) = open_both(&a, &b, 1);
+    accepted.abort(9);
+    let (mut recv, mut send) = opened.into_split();
+    assert!(matches!(read_all(&mut recv).1, Some(NetError::StreamReset { code: 9 })));
+    assert!(matches!(block_on(send.sent()), Err(NetError::StreamStopped { code: 9 })));
+    // Whoever reads no answer stops it when it comes.
+    let (recv, _send) = block_on(a.connection.open(2)).unwrap().into_split();
+    recv.stop(8);
+    let (_, mut back) = block_on(b.connection.accept()).unwrap().into_split();
+    let stopped = block_on(back.sent()).unwrap_err();
+    assert!(matches!(stopped, NetError::StreamStopped { .. }), "{stopped}");
+    // Nobody has opened such a stream in both directions.
+    let (_one_way, recv) = open(&a, &b, 3);
+    let mut unasked = b.connection.answer(&recv, Class::Auto);
+    assert!(matches!(block_on(unasked.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
+    assert_eq!(a.stats().unexpected_answers, 2);
+    assert!(matches!(block_on(a.connection.open(1 << 63)), Err(NetError::Tag)));
+    assert!(matches!(block_on(a.connection.open_stream(u64::MAX)), Err(NetError::Tag)));
+    // The connection ends before the answer.
+    let (mut recv, _send) = block_on(a.connection.open(4)).unwrap().into_split();
+    let (waiting, _) = block_on(b.connection.accept()).unwrap().into_split();
+    a.connection.close(5, "enough");
+    assert!(matches!(read_all(&mut recv).1, Some(NetError::ClosedLocally)));
+    drop(block_on(b.connection.closed()));
+    let mut late = b.connection.answer(&waiting, Class::Auto);
+    assert!(matches!(block_on(late.sent()), Err(NetError::ClosedByPeer { code: 5, .. })));
+}
+
+/// A future that is dropped at any point loses no stream of the peer, and leaves none of its own behind.
+#[test]
+fn opening_and_accepting_can_be_cancelled() {
+    let (_here, a, _there, b) = connections();
+    for tag in 0..200 {
+        drop(pin!(b.connection.accept()).poll(&mut Context::from_waker(Waker::noop())));
+        drop(pin!(a.connection.open(1_000 + tag)).poll(&mut Context::from_waker(Waker::noop())));
+        let opened = block_on(a.connection.open(tag)).unwrap();
+        // Those that were cancelled are reset, before or after they are accepted.
+        let accepted = loop {
+            let accepted = block_on(b.connection.accept()).unwrap();
+            if accepted.tag() < 1_000 {
+                break accepted;
+            }
+        };
+        assert_eq!((opened.tag(), accepted.tag()), (tag, tag));
+        drop((opened, accepted));
+    }
+}
+
+#[test]
+fn a_descriptor_is_a_socket() {
+    use std::io::{Read as _, Write as _};
+    use std::net::Shutdown;
+    let (_here, a, _there, b) = connections();
+    let (opened, accepted) = open_both(&a, &b, 1);
+    let [(mut near, near_end), (mut far, far_end)] = [opened, accepted].map(|stream| {
+        let (fd, ended) = stream.into_fd().unwrap();
+        (UnixStream::from(fd), ended)
+    });
+    let sent = pattern(3_000_000);
+    let writer = {
+        let (mut near, sent) = (near.try_clone().unwrap(), sent.clone());
+        thread::spawn(move || {
+            near.write_all(&sent).unwrap();
+            near.shutdown(Shutdown::Write).unwrap();
+        })
+    };
+    let mut received = Vec::new();
+    far.read_to_end(&mut received).unwrap();
+    assert!(received == sent, "{} bytes", received.len());
+    writer.join().unwrap();
+    // The other direction is open still; closing ends it.
+    far.write_all(b"that was all").unwrap();
+    drop(far);
+    let mut text = String::new();
+    near.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "that was all");
+    assert!(matches!((block_on(near_end), block_on(far_end)), (Ok(()), Ok(()))));
+    // What breaks off ends for a socket; how, is told beside it.
+    let (opened, accepted) = open_both(&a, &b, 2);
+    let (fd, mut ended) = opened.into_fd().unwrap();
+    assert!(ended.try_get().is_none());
+    accepted.abort(9);
+    assert_eq!(UnixStream::from(fd).read(&mut [0; 10]).unwrap(), 0);
+    let end = block_on(ended).unwrap_err();
+    assert!(matches!(end, NetError::StreamReset { code: 9 } | NetError::StreamStopped { code: 9 }), "{end}");
 }

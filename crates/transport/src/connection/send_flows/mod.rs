@@ -57,8 +57,9 @@ pub(super) struct SendFlows {
     /// A stream may have more to send once the budget for repair allows it.
     waits_for_budget: bool,
     turns: Turns,
-    /// The order in which to ask for the next symbol, kept for its memory.
+    /// Kept for their memory: the order in which to ask for the next symbol, and the flows that are looked at.
     order: Vec<Turn>,
+    ids: Vec<FlowId>,
     credit: SendCredit,
     pool: Pool,
     /// A schedule has given up on a block.
@@ -85,6 +86,7 @@ impl SendFlows {
             waits_for_budget: false,
             turns: Turns::default(),
             order: Vec::new(),
+            ids: Vec::new(),
             credit: SendCredit::default(),
             pool: Pool::default(),
             failed: false,
@@ -362,8 +364,9 @@ impl SendFlows {
     /// Returns events for the program. Removes flows that are over, and announces others in their place.
     pub(super) fn take_events(&mut self, control: &mut Control) -> Vec<Event> {
         let mut events = Vec::new();
-        let served: Vec<FlowId> = self.served_ids().collect();
-        for first in served {
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.extend(self.served_ids());
+        for first in ids.drain(..) {
             let Some(flow) = self.flows.named_mut(first) else { continue };
             if flow.newly_writable() {
                 events.push(Event::StreamWritable { flow: first });
@@ -383,6 +386,7 @@ impl SendFlows {
                 self.turns.sleep(first);
             }
         }
+        self.ids = ids;
         self.announce_waiting(control);
         events
     }

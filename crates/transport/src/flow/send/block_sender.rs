@@ -209,10 +209,10 @@ impl BlockSender {
         }
     }
 
-    /// Notes how many symbols wait to be sent for the first time, in blocks or not.
-    pub(in crate::flow) fn on_backlog(&mut self, waiting: u64) {
+    /// Notes whether the program writes faster than the path takes.
+    pub(in crate::flow) fn set_pours(&mut self, pours: bool) {
         if let Some(window) = &mut self.window {
-            window.on_backlog(waiting);
+            window.set_pours(pours);
         }
     }
 

@@ -327,7 +327,7 @@ impl SendFlow {
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool, ahead: bool) -> Pick {
         let others_waiting = behind || self.is_held_back();
         if let Source::Stream(stream) = &self.source {
-            self.blocks.on_backlog(self.blocks.source_left() + stream.waiting_symbols());
+            self.blocks.set_pours(stream.pours());
         }
         self.blocks.next(now, path, others_waiting, ahead)
     }
@@ -369,7 +369,7 @@ impl SendFlow {
 
     /// Returns whether bytes wait that were not sent before.
     pub(crate) fn has_source(&self) -> bool {
-        self.blocks.source_left() > 0 || matches!(&self.source, Source::Stream(stream) if stream.waiting_symbols() > 0)
+        self.blocks.source_left() > 0 || matches!(&self.source, Source::Stream(stream) if stream.is_waiting())
     }
 
     /// Returns true once after a partial write to a stream: when half of the room is free again.

@@ -64,6 +64,8 @@ pub(super) struct StreamSource {
     read: bool,
     /// A write was partial, and the program waits to hear that there is room again.
     wants_room: bool,
+    /// A write was partial, and since then bytes have waited all the time: the program writes faster than the path takes.
+    pours: bool,
     opened_at: Option<Time>,
     held_back: bool,
     /// When a block that is not full may be opened.
@@ -84,6 +86,7 @@ impl StreamSource {
             offset: 0,
             read: false,
             wants_room: false,
+            pours: false,
             opened_at: None,
             held_back: false,
             short_block_at: None,
@@ -110,6 +113,7 @@ impl StreamSource {
         let taken = bytes.len().min(room.saturating_sub(self.waiting.len()));
         self.waiting.extend(&bytes[..taken]);
         self.wants_room |= taken < bytes.len();
+        self.pours |= taken < bytes.len();
         Some(taken)
     }
 
@@ -159,9 +163,14 @@ impl StreamSource {
         self.credit.shared()
     }
 
-    /// Returns the symbols that the bytes would fill that wait for a block.
-    pub(super) fn waiting_symbols(&self) -> u64 {
-        self.waiting.len().div_ceil(self.layout.unit()) as u64
+    /// Returns whether bytes wait for a block.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Returns whether the program writes faster than the path takes.
+    pub(super) const fn pours(&self) -> bool {
+        self.pours
     }
 
     /// Returns whether bytes wait for credit.
@@ -262,6 +271,7 @@ impl StreamSource {
         buffer.clear();
         buffer.extend_from_slice(&StreamHeader { length: length as u32, end }.encode());
         buffer.extend(self.waiting.drain(..length));
+        self.pours &= !self.waiting.is_empty();
         (shape.offset, shape.length) = (self.offset, buffer.len());
         self.offset += length as u64;
         self.credit.start(shape.cost.into());

@@ -2,8 +2,8 @@
 //!
 //! They are sent between source symbols, as many as a full window needs against the expected loss; and when the stream
 //! has been idle for a moment, until those in flight suffice. Lost source is resent all the same: whichever arrives
-//! first counts. While more waits than a window holds there is none: then the time of the last byte counts, and repair
-//! would only put it off.
+//! first counts. A program that writes faster than the path takes gets none: there the time of the last byte counts, and
+//! repair would only put it off.
 
 use crate::flow::schedule::PathEstimate;
 use crate::flow::stream_layout::WindowShape;
@@ -57,7 +57,7 @@ pub(in crate::flow) struct WindowSender {
     content: bool,
     /// When an idle stream wants repair.
     idle_at: Option<Time>,
-    /// More waits than a window holds.
+    /// The program writes faster than the path takes.
     pours: bool,
 }
 
@@ -81,12 +81,11 @@ impl WindowSender {
         }
     }
 
-    /// Notes how many symbols wait to be sent for the first time. The window that follows a backlog begins with its last
+    /// Notes whether the program writes faster than the path takes. The window that follows then begins with its last
     /// symbols.
-    pub(in crate::flow) fn on_backlog(&mut self, waiting: u64) {
-        let window = u64::from(self.shape.symbols);
-        self.pours = waiting > if self.pours { window } else { window + window / 2 };
-        if self.pours {
+    pub(in crate::flow) fn set_pours(&mut self, pours: bool) {
+        self.pours = pours;
+        if pours {
             self.stop();
         }
     }
@@ -324,23 +323,17 @@ mod tests {
         }
     }
 
-    /// What pours gets no repair; the window after it holds the end of it.
     #[test]
-    fn a_backlog_gets_no_repair_until_its_last_window() {
+    fn what_pours_gets_no_repair_until_its_end() {
         let mut sender = sender(64);
         assert!(!send(&mut sender, 0..64, 0.05).is_empty());
-        let mut repairs = Vec::new();
-        for block in 64..400 {
-            sender.on_backlog(u64::from(400 - block));
-            repairs.extend(send(&mut sender, block..block + 1, 0.05).into_iter().map(|id| (block, id)));
-            assert!(sender.encoder.is_some() == (block >= 336), "{block}");
-        }
-        assert_eq!(repairs[0].0, 336, "the first symbol of a window");
+        sender.set_pours(true);
+        assert_eq!((send(&mut sender, 64..336, 0.05), sender.encoder.is_none()), (vec![], true));
+        assert_eq!(sender.idle(LATER, FLOW, 0, 300, &path(0.05)), None);
+        sender.set_pours(false);
+        let repairs = send(&mut sender, 336..400, 0.05);
+        assert_eq!((repairs[0].block, repairs[0].esi >> 12), (336, 1), "a window begins");
         assert!((9..13).contains(&repairs.len()), "{}", repairs.len());
-        sender.on_backlog(96);
-        assert!(sender.encoder.is_some(), "a window and a half may wait before it pours again");
-        sender.on_backlog(97);
-        assert!(sender.encoder.is_none());
     }
 
     #[test]
