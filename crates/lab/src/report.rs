@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::codes::{self, CodePlan, CodeRecord};
 use crate::lists;
 use crate::picture::{escaped, summaries};
-use crate::plan::{Axis, LinkPlan, Point, Published, Sweep};
+use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Sweep};
 use crate::results::{Bound, PointSummary, Record};
 use crate::simulated::{self, SimPlan, SimRecord};
 
@@ -133,7 +133,31 @@ impl Page {
 
     fn sweep(&mut self, plan: &LinkPlan, sweep: &Sweep, picture: &str, records: &[Record]) {
         self.put(format_args!("<h2>{}</h2>\n<figure>{picture}</figure>", escaped(&sweep.title)));
-        let all = summaries(plan, sweep, records);
+        let Some(writes) = plan.writes else {
+            self.table(plan, sweep, Quantity::Seconds, records);
+            self.note(sweep, "Medians of the valid runs, and from the shortest to the longest; the shortest median");
+            return;
+        };
+        for quantity in Quantity::OF_WRITES {
+            if quantity == Quantity::Upload && writes.beside.is_none() {
+                continue;
+            }
+            self.put(format_args!("<h3>{}</h3>", escaped(quantity.title())));
+            self.table(plan, sweep, quantity, records);
+        }
+        self.note(sweep, "Medians of the valid runs, and from the least to the most; the best median");
+    }
+
+    fn note(&mut self, sweep: &Sweep, what: &str) {
+        self.put(format_args!(
+            "<p><small>{what} of a column stands out. &ge;: half of the runs or more did not finish within the cap of {}.</small></p>",
+            units::seconds(sweep.cap.as_secs_f64())
+        ));
+    }
+
+    /// Puts a table of one quantity, with a line for each peer.
+    fn table(&mut self, plan: &LinkPlan, sweep: &Sweep, quantity: Quantity, records: &[Record]) {
+        let all = summaries(plan, sweep, records, quantity);
         let heads = all.iter().map(|(point, _)| format!("<th>{}</th>", escaped(&head(sweep, point))));
         let heads = heads.collect::<String>();
         self.put(format_args!("<div class=\"wide\"><table>\n<tr><th>{}</th>{heads}</tr>", escaped(sweep.axis.title())));
@@ -142,18 +166,16 @@ impl Page {
             let floors = floors.map(|floor| format!("<td>{floor}</td>")).collect::<String>();
             self.put(format_args!("<tr><td><em>floor</em></td>{floors}</tr>"));
         }
-        let best: Vec<Option<f64>> = all.iter().map(|(_, peers)| best(peers)).collect();
+        let best: Vec<Option<f64>> = all.iter().map(|(_, peers)| best(peers, quantity)).collect();
         for (index, peer) in sweep.peers.iter().enumerate() {
-            let cells =
-                all.iter().zip(&best).map(|((_, peers), best)| cell(&peers[index].1, *best)).collect::<String>();
+            let cells = all
+                .iter()
+                .zip(&best)
+                .map(|((_, peers), best)| cell(&peers[index].1, *best, quantity))
+                .collect::<String>();
             self.put(format_args!("<tr><td>{}</td>{cells}</tr>", escaped(peer)));
         }
         self.put(format_args!("</table></div>"));
-        self.put(format_args!(
-            "<p><small>Medians of the valid runs, and from the shortest to the longest; the shortest median of a column stands out. \
-             &ge;: half of the runs or more did not finish within the cap of {}.</small></p>",
-            units::seconds(sweep.cap.as_secs_f64())
-        ));
     }
 
     fn environment(&mut self, plan: &LinkPlan, records: &[Record]) {
@@ -208,13 +230,15 @@ fn head(sweep: &Sweep, point: &Point) -> String {
     }
 }
 
-/// Returns the shortest median of those that finished.
-fn best(peers: &[(&str, PointSummary)]) -> Option<f64> {
+/// Returns the best median of those that finished.
+fn best(peers: &[(&str, PointSummary)], quantity: Quantity) -> Option<f64> {
     let medians = peers.iter().filter_map(|(_, summary)| summary.times).filter(|times| !times.median.is_bound());
-    medians.map(|times| times.median.value()).min_by(f64::total_cmp)
+    let medians = medians.map(|times| times.median.value());
+    if quantity.is_rate() { medians.max_by(f64::total_cmp) } else { medians.min_by(f64::total_cmp) }
 }
 
-fn cell(summary: &PointSummary, best: Option<f64>) -> String {
+fn cell(summary: &PointSummary, best: Option<f64>, quantity: Quantity) -> String {
+    let bound = |bound| bounded(bound, quantity);
     let mut notes = Vec::new();
     let Some(times) = summary.times else {
         let what =
@@ -236,7 +260,12 @@ fn cell(summary: &PointSummary, best: Option<f64>) -> String {
     format!("<td><span{class}>{}</span>{notes}</td>", bound(times.median))
 }
 
-fn bound(bound: Bound) -> String {
+fn bounded(bound: Bound, quantity: Quantity) -> String {
     let sign = if bound.is_bound() { "&ge; " } else { "" };
-    format!("{sign}{}", units::seconds(bound.value()))
+    let value = match quantity {
+        Quantity::Seconds | Quantity::Goodput => units::seconds(bound.value()),
+        Quantity::WirePerByte | Quantity::Upload => format!("{:.2}", bound.value()),
+        _ => format!("{:.1}", bound.value()),
+    };
+    format!("{sign}{value}")
 }

@@ -1,9 +1,10 @@
 //! The plans in `experiments/` run as they are.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lab::codes::CodePlan;
-use lab::plan::{Axis, LinkPlan};
+use lab::plan::{Axis, LinkPlan, Writes};
 use lab::runner::{Agenda, Estimate};
 use lab::simulated::SimPlan;
 
@@ -69,12 +70,43 @@ fn plans_of_flows_are_what_their_documents_say() {
     assert_eq!(plan.cases().len(), 6 * 2 * 5);
 }
 
+/// The goals for tunnels: each work, its round trip, and who is measured beside.
+#[test]
+fn tunnels_are_measured_as_their_goals_say() {
+    for (name, millis, size, beside) in [
+        ("tunnel/keys", 300, 1, &["ssh-forward-cubic", "kcptun"][..]),
+        ("tunnel/keys-beside", 300, 1, &["ssh-forward-cubic"]),
+        ("tunnel/writes", 50, 1000, &["kcptun"]),
+        ("tunnel/bulk", 25, 10_000_000, &["ssh-forward-cubic", "kcptun", "hysteria-bbr"]),
+    ] {
+        let plan = plan(name);
+        let point = plan.sweeps[0].points.last().expect("a point");
+        let link = &point.link.duplex;
+        assert_eq!(
+            (link.forward.delay, link.backward.delay),
+            (Duration::from_millis(millis), link.forward.delay),
+            "{name}"
+        );
+        assert_eq!((link.forward.loss.mean(), link.backward.loss.mean(), point.size), (0.05, 0.05, size), "{name}");
+        assert_eq!(plan.seeds.len(), 5, "{name}");
+        let has = |peer: &str| plan.peers.iter().any(|other| other == peer);
+        assert!(beside.iter().chain(&["tunnel", "tunnel-told"]).all(|peer| has(peer)), "{name}: {:?}", plan.peers);
+    }
+    let keys = plan("tunnel/keys").writes.expect("writes");
+    assert_eq!((keys.every_seconds, keys.poisson, keys.echo, keys.beside), (0.2, true, true, None));
+    let beside = plan("tunnel/keys-beside").writes;
+    assert_eq!(beside, Some(Writes { beside: Some(100_000_000), ..keys }));
+    let writes = plan("tunnel/writes").writes.expect("writes");
+    assert_eq!((writes.every_seconds, writes.poisson, writes.echo), (0.02, false, false));
+}
+
 #[test]
 fn no_one_takes_more_than_two_days() {
     let names =
         ["tornado-transfer/fig1", "tornado-transfer/fig2", "tornado-transfer/fig3", "rc-udp/fig10", "rc-udp/fig11"];
     let names =
         names.into_iter().chain(["peers/table", "peers/bursts", "peers/reordering", "peers/fast", "kernel/tcp"]);
+    let names = names.chain(["tunnel/keys", "tunnel/keys-beside", "tunnel/writes", "tunnel/bulk"]);
     for name in names {
         let plan = plan(name);
         assert_eq!(plan.name, name);

@@ -1,4 +1,4 @@
-//! Transfers of small files by every peer on this machine.
+//! Transfers of small files by every peer on this machine, and small writes over every one that carries connections.
 //!
 //! The kernel's TCP and quinn are part of this program. The others are tested by `cargo test -p lab --test peers --
 //! --ignored`, after `cargo xtask lab-deps` has installed them and `cargo build` has built downpour. A missing peer
@@ -8,6 +8,7 @@ use std::fs;
 use std::time::Duration;
 
 use lab::peers::{Job, PeerError, Programs, Transfer, named, transfer};
+use lab::plan::Writes;
 use lab::space::Host;
 use netsim::Rate;
 
@@ -22,11 +23,15 @@ fn tried(name: &str, size: u64) -> Result<Transfer, PeerError> {
 }
 
 fn within(name: &str, size: u64, cap: Duration) -> Result<Transfer, PeerError> {
+    done(name, size, None, cap)
+}
+
+fn done(name: &str, size: u64, writes: Option<Writes>, cap: Duration) -> Result<Transfer, PeerError> {
     let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
     let peer = named(name).expect("a peer");
     let programs = Programs::beside(env!("CARGO_BIN_EXE_downpour-lab").into());
     let told = Some(Rate::from_megabits_per_second(1000));
-    let job = Job { size, endless: false, seed: size + 1, told, choices: Vec::new(), programs };
+    let job = Job { size, writes, endless: false, seed: size + 1, told, choices: Vec::new(), programs };
     transfer(peer, &from, &to, &job, cap, None)
 }
 
@@ -39,6 +44,28 @@ fn moves(name: &str, sizes: &[u64]) {
         assert_eq!(transfer.bytes_there, *size, "{name}");
         let seconds = transfer.seconds.expect("it is there");
         assert!(seconds > 0.0 && seconds < CAP.as_secs_f64(), "{name}, {size} bytes: {seconds} s");
+    }
+}
+
+/// Bytes uploaded beside small writes, which may end them early.
+const UPLOAD: u64 = 50_000_000;
+
+/// Writes over what a peer carries, and checks that all of it is there, or back, soon.
+fn writes(name: &str) {
+    let plain = Writes { every_seconds: 0.02, poisson: false, seconds: 1.0, echo: false, beside: None };
+    let echoed = Writes { poisson: true, echo: true, ..plain };
+    for (writes, size) in [(plain, 1000), (echoed, 1), (Writes { beside: Some(UPLOAD), ..echoed }, 1)] {
+        let written = done(name, size, Some(writes), CAP).unwrap_or_else(|error| panic!("{name}, {writes}: {error}"));
+        let delays = written.delays.unwrap_or_else(|| panic!("{name}, {writes}: {written:?}"));
+        assert!(written.is_complete() && written.equal == Some(true), "{name}, {writes}: {written:?}");
+        let ordered = [0.0, delays.p50_ms, delays.p90_ms, delays.p99_ms, delays.max_ms];
+        assert!(ordered.is_sorted() && delays.p50_ms > 0.0 && delays.p50_ms < 500.0, "{name}, {writes}: {delays:?}");
+        match writes.beside {
+            None => {
+                assert_eq!((written.bytes_there, delays.count), (0, if writes.poisson { delays.count } else { 50 }))
+            }
+            Some(_) => assert!(written.bytes_there > 0 && delays.count > 0, "{name}, {writes}: {written:?}"),
+        }
     }
 }
 
@@ -56,6 +83,7 @@ fn tcp() {
         moves(name, &SIZES);
         assert_eq!(moved(name, 7).congestion.as_deref(), Some("reno"));
     }
+    writes("tcp-reno");
     for congestion in ["cubic", "bbr"].into_iter().filter(|congestion| may_choose(congestion)) {
         let name = format!("tcp-{congestion}");
         moves(&name, &SIZES);
@@ -68,6 +96,13 @@ fn quinn() {
     moves("quinn-cubic", &SIZES);
     moves("quinn-bbr", &SIZES);
     assert!(moved("quinn-cubic", 1).encrypted);
+}
+
+#[test]
+fn who_moves_files_only_is_not_written_through() {
+    let writes = Writes { every_seconds: 0.1, poisson: false, seconds: 1.0, echo: true, beside: None };
+    let error = done("tcp8-reno", 1, Some(writes), CAP).expect_err("eight connections share a file").to_string();
+    assert_eq!(error, "tcp8-reno carries no connections, over which something could be written");
 }
 
 #[test]
@@ -104,8 +139,23 @@ fn ssh() {
     for name in ["scp-cubic", "scp-bbr", "rsync-cubic", "rsync-bbr"] {
         moves(name, &SIZES);
     }
+    for name in ["ssh-forward-cubic", "ssh-forward-bbr"] {
+        moves(name, &SIZES);
+        writes(name);
+    }
     let route = |name| named(name).expect("a peer").route_congestion();
+    assert_eq!(route("ssh-forward-bbr"), Some("bbr"));
     assert_eq!((route("scp-cubic"), route("rsync-bbr"), route("tcp-cubic")), (Some("cubic"), Some("bbr"), None));
+}
+
+#[test]
+#[ignore = "needs downpour (cargo build --package cli) and sshd: apt-get install openssh-server openssh-client"]
+fn tunnel() {
+    for name in ["tunnel", "tunnel-told"] {
+        moves(name, &SIZES);
+        writes(name);
+    }
+    assert!(moved("tunnel", 1).versions["downpour"].starts_with("downpour "));
 }
 
 #[test]
@@ -123,6 +173,7 @@ fn iperf3() {
 #[ignore = "needs kcptun: apt-get install kcptun"]
 fn kcptun() {
     moves("kcptun", &SIZES);
+    writes("kcptun");
     moves("kcptun-nofec", &SIZES);
 }
 
@@ -143,6 +194,7 @@ fn srt() {
 #[ignore = "needs hysteria: its program in PATH"]
 fn hysteria() {
     moves("hysteria-bbr", &SIZES);
+    writes("hysteria-bbr");
     moves("hysteria-brutal", &SIZES);
     assert!(moved("hysteria-bbr", 1).versions["hysteria"].starts_with("Version:"));
 }

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use transport::Profile;
 
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use crate::program::names;
 
 /// Downpour's files, encrypted.
 const DOWNPOUR: Peer = Peer {
@@ -21,24 +19,28 @@ const DOWNPOUR: Peer = Peer {
     route_congestion: None,
     told: false,
     clock: ["the sender is started", "the receiver says that the file is verified, synced and under its name"],
-    play: |run| transfer(run, "auto", false),
+    play: Play::File(|run| transfer(run, "auto", false)),
 };
 
 /// `auto` and `arq` find their rate themselves, unless they are given one.
 pub(super) const PEERS: &[Peer] = &[
-    Peer { name: "downpour-arq", play: |run| transfer(run, "arq", false), ..DOWNPOUR },
+    Peer { name: "downpour-arq", play: Play::File(|run| transfer(run, "arq", false)), ..DOWNPOUR },
     Peer { name: "downpour-auto", ..DOWNPOUR },
-    Peer { name: "downpour-auto-told", told: true, play: |run| transfer(run, "auto", true), ..DOWNPOUR },
-    Peer { name: "downpour-lt-tcp", play: |run| transfer(run, "lt-tcp", false), ..DOWNPOUR },
-    Peer { name: "downpour-rc-udp", told: true, play: |run| transfer(run, "rc-udp", true), ..DOWNPOUR },
-    Peer { name: "downpour-tornado-transfer", play: |run| transfer(run, "tornado-transfer", false), ..DOWNPOUR },
-    Peer { name: "downpour-ttp", play: |run| transfer(run, "ttp", false), ..DOWNPOUR },
+    Peer { name: "downpour-auto-told", told: true, play: Play::File(|run| transfer(run, "auto", true)), ..DOWNPOUR },
+    Peer { name: "downpour-lt-tcp", play: Play::File(|run| transfer(run, "lt-tcp", false)), ..DOWNPOUR },
+    Peer { name: "downpour-rc-udp", told: true, play: Play::File(|run| transfer(run, "rc-udp", true)), ..DOWNPOUR },
+    Peer {
+        name: "downpour-tornado-transfer",
+        play: Play::File(|run| transfer(run, "tornado-transfer", false)),
+        ..DOWNPOUR
+    },
+    Peer { name: "downpour-ttp", play: Play::File(|run| transfer(run, "ttp", false)), ..DOWNPOUR },
 ];
 
-/// Returns the profile with which a peer of these rows sends.
-pub(super) fn profile(peer: &str) -> Option<Profile> {
+/// Returns the name of the profile with which a peer of these rows sends.
+pub(super) fn profile(peer: &str) -> Option<&str> {
     let name = peer.strip_prefix("downpour-")?;
-    names().profile(name.strip_suffix("-told").unwrap_or(name)).ok()
+    Some(name.strip_suffix("-told").unwrap_or(name))
 }
 
 fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Duration, Unfinished> {

@@ -39,6 +39,12 @@ pub enum PeerError {
         /// The peer.
         peer: &'static str,
     },
+    /// It moves files only.
+    #[error("{peer} carries no connections, over which something could be written")]
+    NoConnections {
+        /// The peer.
+        peer: &'static str,
+    },
     /// It cannot send such a file.
     #[error("{peer} sends no empty file")]
     Empty {

@@ -4,15 +4,13 @@ use std::fs;
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::carrier::Carrier;
 use super::error::PeerError;
-use super::own;
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use super::tcp;
 use crate::space::Protocol;
 
 /// The tunnel, encrypted.
@@ -30,12 +28,12 @@ const HYSTERIA: Peer = Peer {
         "a TCP sender is started at the tunnel's near end, which has connected to the far one",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: |run| transfer(run, &json!({})),
+    play: Play::Connections(|run, target| open(run, target, &json!({}))),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "hysteria-bbr", ..HYSTERIA },
-    Peer { name: "hysteria-brutal", told: true, play: brutal, ..HYSTERIA },
+    Peer { name: "hysteria-brutal", told: true, play: Play::Connections(brutal), ..HYSTERIA },
 ];
 
 /// Share of the path's rate: headers do not count in its own rate.
@@ -43,13 +41,12 @@ const PERCENT: u64 = 98;
 /// The name in the certificate, which is no secret: no other program reaches the tunnel.
 const NAME: &str = "downpour-lab";
 
-fn brutal(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
+fn brutal(run: &mut TransferRun<'_>, target: SocketAddrV4) -> Result<Carrier, Unfinished> {
     let rate = format!("{} bps", run.told(PERCENT).bits_per_second());
-    transfer(run, &json!({ "up": rate, "down": rate }))
+    open(run, target, &json!({ "up": rate, "down": rate }))
 }
 
-fn transfer(run: &mut TransferRun<'_>, bandwidth: &Value) -> Result<Duration, Unfinished> {
-    let (mut receiver, port) = tcp::start_receiver(run, 1)?;
+fn open(run: &mut TransferRun<'_>, target: SocketAddrV4, bandwidth: &Value) -> Result<Carrier, Unfinished> {
     let far = run.at_receiver(TransferRun::free_port(run.to)?);
     let near = SocketAddrV4::new(run.from.address(), TransferRun::free_port(run.from)?);
     let [certificate, key] = ["certificate", "key"].map(|name| run.stage.own(name));
@@ -67,7 +64,7 @@ fn transfer(run: &mut TransferRun<'_>, bandwidth: &Value) -> Result<Duration, Un
         "auth": NAME,
         "tls": { "sni": NAME, "ca": certificate },
         "bandwidth": bandwidth,
-        "tcpForwarding": [{ "listen": near, "remote": run.at_receiver(port) }],
+        "tcpForwarding": [{ "listen": near, "remote": target }],
     });
     let command = side(run, "server", &server)?;
     let mut server = run.start(run.to, command)?;
@@ -76,9 +73,7 @@ fn transfer(run: &mut TransferRun<'_>, bandwidth: &Value) -> Result<Duration, Un
     let mut client = run.start(run.from, command)?;
     // It does not listen before it is connected.
     run.listens(&mut client, run.from, Protocol::Tcp, near.port())?;
-    run.start_clock();
-    let mut sender = tcp::start_sender(run, near, None, 1)?;
-    own::complete(run, &mut receiver, &mut [&mut sender, &mut client, &mut server])
+    Ok(Carrier { entry: near, congestion: None, processes: vec![client, server] })
 }
 
 /// One end of the tunnel.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::error::PeerError;
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
 use crate::space::Protocol;
 
@@ -28,18 +28,23 @@ const IPERF3: Peer = Peer {
         "iperf3 has connected and agreed on the test: about four round trips are over",
         "the receiver has counted all bytes, by its own report",
     ],
-    play: |run| transfer(run, "reno"),
+    play: Play::File(|run| transfer(run, "reno")),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer {
         name: "iperf3-cubic",
         needs: &[PROGRAM, Need::Congestion("cubic")],
-        play: |run| transfer(run, "cubic"),
+        play: Play::File(|run| transfer(run, "cubic")),
         ..IPERF3
     },
     Peer { name: "iperf3-reno", ..IPERF3 },
-    Peer { name: "iperf3-bbr", needs: &[PROGRAM, Need::Congestion("bbr")], play: |run| transfer(run, "bbr"), ..IPERF3 },
+    Peer {
+        name: "iperf3-bbr",
+        needs: &[PROGRAM, Need::Congestion("bbr")],
+        play: Play::File(|run| transfer(run, "bbr")),
+        ..IPERF3
+    },
 ];
 
 fn transfer(run: &mut TransferRun<'_>, congestion: &str) -> Result<Duration, Unfinished> {

@@ -1,12 +1,10 @@
 //! kcptun: TCP in a tunnel of KCP over UDP, without congestion control.
 
 use std::net::SocketAddrV4;
-use std::time::Duration;
 
-use super::own;
-use super::peer::{Need, Peer};
+use super::carrier::Carrier;
+use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use super::tcp;
 use crate::space::Protocol;
 
 const INSTALL: &str = "apt-get install kcptun";
@@ -25,11 +23,13 @@ const KCPTUN: Peer = Peer {
         "a TCP sender is started at the tunnel's near end, which has yet to say a word to the far one",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: |run| transfer(run, FEC),
+    play: Play::Connections(|run, target| open(run, target, FEC)),
 };
 
-pub(super) const PEERS: &[Peer] =
-    &[Peer { name: "kcptun", ..KCPTUN }, Peer { name: "kcptun-nofec", play: |run| transfer(run, NO_FEC), ..KCPTUN }];
+pub(super) const PEERS: &[Peer] = &[
+    Peer { name: "kcptun", ..KCPTUN },
+    Peer { name: "kcptun-nofec", play: Play::Connections(|run, target| open(run, target, NO_FEC)), ..KCPTUN },
+];
 
 /// Data and parity packets of a Reed-Solomon block; these are its own defaults.
 const FEC: [u8; 2] = [10, 3];
@@ -38,8 +38,7 @@ const NO_FEC: [u8; 2] = [0, 0];
 /// Packets in flight: its defaults (128 and 512) hold no more than 16 Mbit/s at a round trip of 100 ms.
 const WINDOW: &str = "2048";
 
-fn transfer(run: &mut TransferRun<'_>, [data, parity]: [u8; 2]) -> Result<Duration, Unfinished> {
-    let (mut receiver, port) = tcp::start_receiver(run, 1)?;
+fn open(run: &mut TransferRun<'_>, target: SocketAddrV4, [data, parity]: [u8; 2]) -> Result<Carrier, Unfinished> {
     let [far, near] = [TransferRun::free_port(run.to)?, TransferRun::free_port(run.from)?];
     let options = |name| {
         let mut command = run.program(name);
@@ -50,14 +49,12 @@ fn transfer(run: &mut TransferRun<'_>, [data, parity]: [u8; 2]) -> Result<Durati
     };
     let entry = SocketAddrV4::new(run.from.address(), near);
     let mut serve = options("kcptun-server");
-    serve.args(["--listen", &run.at_receiver(far).to_string(), "--target", &run.at_receiver(port).to_string()]);
+    serve.args(["--listen", &run.at_receiver(far).to_string(), "--target", &target.to_string()]);
     let mut tunnel = options("kcptun-client");
     tunnel.args(["--localaddr", &entry.to_string(), "--remoteaddr", &run.at_receiver(far).to_string()]);
     let mut server = run.start(run.to, serve)?;
     run.listens(&mut server, run.to, Protocol::Udp, far)?;
     let mut client = run.start(run.from, tunnel)?;
     run.listens(&mut client, run.from, Protocol::Tcp, near)?;
-    run.start_clock();
-    let mut sender = tcp::start_sender(run, entry, None, 1)?;
-    own::complete(run, &mut receiver, &mut [&mut sender, &mut client, &mut server])
+    Ok(Carrier { entry, congestion: None, processes: vec![client, server] })
 }

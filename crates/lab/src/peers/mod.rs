@@ -3,6 +3,7 @@
 //!
 //! To add a peer: one file with its rows, and its name in `TABLES`.
 
+mod carrier;
 mod downpour;
 mod error;
 mod gate;
@@ -23,22 +24,29 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod tunnel;
 mod udt;
 mod uftp;
+mod writes;
 
+use transport::Profile;
+
+use crate::program::names;
 pub use error::PeerError;
 pub use gate::{Gate, Start};
-pub use own::{OwnPeer, QuicReceive, QuicSend, TcpReceive, TcpSend, run as run_own};
+pub use own::{OwnPeer, QuicReceive, QuicSend, TcpHear, TcpReceive, TcpSend, TcpWrite, run as run_own};
 pub use peer::{Clock, Peer, Presence};
 pub use programs::{Downpour, Programs};
 pub use quic::Congestion;
 pub use stage::MEMORY;
 pub use transfer::{Job, Transfer, transfer};
+pub use writes::Delays;
 
 /// The rows of every file.
 const TABLES: &[&[Peer]] = &[
     tcp::PEERS,
     downpour::PEERS,
+    tunnel::PEERS,
     ssh::PEERS,
     quic::PEERS,
     iperf3::PEERS,
@@ -78,7 +86,7 @@ pub fn choices(name: &str) -> Result<Vec<(String, String)>, PeerError> {
     let wrong = |reason: String| PeerError::Choice { peer: name.to_owned(), reason };
     let mut choices = Vec::new();
     for word in words {
-        let mut profile = downpour::profile(peer).ok_or_else(|| wrong("it has no profile".to_owned()))?;
+        let mut profile = profile(peer).ok_or_else(|| wrong("it has no profile".to_owned()))?;
         let (key, value) = word.split_once('=').ok_or_else(|| wrong(format!("'{word}' is not KEY=VALUE")))?;
         choices.push((key.to_owned(), value.to_owned()));
         for (key, value) in &choices {
@@ -86,6 +94,11 @@ pub fn choices(name: &str) -> Result<Vec<(String, String)>, PeerError> {
         }
     }
     Ok(choices)
+}
+
+/// Returns the profile with which a peer sends, if it is one of downpour's.
+fn profile(peer: &str) -> Option<Profile> {
+    names().profile(downpour::profile(peer).or_else(|| tunnel::profile(peer))?).ok()
 }
 
 /// Returns a human-readable table of the peers: name, whether it is installed, whether it is encrypted, what it must be

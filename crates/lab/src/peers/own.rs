@@ -1,4 +1,4 @@
-//! The file senders and receivers in this program itself: `downpour-lab peer ...`, started by the tables of the peers.
+//! The senders and receivers in this program itself: `downpour-lab peer ...`, started by the tables of the peers.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddrV4;
@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
-use super::{PeerError, quic, tcp};
+use super::{PeerError, quic, tcp, writes};
 use crate::clock;
+use crate::plan::Writes;
 
 /// One end of a transfer.
 #[derive(Debug, Subcommand)]
@@ -20,6 +21,10 @@ pub enum OwnPeer {
     TcpSend(TcpSend),
     /// Receive a file over TCP
     TcpReceive(TcpReceive),
+    /// Write little by little over TCP, and upload a file beside that
+    TcpWrite(TcpWrite),
+    /// Read what is written so, or echo it
+    TcpHear(TcpHear),
     /// Send a file over QUIC
     QuicSend(QuicSend),
     /// Receive a file over QUIC
@@ -56,6 +61,48 @@ pub struct TcpReceive {
     pub(super) size: u64,
     /// The file to make
     pub(super) file: PathBuf,
+}
+
+/// `tcp-write`.
+#[derive(Args, Debug)]
+pub struct TcpWrite {
+    /// Where the reader listens, or the way to it begins
+    #[arg(long)]
+    pub(super) to: SocketAddrV4,
+    /// The congestion control of its sockets [default: the system's]
+    #[arg(long)]
+    pub(super) congestion: Option<String>,
+    /// Bytes of each write
+    #[arg(long)]
+    pub(super) size: u64,
+    /// What determines random times
+    #[arg(long)]
+    pub(super) seed: u64,
+    /// When is written, as JSON
+    #[arg(long, value_parser = writes_of)]
+    pub(super) writes: Writes,
+    /// The file to upload
+    pub(super) file: PathBuf,
+}
+
+/// `tcp-hear`.
+#[derive(Args, Debug)]
+pub struct TcpHear {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long)]
+    pub(super) listen: SocketAddrV4,
+    /// Bytes of each write
+    #[arg(long)]
+    pub(super) size: u64,
+    /// Send back what is read
+    #[arg(long)]
+    pub(super) echo: bool,
+    /// The file to make of what is uploaded
+    pub(super) file: PathBuf,
+}
+
+fn writes_of(json: &str) -> Result<Writes, serde_json::Error> {
+    serde_json::from_str(json)
 }
 
 /// `quic-send`.
@@ -98,6 +145,8 @@ pub fn run(own: OwnPeer) -> io::Result<()> {
     match own {
         OwnPeer::TcpSend(args) => tcp::send(&args),
         OwnPeer::TcpReceive(args) => tcp::receive(&args),
+        OwnPeer::TcpWrite(args) => writes::write(&args),
+        OwnPeer::TcpHear(args) => writes::hear(&args),
         OwnPeer::QuicSend(args) => quic::send(&args),
         OwnPeer::QuicReceive(args) => quic::receive(&args),
     }
@@ -113,6 +162,13 @@ pub(super) enum Said {
     Congestion(String),
     /// The receiver had the last byte at this time, in nanoseconds of [`clock::now`].
     Complete(u64),
+    /// Each write was due, or its last byte was there, at these times of the same clock.
+    Stamps(Vec<u64>),
+}
+
+/// Returns a time in nanoseconds.
+pub(super) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Said {
@@ -127,7 +183,7 @@ impl Said {
 
     /// Returns the message that the last byte has arrived now.
     pub(super) fn complete_now() -> Self {
-        Self::Complete(u64::try_from(clock::now().as_nanos()).unwrap_or(u64::MAX))
+        Self::Complete(nanos(clock::now()))
     }
 }
 
@@ -171,5 +227,17 @@ pub(super) fn complete(
     match next(run, receiver, others)? {
         Said::Complete(at) => Ok(Duration::from_nanos(at)),
         said => Err(strange(receiver, &said)),
+    }
+}
+
+/// Returns the times of all writes.
+pub(super) fn stamps(
+    run: &TransferRun<'_>,
+    process: &mut Process,
+    others: &mut [&mut Process],
+) -> Result<Vec<u64>, Unfinished> {
+    match next(run, process, others)? {
+        Said::Stamps(times) => Ok(times),
+        said => Err(strange(process, &said)),
     }
 }

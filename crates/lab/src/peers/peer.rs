@@ -1,14 +1,16 @@
 //! The description of a peer.
 
 use std::fs;
+use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::carrier::Carrier;
 use super::programs::Programs;
 use super::run::{TransferRun, Unfinished};
 
-/// A program that moves a file from one host to another, and how to measure it.
+/// A program that moves a file from one host to another or carries connections, and how to measure it.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     pub(super) name: &'static str,
@@ -21,8 +23,18 @@ pub struct Peer {
     pub(super) told: bool,
     /// The events that start and end the clock.
     pub(super) clock: [&'static str; 2],
-    /// Moves the file; returns the time at which the last byte had arrived.
-    pub(super) play: fn(&mut TransferRun<'_>) -> Result<Duration, Unfinished>,
+    /// How it is started.
+    pub(super) play: Play,
+}
+
+/// What a peer does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Play {
+    /// It moves the file; returns the time at which the last byte had arrived.
+    File(fn(&mut TransferRun<'_>) -> Result<Duration, Unfinished>),
+    /// It carries TCP connections to a place at the receiving host: opens the way there. The lab's own programs use it,
+    /// for a file or for small writes.
+    Connections(fn(&mut TransferRun<'_>, SocketAddrV4) -> Result<Carrier, Unfinished>),
 }
 
 /// Something that a peer needs on the machine.
@@ -83,6 +95,11 @@ impl Peer {
     /// Returns whether it must be given the rate of the path.
     pub const fn must_be_told(&self) -> bool {
         self.told
+    }
+
+    /// Returns whether it carries connections, over which small writes can be measured.
+    pub const fn carries_connections(&self) -> bool {
+        matches!(self.play, Play::Connections(_))
     }
 
     /// Returns the two ends of its clock.

@@ -15,7 +15,7 @@ use quinn::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 
 use super::own::{self, QuicReceive, QuicSend, Said};
-use super::peer::Peer;
+use super::peer::{Peer, Play};
 use super::run::{TransferRun, Unfinished};
 
 /// QUIC, encrypted.
@@ -26,12 +26,12 @@ const QUIC: Peer = Peer {
     route_congestion: None,
     told: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
-    play: |run| transfer(run, Congestion::Cubic),
+    play: Play::File(|run| transfer(run, Congestion::Cubic)),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "quinn-cubic", ..QUIC },
-    Peer { name: "quinn-bbr", play: |run| transfer(run, Congestion::Bbr), ..QUIC },
+    Peer { name: "quinn-bbr", play: Play::File(|run| transfer(run, Congestion::Bbr)), ..QUIC },
 ];
 
 /// A congestion control of the crate.

@@ -15,10 +15,11 @@ use super::gate::Start;
 use super::process::{self, Process, Stdout};
 use super::stage::Stage;
 use super::transfer::Job;
+use super::writes::Delays;
 use crate::clock;
 use crate::space::{Host, Protocol};
 
-/// Time for a program to start listening.
+/// Time for a program to start listening, unless it has to log in first.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Interval at which the kernel is asked for listening sockets.
 const PERIOD: Duration = Duration::from_millis(2);
@@ -60,6 +61,10 @@ pub(super) struct TransferRun<'a> {
     pub(super) congestion: Option<String>,
     /// Bytes counted by a receiver that keeps no file.
     pub(super) counted: Option<u64>,
+    /// How long small writes were on their way.
+    pub(super) delays: Option<Delays>,
+    /// How long a program may take to become ready.
+    pub(super) patience: Duration,
     logs: usize,
 }
 
@@ -72,7 +77,20 @@ impl<'a> TransferRun<'a> {
         cap: Duration,
         start: Option<Start<'a>>,
     ) -> Self {
-        Self { from, to, job, stage, cap, start, started: None, congestion: None, counted: None, logs: 0 }
+        Self {
+            from,
+            to,
+            job,
+            stage,
+            cap,
+            start,
+            started: None,
+            congestion: None,
+            counted: None,
+            delays: None,
+            patience: PATIENCE,
+            logs: 0,
+        }
     }
 
     /// Returns a command for a program, without arguments.
@@ -154,9 +172,9 @@ impl<'a> TransferRun<'a> {
             if process.ended().map_err(PeerError::at(process.name.clone()))?.is_some() {
                 return Err(ended_early(process).into());
             }
-            if clock::now() > begun + PATIENCE {
+            if clock::now() > begun + self.patience {
                 let (program, said) = (process.name.clone(), process.last_words());
-                return Err(PeerError::Deaf { program, seconds: PATIENCE.as_secs(), said }.into());
+                return Err(PeerError::Deaf { program, seconds: self.patience.as_secs(), said }.into());
             }
             thread::sleep(PERIOD);
         }
@@ -243,7 +261,7 @@ impl<'a> TransferRun<'a> {
     }
 
     fn deadline(&self) -> Duration {
-        self.started.map_or_else(|| clock::now() + PATIENCE, |started| started + self.cap)
+        self.started.map_or_else(|| clock::now() + self.patience, |started| started + self.cap)
     }
 
     /// Checks that `process` may continue: none of the others has failed, and there is time.
@@ -262,7 +280,7 @@ impl<'a> TransferRun<'a> {
             return Unfinished::Cap;
         }
         let (program, said) = (process.name.clone(), process.last_words());
-        PeerError::Deaf { program, seconds: PATIENCE.as_secs(), said }.into()
+        PeerError::Deaf { program, seconds: self.patience.as_secs(), said }.into()
     }
 
     /// Returns this percentage of the path's rate.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::PeerError;
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
 use crate::space::Protocol;
 
@@ -14,7 +14,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     route_congestion: None,
     told: false,
     clock: ["the sender is started", "the receiver's file has its full length"],
-    play: transfer,
+    play: Play::File(transfer),
 }];
 
 fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {

@@ -1,29 +1,34 @@
-//! scp and rsync over ssh, through an sshd of their own: keys, a port and a configuration that are removed with the
-//! run.
+//! scp, rsync and forwarded connections over ssh, through an sshd of their own: keys, a port and a configuration that
+//! are removed with the run.
 //!
-//! Neither program can choose a congestion control, so the hosts' routes do.
+//! None of these programs can choose a congestion control, so the hosts' routes do.
 
 use std::fs;
 use std::io;
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::getuid;
 
+use super::carrier::Carrier;
 use super::error::PeerError;
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
 use crate::space::Protocol;
 
-const SSHD: Need = Need::Program { name: "sshd", install: "apt-get install openssh-server", version: &[] };
-const SSH: Need = Need::Program { name: "ssh", install: "apt-get install openssh-client", version: &["-V"] };
-const KEYGEN: Need = Need::Program { name: "ssh-keygen", install: "apt-get install openssh-client", version: &[] };
+pub(super) const SSHD: Need = Need::Program { name: "sshd", install: "apt-get install openssh-server", version: &[] };
+pub(super) const SSH: Need = Need::Program { name: "ssh", install: "apt-get install openssh-client", version: &["-V"] };
+pub(super) const KEYGEN: Need =
+    Need::Program { name: "ssh-keygen", install: "apt-get install openssh-client", version: &[] };
 const SCP: Need = Need::Program { name: "scp", install: "apt-get install openssh-client", version: &[] };
 const RSYNC: Need = Need::Program { name: "rsync", install: "apt-get install rsync", version: &["--version"] };
+/// How long a login may take: a dozen round trips, in which packets are lost.
+pub(super) const LOGIN: Duration = Duration::from_secs(60);
 /// For [`Identity::Alone`].
-const UNSHARE: Need = Need::Program { name: "unshare", install: "apt-get install util-linux", version: &[] };
+pub(super) const UNSHARE: Need = Need::Program { name: "unshare", install: "apt-get install util-linux", version: &[] };
 
 /// scp, encrypted, with ssh's default ciphers.
 const OVER_SSH: Peer = Peer {
@@ -33,14 +38,25 @@ const OVER_SSH: Peer = Peer {
     route_congestion: Some("cubic"),
     told: false,
     clock: ["scp is started, and has yet to log in", "the file over there has its full length"],
-    play: scp,
+    play: Play::File(scp),
 };
 
 /// The same with rsync.
 const RSYNCED: Peer = Peer {
     needs: &[SSHD, SSH, KEYGEN, UNSHARE, RSYNC],
     clock: ["rsync is started, and has yet to log in", "the file over there has its name and full length"],
-    play: rsync,
+    play: Play::File(rsync),
+    ..OVER_SSH
+};
+
+/// Connections that ssh forwards (`-L`).
+const FORWARDED: Peer = Peer {
+    needs: &[SSHD, SSH, KEYGEN, UNSHARE],
+    clock: [
+        "a TCP sender is started at ssh's near end, which has logged in",
+        "the stamp of the TCP receiver at the far end when the last byte is in its file",
+    ],
+    play: Play::Connections(forward),
     ..OVER_SSH
 };
 
@@ -49,6 +65,8 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "scp-bbr", route_congestion: Some("bbr"), ..OVER_SSH },
     Peer { name: "rsync-cubic", ..RSYNCED },
     Peer { name: "rsync-bbr", route_congestion: Some("bbr"), ..RSYNCED },
+    Peer { name: "ssh-forward-cubic", ..FORWARDED },
+    Peer { name: "ssh-forward-bbr", route_congestion: Some("bbr"), ..FORWARDED },
 ];
 
 fn scp(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
@@ -67,11 +85,24 @@ fn rsync(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     server.timed(run, rsync)
 }
 
+fn forward(run: &mut TransferRun<'_>, target: SocketAddrV4) -> Result<Carrier, Unfinished> {
+    let server = Server::start(run)?;
+    let entry = SocketAddrV4::new(run.from.address(), TransferRun::free_port(run.from)?);
+    let mut ssh = run.program("ssh");
+    ssh.args(["-N", "-o", "ExitOnForwardFailure=yes", "-L", &format!("{entry}:{target}")]).args(server.options());
+    ssh.arg(server.place(run));
+    run.patience = LOGIN;
+    let mut client = run.start(run.from, ssh)?;
+    // It does not listen before it has logged in.
+    run.listens(&mut client, run.from, Protocol::Tcp, entry.port())?;
+    Ok(Carrier { entry, congestion: None, processes: vec![client, server.process] })
+}
+
 /// A running sshd on the receiving host.
-struct Server {
+pub(super) struct Server {
     port: u16,
     user: String,
-    process: Process,
+    pub(super) process: Process,
 }
 
 /// The user as which sshd runs, and whom it lets in.
@@ -86,7 +117,7 @@ enum Identity {
 const ALONE: (&str, u32) = ("lab", 1000);
 
 impl Server {
-    fn start(run: &mut TransferRun<'_>) -> Result<Self, Unfinished> {
+    pub(super) fn start(run: &mut TransferRun<'_>) -> Result<Self, Unfinished> {
         for key in ["host", "user"] {
             let mut make = run.program("ssh-keygen");
             make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(run.stage.own(key));
@@ -112,7 +143,7 @@ impl Server {
 
     /// Returns options that direct ssh, scp and rsync to it, whatever the user's own configuration: words without
     /// spaces, at which rsync would split them. File names are relative to the folder in which programs of a run start.
-    fn options(&self) -> Vec<String> {
+    pub(super) fn options(&self) -> Vec<String> {
         let mut options = vec!["-F".to_owned(), "none".to_owned()];
         for option in [
             "BatchMode=yes",
@@ -130,9 +161,14 @@ impl Server {
         options
     }
 
+    /// Returns the user and the host.
+    pub(super) fn place(&self, run: &TransferRun<'_>) -> String {
+        format!("{}@{}", self.user, run.to.address())
+    }
+
     /// Returns the remote file.
     fn target(&self, run: &TransferRun<'_>) -> String {
-        format!("{}@{}:{}", self.user, run.to.address(), run.stage.target().display())
+        format!("{}:{}", self.place(run), run.stage.target().display())
     }
 
     /// Runs the copying program to its end; returns the time at which the file had arrived, since ssh takes further

@@ -10,8 +10,9 @@ use std::time::Duration;
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 
+use super::carrier::Carrier;
 use super::own::{self, Said, TcpReceive, TcpSend};
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
 
@@ -23,22 +24,45 @@ const TCP: Peer = Peer {
     route_congestion: None,
     told: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
-    play: |run| transfer(run, "reno", 1),
+    play: Play::Connections(|_, target| Ok(Carrier::direct(target, "reno"))),
 };
 
+/// The same over eight connections.
+const TCP8: Peer = Peer { play: Play::File(|run| transfer(run, "reno", 8)), ..TCP };
+
 pub(super) const PEERS: &[Peer] = &[
-    Peer { name: "tcp-cubic", needs: &[Need::Congestion("cubic")], play: |run| transfer(run, "cubic", 1), ..TCP },
+    Peer {
+        name: "tcp-cubic",
+        needs: &[Need::Congestion("cubic")],
+        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
+        ..TCP
+    },
     Peer { name: "tcp-reno", needs: &[Need::Congestion("reno")], ..TCP },
-    Peer { name: "tcp-bbr", needs: &[Need::Congestion("bbr")], play: |run| transfer(run, "bbr", 1), ..TCP },
-    Peer { name: "tcp8-cubic", needs: &[Need::Congestion("cubic")], play: |run| transfer(run, "cubic", 8), ..TCP },
-    Peer { name: "tcp8-reno", needs: &[Need::Congestion("reno")], play: |run| transfer(run, "reno", 8), ..TCP },
-    Peer { name: "tcp8-bbr", needs: &[Need::Congestion("bbr")], play: |run| transfer(run, "bbr", 8), ..TCP },
+    Peer {
+        name: "tcp-bbr",
+        needs: &[Need::Congestion("bbr")],
+        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "bbr"))),
+        ..TCP
+    },
+    Peer {
+        name: "tcp8-cubic",
+        needs: &[Need::Congestion("cubic")],
+        play: Play::File(|run| transfer(run, "cubic", 8)),
+        ..TCP8
+    },
+    Peer { name: "tcp8-reno", needs: &[Need::Congestion("reno")], ..TCP8 },
+    Peer {
+        name: "tcp8-bbr",
+        needs: &[Need::Congestion("bbr")],
+        play: Play::File(|run| transfer(run, "bbr", 8)),
+        ..TCP8
+    },
 ];
 
 /// Bytes that a receiver reads at a time.
-const CHUNK: usize = 256 << 10;
+pub(super) const CHUNK: usize = 256 << 10;
 /// Sent by the receiver on every connection when it has the whole file.
-const RECEIVED: u8 = 1;
+pub(super) const RECEIVED: u8 = 1;
 
 fn transfer(run: &mut TransferRun<'_>, congestion: &str, streams: u64) -> Result<Duration, Unfinished> {
     let (mut receiver, port) = start_receiver(run, streams)?;
@@ -93,7 +117,7 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
 }
 
 /// Connects with the requested congestion control, as verified with the kernel once connected.
-fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
+pub(super) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     if let Some(name) = congestion {
         set_tcp_congestion(&fd, name).map_err(|error| io::Error::other(format!("TCP with {name}: {error}")))?;
@@ -110,7 +134,7 @@ fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
 }
 
 /// Sends a share: its offset and its length, as 8 bytes each in network byte order, and its bytes.
-fn send_share(mut socket: TcpStream, file: File, offset: u64, length: u64) -> io::Result<()> {
+pub(super) fn send_share(mut socket: TcpStream, file: File, offset: u64, length: u64) -> io::Result<()> {
     socket.write_all(&[offset.to_be_bytes(), length.to_be_bytes()].concat())?;
     // In the kernel, by sendfile(2).
     let sent = io::copy(&mut file.take(length), &mut socket)?;
@@ -148,7 +172,7 @@ pub(super) fn receive(args: &TcpReceive) -> io::Result<()> {
 }
 
 /// Returns the connection and how many bytes arrived on it.
-fn receive_share(mut socket: TcpStream, file: &File, size: u64) -> io::Result<(TcpStream, u64)> {
+pub(super) fn receive_share(mut socket: TcpStream, file: &File, size: u64) -> io::Result<(TcpStream, u64)> {
     let mut number = || {
         let mut bytes = [0; 8];
         socket.read_exact(&mut bytes).map(|()| u64::from_be_bytes(bytes))

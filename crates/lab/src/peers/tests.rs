@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
 use super::{Downpour, Job, PeerError, Presence, Programs, Transfer, all, named, table, transfer};
 use crate::clock;
@@ -19,7 +19,7 @@ const COPY: Peer = Peer {
     route_congestion: None,
     told: false,
     clock: ["it begins", "it ends"],
-    play: |run| copy(run, |_| {}),
+    play: Play::File(|run| copy(run, |_| {})),
 };
 
 fn copy(run: &mut TransferRun<'_>, change: fn(&mut Vec<u8>)) -> Result<Duration, Unfinished> {
@@ -39,7 +39,7 @@ fn shell(script: &str) -> Command {
 fn tried(peer: &Peer, cap: Duration) -> Result<Transfer, PeerError> {
     let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
     let programs = Programs::of_this(Downpour::Found).expect("this program");
-    let job = Job { size: 100_000, endless: false, seed: 7, told: None, choices: Vec::new(), programs };
+    let job = Job { size: 100_000, writes: None, endless: false, seed: 7, told: None, choices: Vec::new(), programs };
     transfer(peer, &from, &to, &job, cap, None)
 }
 
@@ -54,7 +54,7 @@ fn what_arrives_is_compared_byte_for_byte() {
     );
     assert_eq!(good.bytes_there, 100_000);
     assert_eq!((good.clock.starts.as_str(), good.clock.ends.as_str()), ("it begins", "it ends"));
-    let flipped = Peer { play: |run| copy(run, |bytes| bytes[99_999] ^= 1), ..COPY };
+    let flipped = Peer { play: Play::File(|run| copy(run, |bytes| bytes[99_999] ^= 1)), ..COPY };
     let flipped = tried(&flipped, SOON).expect("a copy");
     assert!(
         !flipped.is_complete()
@@ -63,10 +63,10 @@ fn what_arrives_is_compared_byte_for_byte() {
             && flipped.bytes_there == 100_000,
         "{flipped:?}"
     );
-    let short = Peer { play: |run| copy(run, |bytes| bytes.truncate(10)), ..COPY };
+    let short = Peer { play: Play::File(|run| copy(run, |bytes| bytes.truncate(10))), ..COPY };
     let short = tried(&short, SOON).expect("a copy");
     assert!(!short.is_complete() && short.equal == Some(false) && short.bytes_there == 10, "{short:?}");
-    let nothing = Peer { play: |run| Ok(run.started()), ..COPY };
+    let nothing = Peer { play: Play::File(|run| Ok(run.started())), ..COPY };
     let nothing = tried(&nothing, SOON).expect("nothing at all");
     assert!(!nothing.is_complete() && nothing.equal == Some(false) && nothing.bytes_there == 0, "{nothing:?}");
 }
@@ -77,7 +77,7 @@ static STRAY: Mutex<Option<u32>> = Mutex::new(None);
 #[test]
 fn the_cap_ends_all_that_was_started() {
     let endless = Peer {
-        play: |run| {
+        play: Play::File(|run| {
             let target = run.stage.target();
             let script = "head -c 5000 /dev/zero >\"$0\"; setsid sh -c 'echo $$; exec sleep 600' & wait";
             let mut command = shell(script);
@@ -87,7 +87,7 @@ fn the_cap_ends_all_that_was_started() {
             let (stray, _) = run.said(&mut process, &mut [], |line| line.trim().parse().ok())?;
             *STRAY.lock().expect("one test") = Some(stray);
             run.exit(&mut process, &mut [])
-        },
+        }),
         ..COPY
     };
     let begun = Instant::now();
@@ -107,12 +107,12 @@ fn the_cap_ends_all_that_was_started() {
 #[test]
 fn a_program_that_fails_is_quoted() {
     let failing = Peer {
-        play: |run| {
+        play: Play::File(|run| {
             let mut receiver = run.start(run.to, shell("exec sleep 600"))?;
             run.start_clock();
             let mut sender = run.start(run.from, shell("echo first >&2; echo 'no route\tto b' >&2; exit 3"))?;
             run.exit(&mut receiver, &mut [&mut sender])
-        },
+        }),
         ..COPY
     };
     let begun = Instant::now();
@@ -124,13 +124,13 @@ fn a_program_that_fails_is_quoted() {
 #[test]
 fn lines_that_come_together_are_read_one_by_one() {
     let talking = Peer {
-        play: |run| {
+        play: Play::File(|run| {
             let mut receiver = run.start_read(run.to, shell("printf 'one\\ntwo\\nthree\\n'; exec sleep 600"))?;
             run.start_clock();
             run.said(&mut receiver, &mut [], |line| (line == "one\n").then_some(()))?;
             let ((), at) = run.said(&mut receiver, &mut [], |line| (line == "three\n").then_some(()))?;
             Ok(at)
-        },
+        }),
         ..COPY
     };
     let heard = tried(&talking, SOON).expect("three lines");
@@ -140,24 +140,24 @@ fn lines_that_come_together_are_read_one_by_one() {
 #[test]
 fn a_file_that_grows_is_there_at_its_full_length() {
     let growing = Peer {
-        play: |run| {
+        play: Play::File(|run| {
             let mut write =
                 shell("head -c 60000 \"$0\" >\"$1\"; sleep 0.2; tail -c +60001 \"$0\" >>\"$1\"; exec sleep 600");
             write.arg(run.stage.source()).arg(run.stage.target());
             run.start_clock();
             let mut receiver = run.start(run.to, write)?;
             run.full(&mut receiver, &mut [])
-        },
+        }),
         ..COPY
     };
     let grown = tried(&growing, SOON).expect("a file");
     assert!(grown.is_complete() && grown.seconds.is_some_and(|seconds| (0.2..10.0).contains(&seconds)), "{grown:?}");
     let stopping = Peer {
-        play: |run| {
+        play: Play::File(|run| {
             let mut receiver = run.start(run.to, shell("echo broken >&2; exit 0"))?;
             run.start_clock();
             run.full(&mut receiver, &mut [])
-        },
+        }),
         ..COPY
     };
     let error = tried(&stopping, SOON).expect_err("no file").to_string();
@@ -167,12 +167,12 @@ fn a_file_that_grows_is_there_at_its_full_length() {
 #[test]
 fn a_receiver_that_ends_instead_of_listening_is_quoted() {
     let deaf = Peer {
-        play: |run| {
+        play: Play::File(|run| {
             let port = TransferRun::free_port(run.to)?;
             let mut receiver = run.start(run.to, shell("echo in use >&2; exit 1"))?;
             run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
             Ok(run.started())
-        },
+        }),
         ..COPY
     };
     let error = tried(&deaf, SOON).expect_err("it does not listen").to_string();

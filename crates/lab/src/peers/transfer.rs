@@ -7,19 +7,24 @@ use std::time::Duration;
 use netsim::Rate;
 use serde::{Deserialize, Serialize};
 
+use super::carrier;
 use super::error::PeerError;
 use super::gate::Start;
-use super::peer::{Clock, Need, Peer, Presence};
+use super::peer::{Clock, Need, Peer, Play, Presence};
 use super::programs::Programs;
 use super::run::{TransferRun, Unfinished};
 use super::stage::{Content, Stage};
+use super::writes::{self, Delays};
+use crate::plan::Writes;
 use crate::space::Host;
 
 /// The transfer to perform.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Bytes of the file.
+    /// Bytes of the file, or of each write.
     pub size: u64,
+    /// What is written instead of moving a file, for peers that carry connections.
+    pub writes: Option<Writes>,
     /// Whether the file consists of zeros that take no room: it is too large to arrive, and the cap ends the transfer.
     pub endless: bool,
     /// Determines the bytes, which are incompressible.
@@ -37,12 +42,14 @@ pub struct Job {
 pub struct Transfer {
     /// From one end of the clock to the other; `None` if the file had not arrived within the cap.
     pub seconds: Option<f64>,
-    /// Bytes of the file at the receiver in the end; for an unfinished one this may include the receiving program's
+    /// Bytes of the file, or of the upload beside small writes, at the receiver in the end; for an unfinished one this may include the receiving program's
     /// bookkeeping.
     pub bytes_there: u64,
     /// Whether the received file equals the sent one, byte for byte; `None` for a program that keeps no file and only
     /// counts.
     pub equal: Option<bool>,
+    /// How long small writes were on their way, if that was the work and all have arrived.
+    pub delays: Option<Delays>,
     /// The two ends of the clock.
     pub clock: Clock,
     /// Whether the file is encrypted in transit.
@@ -60,7 +67,8 @@ impl Transfer {
     }
 }
 
-/// Moves a file of `job` from one host to the other with `peer`, for at most `cap` from the start of its clock.
+/// Moves a file of `job` from one host to the other with `peer`, or writes little by little over a connection that it
+/// carries, for at most `cap` from the start of its clock.
 ///
 /// If a `start` is given, the transfer waits for it once everything is ready for the sender, and its clock starts then.
 /// The file and its copy are in a new folder, in memory if that has room. No started process is left when this returns.
@@ -82,11 +90,18 @@ pub fn transfer(
     if peer.told && job.told.is_none() {
         return Err(PeerError::NotTold { peer: peer.name });
     }
+    let bytes = job.writes.map_or(job.size, |writes| writes.beside.unwrap_or(0));
     let content = if job.endless { Content::Zeros } else { Content::Random { seed: job.seed } };
-    let stage = Stage::new(job.size, content).map_err(PeerError::at("a folder for the transfer"))?;
+    let stage = Stage::new(bytes, content).map_err(PeerError::at("a folder for the transfer"))?;
     let versions = versions(peer, &job.programs);
     let mut run = TransferRun::new(from, to, job, &stage, cap, start);
-    let ended = match (peer.play)(&mut run) {
+    let played = match (peer.play, &job.writes) {
+        (Play::Connections(open), Some(writes)) => writes::play(&mut run, open, writes),
+        (Play::Connections(open), None) => carrier::move_file(&mut run, open),
+        (Play::File(play), None) => play(&mut run),
+        (Play::File(_), Some(_)) => return Err(PeerError::NoConnections { peer: peer.name }),
+    };
+    let ended = match played {
         Ok(ended) => Some(ended),
         Err(Unfinished::Cap) => None,
         // Its programs were ended with everything else.
@@ -94,14 +109,17 @@ pub fn transfer(
         Err(Unfinished::Failed(error)) => return Err(error),
     };
     let equal = match run.counted {
+        // What is written is compared where it is read.
+        _ if job.writes.is_some() => Some(ended.is_some()),
         Some(_) => None,
         None => Some(ended.is_some() && stage.is_equal().map_err(PeerError::at("the file that arrived"))?),
     };
     Ok(Transfer {
         seconds: ended.map(|ended| ended.saturating_sub(run.started()).as_secs_f64()),
-        bytes_there: run.counted.unwrap_or_else(|| stage.arrived()).min(job.size),
+        bytes_there: run.counted.unwrap_or_else(|| stage.arrived()).min(bytes),
         equal,
-        clock: peer.clock(),
+        delays: run.delays,
+        clock: if job.writes.is_some() { writes::clock() } else { peer.clock() },
         encrypted: peer.encrypted,
         congestion: run.congestion,
         versions,

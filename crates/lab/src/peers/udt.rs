@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::own;
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
 
 pub(super) const PEERS: &[Peer] = &[Peer {
@@ -13,7 +13,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     route_congestion: None,
     told: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
-    play: transfer,
+    play: Play::File(transfer),
 }];
 
 fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {

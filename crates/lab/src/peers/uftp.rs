@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::peer::{Need, Peer};
+use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
 use crate::space::Protocol;
 
@@ -18,7 +18,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     route_congestion: None,
     told: true,
     clock: ["the sender is started, and has yet to announce the file", "the receiver's status line for the file"],
-    play: transfer,
+    play: Play::File(transfer),
 }];
 
 /// Share of the path's rate: the headers of a block of 1300 bytes do not count in its own rate.

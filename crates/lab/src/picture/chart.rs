@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::ruler::Ruler;
 use crate::lists;
-use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Scale, Spread, Sweep};
+use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Scale, Spread, Sweep, work};
 use crate::results::{Bound, PointSummary, Record};
 
 /// A sweep and its results.
@@ -73,12 +73,13 @@ pub struct Lines {
     pub series: Vec<(String, Vec<Mark>)>,
 }
 
-/// Returns the summary of each peer at each point of a sweep, in the plan's order: of all records with the id of one of
-/// its cases.
+/// Returns the summary of a quantity for each peer at each point of a sweep, in the plan's order: of all records with the
+/// id of one of its cases.
 pub(crate) fn summaries<'a>(
     plan: &'a LinkPlan,
     sweep: &'a Sweep,
     records: &'a [Record],
+    quantity: Quantity,
 ) -> Vec<(&'a Point, Vec<(&'a str, PointSummary)>)> {
     let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
     for record in records {
@@ -87,7 +88,7 @@ pub(crate) fn summaries<'a>(
     let of_peer = |point: &'a Point, peer: &'a String| {
         let ids: Vec<String> = plan.cases_at(sweep, point, peer).map(|case| case.id()).collect();
         let records = ids.iter().filter_map(|id| by_id.get(id.as_str())).flat_map(|records| counted(records));
-        (peer.as_str(), PointSummary::of(records))
+        (peer.as_str(), PointSummary::of(records, quantity))
     };
     let at = |point| (point, sweep.peers.iter().map(|peer| of_peer(point, peer)).collect());
     sweep.points.iter().map(at).collect()
@@ -105,7 +106,7 @@ impl Chart {
     /// Creates the picture of a sweep, as its plan specifies.
     pub fn new(plan: &LinkPlan, sweep: &Sweep, records: &[Record]) -> Self {
         let drawn = plan.picture;
-        let all = summaries(plan, sweep, records);
+        let all = summaries(plan, sweep, records, drawn.y);
         let series: Vec<Series> = (0..sweep.peers.len())
             .map(|index| {
                 let name = sweep.peers[index].clone();
@@ -134,18 +135,14 @@ impl Chart {
                 .clone()
                 .flat_map(|point| [point.y - point.error.unwrap_or(0.0), point.y + point.error.unwrap_or(0.0)]),
         );
-        let y_title = match drawn.y {
-            Quantity::Seconds => "Time until all bytes are there, s",
-            Quantity::Goodput => "Goodput, Mbit/s",
-        };
         let is_named = sweep.axis == Axis::Link;
         Self {
             title: sweep.title.clone(),
             caption: caption(plan, sweep, &all),
             x: Ruler::of_places(sweep, points.map(|point| point.x)),
-            y: Ruler::of_values(y_title, drawn.y_scale, values.collect()),
+            y: Ruler::of_values(drawn.y.title(), drawn.y_scale, values.collect()),
             is_named,
-            bounds_are_lower: drawn.y == Quantity::Seconds,
+            bounds_are_lower: !drawn.y.is_rate(),
             series,
             floor,
             published,
@@ -198,10 +195,11 @@ fn sorted(mut marks: Vec<Mark>) -> Vec<Mark> {
     marks
 }
 
-fn quantity(quantity: Quantity, size: u64, seconds: f64) -> f64 {
+/// Returns what is drawn for a value of a summary, of which goodput is a time.
+fn quantity(quantity: Quantity, size: u64, value: f64) -> f64 {
     match quantity {
-        Quantity::Seconds => seconds,
-        Quantity::Goodput => size as f64 * 8e-6 / seconds,
+        Quantity::Goodput => size as f64 * 8e-6 / value,
+        _ => value,
     }
 }
 
@@ -227,6 +225,7 @@ fn caption(plan: &LinkPlan, sweep: &Sweep, all: &[(&Point, Vec<(&str, PointSumma
         return vec!["Nothing has been measured yet.".to_owned()];
     };
     let bars = match plan.picture.spread {
+        Spread::Range if plan.writes.is_some() => "the least to the most",
         Spread::Range => "the shortest to the longest",
         Spread::Quartiles => "the first to the third quartile",
     };
@@ -234,13 +233,13 @@ fn caption(plan: &LinkPlan, sweep: &Sweep, all: &[(&Point, Vec<(&str, PointSumma
         Axis::Size => sweep.points[0].link.text.clone(),
         _ => format!(
             "{} over {}",
-            units::bytes(sweep.points[0].size),
+            work(sweep.points[0].size, plan.writes.as_ref()),
             without(&sweep.points[0].link.text, sweep.axis.name())
         ),
     };
     let mut lines = vec![format!("{base}. Median of {runs} at each point, bars from {bars} of them.")];
     if summaries().any(|summary| summary.not_finished + summary.failed > 0) {
-        let arrow = if plan.picture.y == Quantity::Seconds { "up" } else { "down" };
+        let arrow = if plan.picture.y.is_rate() { "down" } else { "up" };
         let cap = units::seconds(sweep.cap.as_secs_f64());
         lines.push(format!(
             "Arrow {arrow}: half of the runs or more did not finish within {cap}, the value lies beyond."

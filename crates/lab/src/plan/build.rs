@@ -7,14 +7,16 @@ use std::time::Duration;
 use toml::Spanned;
 
 use super::error::Source;
-use super::text::{PictureText, PlanText, PublishedText, SweepText, TopologyText, Values};
+use super::text::{PictureText, PlanText, PublishedText, SweepText, TopologyText, Values, WritesText};
 use super::{
-    Axis, Floor, LinkPlan, Picture, PlacedLink, PlanError, Point, Published, PublishedPoint, Scale, Sweep, axis,
-    is_name, link,
+    Axis, Floor, LinkPlan, Picture, PlacedLink, PlanError, Point, Published, PublishedPoint, Quantity, Scale, Sweep,
+    Writes, axis, is_name, link,
 };
 
 const CAP: Duration = Duration::from_secs(120);
 const TOLD: f64 = 0.95;
+/// Limit on the number of writes of one run; more would be a mistake.
+const MOST_WRITES: f64 = 1e6;
 /// Limit on the number of cases; more would be a mistake.
 const MOST_CASES: usize = 100_000;
 
@@ -22,7 +24,7 @@ const MOST_CASES: usize = 100_000;
 pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<LinkPlan, PlanError> {
     let source = Source { file, text };
     let mut written: PlanText = source.parse()?;
-    let builder = Builder { source, known };
+    let builder = Builder { source, known, are_writes: written.writes.is_some() };
     let name = builder.name(&written.name, "rc-udp/fig10")?;
     let peers = builder.peers(&written.peers)?;
     let base = Base {
@@ -47,7 +49,8 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
         }
         None => builder.sweeps(&base, &written.sweep, written.picture.x.as_ref())?,
     };
-    let picture = builder.picture(&written.picture)?;
+    let writes = written.writes.as_ref().map(|writes| builder.writes(writes, &sweeps)).transpose()?;
+    let picture = builder.picture(&written.picture, writes.as_ref())?;
     let plan = LinkPlan {
         title: written.title.clone(),
         claims: std::mem::take(&mut written.claim),
@@ -62,6 +65,7 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
         name,
         sweeps,
         peers,
+        writes,
         picture,
     };
     builder.drawable(&plan)?;
@@ -82,6 +86,8 @@ struct Base<'a> {
 struct Builder<'a> {
     source: Source<'a>,
     known: Option<&'a [String]>,
+    /// Whether the work is to write and not to move a file.
+    are_writes: bool,
 }
 
 impl Builder<'_> {
@@ -107,6 +113,10 @@ impl Builder<'_> {
             }
             if !known.iter().any(|known| Some(known.as_str()) == peer.split(' ').next()) {
                 let message = format!("there is no peer {peer:?}: the peers are {}", known.join(", "));
+                return Err(self.refuse(name, message));
+            }
+            if self.are_writes && crate::peers::named(peer).is_ok_and(|peer| !peer.carries_connections()) {
+                let message = format!("{peer} moves files only: write peers that carry connections, such as tunnel");
                 return Err(self.refuse(name, message));
             }
         }
@@ -184,17 +194,61 @@ impl Builder<'_> {
         Ok(PlacedLink { file: path, digest, between: between.clone(), pair: pair.clone() })
     }
 
-    fn picture(&self, written: &PictureText) -> Result<Picture, PlanError> {
+    fn writes(&self, written: &WritesText, sweeps: &[Sweep]) -> Result<Writes, PlanError> {
+        let time = |key: &str, text: &Spanned<String>| match axis::time(key, text.get_ref()) {
+            Ok(time) if !time.is_zero() => Ok(time),
+            Ok(_) => Err(self.refuse(text, format!("{key} is 0: write a time such as 200ms"))),
+            Err(error) => Err(self.refuse(text, error.to_string())),
+        };
+        let (every, duration) = (time("every", &written.every)?, time("for", &written.duration)?);
+        if duration.as_secs_f64() / every.as_secs_f64() > MOST_WRITES {
+            return Err(self.refuse(&written.every, format!("more than {MOST_WRITES} writes: write a longer time")));
+        }
+        if let Some(sweep) = sweeps.iter().find(|sweep| sweep.cap <= duration) {
+            let message = format!("the cap of {} is over before the last write: write a longer one", sweep.name);
+            return Err(self.refuse(&written.duration, message));
+        }
+        let beside = written.beside.as_ref().map(|text| match self.size(text) {
+            Ok(0) => Err(self.refuse(text, "beside is 0: write a size such as 100MB, or leave it out")),
+            size => size,
+        });
+        Ok(Writes {
+            every_seconds: every.as_secs_f64(),
+            poisson: written.poisson,
+            seconds: duration.as_secs_f64(),
+            echo: written.echo,
+            beside: beside.transpose()?,
+        })
+    }
+
+    /// Returns what is drawn: without a choice the delay of writes, or the time of files.
+    fn drawn(&self, y: Option<&Spanned<Quantity>>, writes: Option<&Writes>) -> Result<Quantity, PlanError> {
+        let Some(y) = y else { return Ok(if writes.is_some() { Quantity::DelayP99 } else { Quantity::Seconds }) };
+        let of_writes: Vec<Quantity> = writes.map_or_else(Vec::new, |writes| {
+            let is_known = |quantity: &Quantity| *quantity != Quantity::Upload || writes.beside.is_some();
+            Quantity::OF_WRITES.into_iter().filter(is_known).collect()
+        });
+        let all = if writes.is_some() { of_writes } else { vec![Quantity::Seconds, Quantity::Goodput] };
+        if all.contains(y.get_ref()) {
+            return Ok(*y.get_ref());
+        }
+        let names: Vec<_> = all.into_iter().map(Quantity::name).collect();
+        let message = format!("{} is not known of these runs: write one of {}", y.get_ref().name(), names.join(", "));
+        Err(self.refuse(y, message))
+    }
+
+    fn picture(&self, written: &PictureText, writes: Option<&Writes>) -> Result<Picture, PlanError> {
         let round_trips = match &written.floor_round_trips {
             None => 1.0,
             Some(number) if (0.0..100.0).contains(number.get_ref()) => *number.get_ref(),
             Some(number) => return Err(self.refuse(number, "floor-round-trips: write a number such as 1.5")),
         };
         Ok(Picture {
-            y: written.y,
+            y: self.drawn(written.y.as_ref(), writes)?,
             y_scale: written.y_scale,
             spread: written.spread,
-            floor: written.floor.unwrap_or(true).then_some(Floor { round_trips }),
+            // Of writes there is none.
+            floor: (written.floor.unwrap_or(true) && writes.is_none()).then_some(Floor { round_trips }),
         })
     }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::Writes;
+
 /// Everything that one run depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkCase {
@@ -18,8 +20,11 @@ pub struct LinkCase {
     pub topology: Option<PlacedLink>,
     /// The peer that moves the bytes.
     pub peer: String,
-    /// The number of bytes.
+    /// The number of bytes, or of those of each write.
     pub size: u64,
+    /// What is written instead of moving a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Writes>,
     /// Seed of the link.
     pub seed: u64,
     /// The index among runs that are otherwise the same, from 0.
@@ -55,13 +60,35 @@ impl LinkCase {
         let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
         // Results from before fast cables existed keep their ids.
         let content = if self.fast { [b"fast ", content.as_slice()].concat() } else { content };
+        // And those from before there was anything but files.
+        let content = match &self.writes {
+            Some(writes) => [serde_json::to_vec(writes).expect("plain values have a JSON form"), content].concat(),
+            None => content,
+        };
         blake3::hash(&content).to_hex()[..16].to_owned()
     }
 
     /// Returns one line for lists, in which `--only` searches.
     pub fn label(&self) -> String {
         let Self { experiment, sweep, peer, size, link, repeat, .. } = self;
-        format!("{experiment}/{sweep} {peer} {size} B over {link} #{repeat}")
+        match &self.writes {
+            Some(writes) => format!("{experiment}/{sweep} {peer} {size} B {writes}, over {link} #{repeat}"),
+            None => format!("{experiment}/{sweep} {peer} {size} B over {link} #{repeat}"),
+        }
+    }
+
+    /// Returns what the peer has to do, such as `10 MB`.
+    pub(crate) fn work(&self) -> String {
+        work(self.size, self.writes.as_ref())
+    }
+}
+
+/// Returns a size as a file or as writes of it: `10 MB`, `1 B each 20 ms for 60.0 s,`.
+pub(crate) fn work(size: u64, writes: Option<&Writes>) -> String {
+    let size = units::bytes(size);
+    match writes {
+        Some(writes) => format!("{size} {writes},"),
+        None => size,
     }
 }
 
@@ -77,6 +104,7 @@ mod tests {
             topology: None,
             peer: "scp-cubic".into(),
             size: 1_000_000,
+            writes: None,
             seed: 1,
             repeat: 0,
             told: Some(9_500_000),
@@ -84,6 +112,8 @@ mod tests {
             fast: false,
         }
     }
+
+    const WRITES: Writes = Writes { every_seconds: 0.02, poisson: false, seconds: 5.0, echo: false, beside: None };
 
     #[test]
     fn the_id_is_that_of_the_run() {
@@ -109,9 +139,14 @@ mod tests {
             LinkCase { repeat: 1, ..case() },
             LinkCase { told: None, ..case() },
             LinkCase { topology: Some(topology), ..case() },
+            LinkCase { writes: Some(WRITES), ..case() },
+            LinkCase { writes: Some(Writes { echo: true, ..WRITES }), ..case() },
         ] {
             assert_ne!(other.id(), id, "{other:?}");
         }
+        let writes = LinkCase { writes: Some(WRITES), size: 1, ..case() };
+        assert_eq!(writes.label(), "e/s scp-cubic 1 B each 20 ms for 5.00 s, over rate=10M,seed=1 #0");
+        assert_eq!([case().work(), writes.work()], ["1 MB", "1 B each 20 ms for 5.00 s,"]);
         assert_eq!(case().label(), "e/s scp-cubic 1000000 B over rate=10M,seed=1 #0");
     }
 }

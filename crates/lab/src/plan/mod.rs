@@ -10,6 +10,7 @@ mod case;
 mod error;
 mod link;
 mod text;
+mod writes;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,12 +20,14 @@ use netsim::Duplex;
 pub use axis::bytes as parse_bytes;
 pub use axis::{Axis, Scale};
 pub(crate) use axis::{share as parse_share, time as parse_time};
+pub(crate) use case::work;
 pub use case::{LinkCase, PlacedLink};
 pub use error::PlanError;
 pub(crate) use error::{Source, read as read_text};
 pub(crate) use link::put as put_parts;
 pub(crate) use text::is_name;
 pub use text::{Claim, Floor, Quantity, Spread};
+pub use writes::Writes;
 
 /// A plan that has been checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +47,8 @@ pub struct LinkPlan {
     pub seeds: Vec<u64>,
     /// Whether packets pass in the large pieces that the hosts' kernels make, for fast links.
     pub fast: bool,
+    /// What is written instead of moving a file.
+    pub writes: Option<Writes>,
     /// Runs of each peer at the start whose results are discarded.
     pub warm_up: u32,
     /// Seed of the order in which the cases run.
@@ -90,7 +95,7 @@ pub struct Point {
     pub x: f64,
     /// The link, still without a seed.
     pub link: LinkText,
-    /// Bytes to move.
+    /// Bytes to move, or of each write.
     pub size: u64,
 }
 
@@ -196,12 +201,23 @@ impl LinkPlan {
             topology: self.topology.clone(),
             peer: peer.to_owned(),
             size: point.size,
+            writes: self.writes,
             seed,
             repeat,
             told,
             cap_seconds: sweep.cap.as_secs_f64(),
             fast: self.fast,
         })
+    }
+
+    /// Returns the least seconds that a run at a point takes.
+    pub(crate) fn least(&self, point: &Point) -> f64 {
+        match &self.writes {
+            // An upload beside them may end before.
+            Some(writes) if writes.beside.is_some() => 0.0,
+            Some(writes) => writes.seconds,
+            None => point.floor(Floor { round_trips: 1.0 }).unwrap_or(0.0),
+        }
     }
 }
 

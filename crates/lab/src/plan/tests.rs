@@ -181,3 +181,72 @@ fn a_sweep_is_written_once() {
     let error = parse(&format!("{SWEEPS}{again}")).expect_err("twice").to_string();
     assert!(error.ends_with("\"again\" is the same sweep as \"loss\": write it once"), "{error}");
 }
+
+const WRITES: &str = r#"
+name = "tunnel/keys"
+title = "Keys"
+link = "rate=20M,delay=50ms,loss=5%"
+size = "1B"
+writes = { every = "200ms", poisson = true, for = "60s", echo = true, beside = "100MB" }
+peers = ["tunnel", "kcptun", "downpour-auto"]
+[picture]
+y = "upload"
+[[sweep]]
+name = "loss"
+vary = "loss"
+peers = ["tunnel", "kcptun"]
+values = ["0%"]
+"#;
+
+fn parse_writes(text: &str) -> Result<LinkPlan, PlanError> {
+    LinkPlan::parse(Path::new("p.toml"), text, &["tunnel", "kcptun", "downpour-auto"].map(str::to_owned))
+}
+
+#[test]
+fn writes_take_the_place_of_a_file() {
+    let text = WRITES.replace(", \"downpour-auto\"", "");
+    let plan = parse_writes(&text).unwrap_or_else(|error| panic!("{error}"));
+    let writes = Writes { every_seconds: 0.2, poisson: true, seconds: 60.0, echo: true, beside: Some(100_000_000) };
+    assert_eq!((plan.writes, plan.picture.y, plan.picture.floor), (Some(writes), Quantity::Upload, None));
+    let cases = plan.cases();
+    assert_eq!((cases.len(), cases[0].size, cases[0].writes), (2, 1, Some(writes)));
+    // The upload may be over at once.
+    assert_eq!(plan.least(&plan.sweeps[0].points[0]), 0.0);
+
+    let alone = text.replace(", echo = true, beside = \"100MB\"", "").replace("y = \"upload\"", "");
+    let plan = parse_writes(&alone).unwrap_or_else(|error| panic!("{error}"));
+    let writes = plan.writes.expect("writes");
+    assert_eq!((writes.echo, writes.beside, plan.picture.y), (false, None, Quantity::DelayP99));
+    assert_eq!(plan.least(&plan.sweeps[0].points[0]), 60.0);
+}
+
+#[test]
+fn writes_that_cannot_be_made_are_refused() {
+    let good = WRITES.replace(", \"downpour-auto\"", "");
+    for (old, new, line, hint) in [
+        ("\"kcptun\"]\n[pic", "\"kcptun\", \"downpour-auto\"]\n[pic", 7, "downpour-auto moves files only: write peers"),
+        ("every = \"200ms\"", "every = \"0ms\"", 6, "every is 0"),
+        ("every = \"200ms\"", "every = \"1us\"", 6, "more than 1000000 writes"),
+        ("for = \"60s\"", "for = \"60\"", 6, "write it like 120s"),
+        ("for = \"60s\"", "for = \"2m\"", 6, "cannot read for=2m"),
+        ("for = \"60s\"", "for = \"120s\"", 6, "the cap of loss is over before the last write"),
+        ("for = \"60s\", ", "", 6, "missing field `for`"),
+        ("beside = \"100MB\"", "beside = \"much\"", 6, "cannot read size=much"),
+        (
+            ", beside = \"100MB\"",
+            "",
+            9,
+            "upload is not known of these runs: write one of delay-p50, delay-p90, delay-p99",
+        ),
+        ("\"upload\"", "\"goodput\"", 9, "goodput is not known of these runs"),
+    ] {
+        let text = good.replacen(old, new, 1);
+        assert_ne!(text, good, "{old}");
+        let error = parse_writes(&text).expect_err(new).to_string();
+        let place = format!("p.toml:{line}: ");
+        assert!(error.starts_with(&place) && error.contains(hint), "{new:?} gave {error:?}, wanted {place:?} {hint:?}");
+    }
+    let files = SWEEPS.replace("[[claim]]", "[picture]\ny = \"delay-p99\"\n[[claim]]");
+    let error = parse(&files).expect_err("files").to_string();
+    assert!(error.contains("delay-p99 is not known of these runs: write one of seconds, goodput"), "{error}");
+}

@@ -16,6 +16,7 @@ pub(super) struct PlanText {
     pub(super) link: Spanned<String>,
     pub(super) topology: Option<Spanned<TopologyText>>,
     pub(super) size: Spanned<String>,
+    pub(super) writes: Option<WritesText>,
     pub(super) peers: Spanned<Vec<Spanned<String>>>,
     pub(super) seeds: Option<Spanned<Vec<u64>>>,
     pub(super) repeats: Option<Spanned<u32>>,
@@ -59,14 +60,26 @@ pub(super) struct TopologyText {
     pub(super) pair: [String; 2],
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WritesText {
+    pub(super) every: Spanned<String>,
+    #[serde(default)]
+    pub(super) poisson: bool,
+    #[serde(rename = "for")]
+    pub(super) duration: Spanned<String>,
+    #[serde(default)]
+    pub(super) echo: bool,
+    pub(super) beside: Option<Spanned<String>>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct PictureText {
     pub(super) x: Option<Spanned<Axis>>,
     #[serde(default)]
     pub(super) x_scale: Scale,
-    #[serde(default)]
-    pub(super) y: Quantity,
+    pub(super) y: Option<Spanned<Quantity>>,
     #[serde(default)]
     pub(super) y_scale: Scale,
     #[serde(default)]
@@ -76,14 +89,64 @@ pub(super) struct PictureText {
 }
 
 /// The quantity on the vertical axis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
     /// Seconds until all bytes have arrived.
-    #[default]
     Seconds,
     /// Bytes of the file per second, in Mbit/s.
     Goodput,
+    /// The median delay of small writes, in milliseconds.
+    DelayP50,
+    /// The delay that 90 % of them did not exceed.
+    DelayP90,
+    /// The delay that 99 % of them did not exceed.
+    DelayP99,
+    /// The longest delay.
+    DelayMax,
+    /// IP bytes of both hosts for each byte that was written.
+    WirePerByte,
+    /// Bytes per second of the upload beside small writes, in Mbit/s.
+    Upload,
+}
+
+impl Quantity {
+    /// What is known of small writes, in the order of the report.
+    pub(crate) const OF_WRITES: [Self; 6] =
+        [Self::DelayP50, Self::DelayP90, Self::DelayP99, Self::DelayMax, Self::WirePerByte, Self::Upload];
+
+    /// Returns its name in plans and tables.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds",
+            Self::Goodput => "goodput",
+            Self::DelayP50 => "delay-p50",
+            Self::DelayP90 => "delay-p90",
+            Self::DelayP99 => "delay-p99",
+            Self::DelayMax => "delay-max",
+            Self::WirePerByte => "wire-per-byte",
+            Self::Upload => "upload",
+        }
+    }
+
+    /// Returns its title and unit.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Seconds => "Time until all bytes are there, s",
+            Self::Goodput => "Goodput, Mbit/s",
+            Self::DelayP50 => "Median delay of the writes, ms",
+            Self::DelayP90 => "Delay of 90 % of the writes at most, ms",
+            Self::DelayP99 => "Delay of 99 % of the writes at most, ms",
+            Self::DelayMax => "Longest delay of a write, ms",
+            Self::WirePerByte => "IP bytes of both hosts for each byte written",
+            Self::Upload => "Goodput of the upload beside, Mbit/s",
+        }
+    }
+
+    /// Returns whether more of it is better, so that a run that did not finish has less of it.
+    pub(crate) const fn is_rate(self) -> bool {
+        matches!(self, Self::Goodput | Self::Upload)
+    }
 }
 
 /// The meaning of error bars.

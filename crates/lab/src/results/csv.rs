@@ -6,12 +6,18 @@ const COLUMNS: &str = "id,experiment,sweep,peer,link,topology,size,seed,repeat,t
 equal,wire_bytes,model_drops,valid,reasons,lateness_p50_us,lateness_p99_us,lateness_max_us,ring_drops,unexplained_drops,\
 cpu_share,kernel,versions,congestion,offloads,back_end,encrypted,clock_starts,clock_ends";
 
+/// What follows where any of the records is of small writes.
+const OF_WRITES: &str = ",writes,every_seconds,poisson,writes_seconds,echo,beside,count,delay_p50_ms,delay_p90_ms,delay_p99_ms,\
+delay_max_ms,timed_wire_bytes,timed_wire_bytes_there";
+
 /// Returns one line for each record below a line of names, in the format of RFC 4180 but with plain line ends. Unknown
 /// values are empty.
 pub fn csv(records: &[Record]) -> String {
-    let mut text = format!("{COLUMNS}\n");
+    let are_writes = records.iter().any(|record| record.case.writes.is_some());
+    let mut text = format!("{COLUMNS}{}\n", if are_writes { OF_WRITES } else { "" });
     for record in records {
-        let fields: Vec<String> = fields(record).iter().map(|field| quoted(field)).collect();
+        let further = if are_writes { of_writes(record) } else { Vec::new() };
+        let fields: Vec<String> = fields(record).iter().chain(&further).map(|field| quoted(field)).collect();
         text.push_str(&fields.join(","));
         text.push('\n');
     }
@@ -68,6 +74,28 @@ fn fields(record: &Record) -> Vec<String> {
     ]
 }
 
+fn of_writes(record: &Record) -> Vec<String> {
+    let text = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
+    let whole = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
+    let (writes, written) = (record.case.writes, record.outcome.written);
+    let delays = written.map(|written| written.delays);
+    vec![
+        writes.is_some().to_string(),
+        text(writes.map(|writes| writes.every_seconds)),
+        writes.map_or_else(String::new, |writes| writes.poisson.to_string()),
+        text(writes.map(|writes| writes.seconds)),
+        writes.map_or_else(String::new, |writes| writes.echo.to_string()),
+        whole(writes.and_then(|writes| writes.beside)),
+        whole(delays.map(|delays| delays.count)),
+        text(delays.map(|delays| delays.p50_ms)),
+        text(delays.map(|delays| delays.p90_ms)),
+        text(delays.map(|delays| delays.p99_ms)),
+        text(delays.map(|delays| delays.max_ms)),
+        whole(written.map(|written| written.wire_bytes)),
+        whole(written.map(|written| written.wire_bytes_there)),
+    ]
+}
+
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
@@ -78,7 +106,7 @@ fn quoted(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
+    use super::super::record::tests::{record, written};
     use super::*;
 
     #[test]
@@ -100,5 +128,14 @@ mod tests {
         );
         assert!(lines[2].contains(",failed,,\"said \"\"no\"\", twice\",") && lines[2].contains(",false,late; ring,"));
         assert_eq!(COLUMNS.split(',').count(), fields(&record(1.0)).len());
+    }
+
+    #[test]
+    fn writes_have_further_columns() {
+        let text = csv(&[written(50.0, 80.5), record(1.0)]);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[1].ends_with(",true,0.02,false,2,true,1000000,100,50,50,80.5,80.5,2500,2000"), "{}", lines[1]);
+        assert!(lines[2].ends_with(",false,,,,,,,,,,,,"), "{}", lines[2]);
+        assert_eq!(lines[0].split(',').count(), lines[2].replace("\"rate=10M,seed=1\"", "").split(',').count());
     }
 }

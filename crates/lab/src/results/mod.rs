@@ -8,7 +8,7 @@ mod store;
 
 pub use csv::csv;
 pub(crate) use folder::{PLAN, keep, open, write};
-pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES};
+pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES, Written};
 pub use statistics::{Bound, PointSummary, Times};
 pub use store::{RECORDS, Store, StoreError, StoreOf};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::peers::Clock;
-use crate::plan::LinkCase;
+use crate::peers::{Clock, Delays};
+use crate::plan::{LinkCase, Quantity};
 
 /// Version of the records' format. It is incremented when a reader of an older one would misunderstand them; new fields
 /// alone do not change it.
@@ -39,7 +39,7 @@ pub const TRIES: u32 = 3;
 pub struct RunOutcome {
     /// Whether it finished.
     pub ending: Ending,
-    /// Bytes at the receiver when it ended.
+    /// Bytes at the receiver when it ended; beside small writes, those of the upload.
     pub bytes_there: u64,
     /// Whether all bytes equal the sent ones; `None` for a peer that keeps no file and only counts.
     pub equal: Option<bool>,
@@ -47,12 +47,27 @@ pub struct RunOutcome {
     pub wire_bytes: u64,
     /// Packets that the model of the link dropped, in both directions.
     pub model_drops: u64,
+    /// What the small writes came to, if that was the work and all have arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
     /// The events that started and ended the clock.
     pub clock: Clock,
     /// Whether the emulator behaved like the model.
     pub verdict: RecordedVerdict,
     /// The environment of the run.
     pub environment: Environment,
+}
+
+/// What the small writes of a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Written {
+    /// How long they were on their way.
+    #[serde(flatten)]
+    pub delays: Delays,
+    /// IP bytes that both hosts have sent since the start of the clock.
+    pub wire_bytes: u64,
+    /// Those of the writing host alone.
+    pub wire_bytes_there: u64,
 }
 
 /// How a run ended.
@@ -122,6 +137,38 @@ impl RecordedVerdict {
 }
 
 impl Record {
+    /// Returns what is known of a quantity of a run that finished: in seconds for those of files, in their own unit for
+    /// those of writes.
+    pub(crate) fn value(&self, quantity: Quantity) -> Option<f64> {
+        let Ending::Finished { seconds } = self.outcome.ending else { return None };
+        let written = self.outcome.written.as_ref();
+        let delay = |of: fn(&Delays) -> f64| written.map(|written| of(&written.delays));
+        match quantity {
+            Quantity::Seconds | Quantity::Goodput => Some(seconds),
+            Quantity::DelayP50 => delay(|delays| delays.p50_ms),
+            Quantity::DelayP90 => delay(|delays| delays.p90_ms),
+            Quantity::DelayP99 => delay(|delays| delays.p99_ms),
+            Quantity::DelayMax => delay(|delays| delays.max_ms),
+            Quantity::WirePerByte => {
+                written.map(|written| written.wire_bytes as f64 / (written.delays.count * self.case.size).max(1) as f64)
+            }
+            Quantity::Upload => Some(self.outcome.bytes_there as f64 * 8e-6 / seconds.max(f64::MIN_POSITIVE)),
+        }
+    }
+
+    /// Returns the bound on a quantity of a run that did not finish: a time was at least the cap, a delay at least the
+    /// time from the last write to the cap. `None` if nothing is known.
+    pub(crate) fn bound(&self, quantity: Quantity) -> Option<f64> {
+        let case = &self.case;
+        match quantity {
+            Quantity::Seconds | Quantity::Goodput => Some(case.cap_seconds),
+            Quantity::DelayP50 | Quantity::DelayP90 | Quantity::DelayP99 | Quantity::DelayMax => {
+                Some(1e3 * (case.cap_seconds - case.writes?.seconds).max(0.0))
+            }
+            Quantity::WirePerByte | Quantity::Upload => None,
+        }
+    }
+
     /// Returns whether the run may enter a table.
     pub fn is_valid(&self) -> bool {
         self.outcome.verdict.is_valid()
@@ -142,6 +189,7 @@ impl Record {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::plan::Writes;
 
     /// Returns a valid record of a run that took this long.
     pub(crate) fn record(seconds: f64) -> Record {
@@ -152,6 +200,7 @@ pub(crate) mod tests {
             topology: None,
             peer: "tcp-cubic".into(),
             size: 1_000_000,
+            writes: None,
             seed: 1,
             repeat: 0,
             told: Some(9_500_000),
@@ -171,6 +220,7 @@ pub(crate) mod tests {
                 equal: Some(true),
                 wire_bytes: 1_100_000,
                 model_drops: 7,
+                written: None,
                 clock: Clock { starts: "connect".into(), ends: "last byte".into() },
                 verdict: RecordedVerdict::default(),
                 environment: Environment {
@@ -182,6 +232,38 @@ pub(crate) mod tests {
                 },
             },
         }
+    }
+
+    /// Returns a valid record of 100 writes of 10 bytes, with these delays.
+    pub(crate) fn written(p50_ms: f64, max_ms: f64) -> Record {
+        let mut record = record(4.0);
+        record.case.writes =
+            Some(Writes { every_seconds: 0.02, poisson: false, seconds: 2.0, echo: true, beside: Some(1_000_000) });
+        record.case.size = 10;
+        record.id = record.case.id();
+        let delays = Delays { count: 100, p50_ms, p90_ms: p50_ms, p99_ms: max_ms, max_ms };
+        record.outcome.written = Some(Written { delays, wire_bytes: 2500, wire_bytes_there: 2000 });
+        record
+    }
+
+    #[test]
+    fn writes_have_delays_a_price_and_an_upload_beside() {
+        let mut record = written(50.0, 80.0);
+        let text = serde_json::to_string(&record).expect("JSON");
+        let expected =
+            r#""written":{"count":100,"p50_ms":50.0,"p90_ms":50.0,"p99_ms":80.0,"max_ms":80.0,"wire_bytes":2500,"#;
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(serde_json::from_str::<Record>(&text).expect("it reads back"), record);
+        let values = Quantity::OF_WRITES.map(|quantity| record.value(quantity));
+        assert_eq!(values, [50.0, 50.0, 80.0, 80.0, 2.5, 2.0].map(Some));
+        record.outcome.ending = Ending::NotFinished;
+        assert_eq!(record.value(Quantity::DelayP99), None);
+        let bounds = Quantity::OF_WRITES.map(|quantity| record.bound(quantity));
+        assert_eq!(bounds, [Some(58e3), Some(58e3), Some(58e3), Some(58e3), None, None]);
+        assert_eq!(
+            (record.bound(Quantity::Seconds), self::record(3.0).value(Quantity::Seconds)),
+            (Some(60.0), Some(3.0))
+        );
     }
 
     #[test]

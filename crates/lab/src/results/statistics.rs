@@ -1,7 +1,7 @@
 //! Statistics of runs of the same case.
 
 use super::{Ending, Record};
-use crate::plan::Spread;
+use crate::plan::{Quantity, Spread};
 
 /// A number, or a lower bound of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,8 +34,8 @@ impl Bound {
     }
 }
 
-/// Times in seconds of the valid runs of one peer at one point. A run that did not finish, or failed, counts as one
-/// that takes at least its cap; invalid runs are not counted.
+/// A quantity of the valid runs of one peer at one point: times in seconds, delays in milliseconds. A run that did not
+/// finish, or failed, counts as one that takes at least its cap; invalid runs are not counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointSummary {
     /// Valid runs that finished.
@@ -46,28 +46,28 @@ pub struct PointSummary {
     pub failed: usize,
     /// Invalid runs, which are in none of the numbers.
     pub invalid: usize,
-    /// Statistics of times, if any run is valid.
+    /// Statistics of the quantity, if it is known of any valid run.
     pub times: Option<Times>,
 }
 
-/// Order statistics of times, in seconds.
+/// Order statistics of times, or of another quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
-    /// The shortest.
+    /// The least.
     pub min: Bound,
-    /// A quarter is shorter.
+    /// A quarter is less.
     pub first_quartile: Bound,
     /// The median. With an even number, the mean of the two in the middle; the upper one if it did not finish.
     pub median: Bound,
-    /// A quarter is longer.
+    /// A quarter is more.
     pub third_quartile: Bound,
-    /// The longest.
+    /// The most.
     pub max: Bound,
 }
 
 impl PointSummary {
-    /// Summarises runs of the same case, except for seed and repeat.
-    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+    /// Summarises a quantity of runs of the same case, except for seed and repeat.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>, quantity: Quantity) -> Self {
         let mut summary = Self { finished: 0, not_finished: 0, failed: 0, invalid: 0, times: None };
         let mut times = Vec::new();
         for record in records {
@@ -76,20 +76,16 @@ impl PointSummary {
                 continue;
             }
             let count = match record.outcome.ending {
-                Ending::Finished { seconds } => {
-                    times.push(Bound::Exactly(seconds));
-                    &mut summary.finished
-                }
-                Ending::NotFinished => {
-                    times.push(Bound::AtLeast(record.case.cap_seconds));
-                    &mut summary.not_finished
-                }
-                Ending::Failed { .. } => {
-                    times.push(Bound::AtLeast(record.case.cap_seconds));
-                    &mut summary.failed
-                }
+                Ending::Finished { .. } => &mut summary.finished,
+                Ending::NotFinished => &mut summary.not_finished,
+                Ending::Failed { .. } => &mut summary.failed,
             };
             *count += 1;
+            let known = match record.outcome.ending {
+                Ending::Finished { .. } => record.value(quantity).map(Bound::Exactly),
+                Ending::NotFinished | Ending::Failed { .. } => record.bound(quantity).map(Bound::AtLeast),
+            };
+            times.extend(known);
         }
         summary.times = Times::of(times);
         summary
@@ -138,7 +134,7 @@ fn quantile(sorted: &[Bound], share: f64) -> Bound {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
+    use super::super::record::tests::{record, written};
     use super::Bound::{AtLeast, Exactly};
     use super::*;
 
@@ -151,7 +147,7 @@ mod tests {
     }
 
     fn times(seconds: &[f64], not_finished: usize) -> [Bound; 5] {
-        let times = PointSummary::of(&runs(seconds, not_finished)).times.expect("valid runs");
+        let times = PointSummary::of(&runs(seconds, not_finished), Quantity::Seconds).times.expect("valid runs");
         [times.min, times.first_quartile, times.median, times.third_quartile, times.max]
     }
 
@@ -178,12 +174,28 @@ mod tests {
         let mut all = runs(&[1.0, 2.0, 3.0], 0);
         all[0].outcome.verdict.reasons.push("late".into());
         all[2].outcome.ending = Ending::Failed { reason: "bytes differ".into() };
-        let summary = PointSummary::of(&all);
+        let summary = PointSummary::of(&all, Quantity::Seconds);
         assert_eq!((summary.finished, summary.not_finished, summary.failed, summary.invalid), (1, 0, 1, 1));
         assert_eq!(summary.valid(), 2);
         let times = summary.times.expect("valid runs");
         assert_eq!((times.min, times.median), (Exactly(2.0), AtLeast(31.0)));
         all.truncate(1);
-        assert_eq!(PointSummary::of(&all).times, None);
+        assert_eq!(PointSummary::of(&all, Quantity::Seconds).times, None);
+    }
+
+    #[test]
+    fn delays_of_several_runs() {
+        let mut all = [written(50.0, 80.0), written(51.0, 95.0), written(52.0, 90.0)];
+        let median = |all: &[Record], quantity| PointSummary::of(all, quantity).times.map(|times| times.median);
+        assert_eq!(median(&all, Quantity::DelayP50), Some(Exactly(51.0)));
+        assert_eq!(median(&all, Quantity::DelayP99), Some(Exactly(90.0)));
+        assert_eq!(median(&all, Quantity::WirePerByte), Some(Exactly(2.5)));
+        for late in &mut all[..2] {
+            late.outcome.ending = Ending::NotFinished;
+        }
+        // The cap is 58 s after the last write.
+        assert_eq!(median(&all, Quantity::DelayP99), Some(AtLeast(58e3)));
+        assert_eq!(median(&all, Quantity::WirePerByte), Some(Exactly(2.5)), "of the one that finished");
+        assert_eq!(median(&[record(1.0)], Quantity::DelayP99), None, "of a file it is not known");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::plan::{Floor, LinkCase, LinkPlan};
+use crate::plan::{LinkCase, LinkPlan};
 use crate::results::Record;
 
 /// The runs of a plan that are left to make, in order.
@@ -121,7 +121,7 @@ pub(super) fn floors(plan: &LinkPlan) -> HashMap<String, f64> {
     let mut floors = HashMap::new();
     for sweep in &plan.sweeps {
         for point in &sweep.points {
-            let floor = point.floor(Floor { round_trips: 1.0 }).unwrap_or(0.0);
+            let floor = plan.least(point);
             for peer in &sweep.peers {
                 floors.extend(plan.cases_at(sweep, point, peer).map(|case| (case.id(), floor)));
             }

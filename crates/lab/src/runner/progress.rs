@@ -105,13 +105,17 @@ fn line(record: &Record) -> String {
         [] => String::new(),
         reasons => format!(", invalid: {}", reasons.join("; ")),
     };
-    format!("{} {} over {}: {ending}{invalid}", case.peer, units::bytes(case.size), case.link)
+    let delays = record.outcome.written.map_or_else(String::new, |written| {
+        let delays = written.delays;
+        format!(", delays {:.1} ms (50 %), {:.1} ms (99 %)", delays.p50_ms, delays.p99_ms)
+    });
+    format!("{} {} over {}: {ending}{delays}{invalid}", case.peer, case.work(), case.link)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::tests::record;
+    use crate::results::tests::{record, written};
 
     #[test]
     fn lines_say_what_became_of_a_run() {
@@ -121,6 +125,9 @@ mod tests {
         record.outcome.verdict.reasons = vec!["late".into(), "ring drops".into()];
         let said = "tcp-cubic 1 MB over rate=10M,seed=1: not finished in 1 min 00 s, invalid: late; ring drops";
         assert_eq!(line(&record), said.replace("1 min 00 s", "60.0 s"));
+        let said = "tcp-cubic 10 B each 20 ms for 2.00 s, echoed, beside an upload of 1 MB, over rate=10M,seed=1: 4.00 s, \
+                    delays 50.0 ms (50 %), 80.5 ms (99 %)";
+        assert_eq!(line(&written(50.0, 80.5)), said);
         assert_eq!(left(1, None), "1 run left");
         assert_eq!(left(12, Some(245.0)), "12 runs left, about 4 min 05 s");
     }

@@ -50,6 +50,7 @@ pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) 
         let seed = around.seed << 32 | (number as u64) << 16 | u64::from(repeat);
         let job = Job {
             size: flow.size,
+            writes: None,
             endless: flow.endless,
             seed,
             told: around.told,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use netsim::Rate;
 
 use super::flow::{FlowEnd, Surroundings, play};
-use super::{LOOK_EVERY, Trials, back_end, recorded_verdict, run_failed};
+use super::{LOOK_EVERY, NOTICE, Trials, back_end, recorded_verdict, run_failed};
 use crate::clock;
 use crate::emulated::{EmulatedNetwork, Observation};
 use crate::emulator::{HostTraffic, Measuring, SpanTraffic};
@@ -25,8 +25,6 @@ use crate::simulated::{
 const TOLD: f64 = 0.95;
 /// How long the receivers of all flows have to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// How long the beginning of a run is known before.
-const NOTICE: Duration = Duration::from_millis(50);
 
 /// Makes the run of a case.
 pub(super) fn measure(

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use netsim::{Duplex, LinkStats, Rate};
 
+use crate::clock;
 use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
-use crate::emulator::Scheduling;
+use crate::emulator::{HostTraffic, Measuring, Scheduling};
 use crate::layout::{Layout, LayoutError, read_topology};
-use crate::peers::{self, Downpour, Job, Peer, PeerError, Presence, Programs, Transfer};
+use crate::peers::{self, Downpour, Gate, Job, Peer, PeerError, Presence, Programs, Start, Transfer};
 use crate::plan::LinkCase;
-use crate::results::{Ending, Environment, Lateness, RecordedVerdict, RunOutcome};
+use crate::results::{Ending, Environment, Lateness, RecordedVerdict, RunOutcome, Written};
 use crate::runner::{Measure, MeasureError, StopFlag};
 use crate::simulated::{SimCase, SimRecord};
 use crate::space::{self, CableKind, Host};
@@ -23,6 +24,10 @@ use crate::verdict::{self, Verdict};
 
 /// Interval at which a run checks whether it should end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long the beginning of a measured part is known before.
+const NOTICE: Duration = Duration::from_millis(50);
+/// Length of the spans in which traffic is counted, of which only the sum matters here.
+const SPAN: Duration = Duration::from_secs(1);
 
 /// Makes runs on this machine, each in a network of its own.
 #[derive(Debug)]
@@ -52,12 +57,14 @@ impl Trials {
     fn transfer(
         &self,
         peer: &Peer,
+        network: &EmulatedNetwork,
         hosts: &[&Host; 2],
         case: &LinkCase,
         stop: &StopFlag,
     ) -> Result<Transfer, PeerError> {
         let job = Job {
             size: case.size,
+            writes: case.writes,
             endless: false,
             seed: case.seed,
             told: case.told.map(Rate::from_bits_per_second),
@@ -66,16 +73,26 @@ impl Trials {
         };
         let cap = Duration::from_secs_f64(case.cap_seconds);
         let (over, is_over) = channel::<()>();
+        let gate = Gate::new(1);
+        // What passes while a way is opened is not counted for the writes.
+        let start = case.writes.map(|_| Start { gate: &gate, transfer: 0, after: Duration::ZERO });
         thread::scope(|scope| {
+            let gate = &gate;
             scope.spawn(move || {
                 while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                     if stop.is_set() {
+                        gate.give_up();
                         hosts.iter().for_each(|host| host.end());
                         break;
                     }
+                    if gate.opened().is_none() && gate.is_ready_within(Duration::ZERO) {
+                        let begun = clock::now() + NOTICE;
+                        network.control().measure(begun, Measuring { span: SPAN, warm_up: Duration::ZERO });
+                        gate.open(begun);
+                    }
                 }
             });
-            let result = peers::transfer(peer, hosts[0], hosts[1], &job, cap, None);
+            let result = peers::transfer(peer, hosts[0], hosts[1], &job, cap, start);
             drop(over);
             result
         })
@@ -114,13 +131,13 @@ impl Measure for Trials {
         for host in hosts {
             host.pin_congestion(peer.route_congestion()).map_err(run_failed)?;
         }
-        let transfer = self.transfer(peer, &hosts, case, stop);
+        let transfer = self.transfer(peer, &network, &hosts, case, stop);
         let observation = network.stop();
         if stop.is_set() {
             return Err(MeasureError::Stopped);
         }
         match transfer {
-            Ok(transfer) => Ok(outcome(peer, case, transfer, &observation)),
+            Ok(transfer) => Ok(outcome(peer, case, transfer, &observation, from)),
             // The peer's behaviour is a result, as long as the network was as specified.
             Err(PeerError::Failed { .. }) => {
                 let reason = transfer.err().map(|error| error.to_string()).unwrap_or_default();
@@ -151,7 +168,8 @@ fn run_failed(error: impl std::fmt::Display) -> MeasureError {
     MeasureError::Run(error.to_string())
 }
 
-fn outcome(peer: &Peer, case: &LinkCase, transfer: Transfer, run: &Observation) -> RunOutcome {
+/// Returns the outcome of a run, in which the host number `from` sent or wrote.
+fn outcome(peer: &Peer, case: &LinkCase, transfer: Transfer, run: &Observation, from: usize) -> RunOutcome {
     let ending = match transfer.seconds {
         Some(_) if transfer.equal == Some(false) => {
             Ending::Failed { reason: "what arrived is not what was sent".to_owned() }
@@ -164,7 +182,22 @@ fn outcome(peer: &Peer, case: &LinkCase, transfer: Transfer, run: &Observation) 
         congestion: transfer.congestion.or(peer.route_congestion().map(str::to_owned)),
         ..environment(peer, case, run)
     };
-    RunOutcome { ending, bytes_there: transfer.bytes_there, equal: transfer.equal, environment, ..account(peer, run) }
+    let sent = |hosts: &[HostTraffic]| hosts.iter().map(|host| host.bytes_sent).sum();
+    let traffic = &run.report.traffic;
+    let written = transfer.delays.map(|delays| Written {
+        delays,
+        wire_bytes: sent(traffic),
+        wire_bytes_there: traffic.get(from).map_or(0, |host| host.bytes_sent),
+    });
+    RunOutcome {
+        ending,
+        bytes_there: transfer.bytes_there,
+        equal: transfer.equal,
+        written,
+        clock: transfer.clock,
+        environment,
+        ..account(peer, run)
+    }
 }
 
 fn failed(peer: &Peer, case: &LinkCase, reason: String, run: &Observation) -> RunOutcome {
@@ -180,6 +213,7 @@ fn account(peer: &Peer, run: &Observation) -> RunOutcome {
         equal: None,
         wire_bytes: report.links.iter().map(|link| link.offered.bytes).sum(),
         model_drops: report.links.iter().map(LinkStats::dropped).sum(),
+        written: None,
         clock: peer.clock(),
         verdict: recorded_verdict(run),
         environment: Environment::default(),
