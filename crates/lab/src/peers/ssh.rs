@@ -89,8 +89,9 @@ fn forward(run: &mut TransferRun<'_>, target: SocketAddrV4) -> Result<Carrier, U
     let server = Server::start(run)?;
     let entry = SocketAddrV4::new(run.from.address(), TransferRun::free_port(run.from)?);
     let mut ssh = run.program("ssh");
-    ssh.args(["-N", "-o", "ExitOnForwardFailure=yes", "-L", &format!("{entry}:{target}")]).args(server.options());
-    ssh.arg(server.place(run));
+    ssh.args(["-o", "ExitOnForwardFailure=yes", "-L", &format!("{entry}:{target}")]).args(server.options());
+    // Without a command (-N) sshd leaves Nagle's algorithm on, and an echo waits for the acknowledgement of the last.
+    ssh.arg(server.place(run)).arg("sleep infinity");
     run.patience = LOGIN;
     let mut client = run.start(run.from, ssh)?;
     // It does not listen before it has logged in.

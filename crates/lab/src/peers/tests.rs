@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use super::{Downpour, Job, PeerError, Presence, Programs, Transfer, all, named, table, transfer};
+use super::{Downpour, Job, PeerError, Presence, Programs, Transfer, all, choices, named, table, transfer};
 use crate::clock;
 use crate::space::{Host, Protocol};
 
@@ -214,6 +214,16 @@ fn every_profile_of_downpour_can_be_measured() {
     for profile in transport::Profile::NAMES {
         named(&format!("downpour-{profile}")).expect("a row for it");
     }
+}
+
+#[test]
+fn choices_of_a_profile_follow_the_name_of_a_peer_that_has_one() {
+    let chosen = |name: &str| choices(name).map_err(|error| error.to_string());
+    let overhead = vec![("streams.overhead".to_owned(), "40%".to_owned())];
+    assert_eq!(chosen("tunnel-told streams.overhead=40%"), Ok(overhead));
+    assert_eq!(chosen("kcptun"), Ok(Vec::new()));
+    assert_eq!(chosen("kcptun rate=1M"), Err("kcptun rate=1M: it has no profile".to_owned()));
+    assert!(chosen("tunnel streams=paper").is_err());
 }
 
 #[test]
