@@ -9,6 +9,7 @@ mod live_limit;
 mod live_settings;
 mod many_objects;
 mod same_seed;
+mod silence;
 mod single_losses;
 mod streams;
 mod support;

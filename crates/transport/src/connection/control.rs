@@ -3,11 +3,13 @@
 use crate::flow::{BeyondCredit, ControlReceiver, ControlSender};
 use crate::recovery::{Content, Report};
 use crate::wire::{CONTROL_FRAME_HEADER, FlowId, Frame};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// Most frames that one probe repeats: about a packet of them.
+/// Most frames that one probe repeats: about a packet of them. It finds them in the oldest packets: in an outage, later ones
+/// repeat the same.
 const REPEATED_AT_MOST: usize = 32;
+const PACKETS_SEARCHED: usize = 64;
 
 /// A frame that has to arrive. It is encoded anew each time it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,9 +39,9 @@ pub(super) struct Control {
     /// Extra copies of announcements: one with each of the next batches, so that a single loss does not leave symbols
     /// without their flow.
     echoes: VecDeque<ReliableFrame>,
-    /// The content of each packet in flight, under the packet's key.
-    in_flight: Vec<Vec<ReliableFrame>>,
-    free: Vec<u32>,
+    /// The content of each packet in flight, under the packet's key: what has to be sent again if it is lost.
+    in_flight: BTreeMap<u32, Vec<ReliableFrame>>,
+    next_key: u32,
 }
 
 impl Control {
@@ -50,8 +52,8 @@ impl Control {
             receiver: ControlReceiver::new(room),
             pending: VecDeque::new(),
             echoes: VecDeque::new(),
-            in_flight: Vec::new(),
-            free: Vec::new(),
+            in_flight: BTreeMap::new(),
+            next_key: 0,
         }
     }
 
@@ -123,11 +125,11 @@ impl Control {
     /// stream, for a probe. A receiver that lacks an announcement or a plan can do nothing with symbols, and refuses,
     /// unacknowledged, those beyond what it keeps.
     pub(super) fn repeat(&mut self, most: usize) {
-        for frame in self.in_flight.iter().flatten() {
+        for frame in self.in_flight.values().take(PACKETS_SEARCHED).flatten() {
             if self.pending.len() >= REPEATED_AT_MOST {
                 break;
             }
-            if !matches!(frame, ReliableFrame::Ping | ReliableFrame::Control(_)) && !self.pending.contains(frame) {
+            if !matches!(frame, ReliableFrame::Control(_)) && !self.pending.contains(frame) {
                 self.pending.push_back(frame.clone());
             }
         }
@@ -135,7 +137,8 @@ impl Control {
     }
 
     /// Fills a packet's plaintext with pending frames, at most `most` bytes in all. `flow_frame` makes the frames about
-    /// flows of ours; obsolete ones are dropped. Returns the key of the packet's content; `None` if there is none.
+    /// flows of ours; obsolete ones are dropped. Returns the key of the packet's content; `None` if nothing of it has to be
+    /// sent again.
     pub(super) fn take_frames(
         &mut self,
         most: usize,
@@ -156,7 +159,9 @@ impl Control {
                 return self.dispatch(taken);
             }
             frame.encode(out);
-            taken.push(pending);
+            if pending != ReliableFrame::Ping {
+                taken.push(pending);
+            }
         }
         let mut data = Vec::new();
         while let Some(room) = most.checked_sub(out.len() + CONTROL_FRAME_HEADER).filter(|room| *room > 0) {
@@ -175,12 +180,10 @@ impl Control {
         if frames.is_empty() {
             return None;
         }
-        if let Some(key) = self.free.pop() {
-            self.in_flight[key as usize] = frames;
-            return Some(key);
-        }
-        self.in_flight.push(frames);
-        Some((self.in_flight.len() - 1) as u32)
+        let key = self.next_key;
+        self.next_key = key.wrapping_add(1);
+        self.in_flight.insert(key, frames);
+        Some(key)
     }
 
     /// Handles the fate of packets. Passes frames that have arrived to `on_delivered`.
@@ -200,7 +203,6 @@ impl Control {
             for frame in self.settle(key) {
                 match frame {
                     ReliableFrame::Control(range) => self.sender.on_lost(range),
-                    ReliableFrame::Ping => {}
                     frame => self.pending.push_back(frame),
                 }
             }
@@ -209,11 +211,7 @@ impl Control {
 
     /// Removes and returns the content of a packet whose fate is known.
     fn settle(&mut self, key: u32) -> Vec<ReliableFrame> {
-        let frames = self.in_flight.get_mut(key as usize).map(std::mem::take).unwrap_or_default();
-        if !frames.is_empty() {
-            self.free.push(key);
-        }
-        frames
+        self.in_flight.remove(&key).unwrap_or_default()
     }
 }
 
@@ -310,5 +308,23 @@ mod tests {
         take(&mut control, 10_000);
         control.repeat(0);
         assert_eq!(control.pending.len(), REPEATED_AT_MOST);
+    }
+
+    /// In an outage of a day: 100,000 probes, each of them a PING and what was in flight when it began.
+    #[test]
+    fn what_probes_keep_and_look_at_is_bounded() {
+        let mut control = control();
+        for _ in 0..100_000 {
+            control.push(ReliableFrame::Ping);
+            assert_eq!(take(&mut control, 1_000), (None, vec!["Ping".to_owned()]));
+        }
+        assert_eq!(control.in_flight.len(), 0);
+        control.push(ReliableFrame::Reset(FlowId(1)));
+        let (first, _) = take(&mut control, 1_000);
+        for _ in 0..1_000 {
+            control.repeat(0);
+            assert_eq!(take(&mut control, 1_000).1.len(), 1);
+        }
+        assert_eq!(report(&mut control, &[first.expect("it carries some")], &[]).len(), 1);
     }
 }

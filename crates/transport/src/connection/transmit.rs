@@ -239,7 +239,7 @@ impl Connection {
         let mut frames = Vec::new();
         let flows = &self.send_flows;
         let carried = self.control.take_frames(self.mtu.frame_room(), &mut frames, |frame| flows.frame(frame));
-        if carried.is_none() {
+        if frames.is_empty() {
             // Everything pending belonged to flows that have ended; a packet is due all the same.
             Frame::Ping.encode(&mut frames);
         }
