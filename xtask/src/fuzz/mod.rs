@@ -54,7 +54,7 @@ pub(crate) struct Target {
 }
 
 /// Same names as in `fuzz/fuzz_targets`.
-pub(crate) const TARGETS: [Target; 13] = [
+pub(crate) const TARGETS: [Target; 14] = [
     Target { name: "wire", function: transport::wire::fuzzing::fuzz_wire },
     Target { name: "strangers", function: transport::endpoint::fuzzing::fuzz_strangers },
     Target { name: "handshake", function: transport::secure::fuzzing::fuzz_handshake },
@@ -67,6 +67,7 @@ pub(crate) const TARGETS: [Target; 13] = [
     Target { name: "filter", function: downpour::files::fuzzing::fuzz_filter },
     Target { name: "ticket", function: downpour::ticket::fuzzing::fuzz_ticket },
     Target { name: "remote", function: downpour::remote::fuzzing::fuzz_remote },
+    Target { name: "tunnel", function: downpour::tunnel::fuzzing::fuzz_tunnel },
     Target { name: "profile", function: transport::profile::fuzzing::fuzz_profile },
 ];
 

@@ -9,6 +9,7 @@
 pub mod control;
 mod counts;
 mod events;
+pub mod fuzzing;
 mod grammar;
 mod http;
 mod listener;

@@ -286,13 +286,16 @@ impl Session {
 
     /// Grants a wish of the other side, or says why not.
     async fn grant(&self, mut stream: Stream, room: Option<OwnedSemaphorePermit>, open: &Open<'_>) {
-        let wish = tokio::time::timeout(PATIENCE, Wish::read(&mut stream)).await;
+        let wish = match &room {
+            Some(_) => tokio::time::timeout(PATIENCE, Wish::read(&mut stream)).await.ok().and_then(Result::ok),
+            None => None,
+        };
         let target = match wish {
             _ if room.is_none() => Err((Refusal::Failed, "there are as many connections as there can be".to_owned())),
-            Ok(Ok(wish)) => tokio::time::timeout(PATIENCE, self.socket_for(&wish, open))
+            Some(wish) => tokio::time::timeout(PATIENCE, self.socket_for(&wish, open))
                 .await
                 .unwrap_or_else(|_| Err((Refusal::TimedOut, format!("no answer in {} s", PATIENCE.as_secs())))),
-            _ => Err((Refusal::Failed, "what was wished for has not arrived".to_owned())),
+            None => Err((Refusal::Failed, "what was wished for has not arrived".to_owned())),
         };
         let answer = match &target {
             Ok(_) => Answer::Connected,

@@ -1,5 +1,6 @@
 //! Both ends of a tunnel in one process, over UDP on loopback, between real sockets.
 
+mod hostile;
 mod metrics;
 
 use std::io;

@@ -5,6 +5,7 @@ use std::path::Path;
 use downpour::files::fuzzing::{fuzz_filter, fuzz_journal, fuzz_sink};
 use downpour::remote::fuzzing::fuzz_remote;
 use downpour::ticket::fuzzing::fuzz_ticket;
+use downpour::tunnel::fuzzing::fuzz_tunnel;
 
 fn replay(corpus: &str, target: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(corpus);
@@ -39,4 +40,9 @@ fn ticket() {
 #[test]
 fn remote() {
     replay("remote", fuzz_remote);
+}
+
+#[test]
+fn tunnel() {
+    replay("tunnel", fuzz_tunnel);
 }

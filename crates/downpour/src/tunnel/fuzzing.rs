@@ -1,0 +1,227 @@
+//! Fuzz target of what a tunnel reads: the user's forwards, and what programs and the other side say.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::grammar::{Destination, Forward, Place};
+use super::messages::{Answer, Refusal, Wish};
+use super::{http, socks};
+use crate::wait::block_on;
+
+/// Reads all but the first byte of `data`, which says how much comes at once, as each of what a tunnel reads.
+///
+/// # Panics
+/// If something is understood otherwise than it was written, or than by a second reading of SOCKS.
+pub fn fuzz_tunnel(data: &[u8]) {
+    let Some((&piece, said)) = data.split_first() else { return };
+    let piece = usize::from(piece).max(1);
+    if let Ok(text) = str::from_utf8(said) {
+        check_forwards(text);
+    }
+    check_socks(said, piece);
+    check_wish(said, piece);
+    check_answer(said, piece);
+    check_request(said);
+}
+
+/// What is read is written as something that is read as the same.
+fn check_forwards(text: &str) {
+    let forwards: [fn(&str) -> _; 3] =
+        [|text| Forward::read(text, false), |text| Forward::read(text, true), Forward::read_proxy];
+    for read in forwards {
+        let Ok(forward) = read(text) else { continue };
+        assert_eq!(read(&forward.to_string()).as_ref(), Ok(&forward), "{forward}");
+        if let Destination::Place(Place::Tcp { host, port }) = forward.to {
+            assert!(port > 0 && !host.is_empty(), "{text}");
+        }
+    }
+}
+
+/// A program that says something in pieces, and keeps what it is answered.
+struct Program<'a> {
+    said: &'a [u8],
+    piece: usize,
+    answered: Vec<u8>,
+}
+
+impl<'a> Program<'a> {
+    const fn new(said: &'a [u8], piece: usize) -> Self {
+        Self { said, piece, answered: Vec::new() }
+    }
+}
+
+impl AsyncRead for Program<'_> {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let (now, later) = self.said.split_at(self.piece.min(self.said.len()).min(buffer.remaining()));
+        buffer.put_slice(now);
+        self.said = later;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Program<'_> {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let count = self.piece.min(bytes.len());
+        self.answered.extend_from_slice(&bytes[..count]);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What a conversation by SOCKS comes to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Socks {
+    /// Where the program wants to.
+    place: Option<(String, u16)>,
+    answered: Vec<u8>,
+    /// Bytes that were not read, which are for the other program.
+    left: usize,
+}
+
+/// What is understood is what [`second_reading`] understands, and can be wished for.
+fn check_socks(said: &[u8], piece: usize) {
+    let mut program = Program::new(said, piece);
+    let asked = block_on(socks::asked(&mut program)).ok();
+    let place = asked.and_then(|(_, place)| match place {
+        Place::Tcp { host, port } => Some((host, port)),
+        Place::Unix(_) => None,
+    });
+    let found = Socks { place, left: program.said.len(), answered: program.answered };
+    assert_eq!(found, second_reading(said));
+    if let Some((host, port)) = found.place {
+        assert!(port > 0 && !host.is_empty(), "{host}:{port}");
+        let wish = Wish::Place(Place::Tcp { host, port }).encode().expect("a short name");
+        check_wish(&wish, piece);
+    }
+    // SOCKS 4a with the longest user and name.
+    let read = said.len() - found.left;
+    assert!(read <= 9 + 2 * 256, "{read}");
+}
+
+/// Reads a conversation that is known as a whole: another formulation of [`socks`].
+fn second_reading(said: &[u8]) -> Socks {
+    let mut answered = Vec::new();
+    // What ends too early, or is no SOCKS, is not answered any more.
+    let (place, left) = match said {
+        [4, rest @ ..] => second_reading_of_four(rest, &mut answered),
+        [5, rest @ ..] => second_reading_of_five(rest, &mut answered),
+        rest => (None, rest.len().saturating_sub(1)),
+    };
+    Socks { place, answered, left }
+}
+
+type Reading = (Option<(String, u16)>, usize);
+
+fn second_reading_of_four(said: &[u8], answered: &mut Vec<u8>) -> Reading {
+    let [command, high, low, a, b, c, d, rest @ ..] = said else { return (None, 0) };
+    let is_named = matches!((a, b, c, d), (0, 0, 0, 1..));
+    // The user, and perhaps the name; too long a one is read to its 256th byte.
+    let (mut texts, mut rest, mut is_long) = (Vec::new(), rest, false);
+    for _ in 0..1 + usize::from(is_named) {
+        let longest = &rest[..rest.len().min(256)];
+        match longest.iter().position(|byte| *byte == 0) {
+            Some(end) => texts.push(&rest[..end]),
+            None if longest.len() == 256 => is_long = true,
+            None => return (None, 0),
+        }
+        rest = &rest[texts.last().map_or(256, |text| if is_long { 256 } else { text.len() + 1 })..];
+        if is_long {
+            break;
+        }
+    }
+    let port = u16::from_be_bytes([*high, *low]);
+    let host = match texts.get(1) {
+        _ if is_long => None,
+        Some(name) => String::from_utf8(name.to_vec()).ok().filter(|name| !name.is_empty()),
+        None => Some(format!("{a}.{b}.{c}.{d}")),
+    };
+    let place = host.filter(|_| *command == 1 && port != 0).map(|host| (host, port));
+    if place.is_none() {
+        answered.extend([0, 91, 0, 0, 0, 0, 0, 0]);
+    }
+    (place, rest.len())
+}
+
+fn second_reading_of_five(said: &[u8], answered: &mut Vec<u8>) -> Reading {
+    let Some((methods, rest)) = said.split_first().and_then(|(count, rest)| rest.split_at_checked((*count).into()))
+    else {
+        return (None, 0);
+    };
+    if !methods.contains(&0) {
+        answered.extend([5, 0xff]);
+        return (None, rest.len());
+    }
+    answered.extend([5, 0]);
+    let [version, command, _, kind, rest @ ..] = rest else { return (None, 0) };
+    if *version != 5 {
+        return (None, rest.len());
+    }
+    let refuse = |code| [5, code, 0, 1, 0, 0, 0, 0, 0, 0];
+    let length = match (kind, rest) {
+        (1, _) => 4,
+        (4, _) => 16,
+        (3, [length, ..]) => 1 + usize::from(*length),
+        (3, []) => return (None, 0),
+        _ => {
+            answered.extend(refuse(8));
+            return (None, rest.len());
+        }
+    };
+    let Some((address, [high, low, rest @ ..])) = rest.split_at_checked(length) else { return (None, 0) };
+    let host = match (kind, address) {
+        (1, [a, b, c, d]) => Some(format!("{a}.{b}.{c}.{d}")),
+        (3, [_, name @ ..]) => str::from_utf8(name).ok().map(str::to_owned),
+        _ => <[u8; 16]>::try_from(address).ok().map(|address| std::net::Ipv6Addr::from(address).to_string()),
+    };
+    let port = u16::from_be_bytes([*high, *low]);
+    let place = host.filter(|host| !host.is_empty() && port != 0 && *command == 1).map(|host| (host, port));
+    if place.is_none() {
+        answered.extend(refuse(if *command == 1 { 8 } else { 7 }));
+    }
+    (place, rest.len())
+}
+
+/// What is read as a wish are its bytes.
+fn check_wish(said: &[u8], piece: usize) {
+    let mut other = Program::new(said, piece);
+    let Ok(wish) = block_on(Wish::read(&mut other)) else { return };
+    let written = wish.encode().expect("it was short enough to be read");
+    assert_eq!([&written, other.said].concat(), said);
+}
+
+/// What is read as an answer is the same when it is written and read again, but for words that were no text.
+fn check_answer(said: &[u8], piece: usize) {
+    let mut other = Program::new(said, piece);
+    let Ok(answer) = block_on(Answer::read(&mut other)) else { return };
+    let written = answer.encode();
+    let again = block_on(Answer::read(&mut &*written)).expect("what was written");
+    match (&answer, &again) {
+        (Answer::Refused(refusal, words), Answer::Refused(same, less)) if words.contains('\u{fffd}') => {
+            assert_eq!(refusal, same);
+            assert!(less.chars().count() <= words.chars().count());
+        }
+        _ => assert_eq!(answer, again),
+    }
+    // Numbers of later releases are failures.
+    assert!(written[0] == said[0] || matches!(answer, Answer::Refused(Refusal::Failed, _)));
+    let read = said.len() - other.said.len();
+    assert!(read <= 3 + 1_024, "{read}");
+}
+
+/// A request has a response, whose content is as long as it says.
+fn check_request(said: &[u8]) {
+    let response = http::judge(said).response("metrics\n");
+    let (head, content) = response.split_once("\r\n\r\n").expect("an empty line");
+    assert!(head.starts_with("HTTP/1.1 ") && head.contains("\r\nContent-Length: 8\r\n"), "{head}");
+    assert!(content == "metrics\n" || content.is_empty() && said.starts_with(b"HEAD "), "{content}");
+}
