@@ -266,7 +266,8 @@ mod tests {
             drop(client);
             assert_eq!(&status, b"HTTP/1.1 408");
         };
-        tokio::join!(answer(&mut server, Duration::from_millis(1), async || String::new()), read);
+        let served = async move { answer(&mut server, Duration::from_millis(1), async || String::new()).await };
+        tokio::join!(served, read);
     }
 
     proptest! {
