@@ -86,7 +86,7 @@ impl Connection {
         Ok(Stream::new(send, recv))
     }
 
-    /// Opens the direction back to the peer of a stream that it has opened with [`Connection::open`], of this class. Errors
+    /// Opens the direction back to the peer of a stream that it has opened with [`Connection::open`], of this class, once. Errors
     /// show when it is written to. A stream that nobody awaits is stopped by the peer.
     #[must_use]
     pub fn answer(&self, recv: &RecvStream, class: Class) -> SendStream {

@@ -98,6 +98,9 @@ impl Streams {
         (to, class): (FlowId, Class),
         half: &Arc<WriteHalf>,
     ) -> Result<(), NetError> {
+        if self.answered.contains_key(&to) {
+            return Err(NetError::StreamClosed);
+        }
         let options = StreamOptions { tag: ANSWERS | u64::from(to.0), class };
         let flow = self.send(connection, now, options, (Arc::clone(half), Some(to)))?;
         self.answered.insert(to, flow);

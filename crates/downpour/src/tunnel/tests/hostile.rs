@@ -98,7 +98,10 @@ async fn wishes_beyond_the_bound_are_refused_at_once_and_leave_room_for_ones_own
     }
     for _ in 0..20 {
         let (answer, ..) = answered(say(&far, &[3]).await).await;
-        assert!(matches!(&answer, Answer::Refused(Refusal::Failed, why) if why.contains("as there can be")), "{answer:?}");
+        assert!(
+            matches!(&answer, Answer::Refused(Refusal::Failed, why) if why.contains("as there can be")),
+            "{answer:?}"
+        );
     }
     let (mut client, mut wished) = wanted(port, &far).await;
     wished.write_all(&[&Answer::Connected.encode()[..], b"hello"].concat()).await.unwrap();
