@@ -70,6 +70,17 @@ pub(crate) enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
+    /// What happens to those who have connected with a ticket.
+    Guest {
+        /// `joined`, `left`, or `expired` where nobody else can connect.
+        event: &'static str,
+        /// The number of the tunnel.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tunnel: Option<u64>,
+        /// Why it has ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
     /// What happens to a connection of a tunnel.
     Connection(Connection),
     /// What a doctor has found out.
@@ -106,6 +117,9 @@ impl<'a> From<&'a [u8]> for Name<'a> {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Connection {
     number: u64,
+    /// The tunnel, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunnel: Option<u64>,
     /// `wanted`, `open`, `refused` or `over`.
     event: &'static str,
     /// Where to.
@@ -130,6 +144,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// Names the tunnel of those who have connected with a ticket.
+    pub(crate) fn of_tunnel(self, tunnel: u64) -> Self {
+        Self { tunnel: Some(tunnel), ..self }
+    }
+
     pub(crate) fn new(number: u64, event: ConnectionEvent) -> Self {
         let this = |event| Self { number, event, ..Self::default() };
         match event {

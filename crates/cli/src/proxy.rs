@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use downpour::remote::{self, Reach, Tunnel, TunnelEvent};
+use downpour::remote::{self, Reach, Tunnel};
 use downpour::tunnel::control::ControlFolder;
-use downpour::tunnel::{ConnectionEvent, Destination, Forward, Place};
+use downpour::tunnel::{ConnectionEvent, Destination, Forward, Forwarding, Place, TunnelEvent};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::ProxyArgs;
@@ -69,7 +69,8 @@ async fn keep(path: &Path, reach: Reach, port: u16, args: &ProxyArgs) -> Result<
         TunnelEvent::Open => background::ready(),
         event => tell(event, is_quiet),
     };
-    let tunnel = Tunnel { persist: args.persist, is_detached: true, is_found: true, ..tunnel(path, reach, port) };
+    let mut tunnel = Tunnel { is_detached: true, is_found: true, ..tunnel(path, reach, port) };
+    tunnel.forwarding.persist = args.persist;
     let mut interrupts = taken(Interrupts::without_hang_up())?;
     remote::tunnel(tunnel, show, async { interrupts.next_in_background(true).await.into() }).await?;
     Ok(Code::Done as u8)
@@ -137,16 +138,8 @@ fn tell(event: TunnelEvent, is_quiet: bool) {
 fn tunnel(path: &Path, reach: Reach, port: u16) -> Tunnel {
     let to = Destination::Place(Place::Tcp { host: "localhost".to_owned(), port });
     let forward = Forward { listen: Place::Unix(PathBuf::from(path)), to };
-    Tunnel {
-        local: vec![forward],
-        remote: Vec::new(),
-        is_eager: false,
-        metrics: None,
-        persist: None,
-        is_detached: false,
-        is_found: false,
-        reach,
-    }
+    let forwarding = Forwarding { local: vec![forward], ..Forwarding::default() };
+    Tunnel { forwarding, is_detached: false, is_found: false, reach }
 }
 
 /// Carries stdin to `socket`, and what comes from there to stdout, until the other side has ended.

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::Path;
+use std::time::Duration;
 
 use downpour::Ticket;
 
@@ -56,6 +57,11 @@ pub(crate) enum Guest {
     },
     /// A `downpour send --to`.
     Sender,
+    /// Any number of `downpour tunnel -L`.
+    Tunnel {
+        /// `--valid`.
+        valid: Duration,
+    },
 }
 
 /// Prints how the other side connects, and writes the ticket file. Returns the ticket's text if it is yet to be
@@ -70,9 +76,13 @@ pub(crate) fn publish(
     let addresses: Vec<String> = ticket.addresses.iter().map(ToString::to_string).collect();
     output.detail(format_args!("Listening on {}.", addresses.join(", ")));
     let (command, use_up) = match guest {
-        Guest::Receiver { many: false } => ("downpour recv", "one complete fetch within an hour"),
-        Guest::Receiver { many: true } => ("downpour recv", "any number of fetches within an hour"),
-        Guest::Sender => ("downpour send PATH --to", "one complete transfer within an hour"),
+        Guest::Receiver { many: false } => ("downpour recv", "one complete fetch within an hour".to_owned()),
+        Guest::Receiver { many: true } => ("downpour recv", "any number of fetches within an hour".to_owned()),
+        Guest::Sender => ("downpour send PATH --to", "one complete transfer within an hour".to_owned()),
+        Guest::Tunnel { valid } => (
+            "downpour tunnel -L PORT:HOST:PORT",
+            format!("whoever connects within {}", units::seconds(valid.as_secs_f64())),
+        ),
     };
     if let Some(file) = file {
         ticket.save(file).map_err(downpour::Error::from)?;

@@ -448,6 +448,7 @@ const fn verb(role: Role) -> &'static str {
     match role {
         Role::Sends => "send",
         Role::Receives => "receive",
+        Role::Tunnels => "listen for tunnels",
     }
 }
 
@@ -464,6 +465,7 @@ const fn noun(role: Role) -> &'static str {
     match role {
         Role::Sends => "sender",
         Role::Receives => "receiver",
+        Role::Tunnels => "other end",
     }
 }
 

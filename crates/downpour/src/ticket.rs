@@ -6,7 +6,7 @@
 //!
 //! | field | bytes | |
 //! |---|---|---|
-//! | role of the listener | 1 | 1 it sends, 2 it receives |
+//! | role of the listener | 1 | 1 it sends, 2 it receives, 3 it is an end of tunnels |
 //! | expiry | 8 | seconds since 1970 |
 //! | key | 32 | |
 //! | addresses | 1 | their number, at most 16; then each: 4 or 6, the unicast address in 4 or 16 bytes, port 2 (not 0) |
@@ -57,6 +57,8 @@ pub enum Role {
     Sends = 1,
     /// It receives files.
     Receives = 2,
+    /// It carries the connections of programs.
+    Tunnels = 3,
 }
 
 impl Role {
@@ -66,6 +68,7 @@ impl Role {
         match self {
             Self::Sends => Self::Receives,
             Self::Receives => Self::Sends,
+            Self::Tunnels => Self::Tunnels,
         }
     }
 }
@@ -85,6 +88,9 @@ pub enum TicketError {
     /// It contains an address that no listener can have.
     #[error("this ticket names {0}, where nobody can listen: it is not from a downpour, do not use it")]
     Address(SocketAddr),
+    /// It is of something else.
+    #[error("this ticket is not for that: use it with `{}`", command(*.0))]
+    OtherUse(Role),
     /// It was good once.
     #[error("this ticket expired {} ago: ask for a new one", spoken(*.0))]
     Expired(Duration),
@@ -125,6 +131,15 @@ pub enum TicketError {
     /// The system gave no random bytes.
     #[error("no random bytes from the system: {0}")]
     Random(io::Error),
+}
+
+/// Returns what is for the ticket of a listener with this role.
+const fn command(listener: Role) -> &'static str {
+    match listener {
+        Role::Sends => "downpour recv",
+        Role::Receives => "downpour send --to",
+        Role::Tunnels => "downpour tunnel -L",
+    }
 }
 
 /// A key nobody can guess, from the system's random source.
@@ -257,6 +272,7 @@ impl Ticket {
         let listener = match take::<1>(&mut bytes)? {
             [1] => Role::Sends,
             [2] => Role::Receives,
+            [3] => Role::Tunnels,
             _ => return None,
         };
         let expires = UNIX_EPOCH.checked_add(Duration::from_secs(u64::from_be_bytes(take(&mut bytes)?)))?;

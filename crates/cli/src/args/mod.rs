@@ -299,7 +299,7 @@ impl Command {
             Self::Verify(args) => vec![&args.a, &args.b],
             Self::Doctor(args) => return Some(&args.host),
             Self::Pipe(args) => return Some(&args.host),
-            Self::Tunnel(args) => return Some(&args.host),
+            Self::Tunnel(args) => return args.host.as_deref(),
             Self::Proxy(args) => return Some(&args.host),
             Self::Bootstrap(args) => return Some(&args.host),
             Self::Send(_)

@@ -1,12 +1,13 @@
 //! `bootstrap`, `doctor`, `pipe`, `tunnel`, `proxy`, `profile`, `completions`, `man` and `remote`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use downpour::tunnel::{Forward, Place};
+use downpour::tunnel::{Forward, Permit, Place};
 
 use super::groups::{NetworkArgs, OutputArgs, ReachArgs, SpeedArgs, SshArgs};
 use super::values;
@@ -75,12 +76,35 @@ pub(crate) struct PipeArgs {
 
 /// `downpour tunnel`.
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("forwards").required(true).multiple(true).args(["local", "remote", "proxy", "control"]))]
+#[command(group = clap::ArgGroup::new("forwards").required(true).multiple(true).args(["local", "remote", "proxy", "control", "listen"]))]
 #[command(mut_arg("timeout", |timeout| timeout.default_value("1d")))]
 pub(crate) struct TunnelArgs {
-    /// The remote host: USER@HOST
-    #[arg(help = "The remote host: [USER@]HOST", value_name = "HOST", value_parser = values::host)]
-    pub(crate) host: String,
+    /// The remote host: USER@HOST; without it, the maker of a ticket is connected to
+    #[arg(
+        help = "The remote host: [USER@]HOST; without it, the other side is found by its ticket",
+        value_name = "HOST"
+    )]
+    #[arg(value_parser = values::host, conflicts_with_all = ["listen", "ticket_file"])]
+    pub(crate) host: Option<String>,
+    /// Wait for others who connect with a ticket, which is printed, and connect them from here to what is permitted
+    #[arg(long, num_args = 0..=1, value_name = "ADDR:PORT", value_parser = values::listen_address, requires = "permit")]
+    #[arg(help_heading = "By ticket")]
+    #[arg(conflicts_with_all = ["local", "remote", "proxy", "control", "persist", "metrics", "eager"])]
+    pub(crate) listen: Option<Option<SocketAddr>>,
+    /// Where those with the ticket may connect to: HOST:PORT, HOST:*, the path of a unix socket, or any
+    ///
+    /// Names are compared as they are asked for: `localhost:80` does not permit `127.0.0.1:80`.
+    #[arg(long, value_name = "PLACE", value_parser = values::permit, requires = "listen", help_heading = "By ticket")]
+    pub(crate) permit: Vec<Permit>,
+    /// How long others can connect with the ticket; who has connected stays
+    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "1h", help_heading = "By ticket")]
+    pub(crate) valid: Duration,
+    /// File that the listening side writes the ticket to (mode 0600) and the connecting side reads it from
+    #[arg(long, value_name = "FILE", help_heading = "By ticket")]
+    pub(crate) ticket_file: Option<PathBuf>,
+    /// How long to wait for an answer when connecting with a ticket
+    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "10", help_heading = "By ticket")]
+    pub(crate) connect_timeout: Duration,
     /// Listen here, and connect from the remote host: [BIND:]PORT:HOST:PORT, or paths of unix sockets
     #[arg(short = 'L', long, value_name = "SPEC", value_parser = values::local_forward, help_heading = "Forwards")]
     pub(crate) local: Vec<Forward>,

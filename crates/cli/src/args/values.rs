@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use downpour::remote::Location;
-use downpour::tunnel::{Forward, ForwardError, Place};
+use downpour::tunnel::{Forward, ForwardError, Permit, Place};
 use downpour::{MIN_MEMORY, Profile};
 
 use crate::names;
@@ -134,6 +134,11 @@ pub(super) fn remote_forward(text: &str) -> Result<Forward, String> {
 /// Parses the argument of `-D`.
 pub(super) fn proxy_forward(text: &str) -> Result<Forward, ForwardError> {
     Forward::read_proxy(text)
+}
+
+/// Parses the argument of `--permit`.
+pub(super) fn permit(text: &str) -> Result<Permit, ForwardError> {
+    Permit::read(text)
 }
 
 /// Parses the argument of `--metrics`.

@@ -26,6 +26,7 @@ mod stdout;
 mod surface;
 mod telling;
 mod terminal;
+mod tickets;
 mod transferring;
 mod tree;
 mod trees;

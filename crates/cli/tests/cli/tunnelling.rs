@@ -38,7 +38,7 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()).expect("a port").port()
 }
 
-fn dial(port: u16) -> TcpStream {
+pub(crate) fn dial(port: u16) -> TcpStream {
     let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("somebody listens");
     socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     socket

@@ -47,7 +47,7 @@ pub use only::{Access, Limit};
 pub use pipe::{Pipe, PipeEvent, Piping, pipe};
 pub use pipe_input::Witness;
 pub use serve::{Served, serve};
-pub use tunnel::{Tunnel, TunnelEvent, tunnel};
+pub use tunnel::{Tunnel, tunnel};
 
 /// Beginning of the line in which the other side answers with its ticket.
 const ANSWER: &str = "DOWNPOUR1 ";

@@ -1,42 +1,29 @@
-//! The end of a tunnel on the machine of its user.
+//! A tunnel to a machine that ssh reaches.
 
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use net::{Bind, Connection, Endpoint, NetError};
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::spawn_blocking;
 use transport::ConnectOptions;
 
 use super::locator::{UDP_TIMEOUT, from_there};
 use super::request::RemoteTask;
 use super::ssh::Remote;
 use super::{Reach, Via};
-use crate::error::{CloseCode, Error, Other};
+use crate::error::{Error, Other};
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::Role;
 use crate::transfer::{Stop, Switch};
 use crate::tunnel::control::{self, ControlFolder};
-use crate::tunnel::{
-    ConnectionEvent, Forward, Listener, Note, Notes, Permitted, Place, Proxied, Session, raise_descriptor_limit,
-    serve_metrics,
-};
+use crate::tunnel::{Forwarding, NearEnd, Notes, TunnelEvent};
 
 /// What is forwarded through which machine.
 #[derive(Clone, Debug)]
 pub struct Tunnel {
-    /// Connections taken here, which go on from there.
-    pub local: Vec<Forward>,
-    /// Connections taken there, which go on from here.
-    pub remote: Vec<Forward>,
-    /// The programs of a SOCKS proxy here are told at once that they are connected, so that their first bytes need not
-    /// wait for the other side. What it refuses is reset.
-    pub is_eager: bool,
-    /// Where Prometheus finds its figures, by HTTP.
-    pub metrics: Option<Place>,
-    /// Ends the tunnel once no connection has been open for so long.
-    pub persist: Option<Duration>,
+    /// What is forwarded.
+    pub forwarding: Forwarding,
     /// Ends the login once the tunnel is open over UDP. Otherwise whoever reads what this process prints would wait for the
     /// end of ssh, which prints to the same place, when this process has left it.
     pub is_detached: bool,
@@ -46,25 +33,8 @@ pub struct Tunnel {
     pub reach: Reach,
 }
 
-/// An event of a tunnel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TunnelEvent {
-    /// A line for the user.
-    Note(String),
-    /// This one of the local forwards listens; at this port, where the system has chosen it.
-    Listening(Forward, Option<u16>),
-    /// This one of the remote forwards listens over there.
-    ListeningThere(Forward),
-    /// The figures are here; at this port, where the system has chosen it.
-    Metrics(Place, Option<u16>),
-    /// The tunnel is open.
-    Open,
-    /// Something happens to the connection of this number.
-    Connection(u64, ConnectionEvent),
-}
-
-/// Opens a tunnel and keeps it open until `stop`, until nobody has used it for [`Tunnel::persist`], or until its connection
-/// ends.
+/// Opens a tunnel and keeps it open until `stop`, until nobody has used it for [`Forwarding::persist`], or until its
+/// connection ends.
 ///
 /// # Errors
 /// [`Error::Listen`] if a place of this machine or the other is taken; those of ssh and of the connection; why it was
@@ -74,20 +44,9 @@ pub async fn tunnel(
     told: impl Fn(TunnelEvent) + Send + Sync + 'static,
     stop: impl Future<Output = Stop>,
 ) -> Result<(), Error> {
-    let told = Arc::new(told);
-    raise_descriptor_limit();
-    let listeners = tunnel.listen()?;
-    let metrics = tunnel.metrics.as_ref().map(listen).transpose()?;
+    let near = NearEnd::listen(tunnel.forwarding.clone(), told)?;
     let mut stop = std::pin::pin!(stop);
-    let notes = {
-        let told = Arc::clone(&told);
-        Notes(Arc::new(move |note| {
-            told(match note {
-                Note::Line(line) => TunnelEvent::Note(line),
-                Note::Connection(number, event) => TunnelEvent::Connection(number, event),
-            });
-        }))
-    };
+    let notes = near.notes();
     let switch = Arc::<Switch>::default();
     let remote = {
         let (tunnel, notes, switch) = (tunnel.clone(), notes.clone(), Arc::clone(&switch));
@@ -104,21 +63,6 @@ pub async fn tunnel(
         connected = tunnel.connect(&mut remote, &notes) => connected?,
         why = &mut stop => return Err(why.into()),
     };
-    let destinations = tunnel.remote.iter().map(|forward| forward.to.clone()).collect();
-    let session = Session::new(connection.clone(), Permitted::Listeners(destinations), !listeners.is_empty(), notes);
-    let mut tasks = JoinSet::new();
-    for (listener, forward) in listeners.into_iter().zip(&tunnel.local) {
-        told(TunnelEvent::Listening(forward.clone(), listener.port()));
-        let proxied = if tunnel.is_eager { Proxied::Eagerly } else { Proxied::Answered };
-        tasks.spawn(Arc::clone(&session).listen(listener, forward.to.clone(), proxied));
-    }
-    for forward in &tunnel.remote {
-        told(TunnelEvent::ListeningThere(forward.clone()));
-    }
-    if let Some((listener, place)) = metrics.zip(tunnel.metrics.clone()) {
-        told(TunnelEvent::Metrics(place, listener.port()));
-        tasks.spawn(serve_metrics(listener, Arc::clone(&session)));
-    }
     // It works without, but cannot be found then.
     let found = || ControlFolder::of_user().and_then(|folder| folder.hold(&tunnel.reach.host)).ok();
     let held = tunnel.is_found.then(found).flatten();
@@ -131,40 +75,12 @@ pub async fn tunnel(
     if tunnel.is_detached && endpoint.local_address() != net::PIPE_PEER {
         remote.terminate();
     }
-    told(TunnelEvent::Open);
-    let unused = async {
-        match tunnel.persist {
-            Some(span) => session.idle(span).await,
-            None => std::future::pending().await,
-        }
-    };
-    let (reason, result) = tokio::select! {
-        error = session.run() => return Err(tunnel.ended(error, &remote)),
-        () = unused => ("nobody uses the tunnel".to_owned(), Ok(())),
-        () = asked => (Error::Terminated.close_reason(), Err(Error::Terminated)),
-        why = &mut stop => {
-            let error = Error::from(why);
-            (error.close_reason(), Err(error))
-        }
-    };
-    // Whoever comes now is not taken any more.
-    drop(tasks);
-    connection.close(CloseCode::Done as u32, reason);
-    drop(connection.closed().await);
-    result
-}
-
-fn listen(place: &Place) -> Result<Listener, Error> {
-    Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source })
+    near.serve(&connection, asked, stop, |error| tunnel.ended(error, &remote)).await
 }
 
 impl Tunnel {
-    fn listen(&self) -> Result<Vec<Listener>, Error> {
-        self.local.iter().map(|forward| listen(&forward.listen)).collect()
-    }
-
     fn log_in(&self, switch: &Arc<Switch>, notes: &Notes) -> Result<Remote, Error> {
-        let listen = self.remote.iter().map(|forward| forward.listen.clone()).collect();
+        let listen = self.forwarding.remote.iter().map(|forward| forward.listen.clone()).collect();
         self.reach.log_in(RemoteTask::Tunnel { listen }, switch, &mut |line| notes.line(line))
     }
 

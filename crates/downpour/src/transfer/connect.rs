@@ -18,7 +18,7 @@ use super::step::{Input, Origin};
 use super::switch::Switch;
 use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, ErrorKind};
-use crate::ticket::Ticket;
+use crate::ticket::{Role, Ticket, TicketError};
 
 /// The pause before the first reconnection; each following one is twice as long...
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -102,6 +102,9 @@ pub(super) fn connect(
     switch: Arc<Switch>,
 ) -> Result<(), Error> {
     ticket.check_expiry(SystemTime::now())?;
+    if ticket.listener == Role::Tunnels {
+        return Err(TicketError::OtherUse(ticket.listener).into());
+    }
     if ticket.listener == config.task.role() {
         return Err(Error::WrongRole { both: config.task.role() });
     }

@@ -59,7 +59,7 @@ pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
     let flags = match role {
         Role::Sends => HEARS_UNTOUCHED,
         Role::Receives if may_hold_some => MAY_HOLD_SOME,
-        Role::Receives => 0,
+        Role::Receives | Role::Tunnels => 0,
     };
     vec![TRANSFER, role as u8, flags | HEARS_STRAIN]
 }
@@ -624,7 +624,7 @@ impl Session {
         let connection = &stats.connection;
         let (crossed, wire_bytes) = match self.config.role {
             Role::Sends => (connection.bytes_acknowledged, connection.bytes_sent),
-            Role::Receives => (connection.bytes_written, connection.bytes_received),
+            Role::Receives | Role::Tunnels => (connection.bytes_written, connection.bytes_received),
         };
         Attempts {
             since: Some(self.started),
@@ -640,7 +640,7 @@ impl Session {
     /// know.
     fn overflowed(&self, stats: &Stats) -> Option<u64> {
         match self.config.role {
-            Role::Receives => stats.overflowed,
+            Role::Receives | Role::Tunnels => stats.overflowed,
             // Over pipes nobody has a socket.
             Role::Sends => {
                 let says = self.peer_flags & HEARS_STRAIN != 0 && self.peer != Some(PIPE_PEER);

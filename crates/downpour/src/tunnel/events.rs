@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::grammar::{Forward, Place};
+
 /// What happens to a connection: it is wanted, perhaps open, and then refused or over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
@@ -35,6 +37,23 @@ pub enum ConnectionEvent {
         /// It broke off: one of its ends is gone, or the tunnel.
         is_cut: bool,
     },
+}
+
+/// An event of a tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TunnelEvent {
+    /// A line for the user.
+    Note(String),
+    /// This one of the local forwards listens; at this port, where the system has chosen it.
+    Listening(Forward, Option<u16>),
+    /// This one of the remote forwards listens over there.
+    ListeningThere(Forward),
+    /// The figures are here; at this port, where the system has chosen it.
+    Metrics(Place, Option<u16>),
+    /// The tunnel is open.
+    Open,
+    /// Something happens to the connection of this number.
+    Connection(u64, ConnectionEvent),
 }
 
 /// Something for the user.

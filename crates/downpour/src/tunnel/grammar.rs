@@ -38,6 +38,57 @@ pub struct Forward {
     pub to: Destination,
 }
 
+/// Places that the other side may have connected to, as `PermitOpen` of sshd has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// Whatever this machine reaches.
+    Any,
+    /// A port of this host, by the name that is asked for; or all of its ports.
+    Tcp {
+        /// The name or address, in lower case.
+        host: String,
+        /// The port.
+        port: Option<u16>,
+    },
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+impl Permit {
+    /// Reads `any`, HOST:PORT, HOST:*, or the path of a unix socket.
+    ///
+    /// # Errors
+    /// [`ForwardError`] says what to write.
+    pub fn read(text: &str) -> Result<Self, ForwardError> {
+        let fields = fields(text)?;
+        match &fields[..] {
+            ["any"] => Ok(Self::Any),
+            [path] if path.contains('/') => Ok(Self::Unix(path.into())),
+            [host, "*"] if !host.is_empty() => Ok(Self::Tcp { host: host.to_ascii_lowercase(), port: None }),
+            [host, to] => {
+                let port = port(to, 1)?;
+                if host.is_empty() {
+                    return Err(ForwardError::NoHost(port));
+                }
+                Ok(Self::Tcp { host: host.to_ascii_lowercase(), port: Some(port) })
+            }
+            _ => Err(ForwardError::PermitForm),
+        }
+    }
+
+    /// Returns whether a place is one of these. Names are compared as they are written: what a name stands for is not asked.
+    pub(super) fn covers(&self, place: &Place) -> bool {
+        match (self, place) {
+            (Self::Any, _) => true,
+            (Self::Tcp { host, port }, Place::Tcp { host: wanted, port: to }) => {
+                wanted.eq_ignore_ascii_case(host) && port.is_none_or(|port| port == *to)
+            }
+            (Self::Unix(path), Place::Unix(wanted)) => path == wanted,
+            _ => false,
+        }
+    }
+}
+
 /// The reason why a forward cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForwardError {
@@ -46,6 +97,9 @@ pub enum ForwardError {
         "write [BIND:]PORT:HOST:PORT, or the path of a unix socket, with a '/', in place of a port or of HOST:PORT"
     )]
     Form,
+    /// What is permitted is a place.
+    #[error("write HOST:PORT, HOST:*, the path of a unix socket, or any")]
+    PermitForm,
     /// A proxy has a place of its own only.
     #[error("write [BIND:]PORT")]
     ProxyForm,
@@ -246,6 +300,33 @@ mod tests {
                 assert_eq!(Forward::read(text, true), expected, "-R {text}");
                 assert_eq!(Forward::read_proxy(&forward.to_string()), expected, "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_permitted_is_compared_as_it_is_written() {
+        let read = |text: &str| Permit::read(text).expect("a place");
+        let path = |path: &str| Place::Unix(path.into());
+        for (permit, place, is_covered) in [
+            ("localhost:80", tcp_at("localhost", 80), true),
+            ("LocalHost:80", tcp_at("LOCALHOST", 80), true),
+            ("localhost:80", tcp_at("localhost", 81), false),
+            ("localhost:80", tcp_at("127.0.0.1", 80), false),
+            ("localhost:80", tcp_at("localhost.", 80), false),
+            ("localhost:*", tcp_at("localhost", 22), true),
+            ("localhost:*", tcp_at("other", 22), false),
+            ("[::1]:80", tcp_at("::1", 80), true),
+            ("/run/x", path("/run/x"), true),
+            ("/run/x", path("/run/x/../y"), false),
+            ("/run/x", tcp_at("/run/x", 80), false),
+            ("any", path("/run/x"), true),
+            ("any", tcp_at("web", 1), true),
+            ("any:1", tcp_at("web", 1), false),
+        ] {
+            assert_eq!(read(permit).covers(&place), is_covered, "{permit} and {place}");
+        }
+        for text in ["", "web", ":80", ":*", "web:0", "web:http", "a:b:c", "80"] {
+            assert!(Permit::read(text).is_err(), "{text}");
         }
     }
 

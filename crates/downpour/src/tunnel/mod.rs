@@ -6,6 +6,7 @@
 //!
 //! Each connection takes a stream in each direction (`messages`), on which its bytes follow (`relay`).
 
+mod by_ticket;
 pub mod control;
 mod counts;
 mod events;
@@ -15,15 +16,18 @@ mod http;
 mod listener;
 mod messages;
 mod metrics;
+mod near_end;
 mod relay;
 mod session;
 mod socks;
 #[cfg(test)]
 mod tests;
 
-pub use events::ConnectionEvent;
-pub(crate) use events::{Note, Notes};
-pub use grammar::{Destination, Forward, ForwardError, Place};
-pub(crate) use http::serve_metrics;
+pub use by_ticket::{GuestEvent, TicketListener, TunnelOptions, connect};
+pub(crate) use events::Notes;
+pub use events::{ConnectionEvent, TunnelEvent};
+pub use grammar::{Destination, Forward, ForwardError, Permit, Place};
 pub(crate) use listener::{Listener, raise_descriptor_limit};
-pub(crate) use session::{Permitted, Proxied, Session};
+pub use near_end::Forwarding;
+pub(crate) use near_end::NearEnd;
+pub(crate) use session::{Permitted, Session};

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::counts::{Counts, Origin, Stage};
 use super::events::{ConnectionEvent, Note, Notes};
-use super::grammar::{Destination, Place};
+use super::grammar::{Destination, Permit, Place};
 use super::listener::Listener;
 use super::messages::{Answer, Refusal, Wish};
 use super::relay::{Carried, Opened, Socket};
@@ -35,6 +35,8 @@ const MOST_EACH: usize = 480;
 pub(crate) enum Permitted {
     /// Any place that this machine reaches: at the side that was logged in to.
     Places,
+    /// These places.
+    Some(Arc<[Permit]>),
     /// Where the connections of these listeners go, which were asked for.
     Listeners(Vec<Destination>),
 }
@@ -140,8 +142,12 @@ impl Drop for Open<'_> {
 }
 
 impl Permitted {
-    const fn is_nothing(&self) -> bool {
-        matches!(self, Self::Listeners(all) if all.is_empty())
+    fn is_nothing(&self) -> bool {
+        match self {
+            Self::Places => false,
+            Self::Some(permits) => permits.is_empty(),
+            Self::Listeners(all) => all.is_empty(),
+        }
     }
 }
 
@@ -322,6 +328,12 @@ impl Session {
     async fn socket_for(&self, wish: &Wish, open: &Open<'_>) -> Result<Target, (Refusal, String)> {
         let place = match (wish, &self.permitted) {
             (Wish::Place(place), Permitted::Places) => place,
+            (Wish::Place(place), Permitted::Some(permits)) if permits.iter().any(|permit| permit.covers(place)) => {
+                place
+            }
+            (Wish::Place(place), Permitted::Some(_)) => {
+                return Err((Refusal::Forbidden, format!("{place} is not permitted over there")));
+            }
             (Wish::Listener(number), Permitted::Listeners(all)) => match all.get(usize::from(*number)) {
                 Some(Destination::Place(place)) => place,
                 Some(Destination::Socks) => return Ok(Target::Socks),

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::tunnel::messages::{Answer, Refusal, Wish};
+use crate::tunnel::session::Proxied;
 
 const KEY: [u8; 32] = [7; 32];
 

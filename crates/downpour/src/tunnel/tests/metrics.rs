@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::tunnel::http::serve_metrics;
 
 impl Ends {
     /// Serves the metrics of the near end; returns the port.

@@ -1,95 +1,17 @@
-//! `downpour tunnel`.
+//! What is shown of a tunnel, in words and as JSON.
 
 use std::time::Duration;
 
-use downpour::remote::{self, Tunnel, TunnelEvent};
-use downpour::tunnel::control::ControlFolder;
-use downpour::tunnel::{ConnectionEvent, Destination, Forward, Place};
+use downpour::tunnel::{ConnectionEvent, Destination, Forward, GuestEvent, Place, TunnelEvent};
 
-use crate::args::{Control, TunnelArgs};
-use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::args::TunnelArgs;
+use crate::escape;
 use crate::json::{self, Line};
-use crate::print::{err, out};
-use crate::{background, escape, options, taken};
-
-/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up ends
-/// the process, as it ends ssh.
-pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
-    match args.control {
-        Some(what) => control(what, &args.host),
-        None if args.background && !args.in_background => background::start("tunnel"),
-        None => open(args).await,
-    }
-}
-
-async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
-    let mut interrupts = taken(Interrupts::without_hang_up())?;
-    let tunnel = Tunnel {
-        local: args.local.into_iter().chain(args.proxy).collect(),
-        remote: args.remote,
-        is_eager: args.eager,
-        metrics: args.metrics,
-        persist: args.persist,
-        is_detached: args.in_background,
-        is_found: true,
-        reach: options::reach_by_tunnel(&mut args.reach, &args.host)?,
-    };
-    let (host, in_background) = (args.host, args.in_background);
-    let shown = match (args.json, args.verbose, args.reach.quiet) {
-        (true, ..) => Shown::Json,
-        (_, true, _) => Shown::All,
-        (_, _, true) => Shown::Nothing,
-        _ => Shown::Usual,
-    };
-    let show = move |event| {
-        let is_open = matches!(event, TunnelEvent::Open);
-        shown.show(event, &host);
-        if is_open && in_background {
-            background::ready();
-        }
-    };
-    let mut stopped = None;
-    let stop = async {
-        let stop = interrupts.next_in_background(in_background).await;
-        stopped = Some(stop);
-        stop.into()
-    };
-    let result = remote::tunnel(tunnel, show, stop).await;
-    match (result, stopped) {
-        (_, Some(stop)) => Err(Failure::stopped(stop)),
-        (Err(error), None) => Err(error.into()),
-        (Ok(()), None) => Ok(Code::Done as u8),
-    }
-}
-
-/// Shows or ends the tunnels to `host` that run.
-fn control(what: Control, host: &str) -> Result<u8, Failure> {
-    let failed = |error| Failure::new(Code::Other, format!("cannot look for tunnels: {error}"));
-    let running = ControlFolder::of_user().and_then(|folder| folder.tunnels_to(host)).map_err(failed)?;
-    if running.is_empty() {
-        return Err(Failure::new(Code::Other, format!("no tunnel to {host} runs")));
-    }
-    let mut left = Vec::new();
-    for tunnel in running {
-        let pid = tunnel.pid();
-        match what {
-            Control::Check => out(format_args!("A tunnel to {host} runs, process {pid}")),
-            Control::Exit => match tunnel.end() {
-                Ok(()) => out(format_args!("The tunnel to {host} has ended, process {pid}")),
-                Err(_) => left.push(pid.to_string()),
-            },
-        }
-    }
-    match left.as_slice() {
-        [] => Ok(Code::Done as u8),
-        left => Err(Failure::new(Code::Other, format!("these processes do not end: {}", left.join(", ")))),
-    }
-}
+use crate::print::err;
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+pub(super) enum Shown {
     /// Nothing but the last error.
     Nothing,
     /// What concerns the tunnel, and refused connections.
@@ -101,7 +23,38 @@ enum Shown {
 }
 
 impl Shown {
-    fn show(self, event: TunnelEvent, host: &str) {
+    pub(super) const fn of(args: &TunnelArgs) -> Self {
+        match (args.json, args.verbose, args.reach.quiet) {
+            (true, ..) => Self::Json,
+            (_, true, _) => Self::All,
+            (_, _, true) => Self::Nothing,
+            _ => Self::Usual,
+        }
+    }
+
+    /// Shows what happens where others connect with a ticket.
+    pub(super) fn show_guest(self, event: GuestEvent) {
+        if self == Self::Json {
+            return json::print(&guest(event));
+        }
+        let line = match event {
+            GuestEvent::Joined(number) => format!("tunnel {number} is open"),
+            GuestEvent::Left(number, why) => format!("tunnel {number} has ended: {why}"),
+            GuestEvent::Expired => "The ticket has expired: nobody else can connect.".to_owned(),
+            GuestEvent::Connection(number, _, ConnectionEvent::Refused { why }) if self == Self::Usual => {
+                format!("tunnel {number}: no connection: {why}")
+            }
+            GuestEvent::Connection(number, connection, event) if self == Self::All => {
+                format!("tunnel {number}, connection {connection} {}", words(event))
+            }
+            GuestEvent::Connection(..) => return,
+        };
+        if self != Self::Nothing {
+            err(escape::text(&line));
+        }
+    }
+
+    pub(super) fn show(self, event: TunnelEvent, host: &str) {
         match self {
             Self::Nothing => {}
             Self::Json => json::print(&object(event)),
@@ -183,5 +136,17 @@ fn object(event: TunnelEvent) -> Line<'static> {
         }
         TunnelEvent::Open => Line::Tunnel { event: "open", listen: None, to: None, message: None },
         TunnelEvent::Connection(number, event) => Line::Connection(json::Connection::new(number, event)),
+    }
+}
+
+fn guest(event: GuestEvent) -> Line<'static> {
+    let tunnel = |event, number, message| Line::Guest { event, tunnel: number, message };
+    match event {
+        GuestEvent::Joined(number) => tunnel("joined", Some(number), None),
+        GuestEvent::Left(number, why) => tunnel("left", Some(number), Some(why)),
+        GuestEvent::Expired => tunnel("expired", None, None),
+        GuestEvent::Connection(tunnel, number, event) => {
+            Line::Connection(json::Connection::new(number, event).of_tunnel(tunnel))
+        }
     }
 }

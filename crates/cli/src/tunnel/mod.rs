@@ -1,0 +1,110 @@
+//! `downpour tunnel`.
+
+mod listen;
+mod show;
+
+use downpour::remote::{self, Tunnel};
+use downpour::tunnel::control::ControlFolder;
+use downpour::tunnel::{Forwarding, TunnelEvent, TunnelOptions};
+
+use crate::args::{Control, ReachArgs, TunnelArgs};
+use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupts;
+use crate::print::out;
+use crate::{background, options, taken, ticket};
+use show::Shown;
+
+/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up ends
+/// the process, as it ends ssh.
+pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
+    let no_host = |what| Failure::new(Code::Usage, format!("{what} needs a host: downpour tunnel {what} ... HOST"));
+    match (args.control, &args.host) {
+        (Some(what), Some(host)) => control(what, host),
+        (Some(_), None) => Err(no_host("-O")),
+        (None, None) if !args.remote.is_empty() => Err(no_host("-R")),
+        // clap waives what an option requires where another option excludes it.
+        (None, _) if args.listen.is_none() && !args.permit.is_empty() => {
+            Err(Failure::new(Code::Usage, "--permit is for the side with --listen"))
+        }
+        (None, _) if args.listen.is_some() => listen::run(args).await,
+        (None, _) if args.background && !args.in_background => background::start("tunnel"),
+        (None, _) => open(args).await,
+    }
+}
+
+async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
+    let mut interrupts = taken(Interrupts::without_hang_up())?;
+    let shown = Shown::of(&args);
+    let in_background = args.in_background;
+    let named = args.host.clone().unwrap_or_else(|| "the other side".to_owned());
+    let show = move |event| {
+        let is_open = matches!(event, TunnelEvent::Open);
+        shown.show(event, &named);
+        if is_open && in_background {
+            background::ready();
+        }
+    };
+    let forwarding = Forwarding {
+        local: args.local.into_iter().chain(args.proxy).collect(),
+        remote: args.remote,
+        is_eager: args.eager,
+        metrics: args.metrics,
+        persist: args.persist,
+    };
+    let by_ticket = match &args.host {
+        Some(_) => None,
+        None => Some(ticket::read(None, args.ticket_file.as_deref(), &mut interrupts).await?),
+    };
+    let mut stopped = None;
+    let stop = async {
+        let stop = interrupts.next_in_background(in_background).await;
+        stopped = Some(stop);
+        stop.into()
+    };
+    let result = match by_ticket {
+        Some(ticket) => {
+            let options = by_ticket_options(&mut args.reach)?;
+            downpour::tunnel::connect(ticket, forwarding, options, args.connect_timeout, show, stop).await
+        }
+        None => {
+            let reach = options::reach_by_tunnel(&mut args.reach, args.host.as_deref().unwrap_or_default())?;
+            let tunnel = Tunnel { forwarding, is_detached: in_background, is_found: true, reach };
+            remote::tunnel(tunnel, show, stop).await
+        }
+    };
+    match (result, stopped) {
+        (_, Some(stop)) => Err(Failure::stopped(stop)),
+        (Err(error), None) => Err(error.into()),
+        (Ok(()), None) => Ok(Code::Done as u8),
+    }
+}
+
+/// Returns how a tunnel by ticket sends.
+fn by_ticket_options(args: &mut ReachArgs) -> Result<TunnelOptions, Failure> {
+    let reach = options::reach_by_tunnel(args, "")?;
+    Ok(TunnelOptions { profile: reach.profile, endpoint: reach.endpoint })
+}
+
+/// Shows or ends the tunnels to `host` that run.
+fn control(what: Control, host: &str) -> Result<u8, Failure> {
+    let failed = |error| Failure::new(Code::Other, format!("cannot look for tunnels: {error}"));
+    let running = ControlFolder::of_user().and_then(|folder| folder.tunnels_to(host)).map_err(failed)?;
+    if running.is_empty() {
+        return Err(Failure::new(Code::Other, format!("no tunnel to {host} runs")));
+    }
+    let mut left = Vec::new();
+    for tunnel in running {
+        let pid = tunnel.pid();
+        match what {
+            Control::Check => out(format_args!("A tunnel to {host} runs, process {pid}")),
+            Control::Exit => match tunnel.end() {
+                Ok(()) => out(format_args!("The tunnel to {host} has ended, process {pid}")),
+                Err(_) => left.push(pid.to_string()),
+            },
+        }
+    }
+    match left.as_slice() {
+        [] => Ok(Code::Done as u8),
+        left => Err(Failure::new(Code::Other, format!("these processes do not end: {}", left.join(", ")))),
+    }
+}

@@ -1,0 +1,195 @@
+//! Tunnels between two machines of which neither logs in to the other: one listens and makes a ticket, and whoever has that
+//! connects.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use net::{AcceptOptions, Bind, ConnectOptions, Endpoint, EndpointOptions, Incoming, NetError};
+use tokio::task::JoinSet;
+use transport::Profile;
+
+use super::events::{ConnectionEvent, Note, Notes, TunnelEvent};
+use super::grammar::Permit;
+use super::listener::raise_descriptor_limit;
+use super::near_end::{Forwarding, NearEnd};
+use super::session::{Permitted, Session};
+use crate::error::{CloseCode, Error, Other};
+use crate::protocol::handshake::TUNNEL;
+use crate::ticket::{Role, Ticket, TicketError, fresh_key};
+use crate::transfer::{Stop, reachable};
+
+/// How a tunnel by ticket sends, and what its endpoint takes.
+#[derive(Clone, Debug)]
+pub struct TunnelOptions {
+    /// How this side sends.
+    pub profile: Profile,
+    /// The endpoint.
+    pub endpoint: EndpointOptions,
+}
+
+/// Opens a tunnel to the maker of a ticket and keeps it open until `stop`, until nobody has used it for
+/// [`Forwarding::persist`], or until its connection ends. The other side is tried for as long as `patience`.
+///
+/// # Errors
+/// [`Error::Listen`] if a place of this machine is taken, [`Error::Unreachable`], those of the ticket and of the connection,
+/// and why it was stopped.
+pub async fn connect(
+    ticket: Ticket,
+    forwarding: Forwarding,
+    options: TunnelOptions,
+    patience: Duration,
+    told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+    stop: impl Future<Output = Stop>,
+) -> Result<(), Error> {
+    if ticket.listener != Role::Tunnels {
+        return Err(TicketError::OtherUse(ticket.listener).into());
+    }
+    let near = NearEnd::listen(forwarding, told)?;
+    let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
+    let asked = ConnectOptions {
+        profile: options.profile,
+        application: TUNNEL.to_vec(),
+        remotes: ticket.addresses.clone(),
+        handshake_timeout: patience,
+        qlog: false,
+    };
+    let connection = endpoint.connect(ticket.key, asked, Box::new(drop));
+    let ended = |error| match error {
+        NetError::ClosedLocally | NetError::Exhausted { .. } => Error::Spent,
+        error => Error::ended(error, &Other { role: Role::Tunnels, tried: Some((&ticket.addresses, patience)) }),
+    };
+    let mut stop = std::pin::pin!(stop);
+    tokio::select! {
+        established = connection.established() => established.map_err(ended)?,
+        why = &mut stop => return Err(why.into()),
+    }
+    near.serve(&connection, std::future::pending(), stop, ended).await
+}
+
+/// An event of the side that has made a ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GuestEvent {
+    /// Somebody with the ticket has connected: the first, the second and so on.
+    Joined(u64),
+    /// Something happens to the connection of a program, of this number, through the tunnel of this one.
+    Connection(u64, u64, ConnectionEvent),
+    /// The tunnel of this one has ended, in the words of its end.
+    Left(u64, String),
+    /// The ticket is good no longer; those who are connected stay.
+    Expired,
+}
+
+/// A side that listens for tunnels.
+#[derive(Debug)]
+pub struct TicketListener {
+    endpoint: Endpoint,
+    incoming: Incoming,
+    permitted: Arc<[Permit]>,
+    ticket: Ticket,
+}
+
+impl TicketListener {
+    /// Listens for whoever gets the ticket, which is good for so long. They may connect to the permitted places.
+    ///
+    /// # Errors
+    /// [`Error::Net`] if the address cannot be bound; [`Error::System`], [`Error::Ticket`].
+    pub fn listen(
+        bind: Option<SocketAddr>,
+        valid_for: Duration,
+        permitted: Vec<Permit>,
+        options: TunnelOptions,
+    ) -> Result<Self, Error> {
+        raise_descriptor_limit();
+        let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
+        let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;
+        let expires = SystemTime::now() + valid_for;
+        let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Tunnels };
+        let accepting = AcceptOptions { profile: options.profile, application: TUNNEL.to_vec(), qlog: false };
+        let incoming = endpoint.incoming(ticket.key, expires, accepting);
+        Ok(Self { endpoint, incoming, permitted: permitted.into(), ticket })
+    }
+
+    /// Returns the ticket.
+    #[must_use]
+    pub const fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Serves all who come until `stop`, or until the ticket has expired and the last of them has left.
+    ///
+    /// # Errors
+    /// Why it was stopped; [`Error::NobodyCame`].
+    pub async fn serve(
+        self,
+        told: impl Fn(GuestEvent) + Send + Sync + 'static,
+        stop: impl Future<Output = Stop>,
+    ) -> Result<(), Error> {
+        let Self { endpoint, mut incoming, permitted, ticket } = self;
+        let (told, mut joined) = (Arc::new(told), 0);
+        let begun = SystemTime::now();
+        let (mut sessions, mut connections) = (JoinSet::new(), Vec::new());
+        let mut is_open = true;
+        let mut stop = std::pin::pin!(stop);
+        let why = loop {
+            tokio::select! {
+                connection = incoming.accept(), if is_open => match connection {
+                    Some(connection) => {
+                        joined += 1;
+                        let number = joined;
+                        told(GuestEvent::Joined(number));
+                        let notes = notes(number, Arc::clone(&told));
+                        let permitted = Permitted::Some(Arc::clone(&permitted));
+                        let session = Session::new(connection.clone(), permitted, false, notes);
+                        connections.push((number, connection));
+                        sessions.spawn(async move { (number, session.run().await) });
+                    }
+                    None => {
+                        is_open = false;
+                        told(GuestEvent::Expired);
+                    }
+                },
+                Some(left) = sessions.join_next() => {
+                    // One that panics has left, too.
+                    if let Ok((number, error)) = left {
+                        connections.retain(|(other, _)| *other != number);
+                        told(GuestEvent::Left(number, words(error)));
+                    }
+                },
+                why = &mut stop => break Error::from(why),
+            }
+            if !is_open && sessions.is_empty() {
+                return match joined {
+                    0 => Err(Error::NobodyCame(ticket.expires.duration_since(begun).unwrap_or_default())),
+                    _ => Ok(()),
+                };
+            }
+        };
+        for (_, connection) in &connections {
+            connection.close(CloseCode::Terminated as u32, why.close_reason());
+        }
+        for (_, connection) in connections {
+            drop(connection.closed().await);
+        }
+        drop(endpoint);
+        Err(why)
+    }
+}
+
+fn notes(number: u64, told: Arc<impl Fn(GuestEvent) + Send + Sync + 'static>) -> Notes {
+    Notes(Arc::new(move |note| {
+        if let Note::Connection(connection, event) = note {
+            told(GuestEvent::Connection(number, connection, event));
+        }
+    }))
+}
+
+/// Returns how a tunnel has ended.
+fn words(error: NetError) -> String {
+    match error {
+        NetError::ClosedByPeer { reason, .. } => reason,
+        NetError::ClosedLocally | NetError::Exhausted { .. } => Error::Spent.to_string(),
+        error => Error::from(error).to_string(),
+    }
+}

@@ -1,0 +1,122 @@
+//! The end of a tunnel at which its user is, however the other one is reached.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::{Connection, NetError};
+use tokio::task::JoinSet;
+
+use super::events::{Note, Notes, TunnelEvent};
+use super::grammar::{Destination, Forward, Place};
+use super::http::serve_metrics;
+use super::listener::{Listener, raise_descriptor_limit};
+use super::session::{Permitted, Proxied, Session};
+use crate::error::{CloseCode, Error};
+use crate::transfer::Stop;
+
+/// What is forwarded, and for how long.
+#[derive(Clone, Debug, Default)]
+pub struct Forwarding {
+    /// Connections taken here, which go on from there.
+    pub local: Vec<Forward>,
+    /// Connections taken there, which go on from here.
+    pub remote: Vec<Forward>,
+    /// The programs of a SOCKS proxy here are told at once that they are connected, so that their first bytes need not
+    /// wait for the other side. What it refuses is reset.
+    pub is_eager: bool,
+    /// Where Prometheus finds its figures, by HTTP.
+    pub metrics: Option<Place>,
+    /// Ends the tunnel once no connection has been open for so long.
+    pub persist: Option<Duration>,
+}
+
+/// An end that listens, and has no connection to the other one yet.
+pub(crate) struct NearEnd {
+    forwarding: Forwarding,
+    listeners: Vec<Listener>,
+    metrics: Option<Listener>,
+    told: Arc<dyn Fn(TunnelEvent) + Send + Sync>,
+}
+
+impl NearEnd {
+    /// Listens on all places of this machine, and will tell what happens.
+    ///
+    /// # Errors
+    /// [`Error::Listen`].
+    pub(crate) fn listen(
+        forwarding: Forwarding,
+        told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        raise_descriptor_limit();
+        let listen =
+            |place: &Place| Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source });
+        let listeners = forwarding.local.iter().map(|forward| listen(&forward.listen)).collect::<Result<_, _>>()?;
+        let metrics = forwarding.metrics.as_ref().map(listen).transpose()?;
+        Ok(Self { forwarding, listeners, metrics, told: Arc::new(told) })
+    }
+
+    /// Returns what takes its notes.
+    pub(crate) fn notes(&self) -> Notes {
+        let told = Arc::clone(&self.told);
+        Notes(Arc::new(move |note| {
+            told(match note {
+                Note::Line(line) => TunnelEvent::Note(line),
+                Note::Connection(number, event) => TunnelEvent::Connection(number, event),
+            });
+        }))
+    }
+
+    /// Carries connections until `stop`, until it is `asked` to end, until nobody has used it for
+    /// [`Forwarding::persist`], or until the connection ends; `ended` says what that means.
+    ///
+    /// # Errors
+    /// Why it was stopped, or how the connection ended.
+    pub(crate) async fn serve(
+        self,
+        connection: &Connection,
+        asked: impl Future<Output = ()>,
+        stop: impl Future<Output = Stop>,
+        ended: impl FnOnce(NetError) -> Error,
+    ) -> Result<(), Error> {
+        let notes = self.notes();
+        let Self { forwarding, listeners, metrics, told } = self;
+        let destinations: Vec<Destination> = forwarding.remote.iter().map(|forward| forward.to.clone()).collect();
+        let permitted = Permitted::Listeners(destinations);
+        let session = Session::new(connection.clone(), permitted, !listeners.is_empty(), notes);
+        let mut tasks = JoinSet::new();
+        for (listener, forward) in listeners.into_iter().zip(forwarding.local) {
+            told(TunnelEvent::Listening(forward.clone(), listener.port()));
+            let proxied = if forwarding.is_eager { Proxied::Eagerly } else { Proxied::Answered };
+            tasks.spawn(Arc::clone(&session).listen(listener, forward.to, proxied));
+        }
+        for forward in forwarding.remote {
+            told(TunnelEvent::ListeningThere(forward));
+        }
+        if let Some((listener, place)) = metrics.zip(forwarding.metrics) {
+            told(TunnelEvent::Metrics(place, listener.port()));
+            tasks.spawn(serve_metrics(listener, Arc::clone(&session)));
+        }
+        told(TunnelEvent::Open);
+        let unused = async {
+            match forwarding.persist {
+                Some(span) => session.idle(span).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (reason, result) = tokio::select! {
+            error = session.run() => return Err(ended(error)),
+            () = unused => ("nobody uses the tunnel".to_owned(), Ok(())),
+            () = asked => (Error::Terminated.close_reason(), Err(Error::Terminated)),
+            why = stop => {
+                let error = Error::from(why);
+                (error.close_reason(), Err(error))
+            }
+        };
+        // Whoever comes now is not taken any more.
+        drop(tasks);
+        connection.close(CloseCode::Done as u32, reason);
+        drop(connection.closed().await);
+        result
+    }
+}
