@@ -14,7 +14,7 @@ use crate::program::{Program, downpour};
 use crate::tunnelling::{PATIENCE, echo_server, exchange, free_port, wait_until};
 
 /// A line of shell that notes each login, which is a process of its own and can end before the command, as with ssh.
-const NOTED: &str = r#"echo >> logins; sh -c "$command" 2>/dev/null"#;
+pub(crate) const NOTED: &str = r#"echo >> logins; sh -c "$command" 2>/dev/null"#;
 
 fn logins(far: &Far) -> usize {
     fs::read_to_string(far.there("logins")).unwrap_or_default().lines().count()

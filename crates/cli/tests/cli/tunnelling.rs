@@ -10,6 +10,7 @@ use rustix::process::{Signal, kill_process};
 
 use crate::far::Far;
 use crate::program::{Program, json};
+use crate::proxying::NOTED;
 
 /// Longer than any answer on one machine takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -166,8 +167,7 @@ fn curl(arguments: &[&str]) -> (String, String) {
 
 #[test]
 fn curl_reads_the_metrics_of_a_tunnel_also_in_the_background() {
-    // A login that can end before the command, as with ssh.
-    let (far, server) = (Far::with_login(r#"sh -c "$command"; exit $?"#), echo_server());
+    let (far, server) = (Far::with_login(NOTED), echo_server());
     let forward = format!("0:localhost:{server}");
     let mut tunnel = Program::start(far.command("tunnel", ["--json", "-L", &forward, "--metrics", "0", "far"]));
     let mut listens = |event: &str| {
