@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use transport::congestion::PathMemory;
-use transport::{Class, FlowError, Rate, StreamOptions};
+use transport::{Class, FlowError, Rate};
 
 use crate::buffers::WriteHalf;
 use crate::driver::ANSWERS;
 use crate::error::NetError;
 use crate::messages::{Command, Controls, Name, Unanswered};
 use crate::object::Source;
+use crate::options::StreamOptions;
 use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::stream::{RecvStream, SendStream, Stream};
@@ -86,15 +87,20 @@ impl Connection {
         Ok(Stream::new(send, recv))
     }
 
-    /// Opens the direction back to the peer of a stream that it has opened with [`Connection::open`], of this class, once. Errors
+    /// Opens the direction back to the peer of a stream that it has opened with [`Connection::open`], of this class. Errors
     /// show when it is written to. A stream that nobody awaits is stopped by the peer.
     #[must_use]
     pub fn answer(&self, recv: &RecvStream, class: Class) -> SendStream {
-        let half = Arc::<WriteHalf>::default();
-        let (Name::Flow(to) | Name::AnswerTo(to)) = recv.name();
-        let unanswered = Unanswered::new(Arc::clone(&half), Arc::clone(&self.shared));
-        self.controls.command(Command::Answer { to, class, half: unanswered });
-        SendStream::new(self.controls.clone(), Name::AnswerTo(to), half)
+        let (half, number) = (Arc::<WriteHalf>::default(), self.shared.next_answer());
+        match recv.name() {
+            Name::Flow(to) => {
+                let half = Unanswered::new(Arc::clone(&half), Arc::clone(&self.shared));
+                self.controls.command(Command::Answer { number, to, class, half });
+            }
+            // It is an answer itself.
+            Name::AnswerTo(_) | Name::Answer(_) => half.end(Err(NetError::StreamClosed)),
+        }
+        SendStream::new(self.controls.clone(), Name::Answer(number), half)
     }
 
     /// Opens a stream in the direction of the peer alone, as [`Connection::open`] does for both; the peer gets it from

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::task::{Context, Poll};
 use std::thread;
 
@@ -25,7 +25,7 @@ const CHUNK: usize = 32 << 10;
 static CARRIER: Mutex<Option<Handle>> = Mutex::new(None);
 
 /// How a stream that is used through a descriptor ends: a socket has the same end for a stream that broke off as for one
-/// that ended. A future, ready once both directions are over.
+/// that ended. A future, ready once both directions are over: that of the peer ends with the peer.
 #[derive(Debug)]
 pub struct Ended(oneshot::Receiver<Result<(), NetError>>);
 
@@ -80,9 +80,18 @@ fn carrier() -> io::Result<Handle> {
     if let Some(handle) = &*carrier {
         return Ok(handle.clone());
     }
-    let runtime = Builder::new_current_thread().enable_io().build()?;
-    let handle = runtime.handle().clone();
-    thread::Builder::new().name("downpour-fds".into()).spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+    let (sender, started) = mpsc::channel();
+    thread::Builder::new().name("downpour-fds".into()).spawn(move || {
+        // It lives and ends on this thread: where a runtime is running already, another must not be dropped.
+        let runtime = Builder::new_current_thread().enable_io().build();
+        let handle = runtime.as_ref().map(|runtime| runtime.handle().clone()).map_err(|error| error.kind());
+        // Whoever asked waits for it.
+        let _ = sender.send(handle);
+        if let Ok(runtime) = runtime {
+            runtime.block_on(std::future::pending::<()>());
+        }
+    })?;
+    let handle = started.recv().map_err(|_| io::ErrorKind::Other)??;
     Ok(carrier.insert(handle).clone())
 }
 
@@ -100,6 +109,8 @@ async fn up(mut reader: OwnedReadHalf, mut send: SendStream) -> Result<(), NetEr
         match reader.read(&mut buffer).await {
             Ok(0) => break send.finish(),
             Ok(count) => send.write_all(&buffer[..count]).await.map_err(of_stream)?,
+            // Closed while there was something to read: what was written before is whole.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break send.finish(),
             Err(error) => return Err(NetError::system(error)),
         }
     }

@@ -50,6 +50,11 @@
 //! program. It receives commands through a queue that wakes it, and wakes the tasks that wait for a stream, a reply or
 //! the end of a connection, on whatever executor they run. Workers read and write objects, hash, encode and decode.
 
+/// The examples of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/EMBEDDING.md")]
+struct Embedding;
+
 mod bind;
 mod buffers;
 mod carrier;
@@ -79,10 +84,9 @@ pub use facts::{BufferFacts, SocketFacts, Thread, ThreadTime};
 pub use fd::Ended;
 pub use messages::{Event, EventHandler, IncomingObject};
 pub use object::{BlockDigest, Sink, Source};
-pub use options::{EndpointOptions, MIN_MEMORY, usual_memory};
+pub use options::{EndpointOptions, MIN_MEMORY, StreamOptions, usual_memory};
 pub use stats::{Refused, Stats};
 pub use stream::{RecvStream, SendStream, Stream};
 pub use transport::{
     AcceptOptions, Class, ConnectError, ConnectOptions, ConnectionStats, FlowError, Profile, Rate, SetError,
-    StreamOptions,
 };

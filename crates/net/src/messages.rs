@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 use transport::congestion::PathMemory;
-use transport::{AcceptOptions, Class, ConnectOptions, FlowId, Rate, SetError, StreamOptions, Time};
+use transport::{AcceptOptions, Class, ConnectOptions, FlowId, Rate, SetError, Time};
 
 use crate::buffers::WriteHalf;
 use crate::error::NetError;
 use crate::inbox::Inbox;
 use crate::object::{BlockDigest, Sink, Source};
+use crate::options::StreamOptions;
 use crate::shared::Shared;
 use crate::stats::{Refused, Stats};
 use crate::stream::{RecvStream, SendStream};
@@ -71,8 +72,10 @@ pub type EventHandler = Box<dyn FnMut(Event) + Send>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Flow(FlowId),
-    /// The stream that answers this one.
+    /// To read: what the peer answers to this one.
     AnswerTo(FlowId),
+    /// To write: this one of the answers of this side.
+    Answer(u64),
 }
 
 pub(crate) enum Command {
@@ -99,8 +102,9 @@ pub(crate) enum Command {
         options: StreamOptions,
         opened: oneshot::Sender<Result<(SendStream, RecvStream), NetError>>,
     },
-    /// Opens a stream in answer to this one of the peer.
+    /// Opens a stream in answer to this one of the peer, by which number the program will name it.
     Answer {
+        number: u64,
         to: FlowId,
         class: Class,
         half: Unanswered,

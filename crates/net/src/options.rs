@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::system::sysinfo;
-use transport::Limits;
 use transport::wire::StreamsAllowed;
+use transport::{Class, Limits};
 
 /// The least bound on memory, in bytes: room for two blocks of the largest size that a peer may choose (11.5 MB each,
 /// one of them being written), and in a budget of its own for what 88 streams have (16 MB).
@@ -84,5 +84,21 @@ mod tests {
         assert!(limits(Some(1)).most_symbols >= 2 * u64::from(default.flows.largest_k));
         assert_eq!(limits(Some(10 << 30)).streams, default.streams);
         assert!(limits(None).most_symbols <= default.most_symbols);
+    }
+}
+
+/// A stream to open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// The program's name for it, below 2^63; the peer sees it.
+    pub tag: u64,
+    /// What goes first on the path. Each side chooses for what it sends.
+    pub class: Class,
+}
+
+/// A stream of this name, and of [`Class::Auto`].
+impl From<u64> for StreamOptions {
+    fn from(tag: u64) -> Self {
+        Self { tag, class: Class::Auto }
     }
 }

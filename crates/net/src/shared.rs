@@ -23,6 +23,8 @@ pub(crate) struct State {
     end: Option<(NetError, Stats)>,
     /// Streams of the peer waiting to be accepted.
     pub(crate) streams: VecDeque<(FlowId, u64, Arc<ReadHalf>)>,
+    /// How many streams of the peer have been answered.
+    answers: u64,
     /// Tasks waiting for a change of this state.
     waiting: Vec<Waker>,
 }
@@ -39,6 +41,13 @@ impl Shared {
         }
         self.change(|state| state.streams.push_back((flow, tag, half)));
         true
+    }
+
+    /// Returns a number for another answer.
+    pub(crate) fn next_answer(&self) -> u64 {
+        let mut state = self.lock();
+        state.answers += 1;
+        state.answers
     }
 
     pub(crate) fn has_streams(&self) -> bool {

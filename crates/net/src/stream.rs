@@ -10,7 +10,6 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::buffers::{ReadHalf, WriteHalf};
-use crate::driver::ABORTS;
 use crate::error::NetError;
 use crate::messages::{Command, Controls, Name};
 
@@ -149,10 +148,9 @@ impl RecvStream {
         self.tag
     }
 
-    /// Stops reading: received bytes are dropped, and the peer's writer fails with [`NetError::StreamStopped`] and this
-    /// code, below 2^31.
+    /// Stops reading: received bytes are dropped, and the peer's writer fails with [`NetError::StreamStopped`].
     pub fn stop(mut self, code: u32) {
-        self.give_up(code & !ABORTS);
+        self.give_up(code);
     }
 
     fn give_up(&mut self, code: u32) {
@@ -243,10 +241,10 @@ impl Stream {
         self.send.finish();
     }
 
-    /// Breaks both directions off: the peer's program reads and writes no more, and sees this code, below 2^31.
+    /// Breaks both directions off with this code. The peer's program reads no more than has arrived, and can write no more.
     pub fn abort(mut self, code: u32) {
-        self.recv.give_up(code | ABORTS);
         self.send.reset(code);
+        self.recv.stop(code);
     }
 
     /// Returns the two directions, which then live on their own.

@@ -89,7 +89,7 @@ pub(crate) struct TunnelArgs {
     /// Wait for others who connect with a ticket, which is printed, and connect them from here to what is permitted
     #[arg(long, num_args = 0..=1, value_name = "ADDR:PORT", value_parser = values::listen_address, requires = "permit")]
     #[arg(help_heading = "By ticket")]
-    #[arg(conflicts_with_all = ["local", "remote", "proxy", "control", "persist", "metrics", "eager"])]
+    #[arg(conflicts_with_all = ["local", "remote", "proxy", "control", "persist", "metrics", "eager", "background"])]
     pub(crate) listen: Option<Option<SocketAddr>>,
     /// Where those with the ticket may connect to: HOST:PORT, HOST:*, the path of a unix socket, or any
     ///

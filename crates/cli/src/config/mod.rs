@@ -23,7 +23,7 @@ use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 21] = [
+const ONLY_TYPED: [&str; 22] = [
     "background",
     "checksums",
     "config",
@@ -40,6 +40,7 @@ const ONLY_TYPED: [&str; 21] = [
     "keep",
     "no-config",
     "only",
+    "permit",
     "read-only",
     "ticket-file",
     "to",

@@ -27,6 +27,9 @@ pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
             Err(Failure::new(Code::Usage, "--permit is for the side with --listen"))
         }
         (None, _) if args.listen.is_some() => listen::run(args).await,
+        (None, None) if args.background && args.ticket_file.is_none() && !ticket::is_in_environment() => {
+            Err(Failure::new(Code::Usage, "in the background nobody can be asked for a ticket: name its --ticket-file"))
+        }
         (None, _) if args.background && !args.in_background => background::start("tunnel"),
         (None, _) => open(args).await,
     }

@@ -74,6 +74,8 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     refused(&["-O", "check"], 2, "-O needs a host");
     refused(&["--ticket-file", file, "-L", "0:web:80", "host"], 2, "cannot be used with");
     refused(&["--ticket-file", file, "-L", "0:web:80"], 2, "ticket file");
+    refused(&["--listen", "--permit", "any", "-f"], 2, "cannot be used with");
+    refused(&["-f", "-L", "0:web:80"], 2, "name its --ticket-file");
     // A ticket of something else, and one of this for something else.
     let port = free_port();
     let made = downpour::Ticket {
@@ -91,6 +93,15 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     let ended = Program::start(receiving).end();
     assert_eq!(ended.status.code(), Some(4), "{}", ended.stderr);
     assert!(ended.stderr.contains("use it with `downpour tunnel -L`"), "{}", ended.stderr);
+    let expired = downpour::Ticket {
+        key: [7; 32],
+        expires: std::time::SystemTime::now() - std::time::Duration::from_secs(60),
+        addresses: vec![([127, 0, 0, 1], port).into()],
+        listener: downpour::Role::Tunnels,
+    };
+    let late = folder.path().join("late");
+    expired.save(&late).expect("a file");
+    refused(&["--ticket-file", late.to_str().expect("text"), "-L", "0:web:80"], 4, "expired");
     // Nobody listens there any more.
     refused(&["--ticket-file", file, "--connect-timeout", "0.5", "-L", "0:web:80"], 5, "no answer from 127.0.0.1:");
 }

@@ -1,6 +1,7 @@
 //! Tunnels between two machines of which neither logs in to the other: one listens and makes a ticket, and whoever has that
 //! connects.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,6 +21,9 @@ use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket, TicketError, fresh_key};
 use crate::transfer::{Stop, reachable};
 
+/// Guests at once.
+const MOST_GUESTS: usize = 64;
+
 /// How a tunnel by ticket sends, and what its endpoint takes.
 #[derive(Clone, Debug)]
 pub struct TunnelOptions {
@@ -29,7 +33,7 @@ pub struct TunnelOptions {
     pub endpoint: EndpointOptions,
 }
 
-/// Opens a tunnel to the maker of a ticket and keeps it open until `stop`, until nobody has used it for
+/// Opens a tunnel to the maker of a ticket, without [`Forwarding::remote`], and keeps it open until `stop`, until nobody has used it for
 /// [`Forwarding::persist`], or until its connection ends. The other side is tried for as long as `patience`.
 ///
 /// # Errors
@@ -46,7 +50,9 @@ pub async fn connect(
     if ticket.listener != Role::Tunnels {
         return Err(TicketError::OtherUse(ticket.listener).into());
     }
-    let near = NearEnd::listen(forwarding, told)?;
+    ticket.check_expiry(SystemTime::now())?;
+    // Nobody has asked the other side to listen.
+    let near = NearEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, told)?;
     let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
     let asked = ConnectOptions {
         profile: options.profile,
@@ -126,15 +132,22 @@ impl TicketListener {
         told: impl Fn(GuestEvent) + Send + Sync + 'static,
         stop: impl Future<Output = Stop>,
     ) -> Result<(), Error> {
-        let Self { endpoint, mut incoming, permitted, ticket } = self;
+        let Self { endpoint, incoming, permitted, ticket } = self;
         let (told, mut joined) = (Arc::new(told), 0);
         let begun = SystemTime::now();
-        let (mut sessions, mut connections) = (JoinSet::new(), Vec::new());
-        let mut is_open = true;
+        let (mut sessions, mut guests) = (JoinSet::new(), HashMap::new());
+        let mut incoming = Some(incoming);
+        let accept = async |incoming: &mut Option<Incoming>| match incoming {
+            Some(incoming) => incoming.accept().await,
+            None => std::future::pending().await,
+        };
         let mut stop = std::pin::pin!(stop);
         let why = loop {
             tokio::select! {
-                connection = incoming.accept(), if is_open => match connection {
+                connection = accept(&mut incoming) => match connection {
+                    Some(connection) if guests.len() >= MOST_GUESTS => {
+                        connection.close(CloseCode::Busy as u32, "there are as many tunnels as there can be");
+                    }
                     Some(connection) => {
                         joined += 1;
                         let number = joined;
@@ -142,34 +155,38 @@ impl TicketListener {
                         let notes = notes(number, Arc::clone(&told));
                         let permitted = Permitted::Some(Arc::clone(&permitted));
                         let session = Session::new(connection.clone(), permitted, false, notes);
-                        connections.push((number, connection));
-                        sessions.spawn(async move { (number, session.run().await) });
+                        let task = sessions.spawn(async move { session.run().await });
+                        guests.insert(task.id(), (number, connection));
                     }
                     None => {
-                        is_open = false;
+                        // Who shows the key from now on is turned away.
+                        incoming = None;
                         told(GuestEvent::Expired);
                     }
                 },
-                Some(left) = sessions.join_next() => {
-                    // One that panics has left, too.
-                    if let Ok((number, error)) = left {
-                        connections.retain(|(other, _)| *other != number);
-                        told(GuestEvent::Left(number, words(error)));
+                Some(left) = sessions.join_next_with_id() => {
+                    let (task, why) = match left {
+                        Ok((task, error)) => (task, words(error)),
+                        Err(error) => (error.id(), Error::Internal("a tunnel panicked").to_string()),
+                    };
+                    if let Some((number, connection)) = guests.remove(&task) {
+                        connection.close(CloseCode::Other as u32, why.clone());
+                        told(GuestEvent::Left(number, why));
                     }
                 },
                 why = &mut stop => break Error::from(why),
             }
-            if !is_open && sessions.is_empty() {
+            if incoming.is_none() && sessions.is_empty() {
                 return match joined {
                     0 => Err(Error::NobodyCame(ticket.expires.duration_since(begun).unwrap_or_default())),
                     _ => Ok(()),
                 };
             }
         };
-        for (_, connection) in &connections {
+        for (_, connection) in guests.values() {
             connection.close(CloseCode::Terminated as u32, why.close_reason());
         }
-        for (_, connection) in connections {
+        for (_, connection) in guests.into_values() {
             drop(connection.closed().await);
         }
         drop(endpoint);

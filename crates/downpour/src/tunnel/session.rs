@@ -318,7 +318,9 @@ impl Session {
             Ok(Target::Socks) => self.serve_proxy(stream, open).await,
             Err(_) => {
                 let (recv, send) = stream.into_split();
-                finish(send).await;
+                if let Err(error) = finish(send).await {
+                    self.on_unopened(&error.into());
+                }
                 recv.stop(UNWANTED);
             }
         }
@@ -357,8 +359,9 @@ impl Session {
     /// Asks a program at the other side by SOCKS where it wants to, and connects it here.
     async fn serve_proxy(&self, mut program: Stream, open: &Open<'_>) {
         let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut program)).await else {
-            // It has been told why.
-            return finish(program.into_split().1).await;
+            // It has been told why, if it takes it.
+            let _ = finish(program.into_split().1).await;
+            return;
         };
         open.wanted(&place);
         match connect_to(&place).await {
@@ -370,7 +373,7 @@ impl Session {
             Err(error) => {
                 open.refused(format!("{place}: {error}"));
                 if socks::answer(&mut program, version, Some(Refusal::of(&error))).await.is_ok() {
-                    finish(program.into_split().1).await;
+                    let _ = finish(program.into_split().1).await;
                 }
             }
         }
@@ -378,10 +381,9 @@ impl Session {
 }
 
 /// Ends a stream, and waits until all of it has arrived.
-async fn finish(mut send: SendStream) {
+async fn finish(mut send: SendStream) -> Result<(), NetError> {
     send.finish();
-    // It fails if nobody wants it.
-    let _ = send.sent().await;
+    send.sent().await
 }
 
 enum Target {

@@ -12,7 +12,7 @@ use transport::{
 use super::streams::{Opened, Streams};
 use crate::error::NetError;
 use crate::facts::ThreadTime;
-use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, NOT_ACCEPTED, Name};
+use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, Name};
 use crate::object::{BlockDigest, Sink};
 use crate::shared::Shared;
 use crate::stats::{Elsewhere, Stats};
@@ -221,9 +221,9 @@ impl Link {
                 });
                 drop(opened.send(streams));
             }
-            Command::Answer { to, class, half } => {
+            Command::Answer { number, to, class, half } => {
                 let half = half.take();
-                if let Err(error) = self.streams.answer(connection, now, (to, class), &half) {
+                if let Err(error) = self.streams.answer(connection, now, (number, to, class), &half) {
                     // It may have ended while the peer is still being told.
                     half.end(Err(self.shared.end_known().unwrap_or(error)));
                 }
@@ -312,7 +312,7 @@ impl Link {
                     if self.shared.add_stream(flow, tag, half) {
                         self.tell(Event::StreamOpened);
                     } else {
-                        self.streams.stop(connection, now, Name::Flow(flow), NOT_ACCEPTED);
+                        self.streams.refuse(connection, now, flow);
                     }
                 }
                 Err(EngineEvent::Closed(why)) => {

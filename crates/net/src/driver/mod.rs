@@ -32,7 +32,7 @@ use crate::shared::Shared;
 use crate::stats::{Elsewhere, Refused, Stats};
 use crate::workers::{Job, Workers};
 use link::{Link, call};
-pub(crate) use streams::{ABORTS, ANSWERS};
+pub(crate) use streams::ANSWERS;
 
 /// Maximum number of receive calls before sending.
 const MAX_RECEIVES: usize = 2;

@@ -6,19 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use transport::{Class, Connection, Event, FlowId, StreamOptions, Time};
+use transport::StreamOptions as Engine;
+use transport::{Class, Connection, Event, FlowId, Time};
 
 use crate::buffers::{ReadHalf, WriteHalf};
 use crate::error::NetError;
 use crate::messages::{NOT_ACCEPTED, Name};
+use crate::options::StreamOptions;
 
 /// The bit of a tag that tells answers from other streams; the rest of the tag is then the flow that is answered. Programs
 /// have the tags without it.
 pub(crate) const ANSWERS: u64 = 1 << 63;
-
-/// The bit of a code with which a peer stops a stream that tells that it will not answer either. Programs have the codes
-/// without it. An answer that is reset before the peer knows of it would say nothing.
-pub(crate) const ABORTS: u32 = 1 << 31;
 
 #[derive(Debug)]
 struct Incoming {
@@ -47,8 +45,8 @@ struct Outgoing {
     last: bool,
     /// Whether the engine knows the end.
     finished: bool,
-    /// The stream of the peer that it answers.
-    answers: Option<FlowId>,
+    /// Which answer it is, if it is one.
+    answer: Option<u64>,
 }
 
 /// A stream that the peer has opened.
@@ -65,8 +63,8 @@ pub(super) struct Streams {
     incoming: BTreeMap<FlowId, Incoming>,
     /// The answers of the peer, by the streams of this side.
     answers: BTreeMap<FlowId, Answer>,
-    /// The answers of this side, by the streams of the peer.
-    answered: BTreeMap<FlowId, FlowId>,
+    /// The answers of this side.
+    answered: BTreeMap<u64, FlowId>,
     unexpected_answers: u64,
 }
 
@@ -79,6 +77,7 @@ impl Streams {
         options: StreamOptions,
     ) -> Result<(FlowId, Arc<WriteHalf>), NetError> {
         let half = Arc::<WriteHalf>::default();
+        let options = Engine { tag: options.tag, class: options.class, is_awaited: false };
         let flow = self.send(connection, now, options, (Arc::clone(&half), None))?;
         Ok((flow, half))
     }
@@ -90,20 +89,17 @@ impl Streams {
         half
     }
 
-    /// Answers a stream of the peer, whether or not it has ended.
+    /// Answers a stream of the peer, whether or not it has ended. The peer stops a second answer.
     pub(super) fn answer(
         &mut self,
         connection: &mut Connection,
         now: Time,
-        (to, class): (FlowId, Class),
+        (number, to, class): (u64, FlowId, Class),
         half: &Arc<WriteHalf>,
     ) -> Result<(), NetError> {
-        if self.answered.contains_key(&to) {
-            return Err(NetError::StreamClosed);
-        }
-        let options = StreamOptions { tag: ANSWERS | u64::from(to.0), class };
-        let flow = self.send(connection, now, options, (Arc::clone(half), Some(to)))?;
-        self.answered.insert(to, flow);
+        let options = Engine { tag: ANSWERS | u64::from(to.0), class, is_awaited: true };
+        let flow = self.send(connection, now, options, (Arc::clone(half), Some(number)))?;
+        self.answered.insert(number, flow);
         // The program may have written to it.
         self.write(connection, now, Name::Flow(flow));
         Ok(())
@@ -113,11 +109,11 @@ impl Streams {
         &mut self,
         connection: &mut Connection,
         now: Time,
-        options: StreamOptions,
-        (half, answers): (Arc<WriteHalf>, Option<FlowId>),
+        options: Engine,
+        (half, answer): (Arc<WriteHalf>, Option<u64>),
     ) -> Result<FlowId, NetError> {
         let flow = connection.open_stream(now, options).map_err(NetError::Flow)?;
-        let stream = Outgoing { half, chunk: Vec::new(), at: 0, last: false, finished: false, answers };
+        let stream = Outgoing { half, chunk: Vec::new(), at: 0, last: false, finished: false, answer };
         self.outgoing.insert(flow, stream);
         Ok(flow)
     }
@@ -130,7 +126,8 @@ impl Streams {
     fn outgoing_flow(&self, stream: Name) -> Option<FlowId> {
         match stream {
             Name::Flow(flow) => Some(flow),
-            Name::AnswerTo(theirs) => self.answered.get(&theirs).copied(),
+            Name::Answer(number) => self.answered.get(&number).copied(),
+            Name::AnswerTo(_) => None,
         }
     }
 
@@ -141,6 +138,16 @@ impl Streams {
                 Answer::Awaited(_) => None,
                 Answer::Given(flow) => Some(*flow),
             },
+            Name::Answer(_) => None,
+        }
+    }
+
+    /// Turns a stream of the peer away, which may wait for an answer.
+    pub(super) fn refuse(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
+        self.stop(connection, now, Name::Flow(flow), NOT_ACCEPTED);
+        let options = Engine { tag: ANSWERS | u64::from(flow.0), class: Class::Auto, is_awaited: true };
+        if let Ok(answer) = connection.open_stream(now, options) {
+            connection.reset_stream(now, answer, NOT_ACCEPTED);
         }
     }
 
@@ -235,14 +242,7 @@ impl Streams {
             Event::StreamReset { flow, code } => self.end_incoming(flow, Err(NetError::StreamReset { code })),
             Event::StreamWritable { flow } => self.write(connection, now, Name::Flow(flow)),
             Event::StreamSent { flow } => self.end_outgoing(flow, Ok(())),
-            Event::StreamStopped { flow, code } => {
-                let (aborts, code) = (code & ABORTS != 0, code & !ABORTS);
-                if aborts && let Some(Answer::Awaited(half)) = self.answers.get(&flow) {
-                    half.end(|_| Err(NetError::StreamReset { code }));
-                    self.answers.remove(&flow);
-                }
-                self.end_outgoing(flow, Err(NetError::StreamStopped { code }));
-            }
+            Event::StreamStopped { flow, code } => self.end_outgoing(flow, Err(NetError::StreamStopped { code })),
             other => return Err(other),
         }
         Ok(None)
@@ -283,8 +283,8 @@ impl Streams {
 
     fn end_outgoing(&mut self, flow: FlowId, end: Result<(), NetError>) {
         if let Some(stream) = self.outgoing.remove(&flow) {
-            if let Some(theirs) = stream.answers {
-                self.answered.remove(&theirs);
+            if let Some(number) = stream.answer {
+                self.answered.remove(&number);
             }
             stream.half.end(end);
         }

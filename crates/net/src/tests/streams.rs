@@ -371,14 +371,19 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     let (_one_way, recv) = open(&a, &b, 3);
     let mut unasked = b.connection.answer(&recv, Class::Auto);
     assert!(matches!(block_on(unasked.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
-    // One answer is enough.
+    // One answer is enough, and the second is no harm to the first.
     let opened = block_on(a.connection.open(4)).unwrap();
     let asked = block_on(b.connection.accept_stream()).unwrap();
     let [mut first, mut second] = [0, 1].map(|_| b.connection.answer(&asked, Class::Auto));
-    assert!(matches!(block_on(second.sent()), Err(NetError::StreamClosed)));
+    assert!(matches!(block_on(second.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
+    drop(second);
     write(&mut first, b"one").unwrap();
-    assert_eq!(read(&mut opened.into_split().0, 10).unwrap(), b"one");
-    assert_eq!(a.stats().unexpected_answers, 2);
+    let (mut recv, _send) = opened.into_split();
+    assert_eq!(read(&mut recv, 10).unwrap(), b"one");
+    assert_eq!(a.stats().unexpected_answers, 3);
+    // An answer has none.
+    let mut no_answer = a.connection.answer(&recv, Class::Auto);
+    assert!(matches!(block_on(no_answer.sent()), Err(NetError::StreamClosed)));
     assert!(matches!(block_on(a.connection.open(1 << 63)), Err(NetError::Tag)));
     assert!(matches!(block_on(a.connection.open_stream(u64::MAX)), Err(NetError::Tag)));
     // The connection ends before the answer.
@@ -411,6 +416,32 @@ fn opening_and_accepting_can_be_cancelled() {
     }
 }
 
+/// Whatever has arrived and been read of the question, its answer breaks off for whoever waits for it.
+#[test]
+fn an_opener_does_not_wait_for_an_answer_that_will_not_come() {
+    let (_here, a, _there, b) = connections();
+    for (tag, is_read, is_dropped) in [(1, false, false), (2, true, false), (3, false, true), (4, true, true)] {
+        let (mut recv, mut send) = block_on(a.connection.open(tag)).unwrap().into_split();
+        write(&mut send, b"a question").unwrap();
+        send.finish();
+        block_on(send.sent()).unwrap();
+        let (mut asked, back) = block_on(b.connection.accept()).unwrap().into_split();
+        if is_read {
+            assert_eq!(read_all(&mut asked).0, b"a question");
+        }
+        let code = if is_dropped { 0 } else { 9 };
+        let mut back = back;
+        if is_dropped {
+            drop(asked);
+        } else {
+            back.reset(code);
+            asked.stop(code);
+        }
+        drop(back);
+        assert!(matches!(read_all(&mut recv).1, Some(NetError::StreamReset { code: seen }) if seen == code), "{tag}");
+    }
+}
+
 #[test]
 fn a_descriptor_is_a_socket() {
     use std::io::{Read as _, Write as _};
@@ -440,6 +471,16 @@ fn a_descriptor_is_a_socket() {
     near.read_to_string(&mut text).unwrap();
     assert_eq!(text, "that was all");
     assert!(matches!((block_on(near_end), block_on(far_end)), (Ok(()), Ok(()))));
+    // Also where something was not read.
+    let (opened, accepted) = open_both(&a, &b, 3);
+    let (mut recv, mut send) = opened.into_split();
+    write(&mut send, b"unread").unwrap();
+    let (far, _) = accepted.into_fd().unwrap();
+    let mut far = UnixStream::from(far);
+    rustix::event::poll(&mut [rustix::event::PollFd::new(&far, rustix::event::PollFlags::IN)], None).unwrap();
+    far.write_all(b"whole").unwrap();
+    drop(far);
+    assert!(matches!(read_all(&mut recv), (text, None) if text == b"whole"));
     // What breaks off ends for a socket; how, is told beside it.
     let (opened, accepted) = open_both(&a, &b, 2);
     let (fd, mut ended) = opened.into_fd().unwrap();

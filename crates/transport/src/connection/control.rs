@@ -6,10 +6,12 @@ use crate::wire::{CONTROL_FRAME_HEADER, FlowId, Frame};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// Most frames that one probe repeats: about a packet of them. It finds them in the oldest packets: in an outage, later ones
-/// repeat the same.
+/// Most frames that one probe repeats: about a packet of them.
 const REPEATED_AT_MOST: usize = 32;
-const PACKETS_SEARCHED: usize = 64;
+
+/// Packets in flight of which a probe repeats frames. Where there are more, in an outage, frames move from the oldest ones to
+/// the probe, so that no more copies of them are kept.
+const PACKETS_REPEATED: usize = 64;
 
 /// A frame that has to arrive. It is encoded anew each time it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,13 +127,19 @@ impl Control {
     /// stream, for a probe. A receiver that lacks an announcement or a plan can do nothing with symbols, and refuses,
     /// unacknowledged, those beyond what it keeps.
     pub(super) fn repeat(&mut self, most: usize) {
-        for frame in self.in_flight.values().take(PACKETS_SEARCHED).flatten() {
-            if self.pending.len() >= REPEATED_AT_MOST {
-                break;
-            }
-            if !matches!(frame, ReliableFrame::Control(_)) && !self.pending.contains(frame) {
-                self.pending.push_back(frame.clone());
-            }
+        let Self { in_flight, pending, .. } = self;
+        let moves = in_flight.len() > PACKETS_REPEATED;
+        for frames in in_flight.values_mut().take(PACKETS_REPEATED) {
+            frames.retain(|frame| {
+                let is_repeated = !matches!(frame, ReliableFrame::Control(_)) && pending.len() < REPEATED_AT_MOST;
+                if is_repeated && !pending.contains(frame) {
+                    pending.push_back(frame.clone());
+                }
+                !(is_repeated && moves)
+            });
+        }
+        if moves {
+            in_flight.retain(|_, frames| !frames.is_empty());
         }
         self.sender.repeat_oldest(most);
     }
@@ -203,6 +211,8 @@ impl Control {
             for frame in self.settle(key) {
                 match frame {
                     ReliableFrame::Control(range) => self.sender.on_lost(range),
+                    // Probes may have sent several copies.
+                    frame if self.pending.contains(&frame) => {}
                     frame => self.pending.push_back(frame),
                 }
             }
@@ -319,12 +329,17 @@ mod tests {
             assert_eq!(take(&mut control, 1_000), (None, vec!["Ping".to_owned()]));
         }
         assert_eq!(control.in_flight.len(), 0);
-        control.push(ReliableFrame::Reset(FlowId(1)));
-        let (first, _) = take(&mut control, 1_000);
+        (1..=20).map(|flow| ReliableFrame::Stop(FlowId(flow), 0)).for_each(|frame| control.push(frame));
+        let mut keys: Vec<u32> = take(&mut control, 10_000).0.into_iter().collect();
         for _ in 0..1_000 {
             control.repeat(0);
-            assert_eq!(take(&mut control, 1_000).1.len(), 1);
+            let (key, frames) = take(&mut control, 10_000);
+            assert_eq!(frames.len(), 20);
+            keys.extend(key);
         }
-        assert_eq!(report(&mut control, &[first.expect("it carries some")], &[]).len(), 1);
+        assert!(control.in_flight.len() <= PACKETS_REPEATED + 1, "{}", control.in_flight.len());
+        // Then all of them are lost at once.
+        assert_eq!(report(&mut control, &[], &keys), []);
+        assert_eq!(take(&mut control, 10_000).1.len(), 20, "each is sent once");
     }
 }

@@ -16,12 +16,15 @@ pub struct StreamOptions {
     pub tag: u64,
     /// What goes first on the path. It is this side's alone: each side chooses for the streams that it sends.
     pub class: Class,
+    /// The peer's program waits for it: it is told of a reset, too, of which it would know nothing before the announcement has
+    /// arrived.
+    pub is_awaited: bool,
 }
 
 /// A stream of this name, and of [`Class::Auto`].
 impl From<u64> for StreamOptions {
     fn from(tag: u64) -> Self {
-        Self { tag, class: Class::Auto }
+        Self { tag, ..Self::default() }
     }
 }
 
@@ -92,6 +95,7 @@ impl Connection {
         if let StreamCoding::Blocks(_) = self.profile.streams {
             stream.set_sizer(self.profile.blocks.sizer(symbol_size), k);
         }
+        stream.set_awaited(options.is_awaited);
         self.send_flows.open_stream(stream, options.class, &mut self.control);
         self.trace.record(now, TraceEvent::StreamOpened { flow });
         Ok(flow)

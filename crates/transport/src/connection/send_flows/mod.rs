@@ -60,6 +60,8 @@ pub(super) struct SendFlows {
     /// Kept for their memory: the order in which to ask for the next symbol, and the flows that are looked at.
     order: Vec<Turn>,
     ids: Vec<FlowId>,
+    /// Streams that were given up before the peer had heard of them, and has now.
+    announced_resets: Vec<FlowId>,
     credit: SendCredit,
     pool: Pool,
     /// A schedule has given up on a block.
@@ -87,6 +89,7 @@ impl SendFlows {
             turns: Turns::default(),
             order: Vec::new(),
             ids: Vec::new(),
+            announced_resets: Vec::new(),
             credit: SendCredit::default(),
             pool: Pool::default(),
             failed: false,
@@ -207,9 +210,12 @@ impl SendFlows {
     /// Gives a flow up; returns false when there is none that can be, or it already was.
     pub(super) fn reset(&mut self, first: FlowId, code: u32, control: &mut Control) -> bool {
         let Some(flow) = self.wake(first) else { return false };
-        let kind = flow.kind();
+        let (kind, waits) = (flow.kind(), flow.is_announced_first());
         if !flow.reset(code) {
             return false;
+        }
+        if waits {
+            return true;
         }
         let waiting = &mut self.line(kind).waiting;
         if let Some(at) = waiting.iter().position(|id| *id == first) {
@@ -310,7 +316,11 @@ impl SendFlows {
         match frame {
             ReliableFrame::Announce(id) => {
                 if let Some(flow) = self.flows.get_mut(*id) {
+                    let waits = flow.is_announced_first() && flow.reset_code().is_some();
                     flow.on_announced();
+                    if waits {
+                        self.announced_resets.push(flow.first());
+                    }
                 }
             }
             ReliableFrame::Reset(first) => {
@@ -363,6 +373,9 @@ impl SendFlows {
 
     /// Returns events for the program. Removes flows that are over, and announces others in their place.
     pub(super) fn take_events(&mut self, control: &mut Control) -> Vec<Event> {
+        for first in self.announced_resets.drain(..) {
+            control.push(ReliableFrame::Reset(first));
+        }
         let mut events = Vec::new();
         let mut ids = std::mem::take(&mut self.ids);
         ids.extend(self.served_ids());

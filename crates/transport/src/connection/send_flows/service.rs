@@ -132,8 +132,8 @@ impl SendFlows {
         self.objects.served.iter().rposition(|first| self.has_source_of(*first))
     }
 
-    /// Returns the next symbol by the flows' schedules, whose turn is the business of [`Turns`](super::turns::Turns). Work to be done first goes to
-    /// `requests`.
+    /// Returns the next symbol by the flows' schedules, in the order that [`Turns`](super::turns::Turns) gives. Work to be
+    /// done first goes to `requests`.
     pub(in super::super) fn next_symbol(
         &mut self,
         now: Time,

@@ -164,6 +164,28 @@ fn flows_wait_until_the_peer_takes_them() {
     assert_eq!(send(&mut flows, &mut control, 9), [(3, 0, 0)]);
 }
 
+/// A reset that came before the announcement would say nothing to a peer that waits for the stream.
+#[test]
+fn what_the_peer_waits_for_is_announced_before_it_is_given_up() {
+    let (mut flows, mut control) = flows();
+    for number in 1..=3 {
+        let mut awaited = stream(number);
+        awaited.set_awaited(true);
+        flows.open_stream(awaited, Class::Bulk, &mut control);
+    }
+    assert!([1, 3].iter().all(|flow| flows.reset(FlowId(*flow), 5, &mut control)));
+    assert_eq!(frames(&flows, &mut control), [("stream", 1), ("stream", 2)]);
+    flows.on_frame_delivered(&ReliableFrame::Announce(FlowId(1)));
+    assert_eq!(flows.take_events(&mut control), []);
+    assert_eq!(frames(&flows, &mut control), [("reset", 1)]);
+    flows.on_frame_delivered(&ReliableFrame::Reset(FlowId(1)));
+    assert_eq!(flows.take_events(&mut control), []);
+    assert_eq!(frames(&flows, &mut control), [("stream", 3)], "the peer has room for it now");
+    flows.on_frame_delivered(&ReliableFrame::Announce(FlowId(3)));
+    assert_eq!(flows.take_events(&mut control), []);
+    assert_eq!(frames(&flows, &mut control), [("reset", 3)]);
+}
+
 #[test]
 fn a_flow_is_given_up_once_and_an_object_never() {
     let (mut flows, mut control) = flows();

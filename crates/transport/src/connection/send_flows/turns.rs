@@ -6,7 +6,7 @@ use crate::time::Time;
 use crate::wire::FlowId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Packets in a row that one may send while its equals have some too.
+/// Packets that one may send before its equals have their turns.
 const QUANTUM: u32 = 4;
 
 /// A stream that decides by itself is interactive up to this many bytes per second of its program: so much takes 1 % of a
@@ -29,8 +29,8 @@ pub(super) enum Turn {
 #[derive(Debug)]
 struct Share {
     class: Class,
-    /// Bytes that are left of it, at a time since which the stream had nothing to send. One that always has something
-    /// gets no more.
+    /// Bytes that are left of it, or that were sent beyond it, at a time since which the stream had nothing to send. One
+    /// that always has something gets no more.
     left: f64,
     idle_since: Option<Time>,
     state: State,
@@ -66,7 +66,7 @@ impl Share {
     }
 
     fn on_source(&mut self, now: Time, bytes: usize, has_more: bool) {
-        self.left = (self.left(now) - bytes as f64).max(0.0);
+        self.left = (self.left(now) - bytes as f64).max(-SPARSE * SPARSE_FOR);
         self.idle_since = (!has_more).then_some(now);
     }
 }
@@ -74,16 +74,14 @@ impl Share {
 /// All that may have something to send, and the class of each stream.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// Whoever has waited longest for its turn comes first.
-    order: VecDeque<Turn>,
-    /// Who sent last, and how many packets in a row.
-    current: Option<(Turn, u32)>,
+    /// Whoever has waited longest for its turn comes first; with the packets of this turn so far.
+    order: VecDeque<(Turn, u32)>,
     streams: BTreeMap<FlowId, Share>,
 }
 
 impl Default for Turns {
     fn default() -> Self {
-        Self { order: VecDeque::from([Turn::Objects]), current: None, streams: BTreeMap::new() }
+        Self { order: VecDeque::from([(Turn::Objects, 0)]), streams: BTreeMap::new() }
     }
 }
 
@@ -112,7 +110,7 @@ impl Turns {
     fn list(&mut self, first: FlowId, from: State) {
         if let Some(share) = self.streams.get_mut(&first).filter(|share| share.state == from) {
             share.state = State::Awake;
-            self.order.push_back(Turn::Stream(first));
+            self.order.push_back((Turn::Stream(first), 0));
         }
     }
 
@@ -120,13 +118,13 @@ impl Turns {
     pub(super) fn sleep(&mut self, first: FlowId) {
         if let Some(share) = self.streams.get_mut(&first).filter(|share| share.state == State::Awake) {
             share.state = State::Asleep;
-            self.order.retain(|turn| *turn != Turn::Stream(first));
+            self.order.retain(|(turn, _)| *turn != Turn::Stream(first));
         }
     }
 
     /// Iterates over the streams that are awake, by their turns.
     pub(super) fn awake(&self) -> impl Iterator<Item = FlowId> {
-        self.order.iter().filter_map(|turn| match turn {
+        self.order.iter().filter_map(|(turn, _)| match turn {
             Turn::Objects => None,
             Turn::Stream(first) => Some(*first),
         })
@@ -139,22 +137,18 @@ impl Turns {
             Turn::Stream(first) => self.streams.get(first).is_some_and(|share| share.is_interactive(now)),
         };
         out.clear();
-        out.extend(&self.order);
+        out.extend(self.order.iter().map(|(turn, _)| *turn));
         // Stable: equals keep their order.
         out.sort_by_key(|turn| !is_first(turn));
     }
 
     /// Notes that this one sends a packet.
     pub(super) fn taken(&mut self, turn: Turn) {
-        let used = match self.current {
-            Some((current, used)) if current == turn => used + 1,
-            _ => 1,
-        };
-        self.current = Some((turn, used));
-        if used >= QUANTUM {
-            self.current = None;
-            self.order.retain(|other| *other != turn);
-            self.order.push_back(turn);
+        let Some(at) = self.order.iter().position(|(other, _)| *other == turn) else { return };
+        self.order[at].1 += 1;
+        if self.order[at].1 >= QUANTUM {
+            self.order.remove(at);
+            self.order.push_back((turn, 0));
         }
     }
 
@@ -235,6 +229,24 @@ mod tests {
         }
     }
 
+    /// Whatever goes first in between.
+    #[test]
+    fn equals_take_turns_behind_a_busy_interactive_stream() {
+        let mut turns = turns(2, Class::Bulk);
+        turns.add(FlowId(9), Class::Interactive);
+        turns.announce(FlowId(9));
+        let mut sent = [0, 0, 0];
+        for nth in 0..900 {
+            let idle = if nth % 3 == 0 { &[][..] } else { &[stream(9)] };
+            match send(&mut turns, Time::ZERO, idle) {
+                Turn::Objects => sent[0] += 1,
+                Turn::Stream(FlowId(9)) => {}
+                Turn::Stream(FlowId(number)) => sent[usize::from(number)] += 1,
+            }
+        }
+        assert_eq!(sent, [200; 3]);
+    }
+
     #[test]
     fn interactive_streams_come_before_all_others() {
         let mut turns = turns(3, Class::Bulk);
@@ -264,7 +276,26 @@ mod tests {
         assert!(row(at) <= QUANTUM as usize, "it has never paused");
         turns.on_source(at, FlowId(2), PACKET, false);
         let mut row = |at| (0..100).take_while(|_| send(&mut turns, at, &[]) == stream(2)).count();
-        assert!(row(at + Duration::from_millis(500)) >= 6, "half of it is back");
+        assert!(row(at + Duration::from_millis(1_500)) >= 5, "half of it is back, once the rest is made up for");
+    }
+
+    /// 1 MB a second, each packet by itself.
+    #[test]
+    fn a_fast_stream_that_never_waits_is_not_interactive() {
+        let mut turns = turns(1, Class::Auto);
+        let (mut at, mut first) = (Time::ZERO, 0);
+        for _ in 0..1_000 {
+            let mut order = Vec::new();
+            turns.order(at, &mut order);
+            first += u32::from(order[0] == stream(1));
+            turns.taken(stream(1));
+            turns.taken(Turn::Objects);
+            turns.on_source(at, FlowId(1), 1_000, false);
+            at += Duration::from_millis(1);
+        }
+        let mut order = Vec::new();
+        turns.order(at, &mut order);
+        assert!(!turns.streams[&FlowId(1)].is_interactive(at), "{first} of 1,000 came first");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct SendFlow {
     announcement: FlowAnnouncement,
     blocks: BlockSender,
     source: Source,
+    /// The peer waits for it, and is told that it is given up even if it has not heard of it.
+    is_awaited: bool,
 }
 
 impl SendFlow {
@@ -53,7 +55,12 @@ impl SendFlow {
         let source = ObjectSource::new(&object, further, digest)?;
         let (symbol_size, symbols) = (source.layout.symbol_size(), source.layout.symbols());
         let blocks = BlockSender::new(object.flow, symbol_size, symbols, schedule);
-        Ok(Self { announcement: FlowAnnouncement::Object(object), blocks, source: Source::Object(source) })
+        Ok(Self {
+            announcement: FlowAnnouncement::Object(object),
+            blocks,
+            source: Source::Object(source),
+            is_awaited: false,
+        })
     }
 
     /// Creates a stream that has `own` symbols of credit of its own.
@@ -61,7 +68,22 @@ impl SendFlow {
         let source = StreamSource::new(stream, own);
         let mut blocks = BlockSender::new(stream.flow, source.layout.symbol_size(), 0, schedule);
         blocks.set_window(source.layout.window());
-        Self { announcement: FlowAnnouncement::Stream(stream), blocks, source: Source::Stream(source) }
+        Self {
+            announcement: FlowAnnouncement::Stream(stream),
+            blocks,
+            source: Source::Stream(source),
+            is_awaited: false,
+        }
+    }
+
+    /// Has the peer told that it is given up even if it has not heard of it.
+    pub(crate) const fn set_awaited(&mut self, is_awaited: bool) {
+        self.is_awaited = is_awaited;
+    }
+
+    /// Returns whether the peer has to hear of it before it hears that it is given up.
+    pub(crate) const fn is_announced_first(&self) -> bool {
+        self.is_awaited && !self.blocks.announced()
     }
 
     /// Cuts unopened blocks as `rule` says, those of an object into at most `largest_k` source symbols. `None`: as
@@ -115,10 +137,10 @@ impl SendFlow {
         &mut self.blocks
     }
 
-    /// Returns the frame that announces the flow; `None` once it is given up.
+    /// Returns the frame that announces the flow; `None` once it is given up, unless the peer waits for it.
     pub(crate) fn announcement_frame(&self) -> Option<Frame<'static>> {
         let symbol_size = self.source.layout().symbol_size() as u16;
-        (!self.is_given_up()).then(|| self.announcement.frame(self.id(), symbol_size))
+        (self.is_awaited || !self.is_given_up()).then(|| self.announcement.frame(self.id(), symbol_size))
     }
 
     /// Returns a plan of the flow.
