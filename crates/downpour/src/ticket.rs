@@ -326,7 +326,8 @@ fn may_listen(address: SocketAddr) -> bool {
     of_a_host && address.port() != 0
 }
 
-/// Whether a ticket may take this name: of nothing, a link, an empty file, or a ticket of any version.
+/// Whether a ticket may take this name: of nothing, a link that is not the system's, an empty file, or a ticket of any
+/// version.
 fn may_replace(path: &Path) -> io::Result<bool> {
     let found = match path.symlink_metadata() {
         Ok(found) => found,
@@ -334,7 +335,10 @@ fn may_replace(path: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     if found.is_symlink() {
-        return Ok(true);
+        // /dev/stdout and its like are the system's.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize()?;
+        return Ok(!["/dev", "/proc"].iter().any(|system| folder.starts_with(system)));
     }
     if !found.is_file() || found.len() > MAX_TEXT as u64 {
         return Ok(false);

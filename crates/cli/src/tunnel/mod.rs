@@ -7,7 +7,7 @@ use downpour::remote::{self, Tunnel};
 use downpour::tunnel::control::ControlFolder;
 use downpour::tunnel::{Forwarding, TunnelEvent, TunnelOptions};
 
-use crate::args::{Control, ReachArgs, TunnelArgs};
+use crate::args::{Control, ReachArgs, TunnelArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::print::out;
@@ -22,6 +22,7 @@ pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
         (Some(what), Some(host)) => control(what, host),
         (Some(_), None) => Err(no_host("-O")),
         (None, None) if !args.remote.is_empty() => Err(no_host("-R")),
+        (None, None) if args.listen.is_none() && args.reach.via == Via::Ssh => Err(no_host("--via ssh")),
         // clap waives what an option requires where another option excludes it.
         (None, _) if args.listen.is_none() && !args.permit.is_empty() => {
             Err(Failure::new(Code::Usage, "--permit is for the side with --listen"))

@@ -40,7 +40,7 @@ fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
     // Another one at the same time, who wants something else: the same place by another name.
     let (mut second, other) = connect(&ticket, &format!("0:127.0.0.1:{server}"));
     exchange(other, b"hello").expect_err("it is reset");
-    second.wait_for_words(&format!("no connection: 127.0.0.1:{server} is not permitted over there"));
+    second.wait_for_words(&format!("no connection: 127.0.0.1:{server} is not permitted"));
     listening.wait_for_words(&format!("tunnel 2: no connection: 127.0.0.1:{server} is not permitted"));
     second.signal(Signal::INT);
     assert_eq!(second.end().status.code(), Some(130));

@@ -33,8 +33,8 @@ pub struct TunnelOptions {
     pub endpoint: EndpointOptions,
 }
 
-/// Opens a tunnel to the maker of a ticket, without [`Forwarding::remote`], and keeps it open until `stop`, until nobody has used it for
-/// [`Forwarding::persist`], or until its connection ends. The other side is tried for as long as `patience`.
+/// Opens a tunnel to the maker of a ticket, without [`Forwarding::remote`], and keeps it open until `stop`, until nobody has
+/// used it for [`Forwarding::persist`], or until its connection ends. The other side is tried for as long as `patience`.
 ///
 /// # Errors
 /// [`Error::Listen`] if a place of this machine is taken, [`Error::Unreachable`], those of the ticket and of the connection,
@@ -94,6 +94,7 @@ pub struct TicketListener {
     incoming: Incoming,
     permitted: Arc<[Permit]>,
     ticket: Ticket,
+    valid_for: Duration,
 }
 
 impl TicketListener {
@@ -114,7 +115,7 @@ impl TicketListener {
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Tunnels };
         let accepting = AcceptOptions { profile: options.profile, application: TUNNEL.to_vec(), qlog: false };
         let incoming = endpoint.incoming(ticket.key, expires, accepting);
-        Ok(Self { endpoint, incoming, permitted: permitted.into(), ticket })
+        Ok(Self { endpoint, incoming, permitted: permitted.into(), ticket, valid_for })
     }
 
     /// Returns the ticket.
@@ -132,9 +133,8 @@ impl TicketListener {
         told: impl Fn(GuestEvent) + Send + Sync + 'static,
         stop: impl Future<Output = Stop>,
     ) -> Result<(), Error> {
-        let Self { endpoint, incoming, permitted, ticket } = self;
+        let Self { endpoint, incoming, permitted, valid_for, .. } = self;
         let (told, mut joined) = (Arc::new(told), 0);
-        let begun = SystemTime::now();
         let (mut sessions, mut guests) = (JoinSet::new(), HashMap::new());
         let mut incoming = Some(incoming);
         let accept = async |incoming: &mut Option<Incoming>| match incoming {
@@ -178,7 +178,7 @@ impl TicketListener {
             }
             if incoming.is_none() && sessions.is_empty() {
                 return match joined {
-                    0 => Err(Error::NobodyCame(ticket.expires.duration_since(begun).unwrap_or_default())),
+                    0 => Err(Error::NobodyCame(valid_for)),
                     _ => Ok(()),
                 };
             }

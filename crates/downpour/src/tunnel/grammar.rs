@@ -64,6 +64,7 @@ impl Permit {
         match &fields[..] {
             ["any"] => Ok(Self::Any),
             [path] if path.contains('/') => Ok(Self::Unix(path.into())),
+            [host, _] if host.contains(|at: char| at == '*' || at.is_whitespace()) => Err(ForwardError::PermitForm),
             [host, "*"] if !host.is_empty() => Ok(Self::Tcp { host: host.to_ascii_lowercase(), port: None }),
             [host, to] => {
                 let port = port(to, 1)?;
@@ -325,7 +326,7 @@ mod tests {
         ] {
             assert_eq!(read(permit).covers(&place), is_covered, "{permit} and {place}");
         }
-        for text in ["", "web", ":80", ":*", "web:0", "web:http", "a:b:c", "80"] {
+        for text in ["", "web", ":80", ":*", "*:80", "w b:80", "web:0", "web:http", "a:b:c", "80"] {
             assert!(Permit::read(text).is_err(), "{text}");
         }
     }

@@ -206,9 +206,9 @@ impl Session {
     /// Takes the connections of a listener, as far as there is room.
     async fn take(self: Arc<Self>, listener: Listener, asked: Asked) {
         loop {
-            // It is never closed.
-            let room = Arc::clone(&self.room[0]).acquire_owned().await.ok();
             let socket = listener.accept().await;
+            // It is never closed. Further programs wait meanwhile, this one and those that are not accepted yet.
+            let room = Arc::clone(&self.room[0]).acquire_owned().await.ok();
             let (session, asked) = (Arc::clone(&self), asked.clone());
             tokio::spawn(async move {
                 let open = Open::new(&session, Origin::Here);
@@ -334,7 +334,8 @@ impl Session {
                 place
             }
             (Wish::Place(place), Permitted::Some(_)) => {
-                return Err((Refusal::Forbidden, format!("{place} is not permitted over there")));
+                open.wanted(place);
+                return Err((Refusal::Forbidden, format!("{place} is not permitted")));
             }
             (Wish::Listener(number), Permitted::Listeners(all)) => match all.get(usize::from(*number)) {
                 Some(Destination::Place(place)) => place,

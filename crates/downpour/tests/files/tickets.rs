@@ -97,6 +97,8 @@ fn files_are_private_and_never_written_through() {
     assert!(metadata.is_file());
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
     assert_eq!(Ticket::load(&path).unwrap(), ticket);
+    // What /dev/stdout leads to is the system's.
+    assert!(matches!(ticket.save(Path::new("/proc/self/fd/1")), Err(TicketError::NotReplaced { .. })));
     Ticket { listener: Role::Receives, ..ticket }.save(&path).unwrap();
     assert_eq!(Ticket::load(&path).unwrap().listener, Role::Receives);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside it");

@@ -232,10 +232,18 @@ impl Connection {
 
     /// Follows up on anything that moves flows: opens blocks, collects requests, and reports what has ended.
     fn settle(&mut self, now: Time) {
+        self.settle_sending(now);
+        self.settle_receiving(now);
+    }
+
+    fn settle_sending(&mut self, now: Time) {
         self.open_blocks(now);
         for event in self.send_flows.take_events(&mut self.control) {
             self.push_flow_event(now, event);
         }
+    }
+
+    fn settle_receiving(&mut self, now: Time) {
         let Self { recv_flows, control, requests, .. } = self;
         recv_flows.collect(requests, |flow, symbols| control.push(ReliableFrame::StreamRead(flow, symbols)));
         self.feedback.on_progress(self.recv_flows.take_progress());

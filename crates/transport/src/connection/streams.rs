@@ -115,7 +115,10 @@ impl Connection {
         let room = self.stream_room();
         let stream = self.send_flows.wake(flow).ok_or(FlowError::UnknownStream)?;
         let taken = stream.write(bytes, room).ok_or(FlowError::UnknownStream)?;
-        self.settle(now);
+        // Blocks are opened when packets are asked for. Room for the rest is made now.
+        if taken < bytes.len() {
+            self.settle_sending(now);
+        }
         Ok(taken)
     }
 
@@ -137,7 +140,7 @@ impl Connection {
         if !self.send_flows.wake(flow).is_some_and(SendFlow::finish) {
             return Err(FlowError::UnknownStream);
         }
-        self.settle(now);
+        self.settle_sending(now);
         Ok(())
     }
 
@@ -156,7 +159,7 @@ impl Connection {
     pub fn read_stream(&mut self, now: Time, flow: FlowId, out: &mut Vec<u8>, max: usize) -> usize {
         let read = self.recv_flows.read(flow, out, max);
         if matches!(self.phase, Phase::Open) {
-            self.settle(now);
+            self.settle_receiving(now);
         }
         read
     }
