@@ -1,24 +1,25 @@
 //! The flows of one direction, by the id in their packets and by the id that the programs use.
 
 use crate::wire::FlowId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Flows by their present id: their own, or that of their last successor. The program keeps using the first.
 #[derive(Debug)]
 pub(crate) struct FlowMap<F> {
     flows: BTreeMap<FlowId, F>,
-    /// The present id of each flow, by its first id.
+    /// The present id of each flow that continues as another, by its first id. Other flows have their first.
     present: BTreeMap<FlowId, FlowId>,
+    /// All ids that began as another's, which are none of the program's.
+    successors: BTreeSet<FlowId>,
 }
 
 impl<F> FlowMap<F> {
     pub(crate) const fn new() -> Self {
-        Self { flows: BTreeMap::new(), present: BTreeMap::new() }
+        Self { flows: BTreeMap::new(), present: BTreeMap::new(), successors: BTreeSet::new() }
     }
 
     /// Adds a flow under its first id.
     pub(crate) fn insert(&mut self, first: FlowId, flow: F) {
-        self.present.insert(first, first);
         self.flows.insert(first, flow);
     }
 
@@ -32,33 +33,46 @@ impl<F> FlowMap<F> {
         self.flows.get_mut(&id)
     }
 
+    /// Returns the id under which a flow is that began as `first`, if there is one.
+    fn id_of(&self, first: FlowId) -> Option<FlowId> {
+        // Hardly a connection has any.
+        if self.successors.is_empty() {
+            return Some(first);
+        }
+        match self.present.get(&first) {
+            Some(present) => Some(*present),
+            None => (!self.successors.contains(&first)).then_some(first),
+        }
+    }
+
     /// Returns the id in the packets of the flow that began as `first`.
     pub(crate) fn present_id(&self, first: FlowId) -> Option<FlowId> {
-        self.present.get(&first).copied()
+        self.id_of(first).filter(|id| self.flows.contains_key(id))
     }
 
     /// Returns the flow that began as `first`.
     pub(crate) fn named(&self, first: FlowId) -> Option<&F> {
-        self.flows.get(self.present.get(&first)?)
+        self.flows.get(&self.id_of(first)?)
     }
 
     /// Returns the flow that began as `first`.
     pub(crate) fn named_mut(&mut self, first: FlowId) -> Option<&mut F> {
-        self.flows.get_mut(self.present.get(&first)?)
+        self.flows.get_mut(&self.id_of(first)?)
     }
 
     /// Continues the flow that began as `first` as `successor`.
     pub(crate) fn succeed(&mut self, first: FlowId, successor: FlowId) {
-        let Some(present) = self.present.get_mut(&first) else { return };
-        let before = std::mem::replace(present, successor);
-        if let Some(flow) = self.flows.remove(&before) {
-            self.flows.insert(successor, flow);
-        }
+        let Some(flow) = self.id_of(first).and_then(|id| self.flows.remove(&id)) else { return };
+        self.flows.insert(successor, flow);
+        self.present.insert(first, successor);
+        self.successors.insert(successor);
     }
 
     /// Removes the flow that began as `first`.
     pub(crate) fn remove(&mut self, first: FlowId) -> Option<F> {
-        self.flows.remove(&self.present.remove(&first)?)
+        let id = self.id_of(first)?;
+        self.present.remove(&first);
+        self.flows.remove(&id)
     }
 
     /// Iterates over the flows by ascending id.

@@ -18,7 +18,7 @@ use crate::trace::Symbols;
 use crate::wire::limits::MAX_OPEN_FLOWS;
 use crate::wire::{FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId, SymbolRun};
 use budget::Budget;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use turns::{Turn, Turns};
 
 /// Flows of one kind, by the ids that the program knows, in the order they were opened.
@@ -57,9 +57,12 @@ pub(super) struct SendFlows {
     /// A stream may have more to send once the budget for repair allows it.
     waits_for_budget: bool,
     turns: Turns,
-    /// Kept for their memory: the order in which to ask for the next symbol, and the flows that are looked at.
+    /// The order in which to ask for the next symbol, kept for its memory.
     order: Vec<Turn>,
-    ids: Vec<FlowId>,
+    /// Streams to which something has happened: the program may have to be told, and they may be over or at rest.
+    touched: Vec<FlowId>,
+    /// Streams of which bytes, or the end, may be in no block yet.
+    unopened: BTreeSet<FlowId>,
     /// Streams that were given up before the peer had heard of them, and has now.
     announced_resets: Vec<FlowId>,
     credit: SendCredit,
@@ -88,7 +91,8 @@ impl SendFlows {
             waits_for_budget: false,
             turns: Turns::default(),
             order: Vec::new(),
-            ids: Vec::new(),
+            touched: Vec::new(),
+            unopened: BTreeSet::new(),
             announced_resets: Vec::new(),
             credit: SendCredit::default(),
             pool: Pool::default(),
@@ -151,6 +155,8 @@ impl SendFlows {
             for at in before..before + room {
                 let first = self.line(kind).served[at];
                 self.turns.announce(first);
+                self.touched.push(first);
+                self.unopened.insert(first);
                 self.announce(first, control);
             }
         }
@@ -203,7 +209,13 @@ impl SendFlows {
     /// Returns the flow that the program knows by this id, announced or not, which may have something to send from now on.
     pub(super) fn wake(&mut self, first: FlowId) -> Option<&mut SendFlow> {
         let flow = self.flows.named_mut(first)?;
-        self.turns.wake(first);
+        if flow.kind() == FlowKind::Stream {
+            self.turns.wake(first);
+            self.touched.push(first);
+            if self.turns.is_awake(first) {
+                self.unopened.insert(first);
+            }
+        }
         Some(flow)
     }
 
@@ -318,6 +330,7 @@ impl SendFlows {
                 if let Some(flow) = self.flows.get_mut(*id) {
                     let waits = flow.is_announced_first() && flow.reset_code().is_some();
                     flow.on_announced();
+                    self.touched.push(flow.first());
                     if waits {
                         self.announced_resets.push(flow.first());
                     }
@@ -326,6 +339,7 @@ impl SendFlows {
             ReliableFrame::Reset(first) => {
                 if let Some(flow) = self.flows.named_mut(*first) {
                     flow.on_reset_delivered();
+                    self.touched.push(*first);
                 }
             }
             _ => {}
@@ -351,10 +365,11 @@ impl SendFlows {
             return;
         }
         self.last_feedback = number;
-        let Self { flows, pool, turns, .. } = self;
+        let Self { flows, pool, turns, touched, .. } = self;
         for status in statuses {
             let Some(flow) = flows.get_mut(status.flow) else { continue };
             turns.wake(flow.first());
+            touched.push(flow.first());
             let open = flow.blocks().open_symbols();
             self.bytes_acknowledged += flow.on_status(status, pool);
             // The last symbols of a block may be lost, and no longer needed.
@@ -368,6 +383,7 @@ impl SendFlows {
     pub(super) fn on_peer_read(&mut self, first: FlowId, symbols: u64) {
         if let Some(flow) = self.flows.named_mut(first) {
             flow.on_peer_read(symbols);
+            self.touched.push(first);
         }
     }
 
@@ -377,9 +393,11 @@ impl SendFlows {
             control.push(ReliableFrame::Reset(first));
         }
         let mut events = Vec::new();
-        let mut ids = std::mem::take(&mut self.ids);
-        ids.extend(self.served_ids());
-        for first in ids.drain(..) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.extend(&self.objects.served);
+        touched.sort_unstable();
+        touched.dedup();
+        for first in touched.drain(..) {
             let Some(flow) = self.flows.named_mut(first) else { continue };
             if flow.newly_writable() {
                 events.push(Event::StreamWritable { flow: first });
@@ -399,7 +417,7 @@ impl SendFlows {
                 self.turns.sleep(first);
             }
         }
-        self.ids = ids;
+        self.touched = touched;
         self.announce_waiting(control);
         events
     }

@@ -65,14 +65,17 @@ impl SendFlows {
 
     /// Opens blocks of streams, which use their own credit and share the rest.
     fn open_stream_blocks(&mut self, now: Time, path: &PathEstimate, most: u64) {
-        let Self { flows, turns, pool, exhausted, .. } = self;
+        if self.unopened.is_empty() {
+            return;
+        }
+        let Self { flows, turns, pool, exhausted, touched, unopened, .. } = self;
         // Those that are asleep have no open block and hold no credit.
         let all = || turns.awake().filter_map(|first| flows.named(first));
         let mut open: u64 = all().map(|stream| stream.blocks().open_symbols()).sum();
         let mut borrowed: u64 = all().map(SendFlow::shared_credit).sum();
         let store = u64::from(self.streams_allowed.shared);
-        for first in turns.awake() {
-            let Some(stream) = flows.named_mut(first) else { continue };
+        unopened.retain(|first| {
+            let Some(stream) = flows.named_mut(*first) else { return false };
             loop {
                 let own = stream.blocks().open_symbols();
                 let room = most.saturating_sub(open).max((most / LEAST_SHARE).saturating_sub(own));
@@ -82,12 +85,13 @@ impl SendFlows {
                 let shared = store.saturating_sub(borrowed - before) / 2;
                 if !stream.open_stream_block(now, path, room, shared, pool) {
                     *exhausted |= stream.is_exhausted();
-                    break;
+                    return stream.has_unopened();
                 }
+                touched.push(*first);
                 open += stream.blocks().open_symbols() - own;
                 borrowed += stream.shared_credit() - before;
             }
-        }
+        });
     }
 
     /// Returns whether a block waits for the receiver's credit.

@@ -114,6 +114,10 @@ impl Turns {
         }
     }
 
+    pub(super) fn is_awake(&self, first: FlowId) -> bool {
+        self.streams.get(&first).is_some_and(|share| share.state == State::Awake)
+    }
+
     /// Notes that a stream has nothing to send before it is woken.
     pub(super) fn sleep(&mut self, first: FlowId) {
         if let Some(share) = self.streams.get_mut(&first).filter(|share| share.state == State::Awake) {

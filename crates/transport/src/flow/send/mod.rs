@@ -394,6 +394,11 @@ impl SendFlow {
         self.blocks.source_left() > 0 || matches!(&self.source, Source::Stream(stream) if stream.is_waiting())
     }
 
+    /// Returns whether bytes of a stream, or its end, are in no block yet.
+    pub(crate) fn has_unopened(&self) -> bool {
+        matches!(&self.source, Source::Stream(stream) if stream.is_waiting() || stream.is_finishing())
+    }
+
     /// Returns true once after a partial write to a stream: when half of the room is free again.
     pub(crate) fn newly_writable(&mut self) -> bool {
         match &mut self.source {

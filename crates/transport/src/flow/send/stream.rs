@@ -168,6 +168,11 @@ impl StreamSource {
         !self.waiting.is_empty()
     }
 
+    /// Returns whether the end is in no block yet.
+    pub(super) const fn is_finishing(&self) -> bool {
+        matches!(self.phase, Phase::Finishing)
+    }
+
     /// Returns whether the program writes faster than the path takes.
     pub(super) const fn pours(&self) -> bool {
         self.pours
