@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::ticket::{MAX_ADDRESSES, Role, Ticket, TicketError, fresh_key};
