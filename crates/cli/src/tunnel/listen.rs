@@ -4,7 +4,7 @@ use downpour::tunnel::TicketListener;
 
 use super::show::Shown;
 use crate::args::{OutputArgs, TunnelArgs};
-use crate::exit::{Code, Failure};
+use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::output::Output;
 use crate::taken;
@@ -31,9 +31,6 @@ pub(super) async fn run(mut args: TunnelArgs) -> Result<u8, Failure> {
         stopped = Some(stop);
         stop.into()
     };
-    match (listener.serve(move |event| shown.show_guest(event), stop).await, stopped) {
-        (_, Some(stop)) => Err(Failure::stopped(stop)),
-        (Err(error), None) => Err(error.into()),
-        (Ok(()), None) => Ok(Code::Done as u8),
-    }
+    let result = listener.serve(move |event| shown.show_guest(event), stop).await;
+    super::ended(result, stopped)
 }

@@ -9,7 +9,7 @@ use downpour::tunnel::{Forwarding, TunnelEvent, TunnelOptions};
 
 use crate::args::{Control, ReachArgs, TunnelArgs, Via};
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Interrupts, StopSignal};
 use crate::print::out;
 use crate::{background, options, taken, ticket};
 use show::Shown;
@@ -76,6 +76,11 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
             remote::tunnel(tunnel, show, stop).await
         }
     };
+    ended(result, stopped)
+}
+
+/// Returns the exit code of a tunnel that has ended, or was stopped.
+fn ended(result: Result<(), downpour::Error>, stopped: Option<StopSignal>) -> Result<u8, Failure> {
     match (result, stopped) {
         (_, Some(stop)) => Err(Failure::stopped(stop)),
         (Err(error), None) => Err(error.into()),
