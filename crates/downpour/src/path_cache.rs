@@ -92,10 +92,16 @@ impl PathCache {
 
 /// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of
 /// them goes without.
-fn change<T>(mut file: File, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
+fn change<T>(file: File, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
     file.try_lock().map_err(io::Error::from)?;
+    let result = rewrite(&file, now, change);
+    // Closing the file does not unlock it while a process that is being started still shares it.
+    file.unlock().and(result)
+}
+
+fn rewrite<T>(mut file: &File, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
     let mut text = Vec::new();
-    (&file).take(LARGEST).read_to_end(&mut text)?;
+    file.take(LARGEST).read_to_end(&mut text)?;
     let mut entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
     entries.retain(|entry| entry.is_credible(now));
     let result = change(&mut entries);
@@ -232,6 +238,17 @@ mod tests {
         assert!(first.memory().is_some() && second.memory().is_none());
         first.give_back_at(None, NOW);
         assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90), "a short transfer has learned nothing new");
+    }
+
+    #[test]
+    fn a_change_leaves_no_lock_with_a_process_that_shares_the_file() {
+        let (_home, cache) = cache();
+        learn(&cache, "198.51.100.7", 90, NOW);
+        let file = cache.open(false).expect("the file");
+        // A process that is being started shares every open file until it runs its program.
+        let _shared = file.try_clone().expect("a second descriptor");
+        change(file, NOW, |_| ()).expect("a change");
+        assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90));
     }
 
     #[test]
