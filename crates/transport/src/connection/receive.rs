@@ -193,7 +193,7 @@ impl Connection {
         self.send_flows.on_statuses(number, &feedback.statuses());
         // Last: flows that continue under other numbers would not recognise what the feedback says of them.
         self.update_path_mtu(now);
-        self.seen.on_feedback(number);
+        self.seen.on_feedback(number, feedback.len());
         Ok(())
     }
 

@@ -4,8 +4,12 @@ use crate::time::Time;
 use crate::wire::expand;
 use std::time::Duration;
 
-/// Times per round trip that the newest feedback seen is named (docs/design/feedback.md).
+/// Times per round trip that the newest feedback seen is named (docs/design/feedback.md): once where what is repeated
+/// until then costs less than a packet.
 const PER_RTT: u32 = 4;
+
+/// Feedback of at most so many bytes is brief.
+const BRIEF: usize = 128;
 
 /// The newest feedback seen, until the peer is told.
 #[derive(Debug, Default)]
@@ -13,6 +17,8 @@ pub(super) struct SeenFeedback {
     /// The highest number processed.
     highest: u64,
     untold: bool,
+    /// The newest is brief: it repeats little.
+    is_brief: bool,
     last_told: Option<Time>,
 }
 
@@ -29,17 +35,19 @@ impl SeenFeedback {
         self.untold = true;
     }
 
-    /// Notes that feedback of this number was processed.
-    pub(super) const fn on_feedback(&mut self, number: u64) {
+    /// Notes that feedback of this number, with so many bytes, was processed.
+    pub(super) const fn on_feedback(&mut self, number: u64, bytes: usize) {
         if number > self.highest {
             self.highest = number;
+            self.is_brief = bytes <= BRIEF;
             self.untold = true;
         }
     }
 
     /// Returns when to tell the peer.
     pub(super) fn deadline(&self, rtt: Duration) -> Option<Time> {
-        self.untold.then(|| self.last_told.map_or(Time::ZERO, |told| told + rtt / PER_RTT))
+        let spacing = if self.is_brief { rtt } else { rtt / PER_RTT };
+        self.untold.then(|| self.last_told.map_or(Time::ZERO, |told| told + spacing))
     }
 
     /// Takes the number to tell now, with whatever else is sent.
@@ -56,17 +64,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_is_told_once_and_four_times_a_round_trip_at_most() {
+    fn the_newest_is_told_once_and_four_times_a_round_trip_at_most_once_if_it_is_brief() {
         let (rtt, at) = (Duration::from_millis(40), |millis| Time::ZERO + Duration::from_millis(millis));
         let mut seen = SeenFeedback::default();
         assert_eq!((seen.deadline(rtt), seen.take(at(0))), (None, None));
-        seen.on_feedback(7);
-        seen.on_feedback(6);
+        seen.on_feedback(7, BRIEF + 1);
+        seen.on_feedback(6, BRIEF + 1);
         assert_eq!(seen.deadline(rtt), Some(Time::ZERO), "the first at once");
         assert_eq!(seen.take(at(5)), Some(7));
         assert_eq!((seen.deadline(rtt), seen.take(at(5))), (None, None), "nothing new");
-        seen.on_feedback(8);
+        seen.on_feedback(8, BRIEF + 1);
         assert_eq!(seen.deadline(rtt), Some(at(15)));
+        seen.on_feedback(9, BRIEF);
+        assert_eq!(seen.deadline(rtt), Some(at(45)));
     }
 
     #[test]
@@ -81,7 +91,7 @@ mod tests {
         let mut seen = SeenFeedback::default();
         for number in (1 << 32) - 3..(1 << 32) + 3 {
             assert_eq!(seen.number_of(number as u32), number);
-            seen.on_feedback(number);
+            seen.on_feedback(number, BRIEF);
             assert_eq!(seen.number_of((number - 2) as u32), number - 2, "overtaken");
             assert_eq!(seen.take(Time::ZERO), Some(number as u32));
         }

@@ -137,6 +137,8 @@ pub(super) struct Slack {
     pub(super) granularity: Duration,
     /// The longest delay of feedback (max_ack_delay).
     pub(super) feedback_delay: Duration,
+    /// How long feedback is held where little is sent (docs/design/feedback.md).
+    pub(super) hold: Duration,
 }
 
 /// Smoothed round-trip time, its variation and its minimum (RFC 9002 section 5).
@@ -246,7 +248,7 @@ impl RttEstimator {
     /// Returns the probe timeout (PTO) without back-off (RFC 9002 section 6.2.1). Before the first sample it is 1 s,
     /// from the assumed 333 ms.
     pub(super) fn probe_timeout(&self, slack: Slack) -> Duration {
-        self.smoothed + (self.variance * 4).max(slack.granularity) + slack.feedback_delay
+        self.smoothed + (self.variance * 4).max(slack.granularity) + slack.feedback_delay.max(slack.hold)
     }
 }
 

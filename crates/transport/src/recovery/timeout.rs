@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::recovery::rtt::RttConfig;
 
-    const SLACK: Slack = Slack { granularity: Duration::from_millis(1), feedback_delay: Duration::from_millis(2) };
+    const SLACK: Slack = Slack { granularity: millis(1), feedback_delay: millis(2), hold: Duration::ZERO };
 
     const fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)

@@ -40,8 +40,9 @@ pub(super) struct FeedbackClock {
     prompt: bool,
     received: u64,
     sent: u64,
-    /// Packets that ask for feedback since the last one, and when the last of them arrived.
+    /// Packets that ask for feedback since the last one, and when the first and the last of them arrived.
     unsaid: u32,
+    first_unsaid: Time,
     /// Heartbeats since then.
     beats: u32,
     last_asked: Option<Time>,
@@ -66,6 +67,7 @@ impl FeedbackClock {
             received: 0,
             sent: 0,
             unsaid: 0,
+            first_unsaid: Time::ZERO,
             beats: 0,
             last_asked: None,
         }
@@ -87,6 +89,9 @@ impl FeedbackClock {
             return;
         }
         self.pending = true;
+        if self.unsaid == 0 {
+            self.first_unsaid = now;
+        }
         self.unsaid += 1;
         self.beats = 0;
         if let FeedbackTiming::Every(counting) = self.timing {
@@ -117,7 +122,7 @@ impl FeedbackClock {
     }
 
     /// Makes feedback due at the usual time, whatever its share: where little is sent, a probe by the sender costs
-    /// more.
+    /// more. Beyond its share it waits for what follows soon, as the repair of a small write does.
     pub(super) const fn prompt(&mut self) {
         self.pending = true;
         self.prompt = true;
@@ -142,8 +147,13 @@ impl FeedbackClock {
             FeedbackTiming::EveryPacket => Time::ZERO,
             FeedbackTiming::Spaced(Spacing { per_rtt, at_least }) => {
                 let interval = (self.rtt / u32::from(per_rtt.max(1))).max(at_least);
-                let within_share = self.prompt || self.sent <= Self::ALLOWANCE + self.received / Self::SHARE;
-                last + if within_share { interval } else { interval.max(self.rtt / Self::NEVER_BLOCKED) }
+                let within_share = self.sent <= Self::ALLOWANCE + self.received / Self::SHARE;
+                let rarest = interval.max(self.rtt / Self::NEVER_BLOCKED);
+                match (within_share, self.prompt) {
+                    (true, _) => last + interval,
+                    (false, false) => last + rarest,
+                    (false, true) => (last + interval).max(self.first_unsaid + rarest),
+                }
             }
             // Departs: at least once a round trip, which congestion control depends on (RFC 5348 section 6.2), where
             // the document leaves it to DCCP.

@@ -213,6 +213,29 @@ mod tests {
         assert_eq!(due(Progress { complete: true, ..none }), Some(Time::ZERO));
     }
 
+    /// The packets of a keystroke, its repair half a thirty-second of a round trip later among them, get one answer.
+    #[test]
+    fn where_little_is_sent_feedback_collects_for_a_sixteenth_of_a_round_trip() {
+        let timing = FeedbackTiming::Spaced(Spacing::default());
+        let mut feedback = Feedback::new(FeedbackConfig { timing, ..everything() }, true);
+        feedback.on_seen(0, RTT * 16);
+        let key = |feedback: &mut Feedback, number, millis| {
+            feedback.on_packet(at(millis), Arrived { ip_bytes: 80, ..packet(number) });
+            feedback.on_progress(Progress { caught_up: true, block_done: true, ..Progress::default() });
+            feedback.deadline(|| false)
+        };
+        assert_eq!(key(&mut feedback, 1, 1), Some(Time::ZERO), "the first at once");
+        feedback.on_sent(at(1), 2_000);
+        assert_eq!(key(&mut feedback, 2, 500), Some(at(21)), "within the share: the usual time, long past");
+        feedback.on_sent(at(500), 2_000);
+        assert_eq!(key(&mut feedback, 3, 1_000), Some(at(1_040)));
+        assert_eq!(key(&mut feedback, 4, 1_020), Some(at(1_040)), "from the first that is unsaid");
+        feedback.on_sent(at(1_040), 100);
+        assert_eq!(key(&mut feedback, 5, 1_041), Some(at(1_081)));
+        feedback.on_progress(Progress { decoded: true, ..Progress::default() });
+        assert_eq!(feedback.deadline(|| false), Some(Time::ZERO), "a decoder has tried");
+    }
+
     /// A sender of 25 packets a second would wait 41 s for the 1024th, and takes a silence of 30 s for a dead path.
     #[test]
     fn a_slow_sender_is_answered_every_three_seconds() {

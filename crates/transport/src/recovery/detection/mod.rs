@@ -78,7 +78,9 @@ impl Detector {
     pub(super) fn slack(&self, rtt: &RttEstimator) -> Slack {
         match self {
             Self::Threshold(threshold) => threshold.slack(rtt),
-            Self::Duplicates(_) => Slack { granularity: GRANULARITY, feedback_delay: Duration::ZERO },
+            Self::Duplicates(_) => {
+                Slack { granularity: GRANULARITY, feedback_delay: Duration::ZERO, hold: Duration::ZERO }
+            }
         }
     }
 
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn persistent_congestion_is_three_probe_timeouts_but_not_a_moment() {
-        for (smoothed, least) in [(64_000, 3 * 67_000), (100, 100_000)] {
+        for (smoothed, least) in [(64_000, 3 * 69_000), (100, 100_000)] {
             let mut rtt = RttEstimator::new(&RttConfig::default());
             (0..200).for_each(|_| rtt.sample(Time::ZERO, Duration::from_micros(smoothed), Duration::ZERO));
             let detector = Detector::new(&DetectionConfig::default(), Time::ZERO);

@@ -81,7 +81,8 @@ impl Threshold {
 
     /// Returns what timers add to a round trip.
     pub(super) fn slack(&self, rtt: &RttEstimator) -> Slack {
-        Slack { granularity: self.config.granularity, feedback_delay: self.feedback_delay(rtt) }
+        let (feedback_delay, hold) = (self.feedback_delay(rtt), rtt.smoothed() / 16);
+        Slack { granularity: self.config.granularity, feedback_delay, hold }
     }
 
     fn feedback_delay(&self, rtt: &RttEstimator) -> Duration {

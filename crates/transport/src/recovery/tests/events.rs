@@ -109,11 +109,11 @@ fn the_window_blocks_and_one_packet_always_passes() {
 fn probes_are_sent_into_silence_and_call_nothing_lost() {
     let mut recovery = recovery("cubic", millis(64));
     (0..3).for_each(|number| send(&mut recovery, number, at(0)));
-    // 64 + 4 x 32 + 2 ms.
-    assert_eq!(recovery.next_timeout(), Some(at(194)));
-    assert_eq!(recovery.on_timeout(at(193)), Timeout::None);
-    let (mut now, mut last_sent) = (at(194), at(0));
-    for (probe, wait) in [(3, 388), (4, 776), (5, 1000), (6, 1000)] {
+    // 64 + 4 x 32 + 4 ms.
+    assert_eq!(recovery.next_timeout(), Some(at(196)));
+    assert_eq!(recovery.on_timeout(at(195)), Timeout::None);
+    let (mut now, mut last_sent) = (at(196), at(0));
+    for (probe, wait) in [(3, 392), (4, 784), (5, 1000), (6, 1000)] {
         assert_eq!(recovery.on_timeout(now), Timeout::Probe);
         recovery.on_sent(SentPacket { number: probe, time: now, bytes: 60, content: Content::Nothing }, true);
         let next = recovery.next_timeout().unwrap();
