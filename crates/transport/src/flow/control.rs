@@ -1,5 +1,6 @@
 //! Flow 0, the control stream: the program's ordered, reliable, uncoded bytes.
 
+use super::append_range;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -72,7 +73,7 @@ impl ControlSender {
             Some(range)
         })?;
         let (from, to) = ((range.start - self.base) as usize, (range.end - self.base) as usize);
-        out.extend(self.bytes.range(from..to));
+        append_range(&self.bytes, from..to, out);
         Some(range)
     }
 
@@ -178,7 +179,8 @@ impl ControlReceiver {
     /// Moves the bytes that are in order to `out`, which returns their credit to the peer.
     pub(crate) fn read(&mut self, out: &mut Vec<u8>) -> usize {
         let count = self.ready.len();
-        out.extend(self.ready.drain(..));
+        append_range(&self.ready, 0..count, out);
+        self.ready.clear();
         self.read += count as u64;
         count
     }

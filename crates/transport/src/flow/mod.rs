@@ -34,3 +34,35 @@ pub use sizing::{
     BlockCoding, BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding,
 };
 pub use stream_layout::StreamLayout;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Appends a range of a queue of bytes to `out`.
+fn append_range(queue: &VecDeque<u8>, range: Range<usize>, out: &mut Vec<u8>) {
+    let (front, back) = queue.as_slices();
+    let of_front = |at: usize| at.min(front.len());
+    let of_back = |at: usize| at.saturating_sub(front.len());
+    out.extend_from_slice(&front[of_front(range.start)..of_front(range.end)]);
+    out.extend_from_slice(&back[of_back(range.start)..of_back(range.end)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_a_queue_is_appended_wherever_the_queue_wraps() {
+        for turned in 0..8 {
+            let mut queue = VecDeque::with_capacity(8);
+            queue.extend(vec![0; turned]);
+            queue.drain(..turned);
+            queue.extend(0..8_u8);
+            for (start, end) in (0..=8).flat_map(|end| (0..=end).map(move |start| (start, end))) {
+                let mut out = vec![9];
+                append_range(&queue, start..end, &mut out);
+                assert_eq!(out[1..], (start as u8..end as u8).collect::<Vec<_>>(), "{turned}");
+            }
+        }
+    }
+}

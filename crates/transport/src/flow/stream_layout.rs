@@ -108,7 +108,10 @@ impl StreamLayout {
     /// least 1: the smallest that has room for all, otherwise the largest possible.
     pub(crate) fn plan_for(&self, symbols: u32, most: u32) -> u8 {
         let wanted = symbols.min(most);
-        if wanted <= SHORT_K && wanted < self.full() {
+        if wanted >= self.full() {
+            return 0;
+        }
+        if wanted <= SHORT_K {
             return wanted as u8;
         }
         let allowed = |plan: &u8| self.cost(*plan).is_some_and(|k| k <= most);

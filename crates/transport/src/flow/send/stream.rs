@@ -2,6 +2,7 @@
 //! until the receiver has them.
 
 use super::block_sender::BlockSender;
+use crate::flow::append_range;
 use crate::flow::credit::StreamCredit;
 use crate::flow::layout::{BlockShape, FlowLayout};
 use crate::flow::pool::Pool;
@@ -275,7 +276,8 @@ impl StreamSource {
         let mut buffer = pool.take();
         buffer.clear();
         buffer.extend_from_slice(&StreamHeader { length: length as u32, end }.encode());
-        buffer.extend(self.waiting.drain(..length));
+        append_range(&self.waiting, 0..length, &mut buffer);
+        self.waiting.drain(..length);
         self.pours &= !self.waiting.is_empty();
         (shape.offset, shape.length) = (self.offset, buffer.len());
         self.offset += length as u64;
