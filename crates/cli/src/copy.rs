@@ -20,10 +20,11 @@ use crate::watch::{Conduct, watch};
 
 /// Copies; returns the exit code.
 pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let scan = scan(&args.selection, args.recursive, NamedLinks::Follow)?;
-    let modes = if args.preserve { Modes::Exact } else { Modes::Masked };
+    let named = if args.archive { NamedLinks::Copy } else { NamedLinks::Follow };
+    let scan = scan(&args.selection, args.recursive || args.archive, named)?;
+    let modes = if args.preserve || args.archive { Modes::Exact } else { Modes::Masked };
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, modes)?;
-    copy.receive.existing = existing(args.existing.existing);
+    copy.receive.existing = existing(args.existing.choice());
     run("cp", copy, &common, &mut Output::new(output), interrupts).await
 }
 
@@ -32,6 +33,7 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
     let scan = scan(&args.selection, true, NamedLinks::Copy)?;
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
     copy.keeps_names = true;
+    copy.receive.existing = existing(args.existing.choice());
     copy.receive.delete = args.delete.then(|| (*copy.scan.filter).clone());
     copy.receive.max_delete = args.max_delete;
     copy.receive.force_empty = args.force_empty;
@@ -118,6 +120,8 @@ pub(crate) const fn existing(existing: WhenExisting) -> files::Existing {
         WhenExisting::Replace => files::Existing::Replace,
         WhenExisting::Skip => files::Existing::Skip,
         WhenExisting::Refuse => files::Existing::Refuse,
+        WhenExisting::KeepNewer => files::Existing::KeepNewer,
+        WhenExisting::Only => files::Existing::Only,
     }
 }
 
@@ -147,6 +151,7 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> 
         },
         follow_items: args.links.is_none() && named == NamedLinks::Follow,
         hard_links: args.hard_links,
+        one_file_system: args.one_file_system,
         hash: false,
         filter: Arc::new(Filter::new(args.rules.list.clone())),
         files_from,

@@ -93,7 +93,8 @@ Patterns of --include and --exclude add up in this order, except those behind an
 Switches are true or false, times are numbers or strings, everything else is a string.
 The whole file is checked, whatever the host. Commands ignore keys of options that
 they do not have. Only allowed on the command line:
---background, --checksums, --control, --delete, --dry-run, --files-from, --from, --from0, --keep, --permit, --ticket-file, --to.
+--background, --checksums, --control, --delete, --dry-run, --exclude-from, --files-from, --from, --from0,
+--include-from, --keep, --permit, --ticket-file, --to, --update.
 
 Other environment variables:
   DOWNPOUR_CONFIG  the configuration file, or none

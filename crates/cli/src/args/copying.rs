@@ -14,6 +14,9 @@ use super::values;
 pub(crate) struct CpArgs {
     #[command(flatten)]
     pub(crate) paths: PathArgs,
+    /// Archive: -r -p, and a source that is a symbolic link is copied as a link
+    #[arg(short, long, help_heading = "What is copied")]
+    pub(crate) archive: bool,
     /// Copy folders recursively
     #[arg(short, long, help_heading = "What is copied")]
     pub(crate) recursive: bool,
@@ -25,7 +28,31 @@ pub(crate) struct CpArgs {
     #[command(flatten)]
     pub(crate) existing: ExistingArgs,
     #[command(flatten)]
+    pub(crate) implied: Implied,
+    #[command(flatten)]
     pub(crate) shared: CopyArgs,
+}
+
+/// What rsync has to be told, and happens here anyway.
+#[derive(Args, Debug)]
+pub(crate) struct Implied {
+    #[arg(short, hide = true)]
+    times: bool,
+}
+
+/// Further switches that `sync` always implies.
+#[derive(Args, Debug)]
+pub(crate) struct ImpliedBySync {
+    #[command(flatten)]
+    always: Implied,
+    #[arg(short, hide = true)]
+    archive: bool,
+    #[arg(short, hide = true)]
+    recursive: bool,
+    #[arg(short = 'l', hide = true)]
+    links_as_links: bool,
+    #[arg(short, hide = true)]
+    permissions: bool,
 }
 
 /// `downpour sync`.
@@ -44,6 +71,10 @@ pub(crate) struct SyncArgs {
     /// Delete even if the source is empty; its disk may not be mounted
     #[arg(long, requires = "delete", help_heading = "At the target")]
     pub(crate) force_empty: bool,
+    #[command(flatten)]
+    pub(crate) existing: ExistingArgs,
+    #[command(flatten)]
+    pub(crate) implied: ImpliedBySync,
     #[command(flatten)]
     pub(crate) shared: CopyArgs,
 }

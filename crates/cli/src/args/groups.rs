@@ -22,6 +22,9 @@ pub(crate) struct SelectionArgs {
     /// Preserve hard links
     #[arg(short = 'H', long)]
     pub(crate) hard_links: bool,
+    /// Do not enter folders on which another file system is mounted
+    #[arg(short = 'x', long)]
+    pub(crate) one_file_system: bool,
     #[command(flatten)]
     pub(crate) rules: Rules,
     /// Copy only the files listed in FILE, one per line, relative to the single SRC; `-` reads stdin
@@ -55,6 +58,23 @@ pub(crate) struct ExistingArgs {
     /// How to handle files that already exist
     #[arg(long, value_enum, value_name = "WHAT", default_value = "replace")]
     pub(crate) existing: WhenExisting,
+    /// Keep files that are newer at the target: --existing keep-newer
+    #[arg(short, long, conflicts_with_all = ["existing", "ignore_existing"])]
+    pub(crate) update: bool,
+    /// Keep all files that exist at the target: --existing skip
+    #[arg(long, conflicts_with = "existing")]
+    pub(crate) ignore_existing: bool,
+}
+
+impl ExistingArgs {
+    /// What was chosen.
+    pub(crate) const fn choice(&self) -> WhenExisting {
+        match (self.update, self.ignore_existing) {
+            (true, _) => WhenExisting::KeepNewer,
+            (_, true) => WhenExisting::Skip,
+            _ => self.existing,
+        }
+    }
 }
 
 /// How a file is handled that exists at the target and differs from the one that arrives.
@@ -66,6 +86,10 @@ pub(crate) enum WhenExisting {
     Skip,
     /// Copy nothing
     Refuse,
+    /// Replace it unless it is newer
+    KeepNewer,
+    /// Replace it, and copy nothing that does not exist
+    Only,
 }
 
 /// What happens at the target.

@@ -2,6 +2,7 @@
 
 mod copying;
 mod demo;
+mod foreign;
 mod groups;
 mod offering;
 mod other;
@@ -20,6 +21,7 @@ use downpour::remote::{Location, SshOptions};
 use crate::{exit, options, version};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use foreign::answer;
 pub(crate) use groups::{
     ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, Policy, ProfileArgs, ReachArgs,
     SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting, WhenMissing,

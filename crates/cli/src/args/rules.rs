@@ -19,6 +19,9 @@ pub(crate) struct Rules {
 /// Creates a rule from a pattern.
 type MakeRule = fn(Pattern) -> Rule;
 
+/// The options that read rules from a file.
+const FILES: [&str; 2] = ["include-from", "exclude-from"];
+
 /// The two options. If one place has both without an order of their own, the exceptions (`--include`) take precedence.
 const OPTIONS: [(&str, MakeRule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
 
@@ -30,6 +33,23 @@ pub(crate) fn is_rule(option: &str) -> bool {
 /// Parses a pattern; `None` for the empty one.
 fn pattern(text: &OsStr) -> Result<Option<Pattern>, PatternError> {
     if text.is_empty() { Ok(None) } else { Pattern::new(text.as_bytes()).map(Some) }
+}
+
+/// Reads the rules in a file, one per line: patterns, or rules with a sign of their own (`+ PATTERN`, `- PATTERN`). Blank
+/// lines and those that begin with `#` or `;` are skipped, as by rsync.
+fn read(path: &OsStr, rule: MakeRule) -> Result<Vec<Rule>, String> {
+    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let rules = lines.filter(|line| !matches!(line.first(), None | Some(b'#' | b';'))).map(|line| {
+        let (rule, line): (MakeRule, _) = match line {
+            [b'+', b' ', pattern @ ..] => (Rule::Include, pattern),
+            [b'-', b' ', pattern @ ..] => (Rule::Exclude, pattern),
+            pattern => (rule, pattern),
+        };
+        let refused = |error| format!("{}: {error}", String::from_utf8_lossy(line));
+        Pattern::new(line).map(rule).map_err(refused)
+    });
+    rules.collect()
 }
 
 impl Rules {
@@ -62,11 +82,20 @@ impl Args for Rules {
                 // A pattern may begin with anything.
                 .allow_hyphen_values(true)
         };
+        let file = |name: &'static str, rule: MakeRule| {
+            Arg::new(name)
+                .long(name)
+                .value_name("FILE")
+                .action(ArgAction::Append)
+                .value_parser(OsStringValueParser::new().try_map(move |path| read(&path, rule)))
+        };
         command
             .arg(option("include").help("Include matching files even if a later --exclude matches them"))
             .arg(option("exclude").help(
             "Skip matching files; see `downpour --help` for patterns. An empty one ignores those of the configuration",
         ))
+            .arg(file("include-from", Rule::Include).help("Include what matches a pattern of FILE, one per line"))
+            .arg(file("exclude-from", Rule::Exclude).help("Skip what matches a pattern of FILE, one per line"))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -84,6 +113,12 @@ impl FromArgMatches for Rules {
                     Some(pattern) => placed.push((place, rule(pattern.clone()))),
                     None => closed.push(name),
                 }
+            }
+        }
+        for name in FILES {
+            let places = matches.indices_of(name).into_iter().flatten();
+            for (place, rules) in places.zip(matches.get_many::<Vec<Rule>>(name).into_iter().flatten()) {
+                placed.extend(rules.iter().map(|rule| (place, rule.clone())));
             }
         }
         placed.sort_by_key(|(place, _)| *place);

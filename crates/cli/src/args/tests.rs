@@ -63,6 +63,51 @@ fn cp_has_the_habits_of_scp() {
 }
 
 #[test]
+fn the_switches_of_rsync_mean_what_they_mean_there() {
+    let args = cp("cp -avux a b");
+    assert!(args.archive && args.shared.output.verbose && args.selection.one_file_system);
+    assert_eq!(args.existing.choice(), WhenExisting::KeepNewer);
+    assert_eq!(cp("cp -rt --ignore-existing a b").existing.choice(), WhenExisting::Skip);
+    assert_eq!(cp("cp --existing only a b").existing.choice(), WhenExisting::Only);
+    assert!(parse("cp -u --existing skip a b").is_err() && parse("cp -u --ignore-existing a b").is_err());
+    let Ok(Command::Sync(args)) = parse("sync -avHn -rlpt --existing only a b") else { panic!("a command") };
+    assert!(args.selection.hard_links && args.shared.at_target.dry_run);
+    assert_eq!(args.existing.choice(), WhenExisting::Only);
+}
+
+#[test]
+fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
+    let answered = |line: &str| parse(line).err().and_then(|error| answer(&error)).unwrap_or_default();
+    assert!(answered("cp -az a b").starts_with("-z: data is sent as it is"), "{}", answered("cp -az a b"));
+    assert!(answered("sync --bwlimit=1000 a b").starts_with("--bwlimit: use --limit RATE"));
+    assert!(answered("cp -l 800 a b").starts_with("-l: use --limit RATE"));
+    assert!(answered("sync -e 'ssh -p 22' a b").starts_with("-e: use --ssh"));
+    assert!(answered("sync --inplace a b").starts_with("--inplace: "));
+    assert_eq!(answered("cp --unheard a b"), "");
+}
+
+#[test]
+fn rules_from_a_file_stand_where_it_is_named() {
+    let here = tempfile::tempdir().expect("a folder");
+    let file = here.path().join("rules");
+    std::fs::write(&file, "# caches\n\n*.tmp\n; more\n+ keep/\r\n- *~").expect("a file");
+    let pattern = |text: &str| Pattern::new(text.as_bytes()).expect("a pattern");
+    let (exclude, include) = (|text| Rule::Exclude(pattern(text)), |text| Rule::Include(pattern(text)));
+    let list = |line: String| cp(&line).selection.rules.list;
+    let shown = file.display();
+    assert_eq!(
+        list(format!("cp --include a --exclude-from {shown} --exclude b x y")),
+        [include("a"), exclude("*.tmp"), include("keep/"), exclude("*~"), exclude("b")]
+    );
+    assert_eq!(list(format!("cp --include-from {shown} x y"))[0], include("*.tmp"));
+    std::fs::write(&file, "good\n[").expect("a file");
+    let error = parse(&format!("cp --exclude-from {shown} x y")).expect_err("no pattern").to_string();
+    assert!(error.contains("[: "), "{error}");
+    let error = parse("cp --exclude-from /nowhere/rules x y").expect_err("no file").to_string();
+    assert!(error.contains("No such file"), "{error}");
+}
+
+#[test]
 fn cp_replaces_and_recv_refuses() {
     let args = cp("cp a b");
     assert_eq!(args.existing.existing, WhenExisting::Replace);
@@ -196,7 +241,7 @@ fn what_does_not_go_together() {
         ("cp -4 -6 a b", ErrorKind::ArgumentConflict),
         ("cp -0 a b", ErrorKind::MissingRequiredArgument),
         ("cp --delete a b", ErrorKind::UnknownArgument),
-        ("sync -r a b", ErrorKind::UnknownArgument),
+        ("sync -z a b", ErrorKind::UnknownArgument),
         ("cp --existing keep a b", ErrorKind::InvalidValue),
         ("cp --via tcp a b", ErrorKind::InvalidValue),
         ("doctor -oProxyCommand=x", ErrorKind::UnknownArgument),

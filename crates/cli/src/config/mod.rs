@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use crate::args::{Cli, is_rule};
+use crate::args::{Cli, answer, is_rule};
 use crate::exit::{Code, Failure};
 use crate::print::warn;
 use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 22] = [
+const ONLY_TYPED: [&str; 25] = [
     "background",
     "checksums",
     "config",
@@ -32,11 +32,13 @@ const ONLY_TYPED: [&str; 22] = [
     "digest",
     "dry-run",
     "eager",
+    "exclude-from",
     "files-from",
     "from",
     "from0",
     "help",
     "in-background",
+    "include-from",
     "keep",
     "no-config",
     "only",
@@ -44,6 +46,7 @@ const ONLY_TYPED: [&str; 22] = [
     "read-only",
     "ticket-file",
     "to",
+    "update",
     "version",
     "write-only",
 ];
@@ -57,7 +60,10 @@ const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 /// Reads the arguments of a program, with the user's defaults. Exits the process where clap does: help, version, usage.
 pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
     let surroundings = Surroundings { variables: env::vars_os().collect() };
-    surroundings.read(arguments)?.map_err(|error| error.exit())
+    surroundings.read(arguments)?.map_err(|error| match answer(&error) {
+        Some(answer) => Failure::new(Code::Usage, answer),
+        None => error.exit(),
+    })
 }
 
 /// The environment of the process.

@@ -3,7 +3,7 @@
 use std::fs::{self, FileTimes};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::tempdir;
 
@@ -103,6 +103,32 @@ fn what_exists_is_replaced_kept_or_refused() {
         dry.stdout,
         dry.stderr
     );
+}
+
+#[test]
+fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
+    let here = tempdir().expect("a folder");
+    let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
+    let set = |path: &Path, seconds| {
+        let time = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(seconds));
+        fs::File::options().write(true).open(path).and_then(|file| file.set_times(time)).expect("a time");
+    };
+    for (mine, replaced) in [(2_000_000, false), (500_000, true)] {
+        fs::write(&target, "mine").expect("a file");
+        set(&source, 1_000_000);
+        set(&target, mine);
+        downpour(arguments!["cp", "-u", source, target]).end().expect(0);
+        assert_eq!(fs::read(&target).expect("a file") != b"mine", replaced, "{mine}");
+    }
+    let list = here.path().join("list");
+    fs::write(&list, "*.tmp\n").expect("a file");
+    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
+    fs::create_dir(&tree).expect("a folder");
+    tree::file(&tree.join("a"), 10);
+    tree::file(&tree.join("b.tmp"), 10);
+    downpour(arguments!["cp", "-a", "--exclude-from", list, tree, copy]).end().expect(0);
+    assert_eq!(tree::names(&copy), [Path::new("a")]);
+    downpour(arguments!["sync", "-avz", tree, copy]).end().expect_line(2, "-z: data is sent as it is");
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub struct ScanOptions {
     /// Whether a file found again under another name is sent as a hard link to the first one. Takes memory for each
     /// file with more names still to come; beyond 96 MiB, such names are sent as separate files.
     pub hard_links: bool,
+    /// Whether a directory on another file system than the item that it is in is sent without its contents.
+    pub one_file_system: bool,
     /// Read and hash every file during the scan.
     pub hash: bool,
     /// Selects names by the path of the entry. Folders that it excludes are not entered.
@@ -62,13 +64,14 @@ pub struct ScanOptions {
 }
 
 impl Default for ScanOptions {
-    /// Folders with their contents, links as links, no hard links, no hashes.
+    /// Folders with their contents, also of other file systems, links as links, no hard links, no hashes.
     fn default() -> Self {
         Self {
             recursive: true,
             links: Links::default(),
             follow_items: false,
             hard_links: false,
+            one_file_system: false,
             hash: false,
             filter: Arc::default(),
             files_from: None,
@@ -110,7 +113,7 @@ impl Scanner {
         let id = source_id::source_id(&roots, &filter, listed.as_ref().map(Listed::names));
         let listed = listed.filter(|listed| !(recursive && listed.is_everything()));
         Ok(Self {
-            walk: Walk::new(Arc::clone(&roots), listed),
+            walk: Walk::new(Arc::clone(&roots), listed, options.one_file_system),
             roots,
             id,
             top,

@@ -104,6 +104,17 @@ pub enum Existing {
     Replace,
     /// Whatever exists is kept. Directories are merged.
     Skip,
+    /// As `Replace`, but a file with a later modification time than the one that arrives is kept.
+    KeepNewer,
+    /// As `Replace`, but a name that does not exist is not created, and neither is anything below it.
+    Only,
+}
+
+impl Existing {
+    /// Whether what differs may be replaced.
+    pub(super) const fn replaces(self) -> bool {
+        matches!(self, Self::Replace | Self::KeepNewer | Self::Only)
+    }
 }
 
 /// Which existing files count as unchanged. Their sizes always have to match.

@@ -62,7 +62,7 @@ pub struct Attributes {
 }
 
 /// A file time: seconds and nanoseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Mtime {
     /// Seconds; negative before 1970.
     pub seconds: i64,

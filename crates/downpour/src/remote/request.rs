@@ -76,6 +76,8 @@ pub(super) struct Scan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     follow_items: bool,
     hard_links: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    one_file_system: bool,
     hash: bool,
     filter: Filter,
     files_from: Option<Vec<Bytes>>,
@@ -97,6 +99,7 @@ impl From<&ScanOptions> for Scan {
             links: options.links,
             follow_items: options.follow_items,
             hard_links: options.hard_links,
+            one_file_system: options.one_file_system,
             hash: options.hash,
             filter: (*options.filter).clone(),
             files_from: options.files_from.as_ref().map(|names| names.iter().cloned().map(Bytes).collect()),
@@ -112,6 +115,7 @@ impl From<Scan> for ScanOptions {
             links: scan.links,
             follow_items: scan.follow_items,
             hard_links: scan.hard_links,
+            one_file_system: scan.one_file_system,
             hash: scan.hash,
             filter: scan.filter.into(),
             files_from: scan.files_from.map(|names| names.into_iter().map(|name| name.0).collect()),

@@ -570,3 +570,57 @@ fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
     assert_eq!(notices, [(NoticeKind::Exists, b"tree/changed".to_vec())]);
     assert_eq!(fs::read(to.path().join("tree/changed")).unwrap(), b"by the user");
 }
+
+#[test]
+fn a_newer_file_is_kept_and_everything_else_replaced() {
+    let (from, to) = copied();
+    let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
+    for (name, theirs, mine) in [("a", 1_000, 2_000), ("d/b", 1_000, 500), ("d/e/c", 1_000, 1_000)] {
+        fs::write(tree.join(name), b"sent").unwrap();
+        set_mtime(&tree.join(name), theirs);
+        fs::write(copy.join(name), b"mine").unwrap();
+        set_mtime(&copy.join(name), mine);
+    }
+    fs::write(copy.join("d/e/c"), b"of another size").unwrap();
+    set_mtime(&copy.join("d/e/c"), 1_000);
+    // A link is no older or newer file.
+    fs::remove_file(copy.join("link")).unwrap();
+    symlink("elsewhere", copy.join("link")).unwrap();
+    let newer = || ReceiveSpec { existing: Existing::KeepNewer, ..replacing(to.path()) };
+    let dry = send(from.path(), ReceiveSpec { dry_run: true, ..newer() });
+    assert_eq!((dry.wanted, dry.outcome.kept), (8, 1));
+    let done = send(from.path(), newer());
+    assert_eq!((done.wanted, done.outcome.kept), (8, 1), "d/b and d/e/c");
+    let found = ["a", "d/b", "d/e/c"].map(|name| fs::read(copy.join(name)).unwrap());
+    assert_eq!(found, [b"mine", b"sent", b"sent"]);
+    assert_eq!(fs::read_link(copy.join("link")).unwrap(), Path::new("a"));
+    assert_eq!(names(to.path()), ["tree"]);
+}
+
+#[test]
+fn nothing_is_created_where_only_existing_names_are_replaced() {
+    let (from, to) = copied();
+    let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
+    fs::write(tree.join("a"), b"other").unwrap();
+    write(&tree.join("new"), b"new");
+    write(&tree.join("d/new/deep"), b"new");
+    symlink("a", tree.join("newlink")).unwrap();
+    let only = |into: &Path| ReceiveSpec { existing: Existing::Only, ..replacing(into) };
+    let send = |settings: ReceiveSpec| {
+        let (into, dry_run) = (settings.target.clone(), settings.dry_run);
+        let before = snapshot(&into);
+        let done = send(from.path(), settings);
+        assert!(!dry_run || snapshot(&into) == before);
+        (done.wanted, done.outcome.kept)
+    };
+    // new, newlink, d/new and what is in it.
+    assert_eq!(send(ReceiveSpec { dry_run: true, ..only(to.path()) }), (5, 4));
+    assert_eq!(send(only(to.path())), (5, 4));
+    assert_eq!(fs::read(copy.join("a")).unwrap(), b"other");
+    for absent in ["new", "newlink", "d/new"] {
+        assert!(fs::symlink_metadata(copy.join(absent)).is_err(), "{absent}");
+    }
+    let empty = tempdir().unwrap();
+    assert_eq!(send(only(empty.path())).0, 0);
+    assert_eq!(names(empty.path()), [""; 0]);
+}

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use downpour::files::{Batch, FilesError, Kind, MAX_BATCH_NAMES, Root, ScanOptions, Scanner, SkipReason};
+use downpour::files::{Batch, FilesError, Kind, Links, MAX_BATCH_NAMES, Root, ScanOptions, Scanner, SkipReason};
 use tempfile::tempdir;
 
 use crate::common::quick_dir;
@@ -172,4 +172,22 @@ fn what_vanishes_between_listing_and_looking_is_noted() {
     assert_eq!((rest.entries.len(), rest.skipped.len()), (0, 45));
     assert!(rest.skipped.iter().all(|s| s.reason == SkipReason::Vanished));
     assert!(scanner.next().is_none());
+}
+
+/// `/proc` is another file system everywhere; a followed link leads there without a mount.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_on_another_file_system_is_not_entered_if_one_is_enough() {
+    let dir = tempdir().unwrap();
+    let tree = dir.path().join("tree");
+    fs::create_dir_all(tree.join("own")).unwrap();
+    fs::write(tree.join("own/file"), b"bytes").unwrap();
+    symlink("/proc/sys/fs", tree.join("elsewhere")).unwrap();
+    let found = |one_file_system, item: &Path| {
+        let options = ScanOptions { one_file_system, links: Links::Follow, ..ScanOptions::default() };
+        paths(&Scanner::new(vec![Root::new(item)], options).unwrap().collect::<Vec<_>>())
+    };
+    assert!(found(false, &tree).len() > 4);
+    assert_eq!(found(true, &tree), ["tree", "tree/elsewhere", "tree/own", "tree/own/file"]);
+    assert!(found(true, &tree.join("elsewhere")).len() > 1, "an item is where its own file system begins");
 }

@@ -68,6 +68,7 @@ impl Oracle<'_> {
         assert!(mode & 0o6000 == 0 || old.is_some_and(|(_, old)| old & 0o6000 != 0), "set-id bits: {what}");
         let keeps = self.spec.existing == Existing::Skip && self.original.contains_key(path);
         assert!(!keeps || old.is_none(), "existing names are kept: {what}");
+        assert!(self.spec.existing != Existing::Only || self.original.contains_key(path), "nothing is created: {what}");
         let is_unsafe = matches!(object, Object::Link(to) if leads_out(path, to));
         assert!(!self.spec.safe_links || !is_unsafe, "an unsafe link: {what}");
     }

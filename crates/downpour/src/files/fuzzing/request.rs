@@ -29,7 +29,13 @@ pub(super) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveSpec {
     let files_from = draws.one_in(6).then(|| (0..3).map(|_| path(draws, 2).into()).collect());
     ReceiveSpec {
         requested: Requested { many: contents || draws.one_in(2), contents, ..Requested::default() },
-        existing: draws.one_of(&[Existing::Refuse, Existing::Replace, Existing::Skip]),
+        existing: draws.one_of(&[
+            Existing::Refuse,
+            Existing::Replace,
+            Existing::Skip,
+            Existing::KeepNewer,
+            Existing::Only,
+        ]),
         modes: draws.one_of(&[Modes::Masked, Modes::Exact]),
         delete: draws.one_in(3).then(|| filter(draws)),
         max_delete: draws.one_in(4).then(|| draws.below(3).into()),

@@ -41,6 +41,8 @@ pub(super) struct Walk {
     pub(super) cursor: DirectoryCursor,
     roots: Arc<Roots>,
     next_item: usize,
+    /// Directories on another file system than the outermost one are not entered.
+    one_file_system: bool,
     /// The user's list, if there is one: visited instead of the item.
     pub(super) listed: Option<Listed>,
     /// The folders that the walk is inside.
@@ -58,9 +60,10 @@ struct Folder {
 }
 
 impl Walk {
-    pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>) -> Self {
+    pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>, one_file_system: bool) -> Self {
         let next_item = if listed.is_some() { roots.items().len() } else { 0 };
-        Self { cursor: DirectoryCursor::new(Arc::clone(&roots)), roots, next_item, listed, stack: Vec::new() }
+        let cursor = DirectoryCursor::new(Arc::clone(&roots));
+        Self { cursor, roots, next_item, one_file_system, listed, stack: Vec::new() }
     }
 
     /// Returns the next name, or an item whose contents cannot be listed.
@@ -101,11 +104,16 @@ impl Walk {
         self.stack.iter().any(|outer| outer.identity == folder)
     }
 
-    /// Continues in the folder at `sent`; returns `sent` if that fails.
+    /// Continues in the folder at `sent`, unless that is on another file system and must not be entered; returns `sent` if that fails.
     pub(super) fn enter(&mut self, sent: Vec<u8>) -> Result<(), (Vec<u8>, io::Error)> {
         let opened = self.cursor.folder(&sent).and_then(|folder| open(folder, None));
         match opened {
-            Ok((identity, listing)) => self.stack.push(Folder { sent, identity, listing, next: 0 }),
+            Ok((identity, listing)) => {
+                let is_elsewhere = |outermost: &Folder| outermost.identity.device != identity.device;
+                if !self.one_file_system || !self.stack.first().is_some_and(is_elsewhere) {
+                    self.stack.push(Folder { sent, identity, listing, next: 0 });
+                }
+            }
             Err(error) => return Err((sent, error)),
         }
         Ok(())

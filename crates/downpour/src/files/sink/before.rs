@@ -129,7 +129,7 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = into.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             parent.metadata().map_err(|e| failed(parent, e))?;
-            Ok(spec.dry_run)
+            Ok(spec.dry_run || spec.existing == Existing::Only)
         }
         Err(error) => Err(failed(into, error)),
     }
@@ -138,7 +138,7 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
 /// Whether an existing directory may already hold some of the items.
 fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bool> {
     let directory = &destination.directory;
-    if spec.dry_run || holds_staging(directory)? {
+    if spec.dry_run || spec.existing == Existing::Only || holds_staging(directory)? {
         return Ok(true);
     }
     // Existing names are refused, unless an earlier run has created them.

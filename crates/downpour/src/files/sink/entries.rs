@@ -13,7 +13,7 @@ use super::super::spec::Existing;
 use super::super::staged_id::{StagedId, path_hash};
 use super::super::staging::is_staging_name;
 use super::batch::{FileState, ReceivedFile};
-use super::fate::{Fate, Judge};
+use super::fate::{Fate, Judge, absent};
 use super::lock;
 use super::manifest::{Building, Intake};
 use super::place::{Clearing, Place, refusal};
@@ -151,13 +151,14 @@ impl Admission<'_> {
     ) -> Result<Option<bool>, FilesError> {
         let fate = match self.shared.seen()? {
             Some(seen) => self.foresee_fate(seen, path, entry, target, stands),
-            None => Ok(Fate::New),
+            None => Ok(absent(self.shared.spec.existing)),
         };
         self.shared.check_stopped()?;
         let fate = match fate {
             // Its folder would be created.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::New,
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Fate::New,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                absent(self.shared.spec.existing)
+            }
             Err(error) => match refusal(errno(&error)) {
                 Some(kind) => Fate::Refused(kind),
                 None => return Err(FilesError::system(&self.shared.destination().directory, error)),

@@ -29,10 +29,24 @@ pub(super) enum Fate {
         /// Mode of the existing file, if it is to be kept.
         mode: Option<u32>,
     },
-    /// Something else exists and is kept.
+    /// The target is left as it is: something else exists, or nothing.
     Kept,
     /// It cannot be created.
     Refused(NoticeKind),
+}
+
+/// Returns what happens to an entry under whose name nothing exists.
+pub(super) const fn absent(existing: Existing) -> Fate {
+    if matches!(existing, Existing::Only) { Fate::Kept } else { Fate::New }
+}
+
+/// Returns what exists under a name.
+pub(super) fn look(target: &DirectorySandbox, path: &[u8], existing: Existing) -> io::Result<Option<Status>> {
+    match target.look(path) {
+        // Its folder was not created.
+        Err(error) if existing == Existing::Only && error.kind() == io::ErrorKind::NotFound => Ok(None),
+        looked => looked,
+    }
 }
 
 /// Inputs of the decision.
@@ -47,7 +61,8 @@ pub(super) struct Judge<'a> {
 impl Judge<'_> {
     /// Decides about `entry`, which goes to `path`; for a hard link `target` is the path of its file.
     pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<Fate> {
-        let Some(found) = self.target.look(path)? else { return Ok(Fate::New) };
+        let found = look(self.target, path, self.spec.existing)?;
+        let Some(found) = found else { return Ok(absent(self.spec.existing)) };
         let skips = self.spec.existing == Existing::Skip;
         if self.is_same(path, entry, target, &found)? {
             let mode = match entry.kind {
@@ -57,7 +72,9 @@ impl Judge<'_> {
             let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);
             return Ok(Fate::Same { attributes: (mode || time) && !skips, identity: found.identity });
         }
-        if skips {
+        let is_file = matches!(entry.kind, Kind::File { .. });
+        let is_newer = is_file && found.is_file() && found.mtime > entry.mtime;
+        if skips || (self.spec.existing == Existing::KeepNewer && is_newer) {
             return Ok(Fate::Kept);
         }
         // An existing item has ended the transfer, unless an earlier run created it. Nothing tells what that run
@@ -73,8 +90,7 @@ impl Judge<'_> {
         if blocked && !self.target.list(path)?.is_empty() {
             return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
         }
-        let stays = matches!(entry.kind, Kind::File { .. }) && found.is_file();
-        Ok(Fate::Replace { mode: stays.then(|| self.modes.replace(entry.mode, found.mode)) })
+        Ok(Fate::Replace { mode: (is_file && found.is_file()).then(|| self.modes.replace(entry.mode, found.mode)) })
     }
 
     fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Status) -> io::Result<bool> {

@@ -10,6 +10,7 @@ use super::super::list::Backwards;
 use super::super::metadata::Status;
 use super::super::spec::Existing;
 use super::super::staged_id::path_hash;
+use super::fate::look;
 use super::lock;
 use super::place::Place;
 use super::shared::Shared;
@@ -77,11 +78,12 @@ impl Shared {
         // A file that was in place may have been removed in the meantime.
         let file = if stands { place.target.look(target)? } else { None };
         let file = file.filter(|file| file.is_file());
-        let there = place.target.look(path)?;
+        let there = look(&place.target, path, self.spec.existing)?;
         let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {
-            if there.is_some() && self.spec.existing == Existing::Skip {
+            let keeps = if there.is_some() { Existing::Skip } else { Existing::Only };
+            if self.spec.existing == keeps {
                 self.report.kept(path);
                 return Ok(None);
             }

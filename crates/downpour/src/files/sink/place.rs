@@ -109,7 +109,7 @@ impl Place {
     /// Moves `name` from the staging folder to `path`, replacing what exists there. Fails if that is another's item
     /// that must not be replaced, a non-empty folder, or anything when existing names are kept.
     pub(super) fn put(&self, name: &str, path: &[u8]) -> io::Result<()> {
-        let replaces = self.spec.existing == Existing::Replace;
+        let replaces = self.spec.existing.replaces();
         let put = |new| self.target.place(&self.staging.dir, name, path, new);
         match put(!replaces) {
             Err(Errno::EXIST) if !replaces => {
