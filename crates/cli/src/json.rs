@@ -83,6 +83,8 @@ pub(crate) enum Line<'a> {
     },
     /// What happens to a connection of a tunnel.
     Connection(Connection),
+    /// What an interrupted transfer has left.
+    Staging(Staging<'a>),
     /// What a doctor has found out.
     Finding(&'a downpour::remote::doctor::Finding),
     /// The last object of `downpour doctor`.
@@ -111,6 +113,21 @@ impl<'a> From<&'a [u8]> for Name<'a> {
         let path_bytes = str::from_utf8(name).is_err().then(|| BASE64.encode(name));
         Self { path: String::from_utf8_lossy(name), path_bytes }
     }
+}
+
+/// What an interrupted transfer has left, or one uses now: a staging folder.
+#[derive(Debug, Serialize)]
+pub(crate) struct Staging<'a> {
+    #[serde(flatten)]
+    pub(crate) path: Name<'a>,
+    /// Seconds since it was last used.
+    pub(crate) unused_seconds: u64,
+    /// Incomplete files in it.
+    pub(crate) files: u64,
+    /// The space that they take.
+    pub(crate) bytes: u64,
+    pub(crate) in_use: bool,
+    pub(crate) removed: bool,
 }
 
 /// What happens to a connection of a tunnel.

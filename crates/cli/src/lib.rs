@@ -8,6 +8,7 @@ mod args;
 mod background;
 mod blocking;
 mod bootstrap;
+mod clean;
 mod config;
 mod copy;
 mod demo;
@@ -123,6 +124,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Command::Remote(args) => Ok(exit::of_remote(remote::run(args).await)),
         // It has something to start before signals are handled.
         Command::Pipe(args) => pipe::run(*args).await,
+        Command::Clean(args) => clean::run(&args),
         Command::Completions(args) => Ok(man_pages::completions(&args)),
         Command::Man(args) => man_pages::man(&args),
         Command::Profile(what) => profile::run(&what),

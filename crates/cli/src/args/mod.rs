@@ -28,8 +28,8 @@ pub(crate) use groups::{
 };
 pub(crate) use offering::{RecvArgs, SendArgs};
 pub(crate) use other::{
-    BootstrapArgs, CompletionsArgs, Control, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, ProxyArgs, RemoteArgs,
-    TunnelArgs,
+    BootstrapArgs, CleanArgs, CompletionsArgs, Control, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, ProxyArgs,
+    RemoteArgs, TunnelArgs,
 };
 pub(crate) use paths::PathArgs;
 pub(crate) use rules::{Rules, is_rule};
@@ -122,6 +122,13 @@ pub(crate) enum Command {
     /// if the remote host has no downpour.
     #[command(after_help = BOOTSTRAP_EXAMPLES)]
     Bootstrap(Box<BootstrapArgs>),
+    /// List or remove what interrupted transfers have left
+    ///
+    /// A transfer stages files in a folder .downpour-XXXXXXXX within its target. If it is interrupted, the same command
+    /// goes on from there; if it never runs again, the folder stays. Lists those of this user in each DIR: when they
+    /// were last used, the space they take, the number of incomplete files.
+    #[command(after_help = CLEAN_EXAMPLES)]
+    Clean(CleanArgs),
     /// Send a file over an emulated lossy link on this machine
     ///
     /// Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link.
@@ -198,6 +205,11 @@ Examples:
   downpour bootstrap --to /opt/bin/downpour root@far.example
   downpour bootstrap --from ./downpour-aarch64 pi.example";
 
+const CLEAN_EXAMPLES: &str = "\
+Examples:
+  downpour clean incoming
+  downpour clean -r --older-than 30d --remove ~";
+
 const PROFILE_EXAMPLES: &str = "\
 Examples:
   downpour profile show arq > mine.toml      save a profile, for --profile ./mine.toml
@@ -238,6 +250,7 @@ impl Command {
             Self::Tunnel(args) => OutputArgs { json: args.json, ..args.reach.shown() },
             Self::Proxy(args) => args.reach.shown(),
             Self::Bootstrap(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
+            Self::Clean(args) => OutputArgs { json: args.json, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
             Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote(_) => OutputArgs::default(),
         }
@@ -256,6 +269,7 @@ impl Command {
             | Self::Tunnel(_)
             | Self::Proxy(_)
             | Self::Bootstrap(_)
+            | Self::Clean(_)
             | Self::Demo(_)
             | Self::Profile(_)
             | Self::Completions(_)
@@ -306,6 +320,7 @@ impl Command {
             Self::Bootstrap(args) => return Some(&args.host),
             Self::Send(_)
             | Self::Recv(_)
+            | Self::Clean(_)
             | Self::Demo(_)
             | Self::Profile(_)
             | Self::Completions(_)

@@ -1,4 +1,4 @@
-//! `bootstrap`, `doctor`, `pipe`, `tunnel`, `proxy`, `profile`, `completions`, `man` and `remote`.
+//! `bootstrap`, `clean`, `doctor`, `pipe`, `tunnel`, `proxy`, `profile`, `completions`, `man` and `remote`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -59,6 +59,26 @@ pub(crate) struct BootstrapArgs {
     /// Print only errors
     #[arg(short, long, help_heading = "What is shown")]
     pub(crate) quiet: bool,
+}
+
+/// `downpour clean`.
+#[derive(Args, Debug)]
+pub(crate) struct CleanArgs {
+    /// Folders to search
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Search all folders below, too
+    #[arg(short, long)]
+    pub(crate) recursive: bool,
+    /// Remove what is listed, unless a transfer uses it
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// Only what was not used for this long, such as 30d
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) older_than: Option<Duration>,
+    /// Print JSON, one object per line
+    #[arg(long, help_heading = "What is shown")]
+    pub(crate) json: bool,
 }
 
 /// `downpour pipe`.

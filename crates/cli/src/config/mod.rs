@@ -23,7 +23,7 @@ use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 25] = [
+const ONLY_TYPED: [&str; 27] = [
     "background",
     "checksums",
     "config",
@@ -41,9 +41,11 @@ const ONLY_TYPED: [&str; 25] = [
     "include-from",
     "keep",
     "no-config",
+    "older-than",
     "only",
     "permit",
     "read-only",
+    "remove",
     "ticket-file",
     "to",
     "update",

@@ -7,7 +7,7 @@ use tempfile::tempdir;
 use crate::program::{arguments, downpour};
 
 /// The public commands.
-pub(crate) const COMMANDS: [&str; 14] = [
+pub(crate) const COMMANDS: [&str; 15] = [
     "cp",
     "sync",
     "send",
@@ -18,6 +18,7 @@ pub(crate) const COMMANDS: [&str; 14] = [
     "tunnel",
     "proxy",
     "bootstrap",
+    "clean",
     "demo",
     "profile",
     "completions",

@@ -174,3 +174,31 @@ fn where_there_is_no_terminal_a_short_transfer_shows_no_progress() {
     assert!(!ended.stderr.contains(" %  "), "{}", ended.stderr);
     sender.end().expect(0);
 }
+
+#[test]
+fn what_an_interrupted_receiver_leaves_is_listed_and_removed_on_request() {
+    let (here, ticket, into, sender) = slow_sender();
+    let receiver = slow_receiver(&ticket, &into);
+    fs::write(into.join("mine"), "stays").expect("a file");
+    fs::create_dir(into.join(".downpour-aaaaaaaa")).expect("a folder");
+    fs::write(into.join(".downpour-aaaaaaaa/theirs"), "not staged").expect("a file");
+    let clean = |more: &[&str]| {
+        let arguments = arguments!["clean", "--json", into];
+        json(&downpour(arguments.into_iter().chain(more.iter().map(AsRef::as_ref))).end().expect(0).stdout)
+    };
+    let used = clean(&["--remove"]);
+    assert_eq!((used.len(), &used[0]["in_use"], &used[0]["removed"]), (1, &true.into(), &false.into()));
+    terminate(receiver);
+    drop(sender);
+    let left = clean(&[]);
+    assert_eq!((left.len(), &left[0]["files"], &left[0]["in_use"]), (1, &1.into(), &false.into()), "{left:?}");
+    assert_eq!(left[0]["bytes"], 0, "zeros are holes: {left:?}");
+    assert!(left[0]["path"].as_str().is_some_and(|path| Path::new(path).is_dir()), "{left:?}");
+    assert_eq!(clean(&["--older-than", "1d", "--remove"]).len(), 0);
+    let shown = downpour(arguments!["clean", "-r", here.path()]).end().expect(0);
+    assert!(shown.stdout.contains("1 file") && shown.stderr.contains("goes on from there"), "{}", shown.stdout);
+    let removed = downpour(arguments!["clean", "--remove", into]).end().expect(0).stderr;
+    assert!(removed.ends_with(": 1 removed.\n"), "{removed}");
+    assert_eq!(tree::names(&into), [Path::new(".downpour-aaaaaaaa"), Path::new("mine")], "what is not ours stays");
+    downpour(arguments!["clean", here.path().join("absent")]).end().expect_line(3, "cannot search");
+}

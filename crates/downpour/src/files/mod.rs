@@ -45,3 +45,4 @@ pub use scan::{ScanOptions, Scanner};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::BatchSource;
 pub use spec::{Compare, Destination, DirectoryIf, Evidence, Existing, First, Modes, ReceiveSpec, Requested};
+pub use staging::{Leftover, leftovers};

@@ -12,6 +12,7 @@
 //! - temporarily, `moving` and the files of a probe ([`super::folding`]).
 
 mod find;
+mod leftovers;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -31,6 +32,7 @@ pub(super) use self::find::is_staging_name;
 #[cfg(test)]
 pub(super) use self::find::staging_name;
 use self::find::{Finder, Found};
+pub use self::leftovers::{Leftover, leftovers};
 use super::error::FilesError;
 use super::folding::{Folding, PROBES};
 use super::journal::{self, Held, Journal};

@@ -53,7 +53,7 @@ impl<'a> Finder<'a> {
     /// Returns the staging folder of `source`. It has the name that follows from the source, or a random one if
     /// somebody else had taken that.
     pub(super) fn find(&self, source: SourceId) -> io::Result<Option<Found>> {
-        match self.open(staging_name(source), source)? {
+        match self.open_for(staging_name(source), source)? {
             Some(found) => Ok(Some(found)),
             None => self.search(source),
         }
@@ -98,7 +98,20 @@ impl<'a> Finder<'a> {
     }
 
     /// Opens an existing staging folder; `None` if there is none of this name, or if it must not be used for `source`.
-    fn open(&self, name: String, source: SourceId) -> io::Result<Option<Found>> {
+    fn open_for(&self, name: String, source: SourceId) -> io::Result<Option<Found>> {
+        let Some(found) = self.open(name)? else { return Ok(None) };
+        if matches!(journal::source(&found.dir), Ok(Some(other)) if other != source) {
+            return Ok(None);
+        }
+        // A dry run changes no mode.
+        if self.may_change {
+            close(&found.dir)?;
+        }
+        Ok(Some(found))
+    }
+
+    /// Opens an existing staging folder of this user's; `None` if there is none of this name.
+    pub(super) fn open(&self, name: String) -> io::Result<Option<Found>> {
         let dir = match openat(self.target, &name, FOLDER, Mode::empty()) {
             Ok(dir) => dir,
             // Missing, a link, a file, or a folder that we cannot enter.
@@ -108,13 +121,6 @@ impl<'a> Finder<'a> {
         // Where others can rename, they could give this name to any folder of ours.
         if !self.is_ours(&dir)? || !holds_only_parts(&dir)? {
             return Ok(None);
-        }
-        if matches!(journal::source(&dir), Ok(Some(other)) if other != source) {
-            return Ok(None);
-        }
-        // A dry run changes no mode.
-        if self.may_change {
-            close(&dir)?;
         }
         Ok(Some(Found { name, dir, is_new: false }))
     }
@@ -135,7 +141,7 @@ impl<'a> Finder<'a> {
                 continue;
             }
             candidates += 1;
-            if let Some(found) = self.open(name.to_owned(), source)?
+            if let Some(found) = self.open_for(name.to_owned(), source)?
                 && matches!(journal::source(&found.dir), Ok(Some(of)) if of == source)
             {
                 return Ok(Some(found));

@@ -1,0 +1,96 @@
+//! `downpour clean`.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use downpour::files::{Leftover, leftovers};
+
+use crate::args::CleanArgs;
+use crate::exit::{Code, Failure};
+use crate::json::{self, Staging};
+use crate::{escape, print};
+
+/// Lists the staging folders that interrupted transfers have left, and removes them on request; returns the exit code.
+pub(crate) fn run(args: &CleanArgs) -> Result<u8, Failure> {
+    let (mut listed, mut failed) = (Listed::default(), 0_u64);
+    let now = SystemTime::now();
+    for folder in &args.folders {
+        let take = |leftover: Leftover| listed.take(args, &leftover, now);
+        let unread = |path: &Path, error: &io::Error| {
+            failed += 1;
+            print::warn(format_args!("{} cannot be searched: {error}", escape::name(path.as_os_str().as_bytes())));
+        };
+        leftovers(folder, args.recursive, take, unread).map_err(|error| {
+            let code = if error.kind() == io::ErrorKind::NotFound { Code::SourceAbsent } else { Code::Disk };
+            Failure::new(code, format!("cannot search {}: {error}", escape::name(folder.as_os_str().as_bytes())))
+        })?;
+    }
+    if !args.json {
+        print::err(listed.summary(args.remove));
+    }
+    Ok(if failed + listed.failed > 0 { Code::Partial as u8 } else { Code::Done as u8 })
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Listed {
+    folders: u64,
+    bytes: u64,
+    in_use: u64,
+    failed: u64,
+}
+
+impl Listed {
+    fn take(&mut self, args: &CleanArgs, leftover: &Leftover, now: SystemTime) {
+        // The clock of a file server may be ahead.
+        let age = now.duration_since(leftover.used).unwrap_or_default();
+        if args.older_than.is_some_and(|least| age < least) {
+            return;
+        }
+        let removed = args.remove && !leftover.is_in_use && self.remove(leftover);
+        self.folders += 1;
+        self.bytes += leftover.bytes;
+        self.in_use += u64::from(leftover.is_in_use);
+        let path = leftover.path.as_os_str().as_bytes();
+        let Leftover { files, bytes, is_in_use, .. } = *leftover;
+        if args.json {
+            let (path, unused_seconds) = (path.into(), age.as_secs());
+            let found = Staging { path, unused_seconds, files, bytes, in_use: is_in_use, removed };
+            json::print(&json::Line::Staging(found));
+            return;
+        }
+        let state = match (is_in_use, removed) {
+            (true, _) => "  in use",
+            (_, true) => "  removed",
+            _ => "",
+        };
+        let (age, bytes) = (units::seconds(age.as_secs_f64()), units::bytes(bytes));
+        let files = units::count(files, "file", "files");
+        print::out(format_args!("{age:>12}  {bytes:>8}  {files:>12}  {}{state}", escape::name(path)));
+    }
+
+    fn remove(&mut self, leftover: &Leftover) -> bool {
+        let result = leftover.remove();
+        if let Err(error) = &result {
+            self.failed += 1;
+            print::warn(escape::text(&error.to_string()));
+        }
+        result.is_ok()
+    }
+
+    fn summary(&self, removed: bool) -> String {
+        let Self { folders, bytes, in_use, failed } = *self;
+        if folders == 0 {
+            return "No interrupted transfer has left anything here.".to_owned();
+        }
+        let what = format!("{}, {}", units::count(folders, "staging folder", "staging folders"), units::bytes(bytes));
+        match removed {
+            true => format!("{what}: {} removed.", folders - in_use - failed),
+            false => format!(
+                "{what}. The command that was interrupted goes on from there when it runs again; --remove gives it up."
+            ),
+        }
+    }
+}
