@@ -15,6 +15,7 @@
 //! Each part has its own state and lock; [`FileSink`] ties them. What they share, above all the request and the report,
 //! is in `shared`.
 
+mod across;
 mod announced;
 mod batch;
 mod before;

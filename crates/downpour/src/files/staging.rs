@@ -28,10 +28,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-pub(super) use self::find::is_staging_name;
 #[cfg(test)]
 pub(super) use self::find::staging_name;
 use self::find::{Finder, Found};
+pub(super) use self::find::{is_staging_name, named_like_staging};
 pub use self::leftovers::{Leftover, leftovers};
 use super::error::FilesError;
 use super::folding::{Folding, PROBES};

@@ -29,6 +29,7 @@ mod links;
 mod lists;
 #[cfg(test)]
 mod messages;
+mod mounted;
 #[cfg(test)]
 mod options;
 #[cfg(test)]

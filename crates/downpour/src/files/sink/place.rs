@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{CWD, Mode, OFlags, fsync, openat, readlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, openat, readlinkat, unlinkat};
 use rustix::io::Errno;
 
 use super::super::delete::Deletion;
@@ -19,6 +19,7 @@ use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staged_id::path_hash;
 use super::super::staging::{Staging, sync_file_system};
+use super::across::Carried;
 use super::lock;
 use super::report::Report;
 use crate::messages::{NoticeKind, SourceId};
@@ -109,8 +110,25 @@ impl Place {
     /// Moves `name` from the staging folder to `path`, replacing what exists there. Fails if that is another's item
     /// that must not be replaced, a non-empty folder, or anything when existing names are kept.
     pub(super) fn put(&self, name: &str, path: &[u8]) -> io::Result<()> {
+        match self.put_from(&self.staging.dir, name, path) {
+            Err(error) if errno(&error) == Errno::XDEV => self.put_across(name, path),
+            result => result,
+        }
+    }
+
+    /// Same as [`Place::put`], where `path` is on another file system.
+    fn put_across(&self, name: &str, path: &[u8]) -> io::Result<()> {
+        let (folder, _) = self.target.parent(path)?;
+        let carried = Carried::new(&self.staging.dir, name, &folder.fd)?;
+        self.put_from(&folder.fd, &carried.name, path)?;
+        fsync(&folder.fd)?;
+        Ok(unlinkat(&self.staging.dir, name, AtFlags::empty())?)
+    }
+
+    /// Moves `name` from an open folder to `path`.
+    fn put_from(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<()> {
         let replaces = self.spec.existing.replaces();
-        let put = |new| self.target.place(&self.staging.dir, name, path, new);
+        let put = |new| self.target.place(from, name, path, new);
         match put(!replaces) {
             Err(Errno::EXIST) if !replaces => {
                 let found = self.target.look(path)?;

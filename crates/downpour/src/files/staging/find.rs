@@ -210,6 +210,12 @@ pub(in crate::files) fn staging_name(source: SourceId) -> String {
     named(&source.0)
 }
 
+/// Returns a name that is reserved as those of staging folders are, for something else that is named `what`.
+pub(in crate::files) fn named_like_staging(what: &str) -> String {
+    let [id @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = *blake3::hash(what.as_bytes()).as_bytes();
+    named(&id)
+}
+
 fn random_name() -> io::Result<String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;

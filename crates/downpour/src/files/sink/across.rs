@@ -1,0 +1,104 @@
+//! Moving what is staged to another file system, such as one that is mounted below the target: it is copied there under
+//! a temporary name first, since a rename cannot cross the border.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use crate::files::metadata::{Status, set_metadata, timestamps, tolerate_own};
+use crate::files::staging::named_like_staging;
+
+/// A copy on the file system of its final name; removed when dropped, unless it was moved there.
+#[derive(Debug)]
+pub(super) struct Carried<'a> {
+    folder: &'a OwnedFd,
+    pub(super) name: String,
+}
+
+impl<'a> Carried<'a> {
+    /// Copies the file or link `staged` of the folder `from` to `folder`, with its mode and time, and makes it durable.
+    /// The temporary name is one that no entry may have, and the same in each run: what a run that was killed has left
+    /// is replaced.
+    ///
+    /// # Errors
+    /// `EXDEV` for anything but a file or a link; a failure of either disk.
+    pub(super) fn new(from: &OwnedFd, staged: &str, folder: &'a OwnedFd) -> io::Result<Self> {
+        let found: Status = statat(from, staged, AtFlags::SYMLINK_NOFOLLOW)?.into();
+        let carried = Self { folder, name: named_like_staging(staged) };
+        match unlinkat(folder, &carried.name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match found.file_type {
+            FileType::RegularFile => carried.copy(from, staged, &found)?,
+            FileType::Symlink => {
+                symlinkat(readlinkat(from, staged, Vec::new())?, folder, &carried.name)?;
+                let times = timestamps(found.mtime);
+                tolerate_own(utimensat(folder, &carried.name, &times, AtFlags::SYMLINK_NOFOLLOW))?;
+            }
+            _ => return Err(Errno::XDEV.into()),
+        }
+        Ok(carried)
+    }
+
+    fn copy(&self, from: &OwnedFd, staged: &str, found: &Status) -> io::Result<()> {
+        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let source = File::from(openat(from, staged, flags | OFlags::RDONLY, Mode::empty())?);
+        let flags = flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let copy = File::from(openat(self.folder, &self.name, flags, Mode::RUSR | Mode::WUSR)?);
+        copy_data(&source, &copy, found.size)?;
+        set_metadata(&copy, Some(found.mode), Some(found.mtime))?;
+        copy.sync_all()
+    }
+}
+
+impl Drop for Carried<'_> {
+    fn drop(&mut self) {
+        // It is gone if it was moved to its final name.
+        let _ = unlinkat(self.folder, &self.name, AtFlags::empty());
+    }
+}
+
+/// Copies the bytes of a file; its holes stay holes.
+fn copy_data(mut from: &File, mut to: &File, size: u64) -> io::Result<()> {
+    ftruncate(to, size)?;
+    let mut at = 0;
+    while let Some(data) = next_data(from, at, size)? {
+        from.seek(SeekFrom::Start(data.start))?;
+        to.seek(SeekFrom::Start(data.start))?;
+        if io::copy(&mut from.take(data.end - data.start), &mut to)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        at = data.end;
+    }
+    Ok(())
+}
+
+/// Returns the next range of a file that is no hole.
+#[cfg(target_os = "linux")]
+fn next_data(file: &File, at: u64, size: u64) -> io::Result<Option<std::ops::Range<u64>>> {
+    use rustix::fs::{SeekFrom, seek};
+    if at >= size {
+        return Ok(None);
+    }
+    let start = match seek(file, SeekFrom::Data(at)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        // The file system does not tell.
+        Err(Errno::INVAL) => return Ok(Some(at..size)),
+        Err(error) => return Err(error.into()),
+    };
+    let end = seek(file, SeekFrom::Hole(start)).map_or(size, |end| end.min(size));
+    Ok(Some(start..end))
+}
+
+/// Not implemented on this platform: everything is data.
+#[cfg(not(target_os = "linux"))]
+fn next_data(_: &File, at: u64, size: u64) -> io::Result<Option<std::ops::Range<u64>>> {
+    Ok((at < size).then_some(at..size))
+}
