@@ -22,7 +22,7 @@ pub(crate) fn run(args: &CleanArgs) -> Result<u8, Failure> {
             failed += 1;
             print::warn(format_args!("{} cannot be searched: {error}", escape::name(path.as_os_str().as_bytes())));
         };
-        leftovers(folder, args.recursive, take, unread).map_err(|error| {
+        leftovers(folder, args.search_below, take, unread).map_err(|error| {
             let code = if error.kind() == io::ErrorKind::NotFound { Code::SourceAbsent } else { Code::Disk };
             Failure::new(code, format!("cannot search {}: {error}", escape::name(folder.as_os_str().as_bytes())))
         })?;

@@ -285,7 +285,7 @@ pub(crate) struct Summary<'a> {
     bytes_present: u64,
     /// Files among `files` with matching size and modification time; their content was not compared.
     unchanged: u64,
-    /// Files not among `files` that existed and were kept.
+    /// Names not among `files` at which the target was left as it was (`--existing`).
     kept: u64,
     /// Links named as sources that were followed.
     links_followed: u64,

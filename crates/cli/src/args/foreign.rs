@@ -2,54 +2,68 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Options as they are typed, and the answer.
-const ANSWERS: &[(&[&str], &str)] = &[
+/// Options, and what to use: of `cp`, whose users know scp, of `sync`, whose users know rsync, and of both.
+type Answers = &'static [(&'static [&'static str], &'static str)];
+
+const OF_CP: Answers = &[
+    (&["-l"], "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)"),
+    (&["-o", "-F"], "use --ssh 'ssh -o OPTION' or --ssh 'ssh -F FILE'"),
+    (&["-3", "-B", "-O", "-R", "-s", "-T", "-D", "-c"], "it has no meaning here; leave it out"),
+];
+
+const OF_SYNC: Answers = &[
+    (
+        &["-o", "-g", "--owner", "--group", "--numeric-ids", "--chown", "--fake-super"],
+        "owners and groups are not copied: files belong to whoever receives them",
+    ),
+    (&["-D", "--devices", "--specials"], "devices, sockets and pipes are not copied; they are listed as left out"),
+    (&["-c"], "use --checksum"),
+    (&["-T", "--temp-dir", "--partial-dir"], "files are staged within the target folder; leave the option out"),
+];
+
+const OF_BOTH: Answers = &[
     (
         &["-z", "-C", "--compress"],
         "data is sent as it is; compress files that shrink before they are sent, or leave the option out",
     ),
-    (&["-l", "--bwlimit"], "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)"),
+    (&["--bwlimit"], "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)"),
     (
         &["--inplace", "--append", "--append-verify", "--no-whole-file", "--whole-file", "-W"],
         "a file is replaced by a whole new one when that has arrived and is verified; leave the option out",
     ),
     (
-        &["--partial", "--partial-dir", "--delay-updates", "--temp-dir"],
+        &["--partial"],
         "what an interrupted run has received is kept and used by the next run anyway; leave the option out",
     ),
-    (&["--backup", "-b", "--backup-dir", "--suffix"], "there are no backups of replaced files; copy the target before"),
-    (
-        &["-o", "-g", "--owner", "--group", "--numeric-ids", "--chown", "--fake-super"],
-        "owners and groups are not copied: files belong to whoever receives them",
-    ),
+    (&["--backup", "-b", "--backup-dir", "--suffix"], "there are no backups of replaced files; copy the target first"),
     (
         &["-A", "--acls", "-X", "--xattrs"],
         "ACLs and extended attributes are not copied; `tar --acls --xattrs` keeps them",
     ),
-    (&["-D", "--devices", "--specials"], "devices, sockets and pipes are not copied; they are listed as skipped"),
-    (&["-S", "--sparse"], "holes and long runs of zeros stay holes anyway; leave the option out"),
-    (&["-c"], "use --checksum"),
+    (&["-S", "--sparse"], "holes and long runs of zeros become holes anyway; leave the option out"),
     (&["-e", "--rsh"], "use --ssh 'CMD', or -P, -i and -J for the port, the key and a jump host"),
     (&["--rsync-path"], "use --remote-bin PATH"),
     (&["-L", "--copy-links", "--dereference"], "use --links follow"),
-    (&["-T"], "use --trust-sender to accept names that were not requested"),
-    (&["-B", "-O", "-s", "-3"], "scp's option has no meaning here; leave it out"),
-    (&["-F"], "use --ssh 'ssh -F FILE'"),
     (&["--remove-source-files"], "files are never removed from a source; remove them after `downpour verify`"),
     (&["--size-only", "--ignore-times", "-I"], "use --checksum to compare contents"),
-    (&["--stats", "-h", "--human-readable", "--info", "--itemize-changes"], "use -v, or --json for programs"),
-    (&["--delete-after", "--delete-delay", "--del"], "use --delete: nothing is deleted before all has arrived"),
+    (&["--stats", "--human-readable", "--info", "--itemize-changes"], "use -v, or --json for programs"),
+    (&["--del", "--delete-after", "--delete-delay"], "use sync --delete: it deletes after all has arrived"),
     (
         &["--delete-before", "--delete-during"],
-        "use --delete: it deletes after all has arrived; make room by hand before",
+        "use sync --delete: it deletes after all has arrived; if that takes too much space, make room first",
     ),
-    (&["--delete-excluded"], "use --delete without --exclude; excluded names at the target are kept"),
+    (&["--delete-excluded"], "use sync --delete without --exclude; excluded names at the target are kept"),
 ];
 
-/// Returns the answer to an unknown option, if it is one of these.
-pub(crate) fn answer(error: &clap::Error) -> Option<String> {
+/// Returns the answer to an unknown option of a command, if it is one of these.
+pub(crate) fn answer(command: &str, error: &clap::Error) -> Option<String> {
+    let of_command = match command {
+        "cp" => OF_CP,
+        "sync" => OF_SYNC,
+        _ => return None,
+    };
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
     let option = typed.split('=').next().filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
-    let (_, answer) = ANSWERS.iter().find(|(options, _)| options.contains(&option))?;
+    let (_, answer) = of_command.iter().chain(OF_BOTH).find(|(options, _)| options.contains(&option))?;
     Some(format!("{option}: {answer}"))
 }

@@ -55,7 +55,7 @@ pub(crate) enum Links {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "At the target")]
 pub(crate) struct ExistingArgs {
-    /// How to handle files that already exist
+    /// What to do with files that already exist
     #[arg(long, value_enum, value_name = "WHAT", default_value = "replace")]
     pub(crate) existing: WhenExisting,
     /// Keep files that are newer at the target: --existing keep-newer
@@ -88,7 +88,7 @@ pub(crate) enum WhenExisting {
     Refuse,
     /// Replace it unless it is newer
     KeepNewer,
-    /// Replace it, and copy nothing that does not exist
+    /// Replace it, and create nothing new
     Only,
 }
 

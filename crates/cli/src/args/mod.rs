@@ -283,8 +283,10 @@ impl Command {
     pub(crate) fn login(&self) -> Option<Login<'_>> {
         let of =
             |args, network, may_ask| Login { args, ssh: options::ssh(args), family: options::family(network), may_ask };
-        // The names have been read by then.
-        let is_read = |selection: &SelectionArgs| selection.files_from.as_deref() == Some(Path::new("-"));
+        // The names or rules have been read by then.
+        let is_read = |selection: &SelectionArgs| {
+            selection.rules.from_pipe || selection.files_from.as_deref() == Some(Path::new("-"))
+        };
         Some(match self {
             Self::Cp(args) if !is_read(&args.selection) => {
                 of(&args.shared.ssh, &args.shared.connection.network, !args.shared.output.json)

@@ -68,8 +68,8 @@ pub(crate) struct CleanArgs {
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folders: Vec<PathBuf>,
     /// Search all folders below, too
-    #[arg(short, long)]
-    pub(crate) recursive: bool,
+    #[arg(short = 'r', long)]
+    pub(crate) search_below: bool,
     /// Remove what is listed, unless a transfer uses it
     #[arg(long)]
     pub(crate) remove: bool,

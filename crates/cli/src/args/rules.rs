@@ -7,6 +7,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use downpour::files::{Pattern, PatternError, Rule};
 
+use crate::exit::{Code, Failure};
+
 /// A list of include and exclude rules; the first one that matches a name decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
@@ -14,13 +16,24 @@ pub(crate) struct Rules {
     pub(crate) list: Vec<Rule>,
     /// Options that were given an empty pattern: rules of lower layers are not added to them.
     closed: Vec<&'static str>,
+    /// Files whose rules have not been read yet.
+    files: Vec<RuleFile>,
+    /// Some came from a pipe, and cannot be read again.
+    pub(crate) from_pipe: bool,
+}
+
+/// A file with rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RuleFile {
+    path: OsString,
+    /// Patterns without a sign are those of files to include.
+    includes: bool,
+    /// Place of its rules in the list.
+    at: usize,
 }
 
 /// Creates a rule from a pattern.
 type MakeRule = fn(Pattern) -> Rule;
-
-/// The options that read rules from a file.
-const FILES: [&str; 2] = ["include-from", "exclude-from"];
 
 /// The two options. If one place has both without an order of their own, the exceptions (`--include`) take precedence.
 const OPTIONS: [(&str, MakeRule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
@@ -35,10 +48,9 @@ fn pattern(text: &OsStr) -> Result<Option<Pattern>, PatternError> {
     if text.is_empty() { Ok(None) } else { Pattern::new(text.as_bytes()).map(Some) }
 }
 
-/// Reads the rules in a file, one per line: patterns, or rules with a sign of their own (`+ PATTERN`, `- PATTERN`). Blank
+/// Parses the rules in a file, one per line: patterns, or rules with a sign of their own (`+ PATTERN`, `- PATTERN`). Blank
 /// lines and those that begin with `#` or `;` are skipped, as by rsync.
-fn read(path: &OsStr, rule: MakeRule) -> Result<Vec<Rule>, String> {
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let rules = lines.filter(|line| !matches!(line.first(), None | Some(b'#' | b';'))).map(|line| {
         let (rule, line): (MakeRule, _) = match line {
@@ -46,13 +58,36 @@ fn read(path: &OsStr, rule: MakeRule) -> Result<Vec<Rule>, String> {
             [b'-', b' ', pattern @ ..] => (Rule::Exclude, pattern),
             pattern => (rule, pattern),
         };
-        let refused = |error| format!("{}: {error}", String::from_utf8_lossy(line));
-        Pattern::new(line).map(rule).map_err(refused)
+        let shown = String::from_utf8_lossy(line);
+        if line == b"!" {
+            return Err(
+                "! clears the list for rsync, and is no rule here: write the rules in the order that counts".into()
+            );
+        }
+        Pattern::new(line).map(rule).map_err(|error| format!("{shown}: {error}"))
     });
     rules.collect()
 }
 
 impl Rules {
+    /// Reads the files that were named. To be called once, since a pipe can be read only once, and before rules of lower
+    /// layers are added.
+    ///
+    /// # Errors
+    /// The first file that cannot be read, or that holds something else.
+    pub(crate) fn read_files(&mut self) -> Result<(), Failure> {
+        for RuleFile { path, includes, at } in std::mem::take(&mut self.files).into_iter().rev() {
+            let shown = path.display();
+            let absent = |error| Failure::new(Code::SourceAbsent, format!("cannot read the rules in {shown}: {error}"));
+            let text = std::fs::read(&path).map_err(absent)?;
+            self.from_pipe |= !std::fs::metadata(&path).is_ok_and(|found| found.is_file());
+            let refused = |error| Failure::new(Code::Usage, format!("{shown}: {error}"));
+            let rules = parse(&text, if includes { Rule::Include } else { Rule::Exclude }).map_err(refused)?;
+            self.list.splice(at..at, rules);
+        }
+        Ok(())
+    }
+
     /// Adds the rules of the next lower layer. `said` returns the patterns that it gives for an option. An empty list
     /// or pattern excludes the rules of all lower layers.
     ///
@@ -82,20 +117,17 @@ impl Args for Rules {
                 // A pattern may begin with anything.
                 .allow_hyphen_values(true)
         };
-        let file = |name: &'static str, rule: MakeRule| {
-            Arg::new(name)
-                .long(name)
-                .value_name("FILE")
-                .action(ArgAction::Append)
-                .value_parser(OsStringValueParser::new().try_map(move |path| read(&path, rule)))
+        let file = |name: &'static str| {
+            let option = Arg::new(name).long(name).value_name("FILE").action(ArgAction::Append);
+            option.value_parser(OsStringValueParser::new())
         };
         command
             .arg(option("include").help("Include matching files even if a later --exclude matches them"))
             .arg(option("exclude").help(
             "Skip matching files; see `downpour --help` for patterns. An empty one ignores those of the configuration",
         ))
-            .arg(file("include-from", Rule::Include).help("Include what matches a pattern of FILE, one per line"))
-            .arg(file("exclude-from", Rule::Exclude).help("Skip what matches a pattern of FILE, one per line"))
+            .arg(file("include-from").help("Include what matches a pattern of FILE, one per line"))
+            .arg(file("exclude-from").help("Skip what matches a pattern of FILE, one per line"))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -105,24 +137,35 @@ impl Args for Rules {
 
 impl FromArgMatches for Rules {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        enum Placed {
+            Rule(Rule),
+            File(OsString, bool),
+        }
         let (mut placed, mut closed) = (Vec::new(), Vec::new());
         for (name, rule) in OPTIONS {
             let places = matches.indices_of(name).into_iter().flatten();
             for (place, pattern) in places.zip(matches.get_many::<Option<Pattern>>(name).into_iter().flatten()) {
                 match pattern {
-                    Some(pattern) => placed.push((place, rule(pattern.clone()))),
+                    Some(pattern) => placed.push((place, Placed::Rule(rule(pattern.clone())))),
                     None => closed.push(name),
                 }
             }
         }
-        for name in FILES {
+        for (name, includes) in [("include-from", true), ("exclude-from", false)] {
             let places = matches.indices_of(name).into_iter().flatten();
-            for (place, rules) in places.zip(matches.get_many::<Vec<Rule>>(name).into_iter().flatten()) {
-                placed.extend(rules.iter().map(|rule| (place, rule.clone())));
+            for (place, path) in places.zip(matches.get_many::<OsString>(name).into_iter().flatten()) {
+                placed.push((place, Placed::File(path.clone(), includes)));
             }
         }
         placed.sort_by_key(|(place, _)| *place);
-        Ok(Self { list: placed.into_iter().map(|(_, rule)| rule).collect(), closed })
+        let mut rules = Self { closed, ..Self::default() };
+        for (_, placed) in placed {
+            match placed {
+                Placed::Rule(rule) => rules.list.push(rule),
+                Placed::File(path, includes) => rules.files.push(RuleFile { path, includes, at: rules.list.len() }),
+            }
+        }
+        Ok(rules)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

@@ -77,13 +77,18 @@ fn the_switches_of_rsync_mean_what_they_mean_there() {
 
 #[test]
 fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
-    let answered = |line: &str| parse(line).err().and_then(|error| answer(&error)).unwrap_or_default();
+    let answered = |line: &str| {
+        let command = line.split(' ').next().expect("a command");
+        parse(line).err().and_then(|error| answer(command, &error)).unwrap_or_default()
+    };
     assert!(answered("cp -az a b").starts_with("-z: data is sent as it is"), "{}", answered("cp -az a b"));
     assert!(answered("sync --bwlimit=1000 a b").starts_with("--bwlimit: use --limit RATE"));
     assert!(answered("cp -l 800 a b").starts_with("-l: use --limit RATE"));
     assert!(answered("sync -e 'ssh -p 22' a b").starts_with("-e: use --ssh"));
     assert!(answered("sync --inplace a b").starts_with("--inplace: "));
-    assert_eq!(answered("cp --unheard a b"), "");
+    assert!(answered("cp -o Port=22 a b").starts_with("-o: use --ssh"));
+    assert!(answered("sync -o a b").starts_with("-o: owners"));
+    assert_eq!((answered("cp --unheard a b"), answered("doctor -o far")), (String::new(), String::new()));
 }
 
 #[test]
@@ -93,18 +98,25 @@ fn rules_from_a_file_stand_where_it_is_named() {
     std::fs::write(&file, "# caches\n\n*.tmp\n; more\n+ keep/\r\n- *~").expect("a file");
     let pattern = |text: &str| Pattern::new(text.as_bytes()).expect("a pattern");
     let (exclude, include) = (|text| Rule::Exclude(pattern(text)), |text| Rule::Include(pattern(text)));
-    let list = |line: String| cp(&line).selection.rules.list;
+    let list = |line: String| {
+        let mut rules = cp(&line).selection.rules;
+        rules.read_files().map(|()| rules.list).map_err(|failure| failure.message)
+    };
     let shown = file.display();
     assert_eq!(
         list(format!("cp --include a --exclude-from {shown} --exclude b x y")),
-        [include("a"), exclude("*.tmp"), include("keep/"), exclude("*~"), exclude("b")]
+        Ok(vec![include("a"), exclude("*.tmp"), include("keep/"), exclude("*~"), exclude("b")])
     );
-    assert_eq!(list(format!("cp --include-from {shown} x y"))[0], include("*.tmp"));
-    std::fs::write(&file, "good\n[").expect("a file");
-    let error = parse(&format!("cp --exclude-from {shown} x y")).expect_err("no pattern").to_string();
-    assert!(error.contains("[: "), "{error}");
-    let error = parse("cp --exclude-from /nowhere/rules x y").expect_err("no file").to_string();
-    assert!(error.contains("No such file"), "{error}");
+    assert_eq!(
+        list(format!("cp --exclude-from {shown} --include z --include-from {shown} x y")).map(|rules| rules.len()),
+        Ok(7)
+    );
+    for (text, said) in [("good\n[", "[: "), ("a\n!\nb", "! clears the list")] {
+        std::fs::write(&file, text).expect("a file");
+        let refused = list(format!("cp --exclude-from {shown} x y")).expect_err("no rules");
+        assert!(refused.contains(said), "{refused}");
+    }
+    assert!(list("cp --exclude-from /nowhere/rules x y".to_owned()).expect_err("no file").contains("No such file"));
 }
 
 #[test]

@@ -23,7 +23,7 @@ use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 27] = [
+const ONLY_TYPED: [&str; 28] = [
     "background",
     "checksums",
     "config",
@@ -46,6 +46,7 @@ const ONLY_TYPED: [&str; 27] = [
     "permit",
     "read-only",
     "remove",
+    "search-below",
     "ticket-file",
     "to",
     "update",
@@ -62,7 +63,8 @@ const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 /// Reads the arguments of a program, with the user's defaults. Exits the process where clap does: help, version, usage.
 pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
     let surroundings = Surroundings { variables: env::vars_os().collect() };
-    surroundings.read(arguments)?.map_err(|error| match answer(&error) {
+    let command = arguments.get(1).and_then(|command| command.to_str()).unwrap_or_default();
+    surroundings.read(arguments)?.map_err(|error| match answer(command, &error) {
         Some(answer) => Failure::new(Code::Usage, answer),
         None => error.exit(),
     })
@@ -97,6 +99,9 @@ impl Surroundings {
         let definition = Cli::command().mut_subcommand(name, |command| with_defaults(command, settings));
         let read = definition.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
         let Ok(mut cli) = read else { return Ok(read) };
+        if let Some(rules) = cli.command.rules_mut() {
+            rules.read_files()?;
+        }
         for layer in &layers {
             add_rules(&mut cli.command, command, layer)?;
         }

@@ -132,6 +132,57 @@ fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
 }
 
 #[test]
+fn hard_links_of_files_that_are_kept_are_kept_too() {
+    let here = tempdir().expect("a folder");
+    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
+    fs::create_dir(&tree).expect("a folder");
+    let write = |path: &Path, text: &str, seconds| {
+        fs::write(path, text).expect("a file");
+        let time = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(seconds));
+        fs::File::options().write(true).open(path).and_then(|file| file.set_times(time)).expect("a time");
+    };
+    let read = |name: &str| fs::read_to_string(copy.join(name)).expect("a file");
+    write(&tree.join("a"), "sent", 1_000_000);
+    fs::hard_link(tree.join("a"), tree.join("b")).expect("a link");
+    let contents = tree.join(".");
+    let sync = |more: &[&str]| {
+        let all = arguments!["sync", "-H", contents, copy];
+        downpour(all.into_iter().chain(more.iter().map(AsRef::as_ref))).end().expect(0).stdout
+    };
+    sync(&[]);
+    write(&copy.join("a"), "mine", 2_000_000);
+    assert_eq!((sync(&["-un"]), sync(&["-u"])), ("kept a\nkept b\n".to_owned(), String::new()));
+    assert_eq!((read("a"), read("b")), ("mine".into(), "mine".into()));
+    // Only the second name is newer.
+    fs::remove_file(copy.join("b")).expect("a file");
+    write(&copy.join("a"), "old", 500_000);
+    write(&copy.join("b"), "newer", 2_000_000);
+    sync(&["-u"]);
+    assert_eq!((read("a"), read("b")), ("sent".into(), "newer".into()));
+    // Only the second name exists: nothing has come for it.
+    fs::remove_file(copy.join("a")).expect("a file");
+    sync(&["--existing", "only"]);
+    assert_eq!(tree::names(&copy), [Path::new("b")]);
+}
+
+/// `/proc` is another file system everywhere; a followed link leads there without a mount.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_target_has_below_another_file_system_is_not_deleted() {
+    let here = tempdir().expect("a folder");
+    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
+    fs::create_dir_all(copy.join("elsewhere/saved")).expect("a folder");
+    fs::create_dir(&tree).expect("a folder");
+    symlink("/proc/sys/fs", tree.join("elsewhere")).expect("a link");
+    tree::file(&tree.join("a"), 10);
+    tree::file(&copy.join("extra"), 10);
+    let sync = ["sync", "-x", "--delete", "--links=follow"].map(Path::new);
+    let told = downpour(sync.into_iter().chain([tree.join(".").as_path(), copy.as_path()])).end().expect(0);
+    assert_eq!(tree::names(&copy), [Path::new("a"), Path::new("elsewhere")], "{}", told.stderr);
+    assert_eq!(tree::names(&copy.join("elsewhere")), [Path::new("saved")]);
+}
+
+#[test]
 fn verify_names_every_difference() {
     let here = tempdir().expect("a folder");
     let (source, copy) = copied(here.path());

@@ -48,7 +48,8 @@ pub struct ScanOptions {
     /// Whether a file found again under another name is sent as a hard link to the first one. Takes memory for each
     /// file with more names still to come; beyond 96 MiB, such names are sent as separate files.
     pub hard_links: bool,
-    /// Whether a directory on another file system than the item that it is in is sent without its contents.
+    /// Whether a directory on another file system than the item that it is in is sent without its contents
+    /// ([`SkipReason::OtherFileSystem`](super::SkipReason::OtherFileSystem)).
     pub one_file_system: bool,
     /// Read and hash every file during the scan.
     pub hash: bool,
@@ -173,9 +174,9 @@ impl Scanner {
                 batch.length = batch.length.saturating_add(entry.size());
                 batch.entries.push(entry);
                 if let Some(path) = inside
-                    && let Err((path, error)) = self.walk.enter(path)
+                    && let Err(skipped) = self.walk.enter(path)
                 {
-                    batch.skipped.push(Skipped::new(path, skip_reason(&error)));
+                    batch.skipped.push(skipped);
                 }
             }
             Ok(Looked::LeftOut) => {}

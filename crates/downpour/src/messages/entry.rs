@@ -149,6 +149,9 @@ pub enum SkipReason {
     Link = 8,
     /// A file that reports size 0 but has content, which is generated when it is read, as in `/proc`.
     Unsized = 9,
+    /// A folder on another file system, whose contents are not to be sent: not a failure. Sent so that the receiver
+    /// deletes nothing beneath it.
+    OtherFileSystem = 10,
 }
 
 impl SkipReason {
@@ -165,6 +168,7 @@ impl SkipReason {
             Self::Dangling,
             Self::Link,
             Self::Unsized,
+            Self::OtherFileSystem,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -173,7 +177,7 @@ impl SkipReason {
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::SpecialFile | Self::Link)
+        !matches!(self, Self::SpecialFile | Self::Link | Self::OtherFileSystem)
     }
 }
 
@@ -189,6 +193,7 @@ impl std::fmt::Display for SkipReason {
             Self::Dangling => "is a link that leads nowhere",
             Self::Link => "is a link",
             Self::Unsized => "has content but no size, as files in /proc: write it to a file first",
+            Self::OtherFileSystem => "is another file system: its contents are left out",
         })
     }
 }

@@ -118,7 +118,7 @@ impl std::fmt::Display for NoticeKind {
             Self::Replace => "replace",
             Self::Attributes => "change mode or time of",
             Self::Delete => "delete",
-            Self::Kept => "is there already and kept",
+            Self::Kept => "kept",
             Self::Permission => "no permission at the receiver",
             Self::NoLinks => "the receiver's file system has no such links",
             Self::BadName => "the receiver's file system does not take this name",

@@ -234,7 +234,7 @@ impl fmt::Display for Summary {
             (verified, unchanged) => write!(f, ", {verified} verified, {unchanged} unchanged by size and time")?,
         }
         if self.kept > 0 {
-            write!(f, ", {} at the target kept", self.kept)?;
+            write!(f, ", {} left as at the target", self.kept)?;
         }
         if let Some(share) = self.path_share {
             write!(f, ", {:.0} % of what the set rate allows", share * 100.0)?;
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(all.to_string(), "31 files, 4.2 GB, 39 s, unchanged by size and time");
         let kept = Summary { files: 0, bytes: 0, kept: 2, ..whole.clone() };
         assert!(!kept.is_verified());
-        assert_eq!(kept.to_string(), "0 files, 0 B, 39 s, 2 at the target kept");
+        assert_eq!(kept.to_string(), "0 files, 0 B, 39 s, 2 left as at the target");
         assert!(!Summary { failed_count: 1, ..whole }.is_verified());
     }
 }

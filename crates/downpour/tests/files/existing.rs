@@ -623,4 +623,6 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
     let empty = tempdir().unwrap();
     assert_eq!(send(only(empty.path())).0, 0);
     assert_eq!(names(empty.path()), [""; 0]);
+    let absent = empty.path().join("absent");
+    assert!(FileSink::new(only(&absent)).is_err() && !absent.exists(), "not even the target");
 }

@@ -104,19 +104,24 @@ impl Walk {
         self.stack.iter().any(|outer| outer.identity == folder)
     }
 
-    /// Continues in the folder at `sent`, unless that is on another file system and must not be entered; returns `sent` if that fails.
-    pub(super) fn enter(&mut self, sent: Vec<u8>) -> Result<(), (Vec<u8>, io::Error)> {
+    /// Continues in the folder at `sent`; returns `sent` if that fails.
+    pub(super) fn enter(&mut self, sent: Vec<u8>) -> Result<(), Skipped> {
         let opened = self.cursor.folder(&sent).and_then(|folder| open(folder, None));
         match opened {
-            Ok((identity, listing)) => {
-                let is_elsewhere = |outermost: &Folder| outermost.identity.device != identity.device;
-                if !self.one_file_system || !self.stack.first().is_some_and(is_elsewhere) {
-                    self.stack.push(Folder { sent, identity, listing, next: 0 });
-                }
+            Ok((identity, _)) if self.is_elsewhere(identity) => {
+                return Err(Skipped::new(sent, SkipReason::OtherFileSystem));
             }
-            Err(error) => return Err((sent, error)),
+            Ok((identity, listing)) => self.stack.push(Folder { sent, identity, listing, next: 0 }),
+            Err(error) => return Err(Skipped::new(sent, skip_reason(&error))),
         }
         Ok(())
+    }
+
+    /// Whether a folder must not be entered because it is on another file system than the outermost one, which is the
+    /// item, or the folder that the user's list names.
+    fn is_elsewhere(&self, folder: Identity) -> bool {
+        let is_elsewhere = |outermost: &Folder| outermost.identity.device != folder.device;
+        self.one_file_system && self.stack.first().is_some_and(is_elsewhere)
     }
 
     /// Continues in an item without a name.

@@ -129,7 +129,8 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = into.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             parent.metadata().map_err(|e| failed(parent, e))?;
-            Ok(spec.dry_run || spec.existing == Existing::Only)
+            // Nothing in it exists, and it is not to be created.
+            if spec.existing == Existing::Only { Err(failed(into, error)) } else { Ok(spec.dry_run) }
         }
         Err(error) => Err(failed(into, error)),
     }

@@ -64,6 +64,10 @@ impl Judge<'_> {
         let found = look(self.target, path, self.spec.existing)?;
         let Some(found) = found else { return Ok(absent(self.spec.existing)) };
         let skips = self.spec.existing == Existing::Skip;
+        let is_content = matches!(entry.kind, Kind::File { .. } | Kind::HardLink { .. });
+        if self.spec.existing == Existing::KeepNewer && is_content && found.is_file() && found.mtime > entry.mtime {
+            return Ok(Fate::Kept);
+        }
         if self.is_same(path, entry, target, &found)? {
             let mode = match entry.kind {
                 Kind::File { .. } | Kind::Directory => found.mode != self.modes.apply_over(entry.mode, &found),
@@ -72,9 +76,7 @@ impl Judge<'_> {
             let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);
             return Ok(Fate::Same { attributes: (mode || time) && !skips, identity: found.identity });
         }
-        let is_file = matches!(entry.kind, Kind::File { .. });
-        let is_newer = is_file && found.is_file() && found.mtime > entry.mtime;
-        if skips || (self.spec.existing == Existing::KeepNewer && is_newer) {
+        if skips {
             return Ok(Fate::Kept);
         }
         // An existing item has ended the transfer, unless an earlier run created it. Nothing tells what that run
@@ -90,7 +92,8 @@ impl Judge<'_> {
         if blocked && !self.target.list(path)?.is_empty() {
             return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
         }
-        Ok(Fate::Replace { mode: (is_file && found.is_file()).then(|| self.modes.replace(entry.mode, found.mode)) })
+        let stays = matches!(entry.kind, Kind::File { .. }) && found.is_file();
+        Ok(Fate::Replace { mode: stays.then(|| self.modes.replace(entry.mode, found.mode)) })
     }
 
     fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Status) -> io::Result<bool> {

@@ -82,8 +82,7 @@ impl Shared {
         let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {
-            let keeps = if there.is_some() { Existing::Skip } else { Existing::Only };
-            if self.spec.existing == keeps {
+            if keeps(self.spec.existing, file.as_ref(), there.as_ref()) {
                 self.report.kept(path);
                 return Ok(None);
             }
@@ -115,4 +114,19 @@ fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<Link>> {
         group.push(link);
     }
     Ok(group)
+}
+
+/// Whether `there`, which exists under the name of a link or does not, is left as it is. `file` is the first name, if that
+/// is in place as it was sent; the time of one is that of all.
+fn keeps(existing: Existing, file: Option<&Status>, there: Option<&Status>) -> bool {
+    match existing {
+        Existing::Refuse | Existing::Replace => false,
+        Existing::Skip => there.is_some(),
+        // The first name may have been kept, and nothing has come with which this one could be replaced.
+        Existing::KeepNewer => match (file, there) {
+            (Some(file), Some(there)) => there.is_file() && there.mtime > file.mtime,
+            (file, _) => file.is_none(),
+        },
+        Existing::Only => file.is_none() || there.is_none(),
+    }
 }

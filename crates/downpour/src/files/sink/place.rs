@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, openat, readlinkat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, openat, readlinkat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::super::delete::Deletion;
@@ -84,7 +84,7 @@ impl Place {
         }
         match errno(&error) {
             // Created by another process in the meantime.
-            Errno::EXIST if self.spec.existing == Existing::Skip => Ok(NoticeKind::Kept),
+            Errno::EXIST if matches!(self.spec.existing, Existing::Skip | Existing::KeepNewer) => Ok(NoticeKind::Kept),
             Errno::EXIST if self.spec.existing == Existing::Refuse => Ok(NoticeKind::Exists),
             number => refusal(number).ok_or_else(|| FilesError::system(self.shown(path), error)),
         }
@@ -129,6 +129,9 @@ impl Place {
     fn put_from(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<()> {
         let replaces = self.spec.existing.replaces();
         let put = |new| self.target.place(from, name, path, new);
+        if self.spec.existing == Existing::KeepNewer && self.has_become_newer(from, name, path)? {
+            return Err(Errno::EXIST.into());
+        }
         match put(!replaces) {
             Err(Errno::EXIST) if !replaces => {
                 let found = self.target.look(path)?;
@@ -142,6 +145,14 @@ impl Place {
         }
         self.clear_the_way(path)?;
         Ok(put(false)?)
+    }
+
+    /// Whether the file at `path` has been changed since it was decided to replace it, and is newer now than `name` in an
+    /// open folder.
+    fn has_become_newer(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<bool> {
+        let staged: Status = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.into();
+        let there = self.target.look(path)?;
+        Ok(there.is_some_and(|there| staged.is_file() && there.is_file() && there.mtime > staged.mtime))
     }
 
     /// Moves an object created in the staging folder to `path`.

@@ -1,25 +1,26 @@
 //! What interrupted transfers have left: staging folders, found and removed on request.
 
-use std::ffi::OsString;
-use std::fs;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, open, openat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, open, openat, statat};
 use rustix::io::Errno;
 
-use super::find::Finder;
-use super::{clear, is_folder_name, is_staging_name, lock};
+use super::find::{Finder, Found};
+use super::{LOCK, clear, is_folder_name, is_staging_name, lock};
 use crate::files::error::FilesError;
 use crate::files::journal;
+use crate::files::metadata::Status;
 use crate::files::sandbox::FOLDER;
 use crate::files::staged_id::StagedId;
 
 /// A staging folder of this user's that an interrupted transfer has left, or that one uses now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Leftover {
     /// Its path, which begins with that of the folder that was searched.
     pub path: PathBuf,
@@ -29,8 +30,10 @@ pub struct Leftover {
     pub files: u64,
     /// The space that they take, in bytes.
     pub bytes: u64,
-    /// A transfer uses it now.
+    /// A transfer uses it now, or the file system does not tell.
     pub is_in_use: bool,
+    /// The folder that it is in. Its path may lead elsewhere by now.
+    target: Arc<OwnedFd>,
 }
 
 impl Leftover {
@@ -41,14 +44,10 @@ impl Leftover {
     /// [`FilesError::Busy`] if a transfer uses it; a failure of the disk. Nothing happens if it is gone.
     pub fn remove(&self) -> Result<(), FilesError> {
         let failed = |error: io::Error| FilesError::system(&self.path, error);
-        let Some((folder, name)) = self.path.parent().zip(self.path.file_name()) else { return Ok(()) };
-        let target = open_folder(folder).map_err(failed)?;
-        let name = name.to_string_lossy();
-        let Some(found) = Finder::new(&target, false).open(name.clone().into_owned()).map_err(failed)? else {
-            return Ok(());
-        };
+        let name = self.path.file_name().unwrap_or_default();
+        let Some(found) = find(&self.target, name).map_err(failed)? else { return Ok(()) };
         match lock(&found.dir) {
-            Ok(Some(_locked)) => clear(&target, &name, &found.dir).map_err(failed),
+            Ok(Some(_locked)) => clear(&self.target, &found.name, &found.dir).map_err(failed),
             Ok(None) => Ok(()),
             Err(Errno::AGAIN) => Err(FilesError::Busy { path: self.path.clone() }),
             Err(error) => Err(failed(error.into())),
@@ -67,41 +66,86 @@ pub fn leftovers(
     mut found: impl FnMut(Leftover),
     mut unread: impl FnMut(&Path, &io::Error),
 ) -> io::Result<()> {
-    search(folder, recursive, &mut found).map(|below| {
-        let mut folders = below;
-        while let Some(next) = folders.pop() {
-            match search(&next, recursive, &mut found) {
-                Ok(below) => folders.extend(below),
-                // It was removed in the meantime.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => unread(&next, &error),
-            }
-        }
-    })
-}
-
-/// Looks into one folder; returns those below it, if they are to be searched.
-fn search(folder: &Path, recursive: bool, found: &mut impl FnMut(Leftover)) -> io::Result<Vec<PathBuf>> {
-    let target = open_folder(folder)?;
-    let finder = Finder::new(&target, false);
+    let top = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let mut below = Vec::new();
-    for item in fs::read_dir(folder)? {
-        let (item, path) = item.map(|item| (item.file_name(), item.path()))?;
-        if is_staging_name(item.as_bytes()) {
-            if let Some(leftover) = look(&finder, &item, path)? {
-                found(leftover);
-            }
-        } else if recursive && fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
-            below.push(path);
+    search(&Arc::new(top), folder, recursive, &mut below, &mut found, &mut unread)?;
+    while let Some((parent, path)) = below.pop() {
+        let name = path.file_name().unwrap_or_default();
+        let searched = openat(&parent, name, FOLDER, Mode::empty()).map_err(io::Error::from).and_then(|opened| {
+            drop(parent);
+            search(&Arc::new(opened), &path, recursive, &mut below, &mut found, &mut unread)
+        });
+        match searched {
+            // It was removed in the meantime, or gave its name to a link.
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) => {}
+            Err(error) => unread(&path, &error),
+            Ok(()) => {}
         }
     }
-    Ok(below)
+    Ok(())
+}
+
+/// Looks into one open folder, and adds those in it to `below` if they are to be searched.
+fn search(
+    folder: &Arc<OwnedFd>,
+    path: &Path,
+    recursive: bool,
+    below: &mut Vec<(Arc<OwnedFd>, PathBuf)>,
+    found: &mut impl FnMut(Leftover),
+    unread: &mut impl FnMut(&Path, &io::Error),
+) -> io::Result<()> {
+    for item in Dir::read_from(folder)? {
+        let item = item?;
+        let name = OsStr::from_bytes(item.file_name().to_bytes());
+        if matches!(name.as_bytes(), b"." | b"..") {
+            continue;
+        }
+        if is_staging_name(name.as_bytes()) {
+            match look(folder, name, path.join(name)) {
+                Ok(leftover) => leftover.into_iter().for_each(&mut *found),
+                // A transfer has ended in the meantime.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => unread(&path.join(name), &error),
+            }
+        } else if recursive && is_folder(folder, &item) {
+            below.push((Arc::clone(folder), path.join(name)));
+        }
+    }
+    Ok(())
+}
+
+fn is_folder(folder: &OwnedFd, item: &rustix::fs::DirEntry) -> bool {
+    match item.file_type() {
+        FileType::Unknown => {
+            let found = statat(folder, item.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+            found.is_ok_and(|found| Status::from(found).is_directory())
+        }
+        file_type => file_type == FileType::Directory,
+    }
+}
+
+/// Opens a staging folder of this user's. Where others can rename, they could give its name to any folder of this user's:
+/// one that has no journal and is not empty is something else.
+fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<Found>> {
+    let Some(name) = name.to_str() else { return Ok(None) };
+    let Some(found) = Finder::new(target, false).open(name.to_owned())? else { return Ok(None) };
+    let has_journal = matches!(journal::source(&found.dir), Ok(Some(_)));
+    Ok((has_journal || is_empty(&found.dir)?).then_some(found))
+}
+
+/// Whether a staging folder holds nothing but its lock: its transfer has only begun.
+fn is_empty(dir: &OwnedFd) -> io::Result<bool> {
+    for item in Dir::read_from(dir)? {
+        if !matches!(item?.file_name().to_bytes(), b"." | b".." | b"lock") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Looks at what has the name of a staging folder.
-fn look(finder: &Finder<'_>, name: &OsString, path: PathBuf) -> io::Result<Option<Leftover>> {
-    let Some(name) = name.to_str() else { return Ok(None) };
-    let Some(found) = finder.open(name.to_owned())? else { return Ok(None) };
+fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option<Leftover>> {
+    let Some(found) = find(target, name)? else { return Ok(None) };
     let (mut files, mut bytes) = (0, 0);
     for item in Dir::read_from(&found.dir)? {
         let item = item?;
@@ -119,20 +163,18 @@ fn look(finder: &Finder<'_>, name: &OsString, path: PathBuf) -> io::Result<Optio
             }
         }
     }
-    // Creating the journal is what each run begins with, and appending to it what it does last.
-    let used = fs::symlink_metadata(path.join(journal::NAME)).or_else(|_| fs::symlink_metadata(&path))?;
-    let is_in_use = is_locked(&found.dir);
-    Ok(Some(Leftover { path, used: used.modified()?, files, bytes, is_in_use }))
+    // Each run begins by making the journal anew, and appends to it last.
+    let journal = statat(&found.dir, journal::NAME, AtFlags::SYMLINK_NOFOLLOW);
+    let used = Status::from(journal.or_else(|_| rustix::fs::fstat(&found.dir))?).mtime;
+    let used = SystemTime::UNIX_EPOCH + Duration::new(used.seconds.max(0).cast_unsigned(), used.nanoseconds);
+    let (is_in_use, target) = (is_locked(&found.dir), Arc::clone(target));
+    Ok(Some(Leftover { path, used, files, bytes, is_in_use, target }))
 }
 
-/// Whether a process uses a staging folder. A transfer that begins while this lock is held for a moment tries again.
+/// Whether a process uses a staging folder, or may where the file system has no locks. A transfer that begins while this
+/// lock is held for a moment tries again.
 fn is_locked(dir: &OwnedFd) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(dir, super::LOCK, flags, Mode::empty());
-    file.is_ok_and(|file| matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(Errno::AGAIN)))
-}
-
-fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    Ok(open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+    let file = openat(dir, LOCK, flags, Mode::empty());
+    file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
 }

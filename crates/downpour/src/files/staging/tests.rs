@@ -203,3 +203,46 @@ fn a_folder_with_one_record_is_not_useless() {
     let staging = open(dir.path());
     assert!(!staging.is_useless().unwrap());
 }
+
+#[test]
+fn only_what_a_transfer_has_left_is_found_and_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (top, below) = (dir.path().join("top"), dir.path().join("top/below"));
+    fs::create_dir_all(&below).unwrap();
+    let staging = open(&below);
+    let id = StagedId([1; 16]);
+    std::io::Write::write_all(&mut staging.open_file(id, 0o644).unwrap(), &[7; 100_000]).unwrap();
+    staging.journal.append(&[journal::Record::Verified(id, 0..1, [0; 32])]).unwrap();
+    // Names of parts, but no journal: another folder of this user's, which somebody has renamed.
+    for part in ["links", "files"] {
+        fs::create_dir_all(top.join(".downpour-aaaaaaaa")).unwrap();
+        fs::write(top.join(".downpour-aaaaaaaa").join(part), "precious").unwrap();
+    }
+    std::os::unix::fs::symlink(&below, top.join("link")).unwrap();
+    std::os::unix::fs::symlink(staging.path(), top.join(".downpour-bbbbbbbb")).unwrap();
+    fs::write(top.join(".downpour-cccccccc"), "a file").unwrap();
+    let search = |recursive| {
+        let mut found = Vec::new();
+        leftovers(&top, recursive, |leftover| found.push(leftover), |path, error| panic!("{path:?}: {error}")).unwrap();
+        found
+    };
+    assert_eq!(search(false).len(), 0);
+    let [used] = &search(true)[..] else { panic!("{:?}", search(true)) };
+    assert_eq!((&*used.path, used.files, used.is_in_use), (staging.path(), 1, true));
+    assert!((100_000..200_000).contains(&used.bytes), "{used:?}");
+    assert!(matches!(used.remove(), Err(FilesError::Busy { .. })));
+    drop(staging);
+    let [left] = &search(true)[..] else { panic!("one") };
+    assert!(!left.is_in_use);
+    // Its folder has been moved away, and a link leads from its path to another one with such a folder.
+    let other = dir.path().join("other");
+    fs::create_dir(&other).unwrap();
+    drop(open(&other));
+    fs::rename(&below, top.join("moved")).unwrap();
+    std::os::unix::fs::symlink(&other, &below).unwrap();
+    left.remove().unwrap();
+    left.remove().unwrap();
+    assert_eq!(fs::read_dir(top.join("moved")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(top.join(".downpour-aaaaaaaa")).unwrap().count(), 2);
+}
