@@ -40,6 +40,8 @@ struct Listed {
     bytes: u64,
     in_use: u64,
     failed: u64,
+    /// Not listed, because they were used lately.
+    younger: u64,
 }
 
 impl Listed {
@@ -47,6 +49,7 @@ impl Listed {
         // The clock of a file server may be ahead.
         let age = now.duration_since(leftover.used).unwrap_or_default();
         if args.older_than.is_some_and(|least| age < least) {
+            self.younger += 1;
             return;
         }
         let removed = args.remove && !leftover.is_in_use && self.remove(leftover);
@@ -81,7 +84,13 @@ impl Listed {
     }
 
     fn summary(&self, removed: bool) -> String {
-        let Self { folders, bytes, in_use, failed } = *self;
+        let Self { folders, bytes, in_use, failed, younger } = *self;
+        if folders == 0 && younger > 0 {
+            return format!(
+                "{} left here, used more lately.",
+                units::count(younger, "staging folder is", "staging folders are")
+            );
+        }
         if folders == 0 {
             return "No interrupted transfer has left anything here.".to_owned();
         }

@@ -36,6 +36,7 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
     copy.receive.existing = existing(args.existing.choice());
     copy.receive.delete = args.delete.then(|| (*copy.scan.filter).clone());
     copy.receive.max_delete = args.max_delete;
+    copy.receive.one_file_system = args.selection.one_file_system;
     copy.receive.force_empty = args.force_empty;
     copy.scan.refuse_empty = args.delete && !args.force_empty;
     run("sync", copy, &common, &mut Output::new(output), interrupts).await

@@ -52,6 +52,17 @@ const OF_BOTH: Answers = &[
         &["--delete-before", "--delete-during"],
         "use sync --delete: it deletes after all has arrived; if that takes too much space, make room first",
     ),
+    (&["--archive", "--recursive", "--perms", "--times"], "sync always does that, and cp does with -a; leave it out"),
+    (&["--link-dest", "--compare-dest", "--copy-dest"], "there are no reference folders; copy the older one first"),
+    (&["--filter", "-f", "--cvs-exclude"], "use --include, --exclude, --include-from and --exclude-from"),
+    (&["--max-size", "--min-size"], "use --files-from with `find -size`"),
+    (&["--log-file", "--out-format", "--list-only"], "use -v or -n and redirect stdout, or --json for programs"),
+    (&["--ignore-errors", "--force"], "nothing is deleted where the source could not be read; see sync --delete"),
+    (
+        &["--relative", "-m", "--prune-empty-dirs", "-d", "--dirs", "--chmod"],
+        "it has no counterpart here; leave it out",
+    ),
+    (&["--compress-level"], "data is sent as it is; leave the option out"),
     (&["--delete-excluded"], "use sync --delete without --exclude; excluded names at the target are kept"),
 ];
 
@@ -63,6 +74,12 @@ pub(crate) fn answer(command: &str, error: &clap::Error) -> Option<String> {
         _ => return None,
     };
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
+    if error.kind() == ErrorKind::ValueValidation && typed.starts_with("--ssh-port") {
+        return Some(
+            "-P: takes the port of the ssh server; progress is shown, and parts that have arrived are kept, anyway"
+                .into(),
+        );
+    }
     let option = typed.split('=').next().filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
     let (_, answer) = of_command.iter().chain(OF_BOTH).find(|(options, _)| options.contains(&option))?;
     Some(format!("{option}: {answer}"))

@@ -64,12 +64,12 @@ pub(crate) enum Command {
     ///
     /// A source that is a symbolic link is followed: what it points to arrives under the name of the link. Links within
     /// folders are copied as links. --links sets the same for both.
-    #[command(after_help = CP_EXAMPLES, override_usage = "downpour cp [OPTIONS] SRC... DST")]
+    #[command(after_help = CP_EXAMPLES, override_usage = "downpour cp [OPTIONS] SRC... DST", args_override_self = true)]
     Cp(Box<CpArgs>),
     /// Make a folder identical to another: cp -r -p, and with --delete nothing else remains
     ///
     /// Files with matching size and mtime are skipped.
-    #[command(after_help = SYNC_EXAMPLES, override_usage = "downpour sync [OPTIONS] SRC... DST")]
+    #[command(after_help = SYNC_EXAMPLES, override_usage = "downpour sync [OPTIONS] SRC... DST", args_override_self = true)]
     Sync(Box<SyncArgs>),
     /// Send files and folders to the holder of a ticket
     ///

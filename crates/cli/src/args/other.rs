@@ -67,7 +67,7 @@ pub(crate) struct CleanArgs {
     /// Folders to search
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folders: Vec<PathBuf>,
-    /// Search all folders below, too
+    /// Search all folders below on the same file system, too
     #[arg(short = 'r', long)]
     pub(crate) search_below: bool,
     /// Remove what is listed, unless a transfer uses it

@@ -1,6 +1,8 @@
 //! `--include` and `--exclude`: one list, in the order typed, to which the configuration adds.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
@@ -31,6 +33,9 @@ struct RuleFile {
     /// Place of its rules in the list.
     at: usize,
 }
+
+/// Maximum size of a file with rules in bytes.
+const LONGEST: u64 = 1_000_000;
 
 /// Creates a rule from a pattern.
 type MakeRule = fn(Pattern) -> Rule;
@@ -79,7 +84,12 @@ impl Rules {
         for RuleFile { path, includes, at } in std::mem::take(&mut self.files).into_iter().rev() {
             let shown = path.display();
             let absent = |error| Failure::new(Code::SourceAbsent, format!("cannot read the rules in {shown}: {error}"));
-            let text = std::fs::read(&path).map_err(absent)?;
+            let mut text = Vec::new();
+            let read = File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text));
+            read.map_err(absent)?;
+            if text.len() as u64 > LONGEST {
+                return Err(Failure::new(Code::Usage, format!("{shown} holds no rules: it is longer than 1 MB")));
+            }
             self.from_pipe |= !std::fs::metadata(&path).is_ok_and(|found| found.is_file());
             let refused = |error| Failure::new(Code::Usage, format!("{shown}: {error}"));
             let rules = parse(&text, if includes { Rule::Include } else { Rule::Exclude }).map_err(refused)?;

@@ -64,6 +64,7 @@ fn cp_has_the_habits_of_scp() {
 
 #[test]
 fn the_switches_of_rsync_mean_what_they_mean_there() {
+    assert!(cp("cp -avvuux -nn a b").shared.output.verbose, "as often as one likes");
     let args = cp("cp -avux a b");
     assert!(args.archive && args.shared.output.verbose && args.selection.one_file_system);
     assert_eq!(args.existing.choice(), WhenExisting::KeepNewer);
@@ -86,6 +87,7 @@ fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
     assert!(answered("cp -l 800 a b").starts_with("-l: use --limit RATE"));
     assert!(answered("sync -e 'ssh -p 22' a b").starts_with("-e: use --ssh"));
     assert!(answered("sync --inplace a b").starts_with("--inplace: "));
+    assert!(answered("sync -avP a b").starts_with("-P: takes the port"), "{}", answered("sync -avP a b"));
     assert!(answered("cp -o Port=22 a b").starts_with("-o: use --ssh"));
     assert!(answered("sync -o a b").starts_with("-o: owners"));
     assert_eq!((answered("cp --unheard a b"), answered("doctor -o far")), (String::new(), String::new()));

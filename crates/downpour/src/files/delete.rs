@@ -73,6 +73,8 @@ fn as_unread(path: &[u8]) -> Vec<u8> {
 /// A walk over a target that deletes names.
 pub(super) struct Deletion<'a> {
     pub(super) target: &'a DirectorySandbox,
+    /// The file system on which names may be deleted; [`None`] for any.
+    pub(super) device: Option<u64>,
     /// Names that it excludes are kept.
     pub(super) filter: &'a Filter,
     /// Maps a path beneath the target to its name at the sender, which is what the filter applies to.
@@ -129,7 +131,9 @@ impl Deletion<'_> {
             for (name, is_folder) in names {
                 let path = join(&folder, &name);
                 if is_folder && sent.has_folder(&path) {
-                    folders.push(path);
+                    if !self.is_elsewhere(&path) {
+                        folders.push(path);
+                    }
                 } else if !sent.has(&path) && (!at_top || top && !spare(&name)) {
                     self.delete(path, is_folder);
                 }
@@ -203,7 +207,18 @@ impl Deletion<'_> {
         takes
     }
 
+    /// Whether another file system is mounted at a folder, and nothing may be deleted there.
+    fn is_elsewhere(&self, folder: &[u8]) -> bool {
+        // One that cannot be looked at is left alone.
+        self.device.is_some_and(|device| {
+            !self.target.look(folder).is_ok_and(|found| found.is_some_and(|found| found.identity.device == device))
+        })
+    }
+
     fn allows(&self, path: &[u8], is_folder: bool) -> bool {
+        if is_folder && self.is_elsewhere(path) {
+            return false;
+        }
         self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_folder)
     }
 

@@ -171,7 +171,8 @@ pub(super) fn source(dir: &OwnedFd) -> io::Result<Option<SourceId>> {
 }
 
 fn existing(dir: &OwnedFd) -> io::Result<Option<File>> {
-    match openat(dir, NAME, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat(dir, NAME, flags, Mode::empty()) {
         Ok(file) => Ok(Some(File::from(file))),
         Err(rustix::io::Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),

@@ -161,6 +161,12 @@ impl DirectorySandbox {
         if new { rename_new(from, name.as_bytes(), &parent.fd, last) } else { renameat(from, name, &parent.fd, last) }
     }
 
+    /// Returns the device of the sandbox if it is asked for.
+    pub(super) fn device_if(&self, asked: bool) -> Option<u64> {
+        // Without one, no folder is on it.
+        asked.then(|| fstat(&self.root.fd).map_or(0, |found| Status::from(found).identity.device))
+    }
+
     /// Returns the open folder that contains `path`, and the name in it.
     pub(super) fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(Arc<Folder>, &'a [u8])> {
         match path.iter().rposition(|b| *b == b'/') {

@@ -48,6 +48,9 @@ pub struct ReceiveSpec {
     /// ([`NoticeKind::UnsafeLink`](super::NoticeKind::UnsafeLink)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub safe_links: bool,
+    /// Delete nothing on other file systems than the target's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_file_system: bool,
     /// Use what an interrupted run has left without reading and comparing it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trust_staging: bool,
@@ -192,6 +195,7 @@ impl ReceiveSpec {
             max_delete: None,
             force_empty: false,
             safe_links: false,
+            one_file_system: false,
             trust_staging: false,
             compared: false,
             dry_run: false,

@@ -12,10 +12,12 @@ pub(super) enum Restriction {
     MaxDelete,
     /// [`ReceiveSpec::safe_links`].
     SafeLinks,
+    /// [`ReceiveSpec::one_file_system`].
+    OneFileSystem,
 }
 
 impl Restriction {
-    const ALL: [Self; 3] = [Self::EmptySource, Self::MaxDelete, Self::SafeLinks];
+    const ALL: [Self; 4] = [Self::EmptySource, Self::MaxDelete, Self::SafeLinks, Self::OneFileSystem];
 
     /// Returns its name in an answer.
     pub(super) const fn name(self) -> &'static str {
@@ -23,6 +25,7 @@ impl Restriction {
             Self::EmptySource => "empty-source",
             Self::MaxDelete => "max-delete",
             Self::SafeLinks => "safe-links",
+            Self::OneFileSystem => "one-file-system",
         }
     }
 
@@ -37,6 +40,7 @@ impl Restriction {
             Self::EmptySource => spec.delete.is_some() && !spec.force_empty,
             Self::MaxDelete => spec.max_delete.is_some(),
             Self::SafeLinks => spec.safe_links,
+            Self::OneFileSystem => spec.one_file_system && spec.delete.is_some(),
         };
         Self::ALL.into_iter().filter(|restriction| !spec.dry_run && is_asked(restriction)).collect()
     }
@@ -53,6 +57,9 @@ impl Restriction {
             }
             Self::MaxDelete => "its older downpour does not know --max-delete: update it, or leave the option out",
             Self::SafeLinks => "its older downpour does not know --safe-links: update it, or leave the option out",
+            Self::OneFileSystem => {
+                "its older downpour deletes on other file systems too: update it, or leave -x or --delete out"
+            }
         };
         Err(Error::Remote { kind: ErrorKind::Other, message: message.into() })
     }

@@ -29,6 +29,7 @@ mod links;
 mod lists;
 #[cfg(test)]
 mod messages;
+#[cfg(test)]
 mod mounted;
 #[cfg(test)]
 mod options;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use downpour::files::{Existing, Modes, ReceiveSpec};
+use downpour::files::{Existing, Filter, Modes, ReceiveSpec};
 use rustix::process::geteuid;
 use tempfile::tempdir;
 
@@ -67,6 +67,18 @@ fn receive_into(into: &Path) {
     assert_eq!(names(into), ["tree"]);
     assert_eq!(names(&mounted), ["empty", "link", "new", "sparse", "sub"]);
     assert_eq!(names(&mounted.join("sub")), ["relinked", "replaced"]);
-    let again = transfer_as(&[tree], spec(), 1, &mut |_| {}).unwrap();
+    let again = transfer_as(std::slice::from_ref(&tree), spec(), 1, &mut |_| {}).unwrap();
     assert_eq!((again.wanted, again.outcome.unchanged), (0, 5));
+
+    // What is deleted stays on one file system if that was asked for.
+    fs::write(into.join("tree/extra"), b"too much").unwrap();
+    fs::write(mounted.join("sub/extra"), b"elsewhere").unwrap();
+    let deleting = |one_file_system| ReceiveSpec { delete: Some(Filter::default()), one_file_system, ..spec() };
+    transfer_as(std::slice::from_ref(&tree), deleting(true), 1, &mut |_| {}).unwrap();
+    assert!(!into.join("tree/extra").exists() && mounted.join("sub/extra").exists());
+    fs::remove_dir_all(tree.join("mnt")).unwrap();
+    let done = transfer_as(std::slice::from_ref(&tree), deleting(true), 1, &mut |_| {}).unwrap();
+    assert_eq!((done.outcome.failed_count, mounted.join("new").exists()), (0, true));
+    transfer_as(&[tree], deleting(false), 1, &mut |_| {}).unwrap();
+    assert_eq!(names(&mounted), [""; 0]);
 }

@@ -89,7 +89,7 @@ impl Feedback {
     }
 
     /// Returns the bytes of the frame without a limit.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let packets = self.packets.as_ref().map_or(0, |packets| packets.len_within(usize::MAX));
         let counts = self.ecn.map_or(0, |_| ECN_SECTION) + self.count.map_or(0, |_| COUNT_SECTION);
         MIN_FEEDBACK + packets + counts + self.flows_len() + self.masks_len()

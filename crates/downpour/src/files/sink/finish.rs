@@ -70,6 +70,7 @@ impl Shared {
         let dry_run = self.spec.dry_run;
         let mut deletion = Deletion {
             target,
+            device: target.device_if(self.spec.one_file_system),
             filter,
             dry_run,
             most: self.spec.max_delete,

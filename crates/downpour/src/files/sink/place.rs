@@ -231,6 +231,7 @@ impl Clearing<'_> {
         let (mut gone, mut first) = (false, None);
         let mut deletion = Deletion {
             target: self.target,
+            device: self.target.device_if(self.spec.one_file_system),
             filter,
             sent_as: &|path| sent_as(self.renamed, path),
             // Not stoppable: a half deleted folder would be reported as one that is in the way.

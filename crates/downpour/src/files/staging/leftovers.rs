@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, open, openat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, open, openat, statat};
 use rustix::io::Errno;
 
 use super::find::{Finder, Found};
@@ -46,6 +46,10 @@ impl Leftover {
         let failed = |error: io::Error| FilesError::system(&self.path, error);
         let name = self.path.file_name().unwrap_or_default();
         let Some(found) = find(&self.target, name).map_err(failed)? else { return Ok(()) };
+        if let Some(foreign) = foreign(&found.dir).map_err(failed)? {
+            let error = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "it is no staged file: remove it by hand");
+            return Err(FilesError::system(self.path.join(foreign), error));
+        }
         match lock(&found.dir) {
             Ok(Some(_locked)) => clear(&self.target, &found.name, &found.dir).map_err(failed),
             Ok(None) => Ok(()),
@@ -55,8 +59,8 @@ impl Leftover {
     }
 }
 
-/// Finds the staging folders of this user in `folder`, or also in all folders below it, whose links are not followed.
-/// What cannot be read is told to `unread` and left out.
+/// Finds the staging folders of this user in `folder`, or also in all folders below it on the same file system, whose
+/// links are not followed. What cannot be read is told to `unread` and left out.
 ///
 /// # Errors
 /// `folder` itself cannot be read.
@@ -67,12 +71,15 @@ pub fn leftovers(
     mut unread: impl FnMut(&Path, &io::Error),
 ) -> io::Result<()> {
     let top = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut below = Vec::new();
+    let (device, mut below) = (fstat(&top)?.st_dev, Vec::new());
     search(&Arc::new(top), folder, recursive, &mut below, &mut found, &mut unread)?;
     while let Some((parent, path)) = below.pop() {
         let name = path.file_name().unwrap_or_default();
         let searched = openat(&parent, name, FOLDER, Mode::empty()).map_err(io::Error::from).and_then(|opened| {
             drop(parent);
+            if fstat(&opened)?.st_dev != device {
+                return Ok(());
+            }
             search(&Arc::new(opened), &path, recursive, &mut below, &mut found, &mut unread)
         });
         match searched {
@@ -143,6 +150,25 @@ fn is_empty(dir: &OwnedFd) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Returns a file that this program has not put among the staged ones, if there is one.
+fn foreign(dir: &OwnedFd) -> io::Result<Option<PathBuf>> {
+    for folder in Dir::read_from(dir)? {
+        let folder = folder?;
+        if !is_folder_name(folder.file_name().to_bytes()) {
+            continue;
+        }
+        for item in Dir::read_from(openat(dir, folder.file_name(), FOLDER, Mode::empty())?)? {
+            let item = item?;
+            let name = item.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") && StagedId::from_name(name).is_none() {
+                let folder = Path::new(OsStr::from_bytes(folder.file_name().to_bytes()));
+                return Ok(Some(folder.join(OsStr::from_bytes(name))));
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// Looks at what has the name of a staging folder.
 fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option<Leftover>> {
     let Some(found) = find(target, name)? else { return Ok(None) };
@@ -165,7 +191,7 @@ fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option
     }
     // Each run begins by making the journal anew, and appends to it last.
     let journal = statat(&found.dir, journal::NAME, AtFlags::SYMLINK_NOFOLLOW);
-    let used = Status::from(journal.or_else(|_| rustix::fs::fstat(&found.dir))?).mtime;
+    let used = Status::from(journal.or_else(|_| fstat(&found.dir))?).mtime;
     let used = SystemTime::UNIX_EPOCH + Duration::new(used.seconds.max(0).cast_unsigned(), used.nanoseconds);
     let (is_in_use, target) = (is_locked(&found.dir), Arc::clone(target));
     Ok(Some(Leftover { path, used, files, bytes, is_in_use, target }))
@@ -174,7 +200,7 @@ fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option
 /// Whether a process uses a staging folder, or may where the file system has no locks. A transfer that begins while this
 /// lock is held for a moment tries again.
 fn is_locked(dir: &OwnedFd) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(dir, LOCK, flags, Mode::empty());
     file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
 }
