@@ -53,8 +53,8 @@ fn pattern(text: &OsStr) -> Result<Option<Pattern>, PatternError> {
     if text.is_empty() { Ok(None) } else { Pattern::new(text.as_bytes()).map(Some) }
 }
 
-/// Parses the rules in a file, one per line: patterns, or rules with a sign of their own (`+ PATTERN`, `- PATTERN`). Blank
-/// lines and those that begin with `#` or `;` are skipped, as by rsync.
+/// Parses the rules in a file, one per line: patterns, or rules with a sign of their own (`+ PATTERN`, `- PATTERN`).
+/// Blank lines and those that begin with `#` or `;` are skipped, as by rsync.
 fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let rules = lines.filter(|line| !matches!(line.first(), None | Some(b'#' | b';'))).map(|line| {
@@ -75,8 +75,8 @@ fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
 }
 
 impl Rules {
-    /// Reads the files that were named. To be called once, since a pipe can be read only once, and before rules of lower
-    /// layers are added.
+    /// Reads the files that were named. To be called once, since a pipe can be read only once, and before rules of
+    /// lower layers are added.
     ///
     /// # Errors
     /// The first file that cannot be read, or that holds something else.

@@ -116,8 +116,8 @@ fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<Link>> {
     Ok(group)
 }
 
-/// Whether `there`, which exists under the name of a link or does not, is left as it is. `file` is the first name, if that
-/// is in place as it was sent; the time of one is that of all.
+/// Whether `there`, which exists under the name of a link or does not, is left as it is. `file` is the first name, if
+/// that is in place as it was sent; the time of one is that of all.
 fn keeps(existing: Existing, file: Option<&Status>, there: Option<&Status>) -> bool {
     match existing {
         Existing::Refuse | Existing::Replace => false,

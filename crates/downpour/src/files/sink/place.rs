@@ -147,8 +147,8 @@ impl Place {
         Ok(put(false)?)
     }
 
-    /// Whether the file at `path` has been changed since it was decided to replace it, and is newer now than `name` in an
-    /// open folder.
+    /// Whether the file at `path` has been changed since it was decided to replace it, and is newer now than `name` in
+    /// an open folder.
     fn has_become_newer(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<bool> {
         let staged: Status = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.into();
         let there = self.target.look(path)?;

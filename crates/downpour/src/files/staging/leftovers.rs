@@ -131,8 +131,8 @@ fn is_folder(folder: &OwnedFd, item: &rustix::fs::DirEntry) -> bool {
     }
 }
 
-/// Opens a staging folder of this user's. Where others can rename, they could give its name to any folder of this user's:
-/// one that has no journal and is not empty is something else.
+/// Opens a staging folder of this user's. Where others can rename, they could give its name to any folder of this
+/// user's: one that has no journal and is not empty is something else.
 fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<Found>> {
     let Some(name) = name.to_str() else { return Ok(None) };
     let Some(found) = Finder::new(target, false).open(name.to_owned())? else { return Ok(None) };
@@ -197,8 +197,8 @@ fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option
     Ok(Some(Leftover { path, used, files, bytes, is_in_use, target }))
 }
 
-/// Whether a process uses a staging folder, or may where the file system has no locks. A transfer that begins while this
-/// lock is held for a moment tries again.
+/// Whether a process uses a staging folder, or may where the file system has no locks. A transfer that begins while
+/// this lock is held for a moment tries again.
 fn is_locked(dir: &OwnedFd) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(dir, LOCK, flags, Mode::empty());

@@ -121,8 +121,8 @@ impl FeedbackClock {
         self.urgent |= matches!(self.timing, FeedbackTiming::OnBlocks(_));
     }
 
-    /// Makes feedback due although it exceeds its share: where little is sent, a probe by the sender costs more. It then
-    /// waits for what follows soon, as the repair of a small write does.
+    /// Makes feedback due although it exceeds its share: where little is sent, a probe by the sender costs more. It
+    /// then waits for what follows soon, as the repair of a small write does.
     pub(super) const fn prompt(&mut self) {
         self.pending = true;
         self.prompt = true;
