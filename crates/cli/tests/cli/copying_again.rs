@@ -145,10 +145,11 @@ fn hard_links_of_files_that_are_kept_are_kept_too() {
     write(&tree.join("a"), "sent", 1_000_000);
     fs::hard_link(tree.join("a"), tree.join("b")).expect("a link");
     let contents = tree.join(".");
-    let sync = |more: &[&str]| {
+    let run = |more: &[&str]| {
         let all = arguments!["sync", "-H", contents, copy];
-        downpour(all.into_iter().chain(more.iter().map(AsRef::as_ref))).end().expect(0).stdout
+        downpour(all.into_iter().chain(more.iter().map(AsRef::as_ref))).end()
     };
+    let sync = |more: &[&str]| run(more).expect(0).stdout;
     sync(&[]);
     write(&copy.join("a"), "mine", 2_000_000);
     assert_eq!((sync(&["-un"]), sync(&["-u"])), ("kept a\nkept b\n".to_owned(), String::new()));
@@ -159,10 +160,20 @@ fn hard_links_of_files_that_are_kept_are_kept_too() {
     write(&copy.join("b"), "newer", 2_000_000);
     sync(&["-u"]);
     assert_eq!((read("a"), read("b")), ("sent".into(), "newer".into()));
-    // Only the second name exists: nothing has come for it.
+    // Only the second name exists: nothing has come for it, which is told.
     fs::remove_file(copy.join("a")).expect("a file");
-    sync(&["--existing", "only"]);
+    for dry_run in [true, false] {
+        let told = run(if dry_run { &["--existing", "only", "-n"] } else { &["--existing", "only"] });
+        assert!(told.expect(23).stderr.contains("b: its first name did not come"));
+    }
     assert_eq!(tree::names(&copy), [Path::new("b")]);
+    // And the other way round: the first name is kept, and the second one does not exist.
+    fs::rename(copy.join("b"), copy.join("a")).expect("a file");
+    for dry_run in [true, false] {
+        let told = run(if dry_run { &["-u", "-n"] } else { &["-u"] });
+        assert!(told.expect(23).stderr.contains("b: its first name did not come"));
+    }
+    assert_eq!((tree::names(&copy), read("a")), (vec!["a".into()], "newer".into()));
 }
 
 /// `/proc` is another file system everywhere; a followed link leads there without a mount.

@@ -380,7 +380,7 @@ fn look_again(place: &Place, path: &[u8], compared: Identity) -> io::Result<Stat
 fn without_first_name(fate: Fate, existing: Existing) -> Fate {
     match fate {
         Fate::Same { .. } if existing == Existing::Skip => Fate::Kept,
-        _ if matches!(existing, Existing::KeepNewer | Existing::Only) => Fate::Kept,
+        Fate::Same { .. } | Fate::Replace { .. } if existing == Existing::KeepNewer => Fate::Kept,
         Fate::Same { .. } | Fate::New | Fate::Replace { .. } => Fate::Refused(NoticeKind::NoFirstName),
         // Judged later than the file, by the run too.
         Fate::Refused(NoticeKind::FolderInTheWay | NoticeKind::SpecialInTheWay | NoticeKind::Exists) => {

@@ -122,11 +122,12 @@ fn keeps(existing: Existing, file: Option<&Status>, there: Option<&Status>) -> b
     match existing {
         Existing::Refuse | Existing::Replace => false,
         Existing::Skip => there.is_some(),
-        // The first name may have been kept, and nothing has come with which this one could be replaced.
+        // Where the first name was kept, nothing has come with which this one could be replaced, or created.
         Existing::KeepNewer => match (file, there) {
             (Some(file), Some(there)) => there.is_file() && there.mtime > file.mtime,
-            (file, _) => file.is_none(),
+            (Some(_), None) => false,
+            (None, there) => there.is_some(),
         },
-        Existing::Only => file.is_none() || there.is_none(),
+        Existing::Only => there.is_none(),
     }
 }
