@@ -74,6 +74,15 @@ fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
     rules.collect()
 }
 
+/// Returns the values of an option, each with its place on the command line.
+fn typed<'a, T: Clone + Send + Sync + 'static>(
+    matches: &'a ArgMatches,
+    name: &str,
+) -> impl Iterator<Item = (usize, &'a T)> + use<'a, T> {
+    let places = matches.indices_of(name).into_iter().flatten();
+    places.zip(matches.get_many(name).into_iter().flatten())
+}
+
 impl Rules {
     /// Reads the files that were named. To be called once, since a pipe can be read only once, and before rules of
     /// lower layers are added.
@@ -153,8 +162,7 @@ impl FromArgMatches for Rules {
         }
         let (mut placed, mut closed) = (Vec::new(), Vec::new());
         for (name, rule) in OPTIONS {
-            let places = matches.indices_of(name).into_iter().flatten();
-            for (place, pattern) in places.zip(matches.get_many::<Option<Pattern>>(name).into_iter().flatten()) {
+            for (place, pattern) in typed::<Option<Pattern>>(matches, name) {
                 match pattern {
                     Some(pattern) => placed.push((place, Placed::Rule(rule(pattern.clone())))),
                     None => closed.push(name),
@@ -162,10 +170,8 @@ impl FromArgMatches for Rules {
             }
         }
         for (name, includes) in [("include-from", true), ("exclude-from", false)] {
-            let places = matches.indices_of(name).into_iter().flatten();
-            for (place, path) in places.zip(matches.get_many::<OsString>(name).into_iter().flatten()) {
-                placed.push((place, Placed::File(path.clone(), includes)));
-            }
+            let files = typed::<OsString>(matches, name);
+            placed.extend(files.map(|(place, path)| (place, Placed::File(path.clone(), includes))));
         }
         placed.sort_by_key(|(place, _)| *place);
         let mut rules = Self { closed, ..Self::default() };

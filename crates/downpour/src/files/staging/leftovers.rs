@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fs
 use rustix::io::Errno;
 
 use super::find::{Finder, Found};
-use super::{LOCK, clear, is_folder_name, is_staging_name, lock};
+use super::{LOCK, clear, is_folder_name, is_staging_name, lock, staged_files};
 use crate::files::error::FilesError;
 use crate::files::journal;
 use crate::files::metadata::Status;
@@ -173,20 +173,10 @@ fn foreign(dir: &OwnedFd) -> io::Result<Option<PathBuf>> {
 fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option<Leftover>> {
     let Some(found) = find(target, name)? else { return Ok(None) };
     let (mut files, mut bytes) = (0, 0);
-    for item in Dir::read_from(&found.dir)? {
-        let item = item?;
-        if !is_folder_name(item.file_name().to_bytes()) {
-            continue;
-        }
-        let folder = openat(&found.dir, item.file_name(), FOLDER, Mode::empty())?;
-        for item in Dir::read_from(&folder)? {
-            let item = item?;
-            if StagedId::from_name(item.file_name().to_bytes()).is_some()
-                && let Ok(found) = statat(&folder, item.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-            {
-                files += 1;
-                bytes += found.st_blocks.cast_unsigned() * 512;
-            }
+    for id in staged_files(&found.dir)? {
+        if let Ok(found) = statat(&found.dir, id.place(), AtFlags::SYMLINK_NOFOLLOW) {
+            files += 1;
+            bytes += found.st_blocks.cast_unsigned() * 512;
         }
     }
     // Each run begins by making the journal anew, and appends to it last.

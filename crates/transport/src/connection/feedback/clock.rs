@@ -37,7 +37,8 @@ pub(super) struct FeedbackClock {
     last: Option<Time>,
     pending: bool,
     urgent: bool,
-    prompt: bool,
+    /// Nothing is missing of what the pending feedback tells.
+    settled: bool,
     received: u64,
     sent: u64,
     /// Packets that ask for feedback since the last one, and when the first and the last of them arrived.
@@ -63,7 +64,7 @@ impl FeedbackClock {
             last: None,
             pending: false,
             urgent: false,
-            prompt: false,
+            settled: false,
             received: 0,
             sent: 0,
             unsaid: 0,
@@ -121,11 +122,11 @@ impl FeedbackClock {
         self.urgent |= matches!(self.timing, FeedbackTiming::OnBlocks(_));
     }
 
-    /// Makes feedback due although it exceeds its share: where little is sent, a probe by the sender costs more. It
-    /// then waits for what follows soon, as the repair of a small write does.
-    pub(super) const fn prompt(&mut self) {
+    /// Makes feedback due when nothing is missing. If it exceeds its share it waits for what follows soon, as the
+    /// repair of a small write does.
+    pub(super) const fn settle(&mut self) {
         self.pending = true;
-        self.prompt = true;
+        self.settled = true;
     }
 
     /// Makes feedback due at the usual time.
@@ -149,7 +150,7 @@ impl FeedbackClock {
                 let interval = (self.rtt / u32::from(per_rtt.max(1))).max(at_least);
                 let within_share = self.sent <= Self::ALLOWANCE + self.received / Self::SHARE;
                 let rarest = interval.max(self.rtt / Self::NEVER_BLOCKED);
-                match (within_share, self.prompt) {
+                match (within_share, self.settled) {
                     (true, _) => last + interval,
                     (false, false) => last + rarest,
                     (false, true) => (last + interval).max(self.first_unsaid + rarest),
@@ -191,7 +192,7 @@ impl FeedbackClock {
         self.beats += !self.pending as u32;
         self.pending = false;
         self.urgent = false;
-        self.prompt = false;
+        self.settled = false;
         self.unsaid = 0;
     }
 }

@@ -77,7 +77,7 @@ impl Feedback {
             self.clock.note();
         }
         if caught_up {
-            self.clock.prompt();
+            self.clock.settle();
         }
         if block_done {
             self.clock.on_done();
