@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use downpour::files::{self, Compare, Filter, Modes, ReceiveSpec, ScanOptions};
+use downpour::files::{self, Compare, Filter, Modes, Preserve, ReceiveSpec, ScanOptions};
 use downpour::remote::{self, Copy, Location};
 
 use crate::args::{
-    ConnectionArgs, CopyArgs, CpArgs, Links, OutputArgs, PathArgs, SelectionArgs, SpeedArgs, SshArgs, SyncArgs,
-    TraceArgs, WhenExisting,
+    ConnectionArgs, CopyArgs, CpArgs, Links, OutputArgs, PathArgs, PreserveToo, SelectionArgs, SpeedArgs, SshArgs,
+    SyncArgs, TraceArgs, WhenExisting,
 };
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
@@ -22,9 +22,11 @@ use crate::watch::{Conduct, watch};
 pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let named = if args.archive { NamedLinks::Copy } else { NamedLinks::Follow };
     let scan = scan(&args.selection, args.recursive || args.archive, named)?;
-    let modes = if args.preserve || args.archive { Modes::Exact } else { Modes::Masked };
+    // An ACL holds the bits of the mode too.
+    let modes = if args.preserve || args.archive || args.preserved.acls { Modes::Exact } else { Modes::Masked };
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, modes)?;
     copy.receive.existing = existing(args.existing.choice());
+    copy.receive.preserve = args.preserved.choice(args.archive, PreserveToo::default());
     run("cp", copy, &common, &mut Output::new(output), interrupts).await
 }
 
@@ -38,6 +40,7 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
     copy.receive.max_delete = args.max_delete;
     copy.receive.one_file_system = args.selection.one_file_system;
     copy.receive.force_empty = args.force_empty;
+    copy.receive.preserve = args.preserved.choice(args.archive, args.implied.preserved);
     copy.scan.refuse_empty = args.delete && !args.force_empty;
     run("sync", copy, &common, &mut Output::new(output), interrupts).await
 }
@@ -153,6 +156,7 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> 
         follow_items: args.links.is_none() && named == NamedLinks::Follow,
         hard_links: args.hard_links,
         one_file_system: args.one_file_system,
+        preserve: Preserve::default(),
         hash: false,
         filter: Arc::new(Filter::new(args.rules.list.clone())),
         files_from,

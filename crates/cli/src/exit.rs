@@ -234,6 +234,7 @@ mod tests {
             links_left_out: 0,
             unchanged: 0,
             kept: 0,
+            deleted: 0,
             links_followed: 0,
             elapsed: std::time::Duration::from_secs(1),
             failed: Vec::new(),

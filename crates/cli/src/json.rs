@@ -287,6 +287,7 @@ pub(crate) struct Summary<'a> {
     unchanged: u64,
     /// Names not among `files` at which the target was left as it was (`--existing`).
     kept: u64,
+    deleted: u64,
     /// Links named as sources that were followed.
     links_followed: u64,
     /// Links that were left out (`--links skip`).
@@ -351,6 +352,7 @@ impl<'a> Summary<'a> {
             bytes_present: summary.bytes_present,
             unchanged: summary.unchanged,
             kept: summary.kept,
+            deleted: summary.deleted,
             links_followed: summary.links_followed,
             links_left_out: summary.links_left_out,
             unchecked_bytes: summary.unchecked,

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use downpour::files::{Entry, Existing, FileSink, Kind, ManifestState, Mtime, ReceiveSpec, SourceId};
+use downpour::files::{Entry, Existing, Extra, FileSink, Kind, ManifestState, Mtime, ReceiveSpec, SourceId};
 use downpour::messages::{Digest, End, Message, RootHasher, manifest_parts};
 
 /// Files in a folder.
@@ -82,6 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             kind,
             mode,
             mtime: Mtime { seconds: 1_000_000_000, nanoseconds: 0 },
+            extra: Extra::default(),
         };
         if file == 0 {
             entries.push(entry("tree".to_owned(), Kind::Directory, 0o755));

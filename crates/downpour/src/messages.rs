@@ -15,17 +15,23 @@
 //! |---|---|---|
 //! | 7 | begin | source id 16 |
 //! | 8 | top | mode 2, modification time 8 + 4, as in an entry |
+//! | 10 | top with extra | the same, then an extra |
 //! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; others 0), length of the batch 8, then entries to the end |
 //! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
 //! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
-//! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long, 5 absent, 6 loop, 7 dangling, 8 link left out, 9 no size), path length 2, path |
+//! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long, 5 absent, 6 loop, 7 dangling, 8 link left out, 9 no size, 10 other file system, 11 large extended attributes), path length 2, path |
+//! | 9 | id name | kind 1 (1 user, 2 group), id 4, name length 1 (1 to 255), name without NUL |
 //! | 6 | scanned | nothing |
 //! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
 //!
-//! An entry is kind 1 (1 file, 2 folder, 3 symlink, 4 hard link, 5 file with hash), mode 2 (`st_mode & 0o7777`),
+//! An entry is kind 1 (1 file, 2 folder, 3 symlink, 4 hard link, 5 file with hash, 6 special file), mode 2 (`st_mode & 0o7777`),
 //! modification time 8 (seconds since 1970, two's complement) + 4 (nanoseconds, below 10^9), path length 2 (1 to 4096),
 //! path; a file adds its size 8 and version 8, a file with hash then the BLAKE3 32 of its content; a link adds target
-//! length 2 (1 to 4096), target, which for a hard link is the path of an earlier file entry.
+//! length 2 (1 to 4096), target, which for a hard link is the path of an earlier file entry; a special file adds its
+//! type 1 (1 pipe, 2 socket, 3 character device, 4 block device), major 4 and minor 4, which are 0 for no device. Bit 7
+//! of the kind says that an extra follows: owner 1 (0 none, 1: user id 4, group id 4 follow), number of extended
+//! attributes 2, and for each its name's length 1, name, value's length 4, value, in ascending order of their names.
+//! Special files, extras and id names are only sent on request.
 //!
 //! From the receiver of files:
 //!
@@ -34,7 +40,7 @@
 //! | 65 | accepted | nothing |
 //! | 66 | wants | batch 4, flags 1 (bit 0: last part; others 0), then ranges to the end, each start 8, end 8 |
 //! | 67 | complete | files 8, bytes 8, present 8, failed 8, and unchecked 8 unless it is 0 |
-//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted, 25 exists, 26 unsafe link, 27 empty source, 28 deletion limit, 29 folded), path length 2, path |
+//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted, 25 exists, 26 unsafe link, 27 empty source, 28 deletion limit, 29 folded, 30 attributes lost), path length 2, path |
 //! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
 //! | 70 | untouched | unchanged 8, kept 8 |
 //!
@@ -57,11 +63,12 @@
 //!   whole batch, which the file sizes add up to. A folder stands before what is in it.
 //! - At most [`MAX_OPEN_BATCHES`] batches are open, that is not yet verified by the receiver; a sender keeps to half.
 //! - A batch's digests follow its last part, in any order, each block's once.
+//! - The name of an id precedes the first entry with it; each comes at most once, and at most 65,536 of them.
 //! - A void precedes the digest of the block whose reading revealed it: a receiver that has verified a whole batch
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
 //! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
-//! - End comes last; its root is [`RootHasher`]'s over all begin, top, manifest, digest, void and skipped messages as
+//! - End comes last; its root is [`RootHasher`]'s over all begin, top, id name, manifest, digest, void and skipped messages as
 //!   they stand on flow 0.
 //! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and
 //!   limits stand anywhere between. It refuses by closing the connection, with a code and a reason for the sender's
@@ -71,6 +78,7 @@
 //!   understands it.
 
 mod entry;
+mod extra;
 mod fuzz;
 mod layout;
 mod notice;
@@ -83,9 +91,10 @@ use std::ops::Range;
 use transport::Rate;
 
 pub use entry::{
-    Attributes, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, SkipReason, Skipped,
-    SourceId, VoidReason,
+    Attributes, DeviceNumber, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime,
+    SkipReason, Skipped, SourceId, Special, VoidReason,
 };
+pub use extra::{Extra, IdKind, IdName, MAX_ID_NAME, MAX_ID_NAMES, MAX_XATTR_NAME, MAX_XATTRS, Owner, Xattr};
 pub use fuzz::fuzz_messages;
 pub use notice::{Notice, NoticeKind};
 pub use reader::MessageReader;
@@ -107,8 +116,10 @@ const WANTS_TARGET: usize = 4096;
 pub enum Message {
     /// What is sent.
     Begin(SourceId),
-    /// Mode and time of the folder whose content is sent.
+    /// Mode, time and further attributes of the folder whose content is sent.
     Top(Attributes),
+    /// The name of a user or group.
+    IdName(IdName),
     /// Entries of a batch.
     Manifest(ManifestPart),
     /// The digest of one block.

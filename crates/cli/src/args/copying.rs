@@ -4,7 +4,8 @@ use clap::Args;
 use downpour::remote::Location;
 
 use super::groups::{
-    ConnectionArgs, ExistingArgs, OutputArgs, SelectionArgs, SpeedArgs, SshArgs, TargetArgs, TraceArgs,
+    ConnectionArgs, ExistingArgs, OutputArgs, PreserveArgs, PreserveToo, SelectionArgs, SpeedArgs, SshArgs, TargetArgs,
+    TraceArgs,
 };
 use super::paths::PathArgs;
 use super::values;
@@ -14,7 +15,7 @@ use super::values;
 pub(crate) struct CpArgs {
     #[command(flatten)]
     pub(crate) paths: PathArgs,
-    /// Archive: -r -p, and a source that is a symbolic link is copied as a link
+    /// Archive: -r -p --owner --group --specials, and a source that is a symbolic link is copied as a link
     #[arg(short, long, help_heading = "What is copied")]
     pub(crate) archive: bool,
     /// Copy folders recursively
@@ -22,9 +23,13 @@ pub(crate) struct CpArgs {
     pub(crate) recursive: bool,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Preserve modes except set-user-ID and set-group-ID, regardless of the umask; times are always preserved
-    #[arg(short, long, help_heading = "At the target")]
+    /// Preserve modes regardless of the umask; times are always preserved
+    ///
+    /// Set-user-ID and set-group-ID are preserved only where root receives, with --owner and --group.
+    #[arg(short, long, help_heading = "What is preserved")]
     pub(crate) preserve: bool,
+    #[command(flatten)]
+    pub(crate) preserved: PreserveArgs,
     #[command(flatten)]
     pub(crate) existing: ExistingArgs,
     #[command(flatten)]
@@ -45,8 +50,8 @@ pub(crate) struct Implied {
 pub(crate) struct ImpliedBySync {
     #[command(flatten)]
     always: Implied,
-    #[arg(short, hide = true)]
-    archive: bool,
+    #[command(flatten)]
+    pub(crate) preserved: PreserveToo,
     #[arg(short, hide = true)]
     recursive: bool,
     #[arg(short = 'l', hide = true)]
@@ -60,8 +65,13 @@ pub(crate) struct ImpliedBySync {
 pub(crate) struct SyncArgs {
     #[command(flatten)]
     pub(crate) paths: PathArgs,
+    /// Archive: --owner --group --specials; links, modes and times are always preserved
+    #[arg(short, long, help_heading = "What is preserved")]
+    pub(crate) archive: bool,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    #[command(flatten)]
+    pub(crate) preserved: PreserveArgs,
     /// Delete files at the target that are not in the source, unless they are excluded
     #[arg(long, conflicts_with = "files_from", help_heading = "At the target")]
     pub(crate) delete: bool,

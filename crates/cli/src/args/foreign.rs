@@ -12,11 +12,8 @@ const OF_CP: Answers = &[
 ];
 
 const OF_SYNC: Answers = &[
-    (
-        &["-o", "-g", "--owner", "--group", "--numeric-ids", "--chown", "--fake-super"],
-        "owners and groups are not copied: files belong to whoever receives them",
-    ),
-    (&["-D", "--devices", "--specials"], "devices, sockets and pipes are not copied; they are listed as left out"),
+    (&["--chown", "--usermap", "--groupmap"], "run sync as the user that the files are to belong to"),
+    (&["--fake-super"], "only root can preserve owners; leave them out, or write an archive with `tar` there"),
     (&["-c"], "use --checksum"),
     (&["-T", "--temp-dir", "--partial-dir"], "files are staged within the target folder; leave the option out"),
 ];
@@ -36,10 +33,6 @@ const OF_BOTH: Answers = &[
         "what an interrupted run has received is kept and used by the next run anyway; leave the option out",
     ),
     (&["--backup", "-b", "--backup-dir", "--suffix"], "there are no backups of replaced files; copy the target first"),
-    (
-        &["-A", "--acls", "-X", "--xattrs"],
-        "ACLs and extended attributes are not copied; `tar --acls --xattrs` keeps them",
-    ),
     (&["-S", "--sparse"], "holes and long runs of zeros become holes anyway; leave the option out"),
     (&["-e", "--rsh"], "use --ssh 'CMD', or -P, -i and -J for the port, the key and a jump host"),
     (&["--rsync-path"], "use --remote-bin PATH"),
@@ -52,7 +45,7 @@ const OF_BOTH: Answers = &[
         &["--delete-before", "--delete-during"],
         "use sync --delete: it deletes after all has arrived; if that takes too much space, make room first",
     ),
-    (&["--archive", "--recursive", "--perms", "--times"], "sync always does that, and cp does with -a; leave it out"),
+    (&["--recursive", "--perms", "--times"], "sync always does that, and cp does with -a; leave it out"),
     (&["--link-dest", "--compare-dest", "--copy-dest"], "there are no reference folders; copy the older one first"),
     (&["--filter", "-f", "--cvs-exclude"], "use --include, --exclude, --include-from and --exclude-from"),
     (&["--max-size", "--min-size"], "use --files-from with `find -size`"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use downpour::Rate;
+use downpour::files::Preserve;
 
 use super::rules::Rules;
 use super::values::{self, ProfileChoice, SshCommand};
@@ -49,6 +50,55 @@ pub(crate) enum Links {
     Follow,
     /// Skip links
     Skip,
+}
+
+/// What is preserved beyond contents, modes and times.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "What is preserved")]
+pub(crate) struct PreserveArgs {
+    /// Preserve owners, where root receives
+    #[arg(long)]
+    owner: bool,
+    /// Preserve groups; who is not root can give files to groups that they are in
+    #[arg(long)]
+    group: bool,
+    /// Map owners and groups by number, not by name
+    #[arg(long)]
+    numeric_ids: bool,
+    /// Preserve ACLs, and modes
+    #[arg(short = 'A', long)]
+    pub(crate) acls: bool,
+    /// Preserve extended attributes: user.*, and between root and root trusted.* and file capabilities
+    #[arg(short = 'X', long)]
+    xattrs: bool,
+    /// Copy pipes and sockets, and devices where root receives
+    #[arg(long, alias = "devices")]
+    specials: bool,
+}
+
+impl PreserveArgs {
+    /// What is preserved. `archive` adds what rsync's -a does; `also` are the short options of one command.
+    pub(crate) const fn choice(self, archive: bool, also: PreserveToo) -> Preserve {
+        Preserve {
+            owner: self.owner || archive || also.owner,
+            group: self.group || archive || also.group,
+            numeric_ids: self.numeric_ids,
+            acls: self.acls,
+            xattrs: self.xattrs,
+            specials: self.specials || archive || also.specials,
+        }
+    }
+}
+
+/// rsync's short options for some of [`PreserveArgs`]; scp has others with these letters.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct PreserveToo {
+    #[arg(id = "owner_too", short = 'o', hide = true)]
+    owner: bool,
+    #[arg(id = "group_too", short = 'g', hide = true)]
+    group: bool,
+    #[arg(id = "specials_too", short = 'D', hide = true)]
+    specials: bool,
 }
 
 /// How existing files are handled where they are replaced by default.

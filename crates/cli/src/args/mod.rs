@@ -23,7 +23,7 @@ pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use foreign::answer;
 pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, Policy, ProfileArgs, ReachArgs,
+    ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, Policy, PreserveToo, ProfileArgs, ReachArgs,
     SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting, WhenMissing,
 };
 pub(crate) use offering::{RecvArgs, SendArgs};

@@ -9,7 +9,7 @@ use downpour::Rate;
 use super::groups::Via;
 use super::groups::WhenExisting;
 use super::*;
-use downpour::files::{Pattern, Rule};
+use downpour::files::{Pattern, Preserve, Rule};
 use downpour::remote::Location;
 
 /// Parses words with single quotes, as in a shell.
@@ -77,6 +77,26 @@ fn the_switches_of_rsync_mean_what_they_mean_there() {
 }
 
 #[test]
+fn what_is_preserved_is_what_rsync_preserves() {
+    let of_cp = |line: &str| {
+        let args = cp(line);
+        args.preserved.choice(args.archive, PreserveToo::default())
+    };
+    let of_sync = |line: &str| match parse(line) {
+        Ok(Command::Sync(args)) => args.preserved.choice(args.archive, args.implied.preserved),
+        other => panic!("{other:?}"),
+    };
+    let nothing = Preserve::default();
+    let archive = Preserve { owner: true, group: true, specials: true, ..nothing };
+    assert_eq!((of_cp("cp -rp a b"), of_sync("sync -rlpt a b")), (nothing, nothing));
+    assert_eq!((of_cp("cp -a a b"), of_sync("sync -a a b")), (archive, archive));
+    let all = Preserve { numeric_ids: true, acls: true, xattrs: true, ..archive };
+    assert_eq!(of_sync("sync -aAX --numeric-ids a b"), all);
+    assert_eq!(of_sync("sync -ogD a b"), archive);
+    assert_eq!(of_cp("cp --owner --group --devices a b"), archive);
+}
+
+#[test]
 fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
     let answered = |line: &str| {
         let command = line.split(' ').next().expect("a command");
@@ -89,7 +109,8 @@ fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
     assert!(answered("sync --inplace a b").starts_with("--inplace: "));
     assert!(answered("sync -avP a b").starts_with("-P: takes the port"), "{}", answered("sync -avP a b"));
     assert!(answered("cp -o Port=22 a b").starts_with("-o: use --ssh"));
-    assert!(answered("sync -o a b").starts_with("-o: owners"));
+    assert!(answered("cp -D a b").starts_with("-D: "));
+    assert!(answered("sync --chown=a:b a b").starts_with("--chown: run sync as the user"));
     assert_eq!((answered("cp --unheard a b"), answered("doctor -o far")), (String::new(), String::new()));
 }
 

@@ -80,7 +80,7 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     let dry = downpour(arguments!["sync", "-n", "--delete", source, copy]).end().expect(0);
     let mut lines: Vec<&str> = dry.stdout.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["change mode or time of .", "create new", "delete old", "replace in/some"]);
+    assert_eq!(lines, ["change attributes of .", "create new", "delete old", "replace in/some"]);
     assert_eq!(tree::names(&copy), before);
     downpour(arguments!["sync", "--delete", source, copy]).end().expect(0);
     tree::assert_same(&source, &copy);

@@ -21,6 +21,8 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
         (&["--safe-links"][..], "does not know --safe-links: update it, or leave the option out"),
         (&["--delete", "--force-empty", "--max-delete", "9"], "does not know --max-delete: update it, or leave"),
         (&["--delete"], "deletes everything if the source is empty: update it, or accept that with --force-empty"),
+        (&["-a"], "knows nothing of owners, groups, ACLs"),
+        (&["-n", "-X"], "knows nothing of owners, groups, ACLs"),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
         ended.expect_line(1, said);
@@ -30,4 +32,15 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     assert_eq!(tree::names(&far.home()), before, "a dry run");
     far.run("sync", arguments!["--delete", "--force-empty", source, "far:"]).expect(0);
     tree::assert_same(&source, &far.there("photos"));
+
+    // As the sender, too.
+    let target = here.path().join("target");
+    for (option, said) in
+        [("-x", "does not stop at other file systems"), ("-A", "knows nothing of owners, groups, ACLs")]
+    {
+        let ended = far.run("sync", arguments![option, "far:photos/", &target]);
+        ended.expect_line(1, said);
+        assert!(!target.exists(), "{option}");
+    }
+    far.run("sync", arguments!["far:photos/", &target]).expect(0);
 }

@@ -30,7 +30,7 @@ fn the_folder_at_the_top_is_synchronised_too() {
     tree::file(&copy.join("old"), 1);
     fs::File::open(&copy).and_then(|folder| folder.set_modified(UNIX_EPOCH)).expect("a time");
     let dry = downpour(arguments!["sync", "-n", "--delete", contents, copy]).end().expect(0);
-    assert_eq!(dry.stdout, "delete old\nchange mode or time of .\n");
+    assert_eq!(dry.stdout, "delete old\nchange attributes of .\n");
     downpour(arguments!["sync", "--delete", contents, copy]).end().expect(0);
     assert_eq!(mode_and_time(&copy), mode_and_time(&source));
 }

@@ -1,6 +1,6 @@
 //! A part of a transfer as one unit.
 
-use crate::messages::{Entry, Skipped, VoidReason};
+use crate::messages::{Entry, IdName, Skipped, VoidReason};
 
 /// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`](crate::messages::MAX_BATCH_ENTRIES) entries and one
 /// object, made of the bytes of its regular files one after another, or of those among them that the receiver wants.
@@ -14,6 +14,8 @@ pub struct Batch {
     pub length: u64,
     /// What the scan met and could not send.
     pub skipped: Vec<Skipped>,
+    /// Names of users and groups that occur first in this batch.
+    pub id_names: Vec<IdName>,
     /// Nothing is left to scan after it.
     pub is_last: bool,
 }

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::filter::Filter;
 use super::folding::Folding;
+use super::metadata::{Identity, Status};
 use super::sandbox::{DirectorySandbox, errno};
 use super::staged_id::path_hash;
 
@@ -70,6 +71,33 @@ fn as_unread(path: &[u8]) -> Vec<u8> {
     [path, b"//"].concat()
 }
 
+/// Tells names that have appeared at the target since a transfer began, which nobody has asked to delete, from those
+/// that were there. A file that was written, renamed or otherwise changed since then counts as new.
+#[derive(Debug)]
+pub(super) struct Newcomers {
+    /// Something that was changed when the transfer began.
+    begun: Status,
+    /// Files with several names, of which the transfer has changed one: that alone makes the others look new.
+    shared: HashSet<Identity>,
+}
+
+impl Newcomers {
+    pub(super) fn since(begun: Status) -> Self {
+        Self { begun, shared: HashSet::new() }
+    }
+
+    /// Notes that the transfer changes this file, or gives it another name, or takes one away.
+    pub(super) fn changes(&mut self, file: &Status) {
+        if !file.is_directory() {
+            self.shared.insert(file.identity);
+        }
+    }
+
+    fn has(&self, found: &Status) -> bool {
+        found.changed_after(&self.begun) && !self.shared.contains(&found.identity)
+    }
+}
+
 /// A walk over a target that deletes names.
 pub(super) struct Deletion<'a> {
     pub(super) target: &'a DirectorySandbox,
@@ -87,6 +115,10 @@ pub(super) struct Deletion<'a> {
     pub(super) most: Option<u64>,
     /// Whether a name was kept because no more may be deleted.
     pub(super) is_limited: bool,
+    /// Names that are kept because they are new; [`None`] deletes those too.
+    pub(super) newcomers: Option<&'a mut Newcomers>,
+    /// Called with the path of each name that is kept for that.
+    pub(super) kept: &'a mut dyn FnMut(&[u8]),
     /// Called with the path of each deleted name beneath the target.
     pub(super) deleted: &'a mut dyn FnMut(&[u8]),
     /// Called for each name that could not be deleted.
@@ -153,6 +185,9 @@ impl Deletion<'_> {
         }
         // Folders that are not empty at the end.
         let mut needed = HashSet::new();
+        if self.is_new(&path) {
+            return;
+        }
         let mut visits = vec![Visit::Enter(path)];
         while !(self.is_stopped)()
             && let Some(visit) = visits.pop()
@@ -163,7 +198,7 @@ impl Deletion<'_> {
                         visits.push(Visit::Leave(folder.clone()));
                         for (name, is_folder) in names {
                             let path = join(&folder, &name);
-                            if is_folder && self.allows(&path, true) {
+                            if is_folder && self.allows(&path, true) && !self.is_new(&path) {
                                 visits.push(Visit::Enter(path));
                             } else if is_folder || !self.allows(&path, false) || !self.delete_name(&path) {
                                 needed.insert(folder.clone());
@@ -191,11 +226,26 @@ impl Deletion<'_> {
 
     /// Deletes a name that is not a folder; returns whether it is gone.
     fn delete_name(&mut self, path: &[u8]) -> bool {
-        if !self.takes_one() {
+        if self.is_new(path) || !self.takes_one() {
             return false;
         }
         let result = if self.dry_run { Ok(()) } else { self.target.remove(path) };
         self.tell(path, result)
+    }
+
+    /// Whether a name is kept because it has appeared since the transfer began. If not, it is about to be deleted.
+    fn is_new(&mut self, path: &[u8]) -> bool {
+        let Some(newcomers) = &mut self.newcomers else { return false };
+        // What cannot be looked at cannot be deleted either, which is reported.
+        let Ok(Some(found)) = self.target.look(path) else { return false };
+        if newcomers.has(&found) {
+            (self.kept)(path);
+            return true;
+        }
+        if found.links > 1 {
+            newcomers.changes(&found);
+        }
+        false
     }
 
     /// Whether one more name may be deleted.

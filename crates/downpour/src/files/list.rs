@@ -5,8 +5,6 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 
-use crate::messages::Mtime;
-
 /// Bytes buffered in memory before they are written.
 const BUFFER: usize = 64 << 10;
 /// Size in bytes of the length that follows each part of a record.
@@ -103,24 +101,6 @@ impl Backwards<'_> {
     }
 }
 
-/// Encodes mode and mtime for a list.
-pub(super) fn encode_attributes(mode: u32, mtime: Mtime) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..4].copy_from_slice(&mode.to_be_bytes());
-    bytes[4..12].copy_from_slice(&mtime.seconds.to_be_bytes());
-    bytes[12..].copy_from_slice(&mtime.nanoseconds.to_be_bytes());
-    bytes
-}
-
-/// Decodes what [`encode_attributes`] encoded.
-pub(super) fn decode_attributes(bytes: &[u8]) -> Option<(u32, Mtime)> {
-    let (mode, rest) = bytes.split_first_chunk()?;
-    let (seconds, rest) = rest.split_first_chunk()?;
-    let nanoseconds = rest.first_chunk()?;
-    let mtime = Mtime { seconds: i64::from_be_bytes(*seconds), nanoseconds: u32::from_be_bytes(*nanoseconds) };
-    Some((u32::from_be_bytes(*mode), mtime))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +119,5 @@ mod tests {
             assert_eq!(back.next().unwrap(), Some(record(n)), "{n}");
         }
         assert_eq!(back.next().unwrap(), None);
-        let attributes = (0o1755, Mtime { seconds: -5, nanoseconds: 7 });
-        assert_eq!(decode_attributes(&encode_attributes(attributes.0, attributes.1)), Some(attributes));
     }
 }

@@ -3,16 +3,16 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futimens};
+use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futimens, major, minor};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::preserve::Preserve;
 use super::spec::Modes;
-use crate::messages::Mtime;
+use crate::messages::{DeviceNumber, Mtime, Special};
 
-/// Set-user-id and set-group-id. They give away the rights of the owner and group, which are not transferred: no
-/// transfer sets them.
-const SET_ID: u32 = 0o6000;
+/// Set-user-id and set-group-id. They give away the rights of the owner and group: a transfer sets them only with both.
+pub(super) const SET_ID: u32 = 0o6000;
 const PERMISSIONS: u32 = 0o7777;
 
 /// The status of a file, directory or link, as `stat(2)` reports it.
@@ -31,6 +31,10 @@ pub(super) struct Status {
     pub(super) links: u64,
     /// User id.
     pub(super) owner: u32,
+    /// Group id.
+    pub(super) group: u32,
+    /// Its number, for a device.
+    device: DeviceNumber,
 }
 
 /// Device and inode number: the same for all names of a file or directory, and for nothing else that exists.
@@ -51,6 +55,8 @@ impl From<Stat> for Status {
             identity: Identity { device: stat.st_dev, inode: stat.st_ino },
             links: stat.st_nlink,
             owner: stat.st_uid,
+            group: stat.st_gid,
+            device: DeviceNumber { major: major(stat.st_rdev), minor: minor(stat.st_rdev) },
         }
     }
 }
@@ -79,6 +85,22 @@ impl Status {
     /// Whether it is a socket, pipe or device.
     pub(super) fn is_special(&self) -> bool {
         !matches!(self.file_type, FileType::RegularFile | FileType::Directory | FileType::Symlink)
+    }
+
+    /// Which pipe, socket or device it is.
+    pub(super) fn special(&self) -> Option<Special> {
+        match self.file_type {
+            FileType::Fifo => Some(Special::Pipe),
+            FileType::Socket => Some(Special::Socket),
+            FileType::CharacterDevice => Some(Special::CharacterDevice(self.device)),
+            FileType::BlockDevice => Some(Special::BlockDevice(self.device)),
+            _ => None,
+        }
+    }
+
+    /// Whether its inode has changed after another one's did, by the clock of their file system.
+    pub(super) fn changed_after(&self, other: &Self) -> bool {
+        self.ctime > other.ctime
     }
 
     /// Distinguishes one content of a file from another: FNV-1a over inode number and change time, which no user can
@@ -117,12 +139,15 @@ pub(super) fn birth(_: impl AsFd, _: impl rustix::path::Arg) -> u64 {
 pub(super) struct ModeRule {
     modes: Modes,
     mask: u32,
+    /// Whether set-id bits come with the owner and group whose rights they give away.
+    set_id: bool,
 }
 
 impl ModeRule {
     /// The rule for this process.
-    pub(super) fn new(modes: Modes) -> Self {
-        Self { modes, mask: process_mask() }
+    pub(super) fn new(modes: Modes, preserve: Preserve) -> Self {
+        let set_id = modes == Modes::Exact && preserve.owner && preserve.group && geteuid().is_root();
+        Self { modes, mask: process_mask(), set_id }
     }
 
     /// Whether modes are those of the sender.
@@ -134,6 +159,7 @@ impl ModeRule {
     pub(super) fn apply(self, sent: u32) -> u32 {
         match self.modes {
             Modes::Masked => sent & PERMISSIONS & !SET_ID & !self.mask,
+            Modes::Exact if self.set_id => sent & PERMISSIONS,
             Modes::Exact => sent & PERMISSIONS & !SET_ID,
         }
     }
@@ -143,6 +169,7 @@ impl ModeRule {
     pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
         match self.modes {
             Modes::Masked => found.mode,
+            Modes::Exact if self.set_id => self.apply(sent),
             Modes::Exact if found.is_directory() => with_set_id(self.apply(sent), found.mode),
             Modes::Exact => with_set_id(self.apply(sent), found.mode & sent),
         }
@@ -154,6 +181,11 @@ impl ModeRule {
             Modes::Masked => found & !SET_ID,
             Modes::Exact => self.apply(sent),
         }
+    }
+
+    /// The final mode of a folder that was to get `mode` and stands as `found`.
+    pub(super) fn seal(self, mode: u32, found: &Status) -> u32 {
+        if self.set_id { mode } else { with_set_id(mode, found.mode) }
     }
 
     /// The mode that a name made with `mode` has: the system applies the mask itself.
@@ -249,19 +281,19 @@ mod tests {
 
     #[test]
     fn set_id_bits_are_never_taken_over() {
-        let masked = ModeRule { modes: Modes::Masked, mask: 0o022 };
+        let masked = ModeRule { modes: Modes::Masked, mask: 0o022, set_id: false };
         assert_eq!(masked.apply(0o6777), 0o755);
         assert_eq!(masked.apply(0o1777), 0o1755);
         assert_eq!(masked.as_made(0o1777), 0o755);
-        let exact = ModeRule { modes: Modes::Exact, mask: 0o022 };
+        let exact = ModeRule { modes: Modes::Exact, mask: 0o022, set_id: false };
         assert_eq!(exact.apply(0o7777), 0o1777);
         assert_eq!((masked.replace(0o4755, 0o6700), exact.replace(0o4755, 0o6700)), (0o700, 0o755));
     }
 
     #[test]
     fn what_stands_keeps_set_id_bits_that_it_should_have() {
-        let (masked, exact) =
-            (ModeRule { modes: Modes::Masked, mask: 0o022 }, ModeRule { modes: Modes::Exact, mask: 0o022 });
+        let rule = |modes| ModeRule { modes, mask: 0o022, set_id: false };
+        let (masked, exact) = (rule(Modes::Masked), rule(Modes::Exact));
         let stands = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
         let file = |mode| stands(FileType::RegularFile, mode);
         let folder = |mode| stands(FileType::Directory, mode);

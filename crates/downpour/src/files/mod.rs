@@ -10,9 +10,11 @@ mod consistency;
 mod cursor;
 mod delete;
 mod error;
+mod extras;
 mod filter;
 mod folding;
 pub mod fuzzing;
+mod ids;
 mod journal;
 mod list;
 mod listing;
@@ -20,6 +22,7 @@ mod metadata;
 mod names;
 mod open;
 pub(crate) mod permitted;
+mod preserve;
 mod ranges;
 mod root;
 mod sandbox;
@@ -29,10 +32,12 @@ mod source;
 mod spec;
 mod staged_id;
 mod staging;
+mod xattrs;
 
 pub use crate::messages::{
-    Attributes, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime, Notice, NoticeKind,
-    SkipReason, Skipped, SourceId, VoidReason, Wanted, WantedError,
+    Attributes, DeviceNumber, Entry, Extra, IdKind, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT,
+    MAX_PATH, Mtime, Notice, NoticeKind, Owner, SkipReason, Skipped, SourceId, Special, VoidReason, Wanted,
+    WantedError, Xattr,
 };
 pub use batch::{Batch, Voided};
 pub(crate) use error::Class;
@@ -40,6 +45,7 @@ pub use error::{FilesError, NotPermitted};
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
 pub use names::{NameError, check_path, check_target};
 pub use permitted::{ItemName, Permitted};
+pub use preserve::Preserve;
 pub use root::{Links, Root, Roots};
 pub use scan::{ScanOptions, Scanner};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};

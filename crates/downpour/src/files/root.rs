@@ -17,7 +17,7 @@ use super::listing::Listing;
 use super::metadata::Status;
 use super::permitted::stands_for_contents;
 use super::scan::ScanOptions;
-use crate::messages::{Attributes, MAX_COMPONENT, SkipReason};
+use crate::messages::{MAX_COMPONENT, SkipReason};
 
 /// Said of pipes, sockets and devices.
 const NOT_SENT: &str = "it is neither a file, a folder nor a link";
@@ -98,7 +98,7 @@ impl Root {
     }
 
     /// Checks the item. Returns the name under which it is sent (empty for contents) and its status.
-    fn check(&self, links: Links) -> Result<(Vec<u8>, Status), FilesError> {
+    fn check(&self, links: Links, specials: bool) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -115,6 +115,7 @@ impl Root {
             FileType::RegularFile => {}
             FileType::Symlink if links == Links::Skip => return Err(unusable("it is a link, and links are left out")),
             FileType::Symlink => {}
+            _ if specials => {}
             _ => return Err(unusable(NOT_SENT)),
         }
         if self.is_contents() {
@@ -173,7 +174,7 @@ pub struct Roots {
     /// Items without a name whose contents are known in advance.
     listed: Vec<usize>,
     pub(super) links: Links,
-    top: Option<Attributes>,
+    top: Option<Status>,
     /// Number of items that are symbolic links and were followed.
     followed: u64,
 }
@@ -211,9 +212,9 @@ impl Roots {
             let target = if follow_items { root.follow()? } else { None };
             made.followed += u64::from(target.is_some());
             let root = target.unwrap_or(root);
-            let (name, seen) = root.check(links)?;
+            let (name, seen) = root.check(links, options.preserve.specials)?;
             if is_alone && name.is_empty() {
-                made.top = Some(Attributes { mode: seen.mode, mtime: seen.mtime });
+                made.top = Some(seen);
             }
             if seen.is_directory() && !folders {
                 return Err(FilesError::NotRecursive { path: root.path });
@@ -303,8 +304,8 @@ impl Roots {
         }
     }
 
-    /// Returns mode and mtime of the folder whose contents are sent.
-    pub(super) fn top(&self) -> Option<Attributes> {
+    /// Returns the status of the folder whose contents are sent.
+    pub(super) fn top(&self) -> Option<Status> {
         self.top
     }
 

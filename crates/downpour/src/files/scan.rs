@@ -10,6 +10,7 @@ mod look;
 mod source_id;
 mod walk;
 
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,9 +20,11 @@ use rustix::io::Errno;
 use super::batch::Batch;
 use super::error::FilesError;
 use super::filter::Filter;
+use super::preserve::Preserve;
 use super::root::{Links, Root, Roots};
 use crate::messages::{
-    Attributes, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, SkipReason, Skipped, SourceId,
+    Attributes, Entry, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, MAX_XATTRS, SkipReason, Skipped,
+    SourceId,
 };
 use listed::Listed;
 use look::{Looked, Looker};
@@ -51,6 +54,8 @@ pub struct ScanOptions {
     /// Whether a directory on another file system than the item that it is in is sent without its contents
     /// ([`SkipReason::OtherFileSystem`](super::SkipReason::OtherFileSystem)).
     pub one_file_system: bool,
+    /// What is sent beyond contents, modes and times.
+    pub preserve: Preserve,
     /// Read and hash every file during the scan.
     pub hash: bool,
     /// Selects names by the path of the entry. Folders that it excludes are not entered.
@@ -73,6 +78,7 @@ impl Default for ScanOptions {
             follow_items: false,
             hard_links: false,
             one_file_system: false,
+            preserve: Preserve::default(),
             hash: false,
             filter: Arc::default(),
             files_from: None,
@@ -105,11 +111,15 @@ impl Scanner {
     /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`],
     /// [`FilesError::SourceEmpty`].
     pub fn new(roots: Vec<Root>, options: ScanOptions) -> Result<Self, FilesError> {
-        let looker = Looker::new(&options);
+        let mut looker = Looker::new(&options);
         let roots = Arc::new(Roots::new(roots, &options)?);
         let ScanOptions { recursive, links, filter, files_from, .. } = options;
         // If names are listed, the folder only serves as their base.
-        let top = roots.top().filter(|_| files_from.is_none());
+        let top = roots.top().filter(|_| files_from.is_none()).map(|seen| {
+            // The walk reports a folder that cannot be read.
+            let extra = looker.extra(&seen, || File::open(&roots.items()[0].path)).unwrap_or_default();
+            Attributes { mode: seen.mode, mtime: seen.mtime, extra }
+        });
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
         let id = source_id::source_id(&roots, &filter, listed.as_ref().map(Listed::names));
         let listed = listed.filter(|listed| !(recursive && listed.is_everything()));
@@ -140,10 +150,11 @@ impl Scanner {
         self.id
     }
 
-    /// Returns mode and mtime, at the time of the check, of the folder whose contents are sent.
+    /// Returns mode, mtime and further attributes, at the time of the check, of the folder whose contents are sent; and
+    /// the names of its owner and group.
     #[must_use]
-    pub fn top(&self) -> Option<Attributes> {
-        self.top
+    pub fn top(&mut self) -> (Option<Attributes>, Vec<IdName>) {
+        (self.top.take(), self.looker.names.take())
     }
 
     /// Makes the scan end soon after another thread sets `stopped`. A stopped walk has not seen everything.
@@ -163,14 +174,17 @@ impl Scanner {
             }
             Some(Ok(candidate)) => candidate,
         };
+        if candidate.provenance == Provenance::Way && self.leaves_out_listed() {
+            return true;
+        }
         match self.look(&candidate) {
-            Ok(Looked::Something(kind, seen)) => {
+            Ok(Looked::Something(kind, seen, extra)) => {
                 let walked = kind == Kind::Directory && self.recursive && candidate.provenance != Provenance::Way;
                 if let Some(listed) = self.walk.listed.as_mut().filter(|_| candidate.provenance != Provenance::Met) {
                     listed.made(&candidate.sent, walked);
                 }
                 let inside = walked.then(|| candidate.sent.clone());
-                let entry = Entry { path: candidate.sent, kind, mode: seen.mode, mtime: seen.mtime };
+                let entry = Entry { path: candidate.sent, kind, mode: seen.mode, mtime: seen.mtime, extra };
                 batch.length = batch.length.saturating_add(entry.size());
                 batch.entries.push(entry);
                 if let Some(path) = inside
@@ -193,9 +207,22 @@ impl Scanner {
         true
     }
 
+    /// Whether the listed name that the walk is on its way to is left out: its parents then stay where they are, too.
+    fn leaves_out_listed(&mut self) -> bool {
+        let Some(name) = self.walk.listed.as_ref().and_then(Listed::approached).map(<[u8]>::to_vec) else {
+            return false;
+        };
+        let is_left_out = self.looker.leaves_out(&name, self.walk.cursor.place(&name));
+        if is_left_out {
+            self.walk.listed.as_mut().and_then(Listed::blocked);
+        }
+        is_left_out
+    }
+
     fn look(&mut self, candidate: &Candidate) -> Result<Looked, SkipReason> {
         let looked = self.looker.look(candidate, self.walk.cursor.place(&candidate.sent))?;
-        let leads_back = matches!(&looked, Looked::Something(Kind::Directory, seen) if self.walk.is_in(seen.identity));
+        let leads_back =
+            matches!(&looked, Looked::Something(Kind::Directory, seen, _) if self.walk.is_in(seen.identity));
         if leads_back && self.links == Links::Follow { Err(SkipReason::Loop) } else { Ok(looked) }
     }
 }
@@ -207,13 +234,14 @@ impl Iterator for Scanner {
     fn next(&mut self) -> Option<Batch> {
         // Growing a large batch step by step would copy it each time; unused capacity is never touched.
         let entries = Vec::with_capacity(self.entry_limit);
-        let mut batch = Batch { number: self.number, entries, length: 0, skipped: Vec::new(), is_last: false };
+        let (skipped, id_names) = (Vec::new(), Vec::new());
+        let mut batch = Batch { number: self.number, entries, length: 0, skipped, id_names, is_last: false };
         let mut name_bytes = 0;
         while batch.entries.len() < self.entry_limit
             && batch.skipped.len() < self.entry_limit
             && batch.length < self.byte_limit
             // Leaves room for one more entry of any length.
-            && name_bytes + 2 * MAX_PATH <= MAX_BATCH_NAMES
+            && name_bytes + 2 * MAX_PATH + MAX_XATTRS <= MAX_BATCH_NAMES
             && !self.looker.is_stopped()
         {
             let known = batch.entries.len();
@@ -226,6 +254,7 @@ impl Iterator for Scanner {
             return None;
         }
         batch.is_last = self.walk.is_over();
+        batch.id_names = self.looker.names.take();
         self.number = self.number.checked_add(1)?;
         self.entry_limit = (self.entry_limit * GROWTH).min(MAX_BATCH_ENTRIES);
         self.byte_limit = (self.byte_limit * GROWTH as u64).min(MAX_BATCH_BYTES);

@@ -52,7 +52,7 @@ use super::error::FilesError;
 use super::names::check_path;
 use super::spec::{Destination, ReceiveSpec};
 use crate::messages::{
-    Attributes, Digest, End, Entry, MAX_OPEN_BATCHES, ManifestPart, Notice, Skipped, SourceId, Void, Wanted,
+    Attributes, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, Skipped, SourceId, Void, Wanted,
 };
 
 /// Receives one transfer.
@@ -100,7 +100,7 @@ impl FileSink {
         let shared = Shared::new(spec, target_is_directory)?;
         Ok(Self {
             manifest: Manifest::new(&shared.spec),
-            writer: Writer::new(shared.modes),
+            writer: Writer::new(shared.modes, shared.extras),
             verifier: Verifier::default(),
             publisher: Publisher::default(),
             shared,
@@ -185,6 +185,15 @@ impl FileSink {
             return Err(FilesError::TargetNotAFolder { path: directory.join(OsStr::from_bytes(name)) });
         }
         self.manifest.intake().top(top)
+    }
+
+    /// Takes the name of a user or group of the entries that follow.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`] if it was named already, or too many were.
+    pub fn id_name(&self, name: &IdName) -> Result<(), FilesError> {
+        self.shared.check_going()?;
+        self.manifest.intake().id_name(name)
     }
 
     /// Checks the first parts of the manifest before the user is asked about them, and changes nothing.
@@ -393,7 +402,7 @@ impl FileSink {
         let intake = self.manifest.intake();
         intake.check_end(end)?;
         if let Some(source) = intake.source
-            && self.shared.spec.requested.contents
+            && self.shared.wants_target()
             && !self.shared.spec.dry_run
         {
             // Of an empty directory nothing has come, and all in the target may be too much.

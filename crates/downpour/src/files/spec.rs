@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
 use super::permitted::Permitted;
+use super::preserve::Preserve;
 use crate::base64;
 use crate::messages::{Entry, Kind};
 
@@ -31,6 +32,9 @@ pub struct ReceiveSpec {
     pub compare: Compare,
     /// Which permission bits are applied.
     pub modes: Modes,
+    /// What is applied beyond contents, modes and times.
+    #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
+    pub preserve: Preserve,
     /// Delete what the sender does not have from the directories that it sends, except what this filter excludes.
     /// Nothing is deleted if the sender had to skip something it could not read
     /// ([`NoticeKind::NotDeleted`](super::NoticeKind::NotDeleted)).
@@ -137,8 +141,8 @@ pub enum Modes {
     /// replaced files too, which lose these two bits.
     #[default]
     Masked,
-    /// All but set-user-id and set-group-id, since owner and group are not transferred. Existing directories keep these
-    /// bits.
+    /// All, but set-user-id and set-group-id only if the receiver is root and takes both owner and group over. Otherwise
+    /// existing directories keep these bits.
     Exact,
 }
 
@@ -191,6 +195,7 @@ impl ReceiveSpec {
             existing: Existing::default(),
             compare: Compare::default(),
             modes: Modes::default(),
+            preserve: Preserve::default(),
             delete: None,
             max_delete: None,
             force_empty: false,
@@ -265,10 +270,17 @@ impl From<PathBuf> for ReceiveSpec {
 mod tests {
     use super::*;
     use crate::files::Mtime;
+    use crate::messages::Extra;
 
     #[test]
     fn the_destination_follows_from_the_spec_and_what_is_known() {
-        let item = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() };
+        let item = |path: &str, kind| Entry {
+            path: path.into(),
+            kind,
+            mode: 0o755,
+            mtime: Mtime::default(),
+            extra: Extra::default(),
+        };
         let file = item("a", Kind::File { size: 0, version: 0, hash: None });
         let folder = item("a", Kind::Directory);
         let directory = |path: &str| Some(Destination { directory: path.into(), rename: None });

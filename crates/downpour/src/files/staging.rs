@@ -21,10 +21,12 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, Dir, FlockOperation, Mode, OFlags, flock, fstat, fsync, ftruncate, mkdirat, openat, statat, symlinkat,
-    unlinkat, utimensat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, chmodat, flock, fstat,
+    fsync, ftruncate, futimens, makedev, mkdirat, mknodat, openat, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -38,9 +40,9 @@ use super::folding::{Folding, PROBES};
 use super::journal::{self, Held, Journal};
 use super::list::List;
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
-use super::sandbox::{FOLDER, errno};
+use super::sandbox::{FOLDER, HELD, errno};
 use super::staged_id::StagedId;
-use crate::messages::{Mtime, SourceId};
+use crate::messages::{DeviceNumber, Mtime, SourceId, Special};
 
 const LOCK: &str = "lock";
 const FOLDERS: &str = "folders";
@@ -234,6 +236,27 @@ impl Staging {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Changes the folder and returns its status. By the clock of the file system, what is changed after this call is
+    /// newer, unless that clock is coarser than some milliseconds.
+    pub(super) fn touch(&self) -> io::Result<Status> {
+        /// More than a tick of any kernel.
+        const LONGEST: u32 = 20;
+        const STEP: Duration = Duration::from_millis(1);
+        let touched = || -> io::Result<Status> {
+            let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+            futimens(&self.dir, &Timestamps { last_access: now, last_modification: now })?;
+            Ok(fstat(&self.dir)?.into())
+        };
+        let first = touched()?;
+        for _ in 0..LONGEST {
+            if touched()?.changed_after(&first) {
+                break;
+            }
+            thread::sleep(STEP);
+        }
+        Ok(first)
+    }
+
     /// Sets the length of a staged file, which may end in a hole.
     pub(super) fn set_length(&self, id: StagedId, size: u64) -> io::Result<()> {
         Ok(ftruncate(self.open_made(id)?, size)?)
@@ -241,7 +264,7 @@ impl Staging {
 
     /// Sets the mode of a staged file. No other user can replace the file with a link.
     pub(super) fn set_mode(&self, id: StagedId, mode: u32) -> io::Result<()> {
-        tolerate_own(rustix::fs::chmodat(&self.dir, id.place(), mode_of(mode), AtFlags::empty()))
+        tolerate_own(chmodat(&self.dir, id.place(), mode_of(mode), AtFlags::empty()))
     }
 
     /// Sets the mtime of a staged file.
@@ -298,6 +321,27 @@ impl Staging {
         self.clear_moving()?;
         symlinkat(target, &self.dir, MOVING)?;
         self.made()
+    }
+
+    /// Creates a pipe, socket or device to be moved out; returns its name and status.
+    pub(super) fn make_special(&self, special: Special, mode: u32, mtime: Mtime) -> io::Result<(&'static str, Status)> {
+        const NO_DEVICE: DeviceNumber = DeviceNumber { major: 0, minor: 0 };
+        let (file_type, DeviceNumber { major, minor }) = match special {
+            Special::Pipe => (FileType::Fifo, NO_DEVICE),
+            Special::Socket => (FileType::Socket, NO_DEVICE),
+            Special::CharacterDevice(number) => (FileType::CharacterDevice, number),
+            Special::BlockDevice(number) => (FileType::BlockDevice, number),
+        };
+        self.clear_moving()?;
+        mknodat(&self.dir, MOVING, file_type, mode_of(mode & 0o600), makedev(major, minor))?;
+        tolerate_own(chmodat(&self.dir, MOVING, mode_of(mode), AtFlags::empty()))?;
+        tolerate_own(utimensat(&self.dir, MOVING, &timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW))?;
+        self.made()
+    }
+
+    /// Opens what was created to be moved out, as a mere path.
+    pub(super) fn hold(&self, name: &str) -> io::Result<OwnedFd> {
+        Ok(openat(&self.dir, name, HELD, Mode::empty())?)
     }
 
     /// Creates a hard link to `name` in `folder`, to be moved out; returns its name and status.

@@ -1,12 +1,14 @@
 //! What a manifest says about one name of a transfer.
 
+use super::extra::Extra;
+
 /// Maximum length of an entry's path and of a symlink's target, in bytes (Linux `PATH_MAX`).
 pub const MAX_PATH: usize = 4096;
 /// Maximum length of a path component, in bytes (POSIX `NAME_MAX` of the common file systems).
 pub const MAX_COMPONENT: usize = 255;
 /// Maximum number of entries in a batch (`docs/design/flow-control.md`).
 pub const MAX_BATCH_ENTRIES: usize = 65_536;
-/// Maximum total length of paths and symlink targets in a batch, in bytes. A scanner closes a batch that reaches it,
+/// Maximum total length of paths, link targets and extended attributes in a batch, in bytes. A scanner closes a batch that reaches it,
 /// which bounds what a receiver keeps for an open batch whatever the names are.
 pub const MAX_BATCH_NAMES: usize = 8 << 20;
 
@@ -22,6 +24,8 @@ pub struct Entry {
     pub mode: u32,
     /// Time of last modification.
     pub mtime: Mtime,
+    /// Owner, group and extended attributes, if the sender was asked for them.
+    pub extra: Extra,
 }
 
 /// What a name stands for.
@@ -50,15 +54,41 @@ pub enum Kind {
         /// Path of that entry.
         target: Vec<u8>,
     },
+    /// A pipe, socket or device, if the sender was asked for those.
+    Special(Special),
 }
 
-/// Mode and mtime of a folder.
+/// A pipe, socket or device: only its kind and number are sent, nothing is read from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Special {
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A character device.
+    CharacterDevice(DeviceNumber),
+    /// A block device.
+    BlockDevice(DeviceNumber),
+}
+
+/// The number of a device, which tells the kernel its driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceNumber {
+    /// The driver.
+    pub major: u32,
+    /// The device among those of the driver.
+    pub minor: u32,
+}
+
+/// Mode, mtime and further attributes of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
     /// Permission bits, `st_mode & 0o7777`.
     pub mode: u32,
     /// Time of last modification.
     pub mtime: Mtime,
+    /// As in [`Entry::extra`].
+    pub extra: Extra,
 }
 
 /// A file time: seconds and nanoseconds since the Unix epoch.
@@ -76,17 +106,18 @@ impl Entry {
     pub fn size(&self) -> u64 {
         match self.kind {
             Kind::File { size, .. } => size,
-            Kind::Directory | Kind::Symlink { .. } | Kind::HardLink { .. } => 0,
+            Kind::Directory | Kind::Symlink { .. } | Kind::HardLink { .. } | Kind::Special(_) => 0,
         }
     }
 
-    /// Returns the length of the entry's names in bytes, counted against [`MAX_BATCH_NAMES`].
+    /// Returns the length of the entry's names and extended attributes in bytes, counted against [`MAX_BATCH_NAMES`].
     #[must_use]
     pub fn name_bytes(&self) -> usize {
         self.path.len()
+            + self.extra.size()
             + match &self.kind {
                 Kind::Symlink { target } | Kind::HardLink { target } => target.len(),
-                Kind::File { .. } | Kind::Directory => 0,
+                Kind::File { .. } | Kind::Directory | Kind::Special(_) => 0,
             }
     }
 }
@@ -134,7 +165,7 @@ pub enum SkipReason {
     Unreadable = 1,
     /// It was listed and gone a moment later.
     Vanished = 2,
-    /// A socket, pipe or device: never sent, and not a failure.
+    /// A socket, pipe or device: only sent on request, and not a failure.
     SpecialFile = 3,
     /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`].
     NameTooLong = 4,
@@ -152,6 +183,8 @@ pub enum SkipReason {
     /// A folder on another file system, whose contents are not to be sent: not a failure. Sent so that the receiver
     /// deletes nothing beneath it.
     OtherFileSystem = 10,
+    /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS).
+    LargeXattrs = 11,
 }
 
 impl SkipReason {
@@ -169,6 +202,7 @@ impl SkipReason {
             Self::Link,
             Self::Unsized,
             Self::OtherFileSystem,
+            Self::LargeXattrs,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -194,6 +228,7 @@ impl std::fmt::Display for SkipReason {
             Self::Link => "is a link",
             Self::Unsized => "has content but no size, as files in /proc: write it to a file first",
             Self::OtherFileSystem => "is another file system: its contents are left out",
+            Self::LargeXattrs => "has more than 128 KiB of extended attributes: leave -X out",
         })
     }
 }

@@ -3,8 +3,9 @@
 use transport::Rate;
 
 use super::{
-    Attributes, Complete, Digest, End, Entry, Kind, MAX_MESSAGE, MAX_PATH, ManifestPart, Message, MessageError, Mtime,
-    Notice, NoticeKind, Root, SkipReason, Skipped, SourceId, Strain, Untouched, Void, VoidReason, Wants,
+    Attributes, Complete, DeviceNumber, Digest, End, Entry, Extra, IdKind, IdName, Kind, MAX_ID_NAME, MAX_MESSAGE,
+    MAX_PATH, MAX_XATTR_NAME, MAX_XATTRS, ManifestPart, Message, MessageError, Mtime, Notice, NoticeKind, Owner, Root,
+    SkipReason, Skipped, SourceId, Special, Strain, Untouched, Void, VoidReason, Wants, Xattr,
 };
 
 const MANIFEST: u8 = 1;
@@ -15,6 +16,8 @@ const END: u8 = 5;
 const SCANNED: u8 = 6;
 const BEGIN: u8 = 7;
 const TOP: u8 = 8;
+const ID_NAME: u8 = 9;
+const TOP_WITH_EXTRA: u8 = 10;
 const ACCEPTED: u8 = 65;
 const WANTS: u8 = 66;
 const COMPLETE: u8 = 67;
@@ -28,6 +31,9 @@ const KIND_DIRECTORY: u8 = 2;
 const KIND_SYMLINK: u8 = 3;
 const KIND_HARD_LINK: u8 = 4;
 const KIND_HASHED_FILE: u8 = 5;
+const KIND_SPECIAL: u8 = 6;
+/// Set in a kind that an extra follows.
+const HAS_EXTRA: u8 = 0x80;
 
 const MODE_BITS: u32 = 0o7777;
 const NANOSECONDS: u32 = 1_000_000_000;
@@ -53,6 +59,7 @@ impl Message {
             }),
             Self::Begin(source) => source.encode(out),
             Self::Top(top) => top.encode(out),
+            Self::IdName(name) => name.encode(out),
             Self::Wants(wants) => wants.encode(out),
             Self::Notice(notice) => framed(NOTICE, out, |out| {
                 out.push(notice.kind as u8);
@@ -112,7 +119,15 @@ impl Message {
                 root: Root(body.array()?),
             }),
             BEGIN => Self::Begin(SourceId(body.array()?)),
-            TOP => Self::Top(take_attributes(&mut body)?),
+            TOP => {
+                let (mode, mtime) = take_attributes(&mut body)?;
+                Self::Top(Attributes { mode, mtime, extra: Extra::default() })
+            }
+            TOP_WITH_EXTRA => match Attributes::decode(&mut body)? {
+                top if top.extra.is_empty() => return Err(MessageError::Field(kind, "extra")),
+                top => Self::Top(top),
+            },
+            ID_NAME => Self::IdName(IdName::decode(&mut body)?),
             WANTS => Self::Wants(Wants::decode(&mut body)?),
             NOTICE => {
                 let kind = NoticeKind::from_code(body.u8()?).ok_or(MessageError::Field(kind, "kind"))?;
@@ -175,7 +190,110 @@ impl SourceId {
 impl Attributes {
     /// Appends them as the message about the folder whose contents are sent.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
-        framed(TOP, out, |out| put_attributes(TOP, *self, out))
+        if self.extra.is_empty() {
+            return framed(TOP, out, |out| put_attributes(TOP, self.mode, self.mtime, out));
+        }
+        framed(TOP_WITH_EXTRA, out, |out| self.put(out))
+    }
+
+    /// Returns them without length and type, for a list on disk.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, MessageError> {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes).map(|()| bytes)
+    }
+
+    /// Reads what [`Attributes::to_bytes`] has written.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, MessageError> {
+        Self::decode(&mut Body { kind: TOP_WITH_EXTRA, rest: bytes })
+    }
+
+    fn put(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        put_attributes(TOP_WITH_EXTRA, self.mode, self.mtime, out)?;
+        self.extra.encode(TOP_WITH_EXTRA, out)
+    }
+
+    fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
+        let (mode, mtime) = take_attributes(body)?;
+        Ok(Self { mode, mtime, extra: Extra::decode(body)? })
+    }
+}
+
+impl IdName {
+    /// Appends the name as a message.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(ID_NAME, out, |out| {
+            out.push(self.kind as u8);
+            out.extend(self.id.to_be_bytes());
+            let length = u8::try_from(self.name.len()).ok().filter(|_| is_id_name(&self.name));
+            out.push(length.ok_or(MessageError::Field(ID_NAME, "name"))?);
+            out.extend(&self.name);
+            Ok(())
+        })
+    }
+
+    fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
+        let kind = match body.u8()? {
+            1 => IdKind::User,
+            2 => IdKind::Group,
+            _ => return Err(MessageError::Field(ID_NAME, "kind")),
+        };
+        let id = body.u32()?;
+        let length = usize::from(body.u8()?);
+        let name = body.bytes(length)?.to_vec();
+        if is_id_name(&name) { Ok(Self { kind, id, name }) } else { Err(MessageError::Field(ID_NAME, "name")) }
+    }
+}
+
+fn is_id_name(name: &[u8]) -> bool {
+    (1..=MAX_ID_NAME).contains(&name.len()) && !name.contains(&0)
+}
+
+impl Extra {
+    /// Appends it as it stands behind an entry of a message of type `kind`.
+    pub(crate) fn encode(&self, kind: u8, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        out.push(self.owner.is_some().into());
+        if let Some(Owner { user, group }) = self.owner {
+            out.extend(user.to_be_bytes());
+            out.extend(group.to_be_bytes());
+        }
+        let count = u16::try_from(self.xattrs.len()).ok().filter(|_| self.has_valid_xattrs());
+        out.extend(count.ok_or(MessageError::Field(kind, "extended attributes"))?.to_be_bytes());
+        for Xattr { name, value } in &self.xattrs {
+            out.push(u8::try_from(name.len()).map_err(|_| MessageError::Field(kind, "extended attributes"))?);
+            out.extend(name);
+            let length = u32::try_from(value.len()).map_err(|_| MessageError::Field(kind, "extended attributes"))?;
+            out.extend(length.to_be_bytes());
+            out.extend(value);
+        }
+        Ok(())
+    }
+
+    fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
+        let owner = if body.flag()? { Some(Owner { user: body.u32()?, group: body.u32()? }) } else { None };
+        let (count, mut extra) = (body.u16()?, Self { owner, xattrs: Vec::new() });
+        for _ in 0..count {
+            let length = usize::from(body.u8()?);
+            let name = body.bytes(length)?.to_vec();
+            let length = usize::try_from(body.u32()?).unwrap_or(usize::MAX);
+            extra.xattrs.push(Xattr { name, value: body.bytes(length)?.to_vec() });
+        }
+        if extra.has_valid_xattrs() { Ok(extra) } else { Err(MessageError::Field(body.kind, "extended attributes")) }
+    }
+
+    fn has_valid_xattrs(&self) -> bool {
+        let is_name = |name: &[u8]| (1..=MAX_XATTR_NAME).contains(&name.len()) && !name.contains(&0);
+        self.size() <= MAX_XATTRS
+            && self.xattrs.iter().all(|xattr| is_name(&xattr.name))
+            && self.xattrs.is_sorted_by(|one, next| one.name < next.name)
+    }
+
+    /// Returns the number of bytes that [`Extra::encode`] appends, of those that an entry has.
+    fn length(&self) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        let xattrs = self.xattrs.iter().map(|xattr| 1 + xattr.name.len() + 4 + xattr.value.len());
+        1 + if self.owner.is_some() { 8 } else { 0 } + 2 + xattrs.sum::<usize>()
     }
 }
 
@@ -247,19 +365,23 @@ pub(super) fn entry_length(entry: &Entry) -> usize {
             Kind::File { hash: None, .. } => 16,
             Kind::File { hash: Some(_), .. } => 48,
             Kind::Directory => 0,
+            Kind::Special(_) => 9,
             Kind::Symlink { target } | Kind::HardLink { target } => 2 + target.len(),
         }
+        + entry.extra.length()
 }
 
 fn put_entry(entry: &Entry, out: &mut Vec<u8>) -> Result<(), MessageError> {
-    out.push(match entry.kind {
+    let kind = match entry.kind {
         Kind::File { hash: None, .. } => KIND_FILE,
         Kind::File { hash: Some(_), .. } => KIND_HASHED_FILE,
         Kind::Directory => KIND_DIRECTORY,
         Kind::Symlink { .. } => KIND_SYMLINK,
         Kind::HardLink { .. } => KIND_HARD_LINK,
-    });
-    put_attributes(MANIFEST, Attributes { mode: entry.mode, mtime: entry.mtime }, out)?;
+        Kind::Special(_) => KIND_SPECIAL,
+    };
+    out.push(if entry.extra.is_empty() { kind } else { kind | HAS_EXTRA });
+    put_attributes(MANIFEST, entry.mode, entry.mtime, out)?;
     put_name(MANIFEST, &entry.path, out)?;
     match &entry.kind {
         Kind::File { size, version, hash } => {
@@ -269,27 +391,62 @@ fn put_entry(entry: &Entry, out: &mut Vec<u8>) -> Result<(), MessageError> {
         }
         Kind::Directory => {}
         Kind::Symlink { target } | Kind::HardLink { target } => put_name(MANIFEST, target, out)?,
+        Kind::Special(special) => {
+            let (number, DeviceNumber { major, minor }) = special_code(*special);
+            out.push(number);
+            out.extend(major.to_be_bytes());
+            out.extend(minor.to_be_bytes());
+        }
     }
-    Ok(())
+    if entry.extra.is_empty() { Ok(()) } else { entry.extra.encode(MANIFEST, out) }
+}
+
+/// Returns the number of a special file's type, and its device number.
+const fn special_code(special: Special) -> (u8, DeviceNumber) {
+    const NO_DEVICE: DeviceNumber = DeviceNumber { major: 0, minor: 0 };
+    match special {
+        Special::Pipe => (1, NO_DEVICE),
+        Special::Socket => (2, NO_DEVICE),
+        Special::CharacterDevice(device) => (3, device),
+        Special::BlockDevice(device) => (4, device),
+    }
+}
+
+fn take_special(body: &mut Body<'_>) -> Result<Special, MessageError> {
+    let number = body.u8()?;
+    let device = DeviceNumber { major: body.u32()?, minor: body.u32()? };
+    let special = match number {
+        1 => Special::Pipe,
+        2 => Special::Socket,
+        3 => Special::CharacterDevice(device),
+        4 => Special::BlockDevice(device),
+        _ => return Err(MessageError::Field(MANIFEST, "special file")),
+    };
+    // Each has one form.
+    if special_code(special) == (number, device) { Ok(special) } else { Err(MessageError::Field(MANIFEST, "device")) }
 }
 
 fn take_entry(body: &mut Body<'_>) -> Result<Entry, MessageError> {
-    let kind = body.u8()?;
-    let Attributes { mode, mtime } = take_attributes(body)?;
+    let number = body.u8()?;
+    let (mode, mtime) = take_attributes(body)?;
     let path = body.name()?;
-    let kind = match kind {
+    let kind = match number & !HAS_EXTRA {
         KIND_FILE => Kind::File { size: body.u64()?, version: body.u64()?, hash: None },
         KIND_HASHED_FILE => Kind::File { size: body.u64()?, version: body.u64()?, hash: Some(body.array()?) },
         KIND_HARD_LINK => Kind::HardLink { target: body.name()? },
         KIND_DIRECTORY => Kind::Directory,
         KIND_SYMLINK => Kind::Symlink { target: body.name()? },
+        KIND_SPECIAL => Kind::Special(take_special(body)?),
         _ => return Err(MessageError::Field(MANIFEST, "kind")),
     };
-    Ok(Entry { path, kind, mode, mtime })
+    let extra = if number & HAS_EXTRA == 0 { Extra::default() } else { Extra::decode(body)? };
+    if number & HAS_EXTRA != 0 && extra.is_empty() {
+        return Err(MessageError::Field(MANIFEST, "extra"));
+    }
+    Ok(Entry { path, kind, mode, mtime, extra })
 }
 
-fn put_attributes(kind: u8, attributes: Attributes, out: &mut Vec<u8>) -> Result<(), MessageError> {
-    let Attributes { mode, mtime } = attributes;
+fn put_attributes(kind: u8, mode: u32, mtime: Mtime, out: &mut Vec<u8>) -> Result<(), MessageError> {
     let mode = u16::try_from(mode).ok().filter(|_| mode <= MODE_BITS);
     out.extend(mode.ok_or(MessageError::Field(kind, "mode"))?.to_be_bytes());
     out.extend(mtime.seconds.to_be_bytes());
@@ -297,7 +454,7 @@ fn put_attributes(kind: u8, attributes: Attributes, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-fn take_attributes(body: &mut Body<'_>) -> Result<Attributes, MessageError> {
+fn take_attributes(body: &mut Body<'_>) -> Result<(u32, Mtime), MessageError> {
     let mode = u32::from(body.u16()?);
     if mode > MODE_BITS {
         return Err(MessageError::Field(body.kind, "mode"));
@@ -306,7 +463,7 @@ fn take_attributes(body: &mut Body<'_>) -> Result<Attributes, MessageError> {
     if mtime.nanoseconds >= NANOSECONDS {
         return Err(MessageError::Field(body.kind, "time"));
     }
-    Ok(Attributes { mode, mtime })
+    Ok((mode, mtime))
 }
 
 fn put_name(kind: u8, name: &[u8], out: &mut Vec<u8>) -> Result<(), MessageError> {

@@ -61,6 +61,8 @@ pub enum NoticeKind {
     DeleteLimit = 28,
     /// The receiver's file system treats it as equal to another name of the transfer.
     Folded = 29,
+    /// Owner, group or extended attributes could not be set as they are at the sender; everything else is right.
+    AttributesLost = 30,
 }
 
 impl NoticeKind {
@@ -87,6 +89,7 @@ impl NoticeKind {
             Self::EmptySource,
             Self::DeleteLimit,
             Self::Folded,
+            Self::AttributesLost,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -98,7 +101,7 @@ impl NoticeKind {
     pub const fn for_older_sender(self) -> Self {
         match self {
             Self::EmptySource => Self::NotDeleted,
-            Self::Exists | Self::UnsafeLink | Self::DeleteLimit | Self::Folded => Self::Other,
+            Self::Exists | Self::UnsafeLink | Self::DeleteLimit | Self::Folded | Self::AttributesLost => Self::Other,
             known => known,
         }
     }
@@ -116,7 +119,7 @@ impl std::fmt::Display for NoticeKind {
         f.write_str(match self {
             Self::Create => "create",
             Self::Replace => "replace",
-            Self::Attributes => "change mode or time of",
+            Self::Attributes => "change attributes of",
             Self::Delete => "delete",
             Self::Kept => "kept",
             Self::Permission => "no permission at the receiver",
@@ -135,6 +138,7 @@ impl std::fmt::Display for NoticeKind {
             Self::EmptySource => "nothing is deleted here, because the source is empty; if that is intended, use --force-empty",
             Self::DeleteLimit => "more would be deleted than --max-delete permits; the rest is kept",
             Self::Folded => "the receiver's file system takes it for another name of this transfer: rename one of them",
+            Self::AttributesLost => "owner, group, ACLs or extended attributes could not be set at the receiver",
         })
     }
 }

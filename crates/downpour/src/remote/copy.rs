@@ -28,6 +28,7 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
     if copy.receive.dry_run && !copy.receive.compared {
         copy.checksums = None;
     }
+    copy.scan.preserve = copy.receive.preserve;
     copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.checksums.is_some();
     match (common_host(&copy.sources)?, copy.target_host.take()) {
         (None, None) => copy.within(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use net::Family;
 
 use super::launch::log_in;
-use super::request::{RemoteTask, Request};
+use super::request::Request;
 use super::restriction::Restriction;
 use super::ssh::Remote;
 use super::{SshOptions, Via};
@@ -43,10 +43,8 @@ impl SshLocator {
 impl PeerLocator for SshLocator {
     fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
         let remote = log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?;
-        if let RemoteTask::Receive(spec) = &self.request.task {
-            // Otherwise the other side ends with ssh, and has changed nothing.
-            Restriction::check(spec, &remote.enforced)?;
-        }
+        // Otherwise the other side ends with ssh, and has changed nothing.
+        Restriction::check(&self.request.task, &remote.enforced)?;
         let remote = self.remote.insert(remote);
         self.links_followed = remote.links_followed;
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);

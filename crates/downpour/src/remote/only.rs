@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
-use rustix::process::fchdir;
+use rustix::process::{fchdir, geteuid};
 
 use super::place::matches;
 use super::request::RemoteTask;
@@ -107,6 +107,10 @@ impl Only {
                 refused("it does not follow the links in folders: leave out --links follow")
             }
             (RemoteTask::Receive(spec), Access::ReadOnly) if !spec.dry_run => refused("it only sends"),
+            // A set-user-ID program, a capability or a device would be the key to the whole machine.
+            (RemoteTask::Receive(spec), _) if !spec.preserve.is_nothing() && geteuid().is_root() => refused(
+                "it gives root's files no other owners, attributes or devices: leave out -a and the options for those",
+            ),
             (RemoteTask::Examine { .. }, Access::ReadOnly) => refused("it writes nothing, and a doctor tries the disk"),
             _ => Ok(()),
         }
@@ -367,7 +371,7 @@ mod tests {
     use tempfile::{TempDir, tempdir};
 
     use super::*;
-    use crate::files::{ReceiveSpec, ScanOptions, Scanner};
+    use crate::files::{Preserve, ReceiveSpec, ScanOptions, Scanner};
 
     /// Creates `limit`, a folder with a tree and links in it, next to `secret`.
     fn limited() -> (TempDir, Only) {
@@ -571,6 +575,7 @@ mod tests {
             kind,
             mode: 0o755,
             mtime: crate::files::Mtime::default(),
+            extra: crate::files::Extra::default(),
         };
         for (target, replaced) in [("folder", "folder"), ("folder/in", "folder"), ("folder/in", "folder/in")] {
             for step in 0..4 {
@@ -607,6 +612,20 @@ mod tests {
                 let moved = limit.join("moved").join(target.strip_prefix(replaced).unwrap().trim_start_matches('/'));
                 assert_eq!(taken.is_ok(), moved.join("new").is_dir(), "{what}");
             }
+        }
+    }
+
+    #[test]
+    fn a_limited_root_gives_nobody_rights() {
+        let (_here, only) = limited();
+        let options = [
+            Preserve { owner: true, ..Preserve::default() },
+            Preserve { xattrs: true, ..Preserve::default() },
+            Preserve { specials: true, ..Preserve::default() },
+        ];
+        for preserve in options {
+            let task = RemoteTask::Receive(ReceiveSpec { preserve, ..ReceiveSpec::to_target("x") });
+            assert_eq!(only.permits(&task).is_err(), geteuid().is_root(), "{preserve:?}");
         }
     }
 

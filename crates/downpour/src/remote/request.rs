@@ -16,7 +16,7 @@ use transport::profile::Names;
 use super::Via;
 use crate::base64::Bytes;
 use crate::error::Error;
-use crate::files::{Filter, Links, ReceiveSpec, ScanOptions};
+use crate::files::{Filter, Links, Preserve, ReceiveSpec, ScanOptions};
 use crate::tunnel::Place;
 
 /// Version of the layout. A request of another version is refused with a line that says so.
@@ -77,7 +77,9 @@ pub(super) struct Scan {
     follow_items: bool,
     hard_links: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    one_file_system: bool,
+    pub(super) one_file_system: bool,
+    #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
+    pub(super) preserve: Preserve,
     hash: bool,
     filter: Filter,
     files_from: Option<Vec<Bytes>>,
@@ -100,6 +102,7 @@ impl From<&ScanOptions> for Scan {
             follow_items: options.follow_items,
             hard_links: options.hard_links,
             one_file_system: options.one_file_system,
+            preserve: options.preserve,
             hash: options.hash,
             filter: (*options.filter).clone(),
             files_from: options.files_from.as_ref().map(|names| names.iter().cloned().map(Bytes).collect()),
@@ -116,6 +119,7 @@ impl From<Scan> for ScanOptions {
             follow_items: scan.follow_items,
             hard_links: scan.hard_links,
             one_file_system: scan.one_file_system,
+            preserve: scan.preserve,
             hash: scan.hash,
             filter: scan.filter.into(),
             files_from: scan.files_from.map(|names| names.into_iter().map(|name| name.0).collect()),

@@ -1,9 +1,10 @@
-//! Restrictions of a request that releases before them ignore without a word.
+//! Wishes of a request that releases before them ignore without a word.
 
+use super::request::RemoteTask;
 use crate::error::{Error, ErrorKind};
 use crate::files::ReceiveSpec;
 
-/// A restriction of what a receiver changes.
+/// A restriction of what a receiver changes, or something else that either side has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Restriction {
     /// Nothing is deleted where the source is empty.
@@ -12,12 +13,14 @@ pub(super) enum Restriction {
     MaxDelete,
     /// [`ReceiveSpec::safe_links`].
     SafeLinks,
-    /// [`ReceiveSpec::one_file_system`].
+    /// [`ReceiveSpec::one_file_system`], and that of a sender's scan.
     OneFileSystem,
+    /// [`ReceiveSpec::preserve`], and that of a sender's scan.
+    Preserve,
 }
 
 impl Restriction {
-    const ALL: [Self; 4] = [Self::EmptySource, Self::MaxDelete, Self::SafeLinks, Self::OneFileSystem];
+    const ALL: [Self; 5] = [Self::EmptySource, Self::MaxDelete, Self::SafeLinks, Self::OneFileSystem, Self::Preserve];
 
     /// Returns its name in an answer.
     pub(super) const fn name(self) -> &'static str {
@@ -26,6 +29,7 @@ impl Restriction {
             Self::MaxDelete => "max-delete",
             Self::SafeLinks => "safe-links",
             Self::OneFileSystem => "one-file-system",
+            Self::Preserve => "preserve",
         }
     }
 
@@ -34,31 +38,49 @@ impl Restriction {
         Self::ALL.into_iter().find(|restriction| restriction.name() == name)
     }
 
-    /// Returns the restrictions of a request. A dry run changes nothing, so it needs none.
-    pub(super) fn of(spec: &ReceiveSpec) -> Vec<Self> {
+    /// Returns the restrictions of a task.
+    pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
+        match task {
+            RemoteTask::Receive(spec) => Self::of_receiver(spec),
+            RemoteTask::Send { scan, .. } => {
+                let asked =
+                    [(Self::OneFileSystem, scan.one_file_system), (Self::Preserve, !scan.preserve.is_nothing())];
+                asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A dry run changes nothing, so it needs none but the means to read what is announced.
+    fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
         let is_asked = |restriction: &Self| match restriction {
             Self::EmptySource => spec.delete.is_some() && !spec.force_empty,
             Self::MaxDelete => spec.max_delete.is_some(),
             Self::SafeLinks => spec.safe_links,
             Self::OneFileSystem => spec.one_file_system && spec.delete.is_some(),
+            Self::Preserve => !spec.preserve.is_nothing(),
         };
-        Self::ALL.into_iter().filter(|restriction| !spec.dry_run && is_asked(restriction)).collect()
+        Self::ALL
+            .into_iter()
+            .filter(|restriction| (!spec.dry_run || *restriction == Self::Preserve) && is_asked(restriction))
+            .collect()
     }
 
-    /// Checks that a receiver that names `enforced` in its answer enforces all restrictions of `spec`.
+    /// Checks that a side that names `enforced` in its answer enforces all restrictions of `task`.
     ///
     /// # Errors
     /// [`Error::Remote`] if one is missing: the other side is older than the restriction.
-    pub(super) fn check(spec: &ReceiveSpec, enforced: &[Self]) -> Result<(), Error> {
-        let Some(missing) = Self::of(spec).into_iter().find(|asked| !enforced.contains(asked)) else { return Ok(()) };
+    pub(super) fn check(task: &RemoteTask, enforced: &[Self]) -> Result<(), Error> {
+        let Some(missing) = Self::of(task).into_iter().find(|asked| !enforced.contains(asked)) else { return Ok(()) };
         let message = match missing {
             Self::EmptySource => {
                 "its older downpour deletes everything if the source is empty: update it, or accept that with --force-empty"
             }
             Self::MaxDelete => "its older downpour does not know --max-delete: update it, or leave the option out",
             Self::SafeLinks => "its older downpour does not know --safe-links: update it, or leave the option out",
-            Self::OneFileSystem => {
-                "its older downpour deletes on other file systems too: update it, or leave -x or --delete out"
+            Self::OneFileSystem => "its older downpour does not stop at other file systems: update it, or leave -x out",
+            Self::Preserve => {
+                "its older downpour knows nothing of owners, groups, ACLs, extended attributes and special files: update it, or leave those options and -a out"
             }
         };
         Err(Error::Remote { kind: ErrorKind::Other, message: message.into() })

@@ -159,10 +159,7 @@ fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<Served, Err
 
 fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
     let (via, bind) = (request.via, request.bind());
-    let enforced = match &request.task {
-        RemoteTask::Receive(spec) => Restriction::of(spec),
-        _ => Vec::new(),
-    };
+    let enforced = Restriction::of(&request.task);
     let (config, links_followed, sources) = config(request, only)?;
     let (transfer, ticket) = if via == Via::Ssh {
         (None, ticket(None, config.task.role())?)

@@ -68,6 +68,8 @@ pub struct Summary {
     /// Files not among `files` that existed and were left alone, whatever their content
     /// ([`Existing::Skip`](crate::files::Existing::Skip)).
     pub kept: u64,
+    /// Names of the target that were deleted, or would be.
+    pub deleted: u64,
     /// Links among the sources that were followed: see
     /// [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
     pub links_followed: u64,
@@ -236,6 +238,9 @@ impl fmt::Display for Summary {
         if self.kept > 0 {
             write!(f, ", {} left as at the target", self.kept)?;
         }
+        if self.deleted > 0 {
+            write!(f, ", {} deleted", self.deleted)?;
+        }
         if let Some(share) = self.path_share {
             write!(f, ", {:.0} % of what the set rate allows", share * 100.0)?;
         }
@@ -331,6 +336,7 @@ mod tests {
             links_left_out: 0,
             unchanged: 0,
             kept: 0,
+            deleted: 0,
             links_followed: 0,
             failed_count: 0,
             vanished_count: 0,
@@ -465,6 +471,9 @@ mod tests {
         let kept = Summary { files: 0, bytes: 0, kept: 2, ..whole.clone() };
         assert!(!kept.is_verified());
         assert_eq!(kept.to_string(), "0 files, 0 B, 39 s, 2 left as at the target");
+        let deleted = Summary { files: 0, bytes: 0, deleted: 3, ..whole.clone() };
+        assert!(deleted.is_verified());
+        assert_eq!(deleted.to_string(), "0 files, 0 B, 39 s, 3 deleted");
         assert!(!Summary { failed_count: 1, ..whole }.is_verified());
     }
 }

@@ -42,6 +42,7 @@ impl Headway {
             Message::Digest(_) | Message::End(_) | Message::Complete(_) => true,
             Message::Begin(_)
             | Message::Top(_)
+            | Message::IdName(_)
             | Message::Void(_)
             | Message::Skipped(_)
             | Message::Scanned

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::files::{
-    DirectoryIf, Entry, FilesError, Kind, Mtime, NameError, NoticeKind, ReceiveSpec, Requested, Root, ScanOptions,
-    SkipReason, Skipped, SourceId,
+    DirectoryIf, Entry, Extra, FilesError, Kind, Mtime, NameError, NoticeKind, ReceiveSpec, Requested, Root,
+    ScanOptions, SkipReason, Skipped, SourceId,
 };
 use crate::messages::{
     Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader, RootHasher, Strain, Untouched,
@@ -148,6 +148,7 @@ fn part(files: &[(&str, u64)]) -> ManifestPart {
         kind: Kind::File { size: *size, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
+        extra: Extra::default(),
     };
     let length = files.iter().map(|(_, size)| size).sum();
     ManifestPart { batch: 0, last: true, length, entries: files.iter().map(entry).collect() }

@@ -336,6 +336,7 @@ impl Receiving {
                 self.session.left_out(&skipped);
             }
             Message::Top(top) => files.top(top)?,
+            Message::IdName(name) => files.id_name(&name)?,
             Message::Scanned => self.counts.total_is_final = true,
             Message::End(end) if self.end.is_none() => {
                 files.check_end(&end)?;
@@ -489,7 +490,7 @@ impl Receiving {
             let note = format!("{} kept from an earlier run had changed, and came again", Bytes(outcome.altered));
             self.session.events.tell(TransferEvent::Note(note));
         }
-        (done.unchanged, done.kept) = (untouched.unchanged, untouched.kept);
+        (done.unchanged, done.kept, done.deleted) = (untouched.unchanged, untouched.kept, outcome.deleted);
         let links_left_out = outcome.links_left_out + outcome.unsafe_links;
         (done.altered, done.links_left_out) = (Some(outcome.altered), links_left_out);
         self.session.tell_links(outcome.links_left_out);

@@ -10,7 +10,7 @@ use net::Source;
 use super::mailbox::Mailbox;
 use super::step::Input;
 use crate::error::Error;
-use crate::files::{Attributes, Batch, BatchSource, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
+use crate::files::{Attributes, Batch, BatchSource, IdName, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
 
 /// Reads the blocks of a batch.
 impl Source for BatchSource {
@@ -37,8 +37,8 @@ pub(super) struct Scan {
     pub(super) roots: Arc<Roots>,
     /// Identity of the source.
     pub(super) id: SourceId,
-    /// Mode and mtime of the folder whose contents are sent.
-    pub(super) top: Option<Attributes>,
+    /// Attributes of the folder whose contents are sent, and the names of its owner and group; taken by the session.
+    pub(super) top: (Option<Attributes>, Vec<IdName>),
     found: Receiver<Found>,
     /// Total bytes of all batches so far.
     bytes: Arc<AtomicU64>,
@@ -59,7 +59,7 @@ impl Scan {
     /// Those of [`Scanner::new`]; [`Error::System`] if the thread cannot be spawned.
     pub(super) fn start(roots: Vec<Root>, options: ScanOptions, session: &Mailbox) -> Result<Self, Error> {
         let stopped = Arc::new(AtomicBool::new(false));
-        let scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
+        let mut scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
         let (roots, id, top) = (scanner.roots(), scanner.source_id(), scanner.top());
         let bytes = Arc::new(AtomicU64::new(0));
         // One batch waits here and one in the thread: enough to stay ahead, at little memory.

@@ -12,7 +12,7 @@ use super::scanning::{Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
-use crate::files::{Batch, BatchSource, FailReason, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
+use crate::files::{Batch, BatchSource, FailReason, IdName, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
 use crate::messages::{
     Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Untouched, Void, Wants, manifest_parts,
 };
@@ -266,9 +266,9 @@ impl Sending {
         if !self.begin_said {
             self.begin_said = true;
             self.say(&Message::Begin(self.scan.id))?;
-            if let Some(top) = self.scan.top {
-                self.say(&Message::Top(top))?;
-            }
+            let (top, id_names) = std::mem::take(&mut self.scan.top);
+            top.map_or(Ok(()), |top| self.say(&Message::Top(top)))?;
+            self.say_id_names(id_names)?;
         }
         self.forget_sent();
         while self.next_part()? {}
@@ -368,7 +368,12 @@ impl Sending {
         }
     }
 
-    fn begin(&mut self, batch: Batch) -> Result<(), Error> {
+    fn say_id_names(&mut self, names: Vec<IdName>) -> Result<(), Error> {
+        names.into_iter().try_for_each(|name| self.say(&Message::IdName(name)))
+    }
+
+    fn begin(&mut self, mut batch: Batch) -> Result<(), Error> {
+        self.say_id_names(std::mem::take(&mut batch.id_names))?;
         for skipped in &batch.skipped {
             self.skip(skipped)?;
         }
@@ -382,7 +387,7 @@ impl Sending {
                         checksums.add(&entry.path, hash)?;
                     }
                 }
-                Kind::HardLink { .. } => {}
+                Kind::HardLink { .. } | Kind::Special(_) => {}
                 Kind::Directory => self.done.directories += 1,
                 Kind::Symlink { .. } => self.done.symlinks += 1,
             }

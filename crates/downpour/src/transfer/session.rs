@@ -229,6 +229,7 @@ impl Session {
             let reason = FailReason::Refused(notice.kind);
             self.events.tell(TransferEvent::LeftOut(Failed { path: notice.path, reason }));
         } else {
+            done.deleted += u64::from(notice.kind == NoticeKind::Delete);
             self.events.tell(TransferEvent::Notice { kind: notice.kind, path: notice.path });
         }
     }
@@ -680,6 +681,7 @@ impl Session {
             links_left_out: done.links_left_out,
             unchanged: done.unchanged,
             kept: done.kept,
+            deleted: done.deleted,
             links_followed: done.links_followed,
             elapsed,
             failed: done.failed,

@@ -138,6 +138,8 @@ pub(super) struct Totals {
     pub(super) unchanged: u64,
     /// Files of the target that were left alone.
     pub(super) kept: u64,
+    /// Names of the target that were deleted.
+    pub(super) deleted: u64,
     /// Links among the sources that were followed (sender only).
     pub(super) links_followed: u64,
     /// The first [`MAX_FAILED`] names that failed, with the reason.

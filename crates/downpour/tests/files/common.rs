@@ -65,6 +65,7 @@ impl<'a> Control<'a> {
                     }
                     Message::Begin(source) => self.receiving.begin(source)?,
                     Message::Top(top) => self.receiving.top(top)?,
+                    Message::IdName(name) => self.receiving.id_name(&name)?,
                     Message::Digest(digest) => {
                         self.receiving.expect_digest(&digest)?;
                     }
@@ -78,6 +79,9 @@ impl<'a> Control<'a> {
     }
 
     pub(crate) fn send_manifest(&mut self, batch: &Batch) -> Result<(), FilesError> {
+        for name in &batch.id_names {
+            self.send(&Message::IdName(name.clone()))?;
+        }
         for part in manifest_parts(batch.number, batch.length, &batch.entries) {
             self.send(&Message::Manifest(part))?;
         }
@@ -169,7 +173,10 @@ pub(crate) fn transfer_as(
     seed: u64,
     before_read: &mut dyn FnMut(&Batch),
 ) -> Result<Done, FilesError> {
-    let scanner = Scanner::new(paths.iter().map(Root::new).collect(), ScanOptions::default())?;
+    let scanner = Scanner::new(
+        paths.iter().map(Root::new).collect(),
+        ScanOptions { preserve: settings.preserve, ..ScanOptions::default() },
+    )?;
     let roots = scanner.roots();
     let dry_run = settings.dry_run;
     let receiving = FileSink::with_target(Arc::new(settings), false)?;

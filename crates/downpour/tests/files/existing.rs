@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    Attributes, Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Modes, Mtime, NoticeKind, Pattern,
-    ReceiveSpec, Requested, Root, Rule, ScanOptions, Scanner,
+    Attributes, Batch, Compare, Entry, Existing, Extra, FileSink, FilesError, Filter, Kind, Modes, Mtime, NoticeKind,
+    Pattern, ReceiveSpec, Requested, Root, Rule, ScanOptions, Scanner,
 };
 use downpour::messages::Message;
 use tempfile::{TempDir, tempdir};
@@ -253,11 +253,13 @@ fn with_top(settings: ReceiveSpec) -> ((u32, i64), Vec<(NoticeKind, String)>) {
     let into = settings.target.clone();
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    let top = Attributes { mode: 0o750, mtime: Mtime { seconds: 77, nanoseconds: 5 } };
-    control.send(&Message::Top(top)).unwrap();
+    let top = Attributes { mode: 0o750, mtime: Mtime { seconds: 77, nanoseconds: 5 }, extra: Extra::default() };
+    control.send(&Message::Top(top.clone())).unwrap();
     assert!(matches!(receiving.top(top), Err(FilesError::Protocol { .. })), "there is one");
     let entries = vec![entry("file", Kind::File { size: 0, version: 0, hash: None })];
-    control.send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }).unwrap();
+    control
+        .send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], id_names: Vec::new(), is_last: true })
+        .unwrap();
     receiving.finish(&control.end()).unwrap();
     let told = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
     let found = into.metadata().unwrap();
@@ -297,9 +299,10 @@ fn checksums_find_what_size_and_time_do_not_tell() {
         kind: Kind::File { size: 4, version: 0, hash: Some(*blake3::hash(content).as_bytes()) },
         mode: 0o600,
         mtime: Mtime { seconds: 77, nanoseconds: 0 },
+        extra: Extra::default(),
     };
     let entries = ["moved", "spoiled"].into_iter().zip(contents).map(entry).collect();
-    let batch = Batch { number: 0, entries, length: 8, skipped: vec![], is_last: true };
+    let batch = Batch { number: 0, entries, length: 8, skipped: vec![], id_names: Vec::new(), is_last: true };
     control.send_manifest(&batch).unwrap();
     assert_eq!(control.wanted.ranges(8).collect::<Vec<_>>(), vec![4..8]);
     let moved = dir.path().join("moved").metadata().unwrap();
@@ -402,14 +405,22 @@ fn a_target_that_is_a_link_to_a_folder_is_followed() {
 }
 
 fn entry(path: &str, kind: Kind) -> Entry {
-    Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime { seconds: 99, nanoseconds: 0 } }
+    Entry {
+        path: path.into(),
+        kind,
+        mode: 0o755,
+        mtime: Mtime { seconds: 99, nanoseconds: 0 },
+        extra: Extra::default(),
+    }
 }
 
 /// Receives entries without bytes.
 fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> downpour::files::ReceiveOutcome {
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    control.send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }).unwrap();
+    control
+        .send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], id_names: Vec::new(), is_last: true })
+        .unwrap();
     receiving.finish(&control.end()).unwrap()
 }
 
@@ -489,6 +500,43 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
     assert_eq!(names(to.path()), [".downpour-the2ther", "tree"]);
 }
 
+/// Another program works in the target meanwhile.
+#[test]
+fn what_appears_during_the_transfer_is_not_deleted() {
+    let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
+    let (source, target) = (from.path().join("tree"), into.path().join("tree"));
+    fs::create_dir_all(source.join("dir")).unwrap();
+    fs::create_dir_all(target.join("dir/old")).unwrap();
+    fs::create_dir_all(target.join("dir/used")).unwrap();
+    fs::write(source.join("file"), "content").unwrap();
+    for name in ["file", "old", "dir/old/old", "dir/used/old", "moved"] {
+        fs::write(target.join(name), "old").unwrap();
+    }
+    // Replacing one of its names makes the other look new.
+    fs::hard_link(target.join("file"), target.join("second")).unwrap();
+    fs::hard_link(target.join("old"), target.join("dir/old/link")).unwrap();
+    let spec = ReceiveSpec {
+        existing: Existing::Replace,
+        delete: Some(Filter::default()),
+        ..ReceiveSpec::into_directory(into.path())
+    };
+    let done = transfer_as(&[source], spec, 1, &mut |_| {
+        fs::write(target.join("new"), "new").unwrap();
+        fs::write(target.join("dir/used/new"), "new").unwrap();
+        fs::create_dir(target.join("dir/new")).unwrap();
+        fs::rename(target.join("moved"), target.join("dir/moved")).unwrap();
+    })
+    .unwrap();
+    assert_eq!(names(&target), ["dir", "file", "new"]);
+    assert_eq!(names(&target.join("dir")), ["moved", "new", "used"]);
+    // A folder may have been moved there with all that is in it.
+    assert_eq!(names(&target.join("dir/used")), ["new", "old"]);
+    assert_eq!(fs::read(target.join("file")).unwrap(), b"content");
+    let kept: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Kept).collect();
+    assert_eq!(kept.len(), 4, "{kept:?}");
+    assert_eq!((done.outcome.deleted, done.outcome.kept), (5, 0));
+}
+
 #[test]
 fn nothing_is_deleted_when_the_sender_could_not_read_all() {
     let dir = tempdir().unwrap();
@@ -498,7 +546,9 @@ fn nothing_is_deleted_when_the_sender_could_not_read_all() {
     let mut control = Control::begin(&receiving).unwrap();
     let skipped =
         vec![downpour::files::Skipped { path: b"closed".to_vec(), reason: downpour::files::SkipReason::Unreadable }];
-    control.send_manifest(&Batch { number: 0, entries: vec![], length: 0, skipped, is_last: true }).unwrap();
+    control
+        .send_manifest(&Batch { number: 0, entries: vec![], length: 0, skipped, id_names: Vec::new(), is_last: true })
+        .unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();
     assert!(outcome.delete_left_out && outcome.deleted == 0);
     let told: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use downpour::files::{
-    Entry, Existing, FileSink, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, NoticeKind,
+    Entry, Existing, Extra, FileSink, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, NoticeKind,
     ReceiveSpec, SkipReason, Skipped, VoidReason,
 };
 use downpour::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Root, Void};
@@ -15,7 +15,7 @@ use crate::common::{Control, SOURCE, names};
 const PETABYTE: u64 = 1 << 50;
 
 fn entry(path: impl AsRef<[u8]>, kind: Kind) -> Entry {
-    Entry { path: path.as_ref().to_vec(), kind, mode: 0o644, mtime: Mtime::default() }
+    Entry { path: path.as_ref().to_vec(), kind, mode: 0o644, mtime: Mtime::default(), extra: Extra::default() }
 }
 
 fn file(path: impl AsRef<[u8]>, size: u64) -> Entry {
@@ -278,8 +278,14 @@ fn voids_must_name_an_entry_of_an_open_batch() {
 fn ready(into: &Path) -> (FileSink, End) {
     let receiving = FileSink::new(ReceiveSpec::into_directory(into)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    let batch =
-        downpour::files::Batch { number: 0, entries: vec![file("f", 3)], length: 3, skipped: vec![], is_last: true };
+    let batch = downpour::files::Batch {
+        number: 0,
+        entries: vec![file("f", 3)],
+        length: 3,
+        skipped: vec![],
+        id_names: Vec::new(),
+        is_last: true,
+    };
     control.send_manifest(&batch).unwrap();
     let digest = *blake3::hash(b"abc").as_bytes();
     control.send(&downpour::messages::Message::Digest(Digest { batch: 0, block: 0, digest })).unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Links, Mtime, NoticeKind, ReceiveSpec,
+    Batch, Compare, Entry, Existing, Extra, FileSink, FilesError, Filter, Kind, Links, Mtime, NoticeKind, ReceiveSpec,
     Requested, Root, ScanOptions, Scanner,
 };
 use downpour::messages::ManifestPart;
@@ -21,11 +21,17 @@ fn replacing(into: &Path) -> ReceiveSpec {
 }
 
 fn entry(path: &str, kind: Kind) -> Entry {
-    Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime { seconds: 99, nanoseconds: 0 } }
+    Entry {
+        path: path.into(),
+        kind,
+        mode: 0o755,
+        mtime: Mtime { seconds: 99, nanoseconds: 0 },
+        extra: Extra::default(),
+    }
 }
 
 fn batch(entries: Vec<Entry>) -> Batch {
-    Batch { number: 0, entries, length: 0, skipped: vec![], is_last: true }
+    Batch { number: 0, entries, length: 0, skipped: vec![], id_names: Vec::new(), is_last: true }
 }
 
 fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {

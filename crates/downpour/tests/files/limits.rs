@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use downpour::files::{Entry, FileSink, FilesError, Kind, Mtime, ReceiveSpec, Root, ScanOptions, Scanner, SkipReason};
+use downpour::files::{
+    Entry, Extra, FileSink, FilesError, Kind, Mtime, ReceiveSpec, Root, ScanOptions, Scanner, SkipReason,
+};
 use downpour::messages::ManifestPart;
 use tempfile::tempdir;
 
@@ -91,6 +93,7 @@ fn child_uses_up_inodes() {
         kind: Kind::File { size: 0, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
+        extra: Extra::default(),
     });
     let part = ManifestPart { batch: 0, last: true, length: 0, entries: entries.collect() };
     receiving.begin(SOURCE).unwrap();
@@ -207,6 +210,7 @@ fn child_waits_to_be_killed() {
         kind: Kind::File { size: 1000, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
+        extra: Extra::default(),
     };
     let part = ManifestPart { batch: 0, last: true, length: 2000, entries: vec![entry("done"), entry("half")] };
     receiving.begin(SOURCE).unwrap();
@@ -222,7 +226,13 @@ fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("into");
     let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
-    let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() };
+    let entry = |path: &str, kind| Entry {
+        path: path.into(),
+        kind,
+        mode: 0o755,
+        mtime: Mtime::default(),
+        extra: Extra::default(),
+    };
     let part = |last, entry| ManifestPart { batch: 0, last, length: 10, entries: vec![entry] };
     receiving.begin(SOURCE).unwrap();
     receiving.add_manifest_part(&part(false, entry("folder", Kind::Directory))).unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use downpour::files::{
-    Batch, Entry, Existing, FileSink, Kind, Mtime, NoticeKind, ReceiveOutcome, ReceiveSpec, VoidReason,
+    Batch, Entry, Existing, Extra, FileSink, Kind, Mtime, NoticeKind, ReceiveOutcome, ReceiveSpec, VoidReason,
 };
 use downpour::messages::{Digest, Message, Void};
 use tempfile::tempdir;
@@ -13,7 +13,13 @@ use tempfile::tempdir;
 use crate::common::Control;
 
 fn entry(path: &str, kind: Kind) -> Entry {
-    Entry { path: path.into(), kind, mode: 0o644, mtime: Mtime { seconds: 99, nanoseconds: 0 } }
+    Entry {
+        path: path.into(),
+        kind,
+        mode: 0o644,
+        mtime: Mtime { seconds: 99, nanoseconds: 0 },
+        extra: Extra::default(),
+    }
 }
 
 fn file(path: &str, size: u64) -> Entry {
@@ -34,7 +40,9 @@ fn receive(
     let receiving = FileSink::new(ReceiveSpec { existing, ..ReceiveSpec::into_directory(into) }).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let length = entries.iter().map(Entry::size).sum();
-    control.send_manifest(&Batch { number: 0, entries, length, skipped: vec![], is_last: true }).unwrap();
+    control
+        .send_manifest(&Batch { number: 0, entries, length, skipped: vec![], id_names: Vec::new(), is_last: true })
+        .unwrap();
     if let Some(entry) = void {
         control.send(&Message::Void(Void { batch: 0, entry, reason: VoidReason::Changed })).unwrap();
     }

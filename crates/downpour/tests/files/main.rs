@@ -2,6 +2,8 @@
 
 // The lints know helper functions as tests by this attribute only.
 #[cfg(test)]
+mod attributes;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod corpora;

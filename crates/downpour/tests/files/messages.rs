@@ -2,11 +2,12 @@
 
 use downpour::Rate;
 use downpour::files::{
-    Attributes, Entry, Kind, MAX_PATH, Mtime, Notice, NoticeKind, SkipReason, Skipped, SourceId, VoidReason, Wanted,
+    Attributes, DeviceNumber, Entry, Extra, IdKind, IdName, Kind, MAX_PATH, Mtime, Notice, NoticeKind, Owner,
+    SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, Xattr,
 };
 use downpour::messages::{
-    Complete, Digest, End, MAX_MESSAGE, ManifestPart, Message, MessageError, MessageReader, Root, RootHasher, Strain,
-    Untouched, Void, Wants, fuzz_messages, manifest_parts, wants,
+    Complete, Digest, End, MAX_MESSAGE, MAX_XATTRS, ManifestPart, Message, MessageError, MessageReader, Root,
+    RootHasher, Strain, Untouched, Void, Wants, fuzz_messages, manifest_parts, wants,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -25,7 +26,7 @@ fn read(mut bytes: &[u8]) -> Result<Option<Message>, MessageError> {
 
 fn examples() -> Vec<(Message, String)> {
     let mtime = Mtime { seconds: -2, nanoseconds: 999_999_999 };
-    let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime };
+    let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime, extra: Extra::default() };
     let entries = vec![
         entry("d", Kind::Directory),
         entry("d/f", Kind::File { size: 0x1_0000_0002, version: 9, hash: None }),
@@ -59,7 +60,10 @@ fn examples() -> Vec<(Message, String)> {
             format!("0000003d0500000001000000000000000200000000000000030000000000000004{ones}"),
         ),
         (Message::Begin(SourceId([3; 16])), format!("0000001107{}", "03".repeat(16))),
-        (Message::Top(Attributes { mode: 0o755, mtime }), format!("0000000f08{mode_and_time}")),
+        (
+            Message::Top(Attributes { mode: 0o755, mtime, extra: Extra::default() }),
+            format!("0000000f08{mode_and_time}"),
+        ),
         (Message::Accepted, "0000000141".into()),
         (
             Message::Wants(Wants { batch: 1, last: true, ranges: vec![2..3, 4..0x0100] }),
@@ -83,9 +87,41 @@ fn examples() -> Vec<(Message, String)> {
     ]
 }
 
+/// Messages with what is only sent on request.
+fn examples_on_request() -> Vec<(Message, String)> {
+    let mtime = Mtime { seconds: -2, nanoseconds: 999_999_999 };
+    let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime, extra: Extra::default() };
+    let owner = Some(Owner { user: 0x0102, group: 0x0304 });
+    let xattr = |name: &str, value: &[u8]| Xattr { name: name.into(), value: value.into() };
+    let extra = Extra { owner, xattrs: vec![xattr("a", b""), xattr("user.b", b"\0x")] };
+    let device = Kind::Special(Special::BlockDevice(DeviceNumber { major: 8, minor: 1 }));
+    let owned = vec![
+        Entry { extra: extra.clone(), ..entry("o", Kind::Symlink { target: b"x".to_vec() }) },
+        Entry { extra: Extra { owner, ..Extra::default() }, ..entry("b", device) },
+        entry("p", Kind::Special(Special::Pipe)),
+    ];
+    let extra_bytes = "0100000102000003040002016100000000".to_owned() + "06757365722e62000000020078";
+    let mode_and_time = "01edfffffffffffffffe3b9ac9ff";
+    let special_files = [
+        "0000008201".to_owned(),
+        "000000080100000000".to_owned() + "00000000",
+        format!("83{mode_and_time}00016f000178{extra_bytes}"),
+        format!("86{mode_and_time}000162040000000800000001") + "0100000102000003040000",
+        format!("06{mode_and_time}000170010000000000000000"),
+    ];
+    vec![
+        (Message::Manifest(ManifestPart { batch: 8, last: true, length: 0, entries: owned }), special_files.concat()),
+        (Message::Top(Attributes { mode: 0o755, mtime, extra }), format!("0000002d0a{mode_and_time}{extra_bytes}")),
+        (
+            Message::IdName(IdName { kind: IdKind::Group, id: 0x0304, name: b"ann".to_vec() }),
+            "0000000a0902".to_owned() + "0000030403616e6e",
+        ),
+    ]
+}
+
 #[test]
 fn every_layout_is_as_written_down() {
-    for (message, bytes) in examples() {
+    for (message, bytes) in examples().into_iter().chain(examples_on_request()) {
         assert_eq!(hex(&encoded(&message)), bytes, "{message:?}");
         assert_eq!(read(&encoded(&message)).unwrap(), Some(message));
     }
@@ -93,7 +129,7 @@ fn every_layout_is_as_written_down() {
 
 #[test]
 fn messages_survive_any_cut() {
-    let messages: Vec<_> = examples().into_iter().map(|(m, _)| m).collect();
+    let messages: Vec<_> = examples().into_iter().chain(examples_on_request()).map(|(m, _)| m).collect();
     let stream: Vec<u8> = messages.iter().flat_map(encoded).collect();
     for size in 1..=stream.len() {
         let mut reader = MessageReader::new();
@@ -109,7 +145,7 @@ fn messages_survive_any_cut() {
 
 #[test]
 fn bodies_that_are_too_short_or_too_long_are_refused() {
-    for (message, _) in examples() {
+    for (message, _) in examples().into_iter().chain(examples_on_request()) {
         let bytes = encoded(&message);
         let kind = bytes[4];
         for length in 1..bytes.len() - 4 {
@@ -168,7 +204,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
     }
     assert_eq!(read(&[0, 0, 0, 1, 6]), Ok(Some(Message::Scanned)));
-    for unknown in [0, 9, 64, 72, 99, 255] {
+    for unknown in [0, 11, 64, 72, 99, 255] {
         assert_eq!(read(&[0, 0, 0, 1, unknown]), Err(MessageError::UnknownType(unknown)));
     }
     let mut reader = MessageReader::new();
@@ -176,10 +212,70 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
     assert_eq!(reader.next(&mut &encoded(&Message::Accepted)[..]), Err(MessageError::UnknownType(99)));
 }
 
+/// Everything that a receiver need not take, and that a sender therefore must not make.
+#[test]
+fn extras_have_one_form_and_bounds() {
+    let entry =
+        |extra| Entry { path: b"a".to_vec(), kind: Kind::Directory, mode: 0o755, mtime: Mtime::default(), extra };
+    let message =
+        |extra| Message::Manifest(ManifestPart { batch: 0, last: true, length: 0, entries: vec![entry(extra)] });
+    let xattr = |name: &str, length| Xattr { name: name.into(), value: vec![7; length] };
+    let xattrs = |xattrs| Extra { xattrs, ..Extra::default() };
+    let largest = xattrs(vec![xattr("a", MAX_XATTRS / 2 - 65), xattr("b", MAX_XATTRS / 2 - 65)]);
+    assert_eq!(largest.size(), MAX_XATTRS);
+    assert_eq!(read(&encoded(&message(largest.clone()))).unwrap(), Some(message(largest)));
+    for bad in [
+        xattrs(vec![xattr("a", MAX_XATTRS - 64)]),
+        xattrs(vec![xattr("b", 0), xattr("a", 0)]),
+        xattrs(vec![xattr("a", 0), xattr("a", 1)]),
+        xattrs(vec![xattr("", 0)]),
+        xattrs(vec![xattr("a\0", 0)]),
+        xattrs(vec![xattr(&"a".repeat(256), 0)]),
+    ] {
+        assert!(message(bad.clone()).encode(&mut Vec::new()).is_err(), "{bad:?}");
+    }
+    // The same from a sender that does not check: the second name is made the same as the first.
+    let mut same = encoded(&message(xattrs(vec![xattr("a", 0), xattr("b", 0)])));
+    let at = same.iter().rposition(|byte| *byte == b'b').unwrap();
+    same[at] = b'a';
+    assert_eq!(read(&same), Err(MessageError::Field(1, "extended attributes")));
+    // An extra that says nothing, and a device that is none.
+    let mut empty = encoded(&message(Extra { owner: Some(Owner { user: 0, group: 0 }), xattrs: Vec::new() }));
+    let length = empty.len();
+    empty.truncate(length - 11);
+    empty.extend([0, 0, 0]);
+    empty[3] -= 8;
+    assert_eq!(read(&empty), Err(MessageError::Field(1, "extra")));
+    let mut top = encoded(&Message::Top(Attributes {
+        mode: 0o755,
+        mtime: Mtime::default(),
+        extra: Extra { owner: Some(Owner { user: 0, group: 0 }), xattrs: Vec::new() },
+    }));
+    let length = top.len();
+    top.truncate(length - 11);
+    top.extend([0, 0, 0]);
+    top[3] -= 8;
+    assert_eq!(read(&top), Err(MessageError::Field(10, "extra")));
+    let pipe = Entry { kind: Kind::Special(Special::Pipe), ..entry(Extra::default()) };
+    let mut pipe = encoded(&Message::Manifest(ManifestPart { batch: 0, last: true, length: 0, entries: vec![pipe] }));
+    *pipe.last_mut().unwrap() = 1;
+    assert_eq!(read(&pipe), Err(MessageError::Field(1, "device")));
+    let name = |name: &[u8]| Message::IdName(IdName { kind: IdKind::User, id: 1, name: name.into() });
+    for bad in [&b""[..], b"a\0b", &[b'a'; 256]] {
+        assert!(name(bad).encode(&mut Vec::new()).is_err(), "{bad:?}");
+    }
+}
+
 #[test]
 fn a_failed_encoding_leaves_the_buffer_alone() {
     let mut out = vec![1, 2, 3];
-    let entry = Entry { path: b"a".to_vec(), kind: Kind::Directory, mode: 0o10_000, mtime: Mtime::default() };
+    let entry = Entry {
+        path: b"a".to_vec(),
+        kind: Kind::Directory,
+        mode: 0o10_000,
+        mtime: Mtime::default(),
+        extra: Extra::default(),
+    };
     let part = ManifestPart { batch: 0, last: true, length: 0, entries: vec![entry] };
     assert_eq!(Message::Manifest(part).encode(&mut out), Err(MessageError::Field(1, "mode")));
     assert_eq!(out, [1, 2, 3]);
@@ -192,6 +288,7 @@ fn parts_hold_64_kib_and_every_entry_once() {
         kind: Kind::File { size: 1, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
+        extra: Extra::default(),
     };
     for count in [0, 1, 15, 16, 17, 100] {
         let entries: Vec<_> = (0..count).map(entry).collect();

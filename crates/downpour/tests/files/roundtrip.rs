@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    BatchSource, Entry, Existing, FileSink, Kind, Modes, Mtime, ReceiveSpec, Root, ScanOptions, Scanner, VoidReason,
-    Wanted,
+    BatchSource, Entry, Existing, Extra, FileSink, Kind, Modes, Mtime, ReceiveSpec, Root, ScanOptions, Scanner,
+    VoidReason, Wanted,
 };
 use downpour::messages::{Digest, ManifestPart, Message, Void};
 use tempfile::tempdir;
@@ -254,6 +254,7 @@ fn a_file_is_told_once_it_stands() {
         kind: Kind::File { size, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
+        extra: Extra::default(),
     };
     let entries = vec![entry("empty", 0), entry("a", 15), entry("void", 5), entry("b", 10)];
     receiving.add_manifest_part(&ManifestPart { batch: 0, last: true, length: 30, entries }).unwrap();

@@ -17,25 +17,25 @@ use tempfile::tempdir;
 use crate::common::{Control, SOURCE, noise, snapshot, transfer_as};
 use crate::journal::staging;
 
-const RECEIVER: u32 = 1001;
-const OTHER: u32 = 1002;
+pub(crate) const RECEIVER: u32 = 1001;
+pub(crate) const OTHER: u32 = 1002;
 /// Environment variable with the folder of a child test.
 const FOLDER: &str = "DOWNPOUR_TEST_FOLDER";
 
-fn child_folder() -> PathBuf {
+pub(crate) fn child_folder() -> PathBuf {
     std::env::var_os(FOLDER).map(PathBuf::from).expect("a child test is run by its parent test only")
 }
 
-/// Runs a child test of this module.
+/// Runs a child test, by its path in this program.
 fn run_child(mut command: Command, name: &str, folder: &Path) {
-    command.args(["--exact", &format!("users::{name}"), "--ignored", "--nocapture"]).env(FOLDER, folder);
+    command.args(["--exact", name, "--ignored", "--nocapture"]).env(FOLDER, folder);
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 /// Runs a child test as root, who can become any user.
-fn as_root(name: &str, folder: &Path) {
+pub(crate) fn as_root(name: &str, folder: &Path) {
     let program = std::env::current_exe().unwrap();
     if geteuid().is_root() {
         return run_child(Command::new(program), name, folder);
@@ -53,7 +53,7 @@ fn as_root(name: &str, folder: &Path) {
 }
 
 /// Runs a child test as the receiver.
-fn as_receiver(name: &str, folder: &Path) {
+pub(crate) fn as_receiver(name: &str, folder: &Path) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.uid(RECEIVER).gid(RECEIVER);
     run_child(command, name, folder);
@@ -97,7 +97,7 @@ fn attack(folder: &Path) -> Child {
 fn another_user_can_take_the_staging_folders_name_and_changes_nothing() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    as_root("child_shares_a_folder", home.path());
+    as_root("users::child_shares_a_folder", home.path());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn child_shares_a_folder() {
         fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
         let mut attack = attack(&folder);
         let before = snapshot(&folder.join(foreseen()));
-        let result = std::panic::catch_unwind(|| as_receiver("child_receives_there", &folder));
+        let result = std::panic::catch_unwind(|| as_receiver("users::child_receives_there", &folder));
         attack.kill().unwrap();
         attack.wait().unwrap();
         assert!(result.is_ok(), "mode {mode:o}");
@@ -173,7 +173,7 @@ fn interrupt(sources: &[PathBuf], spec: ReceiveSpec) {
 fn what_belongs_to_another_user_is_reported_where_it_cannot_be_changed() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    as_root("child_gives_files_to_another", home.path());
+    as_root("users::child_gives_files_to_another", home.path());
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn child_gives_files_to_another() {
         std::os::unix::fs::lchown(folder.join(name), Some(OTHER), Some(OTHER)).unwrap();
     }
     fs::set_permissions(folder.join("file"), fs::Permissions::from_mode(0o604)).unwrap();
-    as_receiver("child_changes_attributes", &folder);
+    as_receiver("users::child_changes_attributes", &folder);
     assert_eq!(folder.join("file").metadata().unwrap().mode() & 0o777, 0o604);
 }
 
@@ -227,7 +227,7 @@ fn child_changes_attributes() {
 fn root_gives_nobody_its_rights_and_neither_does_a_plain_user() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    as_root("child_copies_programs_as_both", home.path());
+    as_root("users::child_copies_programs_as_both", home.path());
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn child_copies_programs_as_both() {
     std::os::unix::fs::chown(&program, Some(OTHER), Some(OTHER)).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).unwrap();
     copy_program(&child_folder(), 0);
-    as_receiver("child_copies_a_program", &child_folder());
+    as_receiver("users::child_copies_a_program", &child_folder());
 }
 
 #[test]

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
+use rustix::process::geteuid;
+
 use super::sender::{SENT, Said};
 use super::tree::{Found, Object, Tree};
-use crate::files::{Entry, Existing, ItemName, Kind, Permitted, ReceiveSpec};
+use crate::files::{Entry, Existing, ItemName, Kind, Modes, Permitted, Preserve, ReceiveSpec, Special};
 
 /// The announced paths that may be touched, as they are beneath the destination, with their entries.
 type Allowed<'a> = BTreeMap<Vec<u8>, Vec<&'a Entry>>;
@@ -65,7 +67,12 @@ impl Oracle<'_> {
             let may_be_old = is_kept || entries.iter().any(|entry| matches!(entry.kind, Kind::HardLink { .. }));
             assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {what}");
         }
-        assert!(mode & 0o6000 == 0 || old.is_some_and(|(_, old)| old & 0o6000 != 0), "set-id bits: {what}");
+        let Preserve { owner, group, .. } = self.spec.preserve;
+        let may_have_rights = owner && group && geteuid().is_root() && self.spec.modes == Modes::Exact;
+        assert!(
+            mode & 0o6000 == 0 || may_have_rights || old.is_some_and(|(_, old)| old & 0o6000 != 0),
+            "set-id bits: {what}"
+        );
         let keeps = self.spec.existing == Existing::Skip && self.original.contains_key(path);
         assert!(!keeps || old.is_none(), "existing names are kept: {what}");
         assert!(self.spec.existing != Existing::Only || self.original.contains_key(path), "nothing is created: {what}");
@@ -119,7 +126,8 @@ impl Oracle<'_> {
             let parent = components[..components.len() - 1].join("/");
             let has_parent = parent.is_empty() || directories.contains(&parent);
             let is_named = is_named(rules, &components, is_directory, &mut chosen);
-            if !is_named || !has_parent || !is_selected(rules, entry, &components) {
+            let is_unasked = matches!(entry.kind, Kind::Special(_)) && !self.spec.preserve.specials;
+            if is_unasked || !is_named || !has_parent || !is_selected(rules, entry, &components) {
                 // The transfer ends here.
                 break;
             }
@@ -214,6 +222,7 @@ fn fits(entry: &Entry, object: &Object) -> bool {
     match (&entry.kind, object) {
         (Kind::Directory, Object::Directory) | (Kind::HardLink { .. }, Object::File(_)) => true,
         (Kind::File { size, .. }, Object::File(bytes)) => bytes.len() as u64 == *size,
+        (Kind::Special(special), Object::Pipe) => *special == Special::Pipe,
         (Kind::Symlink { target }, Object::Link(to)) => to.as_os_str().as_bytes() == target,
         _ => false,
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::draws::Draws;
 use super::tree::{NAMES, path};
-use crate::files::{Existing, Filter, ItemName, Modes, Permitted, ReceiveSpec, Requested};
+use crate::files::{Existing, Filter, ItemName, Modes, Permitted, Preserve, ReceiveSpec, Requested};
 
 fn filter(draws: &mut Draws<'_>) -> Filter {
     let rules: [&[u8]; 4] = [b"", b"- .ssh\n", b"- *.sh\n", b"+ /a\n- A\n"];
@@ -37,6 +37,14 @@ pub(super) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveSpec {
             Existing::Only,
         ]),
         modes: draws.one_of(&[Modes::Masked, Modes::Exact]),
+        preserve: Preserve {
+            owner: draws.one_in(4),
+            group: draws.one_in(4),
+            acls: draws.one_in(4),
+            xattrs: draws.one_in(4),
+            specials: draws.one_in(2),
+            ..Preserve::default()
+        },
         delete: draws.one_in(3).then(|| filter(draws)),
         max_delete: draws.one_in(4).then(|| draws.below(3).into()),
         force_empty: draws.one_in(3),

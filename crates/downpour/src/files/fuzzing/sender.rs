@@ -3,7 +3,8 @@
 use super::draws::Draws;
 use super::tree::path;
 use crate::files::{
-    Attributes, Entry, FileSink, FilesError, Kind, ManifestState, Mtime, SkipReason, Skipped, SourceId, VoidReason,
+    Attributes, Entry, Extra, FileSink, FilesError, IdKind, IdName, Kind, ManifestState, Mtime, Owner, SkipReason,
+    Skipped, SourceId, Special, VoidReason, Xattr,
 };
 use crate::messages::{Digest, End, ManifestPart, Message, RootHasher, Void};
 
@@ -40,9 +41,14 @@ impl Sender<'_> {
         self.hash(&Message::Begin(source))?;
         for batch in 0..=draws.below(3) {
             if draws.one_in(9) {
-                let top = Attributes { mode: 0o700, mtime: Mtime::default() };
-                self.sink.top(top)?;
+                let top = Attributes { mode: 0o700, mtime: Mtime::default(), extra: extra(draws) };
+                self.sink.top(top.clone())?;
                 self.hash(&Message::Top(top))?;
+            }
+            if draws.one_in(9) {
+                let name = IdName { kind: IdKind::User, id: draws.below(3).into(), name: b"nobody".to_vec() };
+                self.sink.id_name(&name)?;
+                self.hash(&Message::IdName(name))?;
             }
             self.batch(draws, batch.into())?;
             self.sink.settle(|_, _| {})?;
@@ -150,8 +156,17 @@ fn entry(draws: &mut Draws<'_>) -> Entry {
             let to = ["../outside", "/etc", "b", "a/b", "../../outside/victim", "../a", "a/../b", "./..//.."];
             Kind::Symlink { target: draws.one_of(&to).into() }
         }
+        9 if draws.one_in(3) => Kind::Special(Special::Pipe),
         _ => Kind::HardLink { target: self::path(draws, 2).into() },
     };
     let mode = draws.one_of(&[0o644, 0o755, 0o4755, 0o000, 0o777]);
-    Entry { path: path.into(), kind, mode, mtime: Mtime { seconds: draws.below(3).into(), nanoseconds: 0 } }
+    let mtime = Mtime { seconds: draws.below(3).into(), nanoseconds: 0 };
+    Entry { path: path.into(), kind, mode, mtime, extra: extra(draws) }
+}
+
+fn extra(draws: &mut Draws<'_>) -> Extra {
+    let owner = draws.one_in(6).then(|| Owner { user: draws.below(3).into(), group: draws.below(3).into() });
+    let name = draws.one_of(&["user.a", "trusted.a", "system.posix_acl_access", "security.capability"]);
+    let xattr = || Xattr { name: name.into(), value: b"value".to_vec() };
+    Extra { owner, xattrs: draws.one_in(6).then(xattr).into_iter().collect() }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use super::draws::Draws;
@@ -19,6 +19,7 @@ pub(super) enum Object {
     File(Vec<u8>),
     Directory,
     Link(PathBuf),
+    Pipe,
 }
 
 /// An object and its permission bits; those of links mean nothing and are zero.
@@ -55,6 +56,8 @@ fn object(path: &Path) -> Found {
         (Object::Link(path.read_link().expect("a link")), 0)
     } else if metadata.is_dir() {
         (Object::Directory, mode)
+    } else if metadata.file_type().is_fifo() {
+        (Object::Pipe, mode)
     } else {
         (Object::File(fs::read(path).expect("a readable file")), mode)
     }

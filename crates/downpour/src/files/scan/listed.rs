@@ -92,7 +92,12 @@ impl Listed {
         }
     }
 
-    /// Records that the previous step failed; returns the listed name that cannot be reached.
+    /// Returns the listed name to which the previous step is on the way.
+    pub(super) fn approached(&self) -> Option<&[u8]> {
+        self.current.as_ref().map(|(path, _)| path.as_slice())
+    }
+
+    /// Gives up the name being approached; returns it.
     pub(super) fn blocked(&mut self) -> Option<Vec<u8>> {
         self.current.take().map(|(path, _)| path)
     }

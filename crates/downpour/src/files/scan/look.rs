@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,12 +11,15 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::super::filter::Filter;
+use super::super::ids::NamesOfIds;
 use super::super::metadata::Status;
+use super::super::preserve::Preserve;
 use super::super::root::Links;
+use super::super::xattrs::XattrRule;
 use super::hard_links::HardLinks;
 use super::walk::{Candidate, Provenance, reason_of};
 use super::{ScanOptions, skip_reason};
-use crate::messages::{Kind, MAX_COMPONENT, MAX_PATH, SkipReason};
+use crate::messages::{Extra, Kind, MAX_COMPONENT, MAX_PATH, MAX_XATTRS, Owner, SkipReason};
 
 /// Bytes read at a time from a file that is only hashed.
 const HASH_BUFFER: usize = 1 << 20;
@@ -31,6 +34,10 @@ pub(super) struct Looker {
     /// Buffer for hashing; empty until the first use.
     buffer: Vec<u8>,
     hash: bool,
+    preserve: Preserve,
+    xattrs: XattrRule,
+    /// Names of users and groups that were met.
+    pub(super) names: NamesOfIds,
     /// Effective user id.
     user: u32,
     /// The last device met whose files are known to report their sizes.
@@ -43,7 +50,7 @@ pub(super) struct Looker {
 #[derive(Debug)]
 pub(super) enum Looked {
     /// Something to send.
-    Something(Kind, Status),
+    Something(Kind, Status, Extra),
     /// Excluded by the user.
     LeftOut,
 }
@@ -56,6 +63,9 @@ impl Looker {
             hard_links: options.hard_links.then(HardLinks::default),
             buffer: Vec::new(),
             hash: options.hash,
+            preserve: options.preserve,
+            xattrs: XattrRule::new(options.preserve),
+            names: NamesOfIds::default(),
             user: geteuid().as_raw(),
             sized: None,
             stopped: Arc::default(),
@@ -90,15 +100,59 @@ impl Looker {
         let kind = match seen.file_type {
             FileType::Directory => Kind::Directory,
             _ if *provenance == Provenance::Way => return Err(SkipReason::Absent),
-            FileType::RegularFile => return self.file(sent, folder, name, seen),
+            FileType::RegularFile => {
+                let (kind, seen) = self.file(sent, folder, name, seen)?;
+                return self.with_extra(kind, seen, folder, name);
+            }
             FileType::Symlink if self.links == Links::Skip => return Err(SkipReason::Link),
             FileType::Symlink => {
                 let target = readlinkat(folder, name, Vec::new()).map_err(|e| skip_reason(&e.into()))?;
                 Kind::Symlink { target: target.into_bytes() }
             }
-            _ => return Err(SkipReason::SpecialFile),
+            _ => Kind::Special(seen.special().filter(|_| self.preserve.specials).ok_or(SkipReason::SpecialFile)?),
         };
-        Ok(Looked::Something(kind, seen))
+        self.with_extra(kind, seen, folder, name)
+    }
+
+    /// Adds owner, group and extended attributes, if they are to be sent. Another name of a file has none of its own.
+    fn with_extra(
+        &mut self,
+        kind: Kind,
+        seen: Status,
+        folder: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> Result<Looked, SkipReason> {
+        if self.preserve.is_nothing() || matches!(kind, Kind::HardLink { .. }) {
+            return Ok(Looked::Something(kind, seen, Extra::default()));
+        }
+        let links = self.links;
+        let extra = self.extra(&seen, || open(folder, name, links)).map_err(|error| skip_reason(&error))?;
+        if extra.size() > MAX_XATTRS {
+            return Err(SkipReason::LargeXattrs);
+        }
+        Ok(Looked::Something(kind, seen, extra))
+    }
+
+    /// Returns owner, group and extended attributes, as far as they are to be sent.
+    pub(super) fn extra(&mut self, seen: &Status, open: impl FnOnce() -> io::Result<File>) -> io::Result<Extra> {
+        let owner = self.preserve.ids().then_some(Owner { user: seen.owner, group: seen.group });
+        let has_xattrs = self.xattrs.is_active() && (seen.is_file() || seen.is_directory());
+        let xattrs = if has_xattrs { self.xattrs.read(open()?.as_fd())? } else { Vec::new() };
+        let mut extra = Extra { owner, xattrs };
+        if !self.preserve.numeric_ids {
+            self.names.look_up(&mut extra);
+        }
+        Ok(extra)
+    }
+
+    /// Whether the filter leaves a name out. One that cannot be looked at is not left out, and reported later.
+    pub(super) fn leaves_out(&self, sent: &[u8], place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
+        let allows = |is_folder| self.filter.allows(sent, is_folder);
+        if allows(true) == allows(false) {
+            return !allows(true);
+        }
+        let seen = place.ok().and_then(|(folder, name)| self.see(folder, name, Provenance::Listed).ok());
+        seen.is_some_and(|seen| !allows(seen.is_directory()))
     }
 
     /// Returns the status of a name, or of a link's target if links are followed.
@@ -119,11 +173,17 @@ impl Looker {
         })
     }
 
-    fn file(&mut self, sent: &[u8], folder: BorrowedFd<'_>, name: &[u8], seen: Status) -> Result<Looked, SkipReason> {
+    fn file(
+        &mut self,
+        sent: &[u8],
+        folder: BorrowedFd<'_>,
+        name: &[u8],
+        seen: Status,
+    ) -> Result<(Kind, Status), SkipReason> {
         if seen.links > 1
             && let Some(target) = self.hard_links.as_mut().and_then(|links| links.find(&seen))
         {
-            return Ok(Looked::Something(Kind::HardLink { target }, seen));
+            return Ok((Kind::HardLink { target }, seen));
         }
         if seen.size == 0 && self.is_unsized(folder, name, &seen).map_err(|error| skip_reason(&error))? {
             return Err(SkipReason::Unsized);
@@ -138,7 +198,7 @@ impl Looker {
         if let Some(links) = &mut self.hard_links {
             links.keep(&seen, sent);
         }
-        Ok(Looked::Something(Kind::File { size: seen.size, version: seen.version(), hash }, seen))
+        Ok((Kind::File { size: seen.size, version: seen.version(), hash }, seen))
     }
 
     /// Whether a file of size 0 has content, as on file systems that store nothing (such as `/proc`). Devices with
@@ -148,19 +208,12 @@ impl Looker {
         if self.sized == Some(device) {
             return Ok(false);
         }
-        let mut file = self.open(folder, name)?;
+        let mut file = open(folder, name, self.links)?;
         if fstatvfs(&file)?.f_blocks > 0 {
             self.sized = Some(device);
             return Ok(false);
         }
         Ok(file.read(&mut [0])? > 0)
-    }
-
-    fn open(&self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<File> {
-        // Non-blocking: the file may have been replaced by a pipe.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let flags = if self.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
-        Ok(File::from(openat(folder, name, flags, Mode::empty())?))
     }
 
     /// Checks now, so that an unreadable file of 10 GB does not cross the network as 10 GB of zeros. No system call is
@@ -177,7 +230,7 @@ impl Looker {
     /// Returns the BLAKE3 hash of a file's content, and the status of the file when it was opened. If the file changes
     /// meanwhile, the hash matches no state it ever had; the sender's later check of the status detects that.
     fn hash(&mut self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<(Status, [u8; 32])> {
-        let mut file = self.open(folder, name)?;
+        let mut file = open(folder, name, self.links)?;
         let seen = Status::from(fstat(&file)?);
         if seen.file_type != FileType::RegularFile {
             return Err(io::ErrorKind::NotFound.into());
@@ -196,4 +249,11 @@ impl Looker {
             };
         }
     }
+}
+
+fn open(folder: BorrowedFd<'_>, name: &[u8], links: Links) -> io::Result<File> {
+    // Non-blocking: the file may have been replaced by a pipe.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = if links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
+    Ok(File::from(openat(folder, name, flags, Mode::empty())?))
 }

@@ -6,12 +6,15 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, fstat, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
-use crate::files::metadata::{Status, set_metadata, timestamps, tolerate_own};
+use crate::files::extras::ExtraRule;
+use crate::files::metadata::{Status, timestamps, tolerate_own};
+use crate::files::sandbox::HELD;
 use crate::files::staging::named_like_staging;
+use crate::messages::{Extra, Owner};
 
 /// A copy on the file system of its final name; removed when dropped, unless it was moved there.
 #[derive(Debug)]
@@ -21,13 +24,13 @@ pub(super) struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    /// Copies the file or link `staged` of the folder `from` to `folder`, with its mode and time, and makes it durable.
+    /// Copies the file or link `staged` of the folder `from` to `folder`, with its attributes, and makes it durable.
     /// The temporary name is one that no entry may have, and the same in each run: what a run that was killed has left
     /// is replaced.
     ///
     /// # Errors
     /// `EXDEV` for anything but a file or a link; a failure of either disk.
-    pub(super) fn new(from: &OwnedFd, staged: &str, folder: &'a OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(from: &OwnedFd, staged: &str, folder: &'a OwnedFd, extras: ExtraRule) -> io::Result<Self> {
         let found: Status = statat(from, staged, AtFlags::SYMLINK_NOFOLLOW)?.into();
         let carried = Self { folder, name: named_like_staging(staged) };
         match unlinkat(folder, &carried.name, AtFlags::empty()) {
@@ -35,24 +38,29 @@ impl<'a> Carried<'a> {
             Err(error) => return Err(error.into()),
         }
         match found.file_type {
-            FileType::RegularFile => carried.copy(from, staged, &found)?,
+            FileType::RegularFile => carried.copy(from, staged, &found, extras)?,
             FileType::Symlink => {
                 symlinkat(readlinkat(from, staged, Vec::new())?, folder, &carried.name)?;
                 let times = timestamps(found.mtime);
                 tolerate_own(utimensat(folder, &carried.name, &times, AtFlags::SYMLINK_NOFOLLOW))?;
+                let made = openat(folder, &carried.name, HELD, Mode::empty())?;
+                let owner = Some(Owner { user: found.owner, group: found.group });
+                extras.apply_owner(&made, &fstat(&made)?.into(), &Extra { owner, ..Extra::default() });
             }
             _ => return Err(Errno::XDEV.into()),
         }
         Ok(carried)
     }
 
-    fn copy(&self, from: &OwnedFd, staged: &str, found: &Status) -> io::Result<()> {
+    fn copy(&self, from: &OwnedFd, staged: &str, found: &Status, extras: ExtraRule) -> io::Result<()> {
         let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let source = File::from(openat(from, staged, flags | OFlags::RDONLY, Mode::empty())?);
         let flags = flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let copy = File::from(openat(self.folder, &self.name, flags, Mode::RUSR | Mode::WUSR)?);
         copy_data(&source, &copy, found.size)?;
-        set_metadata(&copy, Some(found.mode), Some(found.mtime))?;
+        let extra = extras.read(&source, found)?;
+        // What this file system does not take is found different, and told, by the next run.
+        extras.apply(&copy, Some(found.mode), Some(found.mtime), &extra)?;
         copy.sync_all()
     }
 }

@@ -142,9 +142,10 @@ fn relative<'a>(path: &'a [u8], permitted: &Permitted) -> &'a [u8] {
 mod tests {
     use super::*;
     use crate::files::{Filter, ItemName, Mtime};
+    use crate::messages::Extra;
 
     fn entry(path: &str, kind: Kind) -> Entry {
-        Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() }
+        Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default(), extra: Extra::default() }
     }
 
     fn file(path: &str) -> Entry {

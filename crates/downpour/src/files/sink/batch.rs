@@ -8,7 +8,7 @@ use super::super::journal::{RangeDigest, Record};
 use super::super::ranges::RangeSet;
 use super::super::staged_id::StagedId;
 use super::verifier::VerifyError;
-use crate::messages::{Mtime, Wanted};
+use crate::messages::{Extra, Mtime, Wanted};
 
 /// Maximum number of digests received ahead of their blocks. Credit keeps an honest sender far below: it reads a block,
 /// and so computes its digest, only when it may send the block.
@@ -32,6 +32,8 @@ pub(super) struct ReceivedFile {
     /// Final mode.
     pub(super) mode: u32,
     pub(super) mtime: Mtime,
+    /// Owner and group by their numbers here, and extended attributes.
+    pub(super) extra: Extra,
 }
 
 /// State of a file that is being received.

@@ -169,9 +169,10 @@ pub(super) fn holds_staging(folder: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
     use crate::files::{DirectoryIf, FileSink, Mtime, Requested};
+    use crate::messages::Extra;
 
     fn item(path: &str, kind: Kind) -> Entry {
-        Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default() }
+        Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default(), extra: Extra::default() }
     }
 
     /// Creates a sink whose target is a directory only if the first item is one.

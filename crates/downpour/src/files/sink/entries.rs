@@ -1,7 +1,9 @@
 //! Turning the entries of a manifest into folders, links, and files to be received.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
+use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
@@ -19,9 +21,9 @@ use super::manifest::{Building, Intake};
 use super::place::{Clearing, Place, refusal};
 use super::shared::Shared;
 use super::writer::WRITABLE;
-use crate::files::list::encode_attributes;
+use crate::files::extras::Applied;
 use crate::files::sandbox::{DirectorySandbox, errno};
-use crate::messages::{Entry, Kind, ManifestPart, NoticeKind};
+use crate::messages::{Attributes, Entry, Kind, ManifestPart, NoticeKind, Special};
 
 /// Permissions that a folder needs while names are created in it.
 pub(super) const FILLABLE: u32 = 0o700;
@@ -57,7 +59,13 @@ impl Admission<'_> {
                 sent.add(&path, matches!(entry.kind, Kind::Directory));
             }
             let is_other = intake.spellings.admit(&path, folding);
+            let local = Entry { extra: intake.ids.localize(&entry.extra), ..entry.clone() };
+            let entry = &local;
             let building = intake.batches.building(part);
+            if matches!(entry.kind, Kind::Special(_)) && !self.shared.spec.preserve.specials {
+                let reason = "it has a special file, which was not asked for";
+                return Err(FilesError::Protocol { batch: part.batch, reason });
+            }
             // In a folder too: a later transfer into that would take it for its own.
             if path.split(|byte| *byte == b'/').any(is_staging_name) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
@@ -112,6 +120,7 @@ impl Admission<'_> {
             }
             (Ok(fate), Kind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
             (Ok(fate), Kind::Symlink { target }) => self.take_symlink(place, path, entry, target, fate).map(|()| None),
+            (Ok(fate), Kind::Special(special)) => self.take_special(place, path, entry, *special, fate).map(|()| None),
             (Ok(Fate::Same { attributes, identity }), _) => {
                 self.take_same(place, path, entry, attributes.then_some(identity)).map(|()| None)
             }
@@ -205,12 +214,18 @@ impl Admission<'_> {
             return Ok(fate);
         }
         let Shared { spec, report, .. } = self.shared;
-        let clearing = Clearing { target: seen, spec, report, renamed: self.shared.renaming() };
+        let clearing = Clearing { target: seen, spec, report, renamed: self.shared.renaming(), newcomers: None };
         Ok(if clearing.foresee(path)? { fate } else { Fate::Refused(NoticeKind::FolderInTheWay) })
     }
 
     fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
-        Judge { spec: &self.shared.spec, modes: self.shared.modes, target, stopped: &self.shared.stopped }
+        Judge {
+            spec: &self.shared.spec,
+            modes: self.shared.modes,
+            extras: self.shared.extras,
+            target,
+            stopped: &self.shared.stopped,
+        }
     }
 
     fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {
@@ -230,7 +245,7 @@ impl Admission<'_> {
             }
         } else {
             if matches!(fate, Fate::Replace { .. }) {
-                place.target.remove(path)?;
+                place.remove_name(path)?;
             }
             if place.is_remembered(path) {
                 place.put_made(place.staging.make_folder(made)?, path)?;
@@ -241,7 +256,9 @@ impl Admission<'_> {
             self.shared.note_change();
         }
         if !(skips && matches!(fate, Fate::Same { .. })) {
-            lock(&place.staging.folders).push(path, &encode_attributes(mode, entry.mtime))?;
+            let attributes = Attributes { mode, mtime: entry.mtime, extra: entry.extra.clone() };
+            let bytes = attributes.to_bytes().map_err(io::Error::other)?;
+            lock(&place.staging.folders).push(path, &bytes)?;
         }
         self.shared.report.count(entry, false);
         Ok(())
@@ -249,17 +266,21 @@ impl Admission<'_> {
 
     fn take_symlink(&self, place: &Place, path: &[u8], entry: &Entry, target: &[u8], fate: Fate) -> io::Result<()> {
         match fate {
-            Fate::Same { attributes, .. } => {
+            Fate::Same { attributes, identity } => {
                 if attributes {
                     place.target.set_link_time(path, entry.mtime)?;
+                    self.own(place, path, identity, entry)?;
                 }
             }
-            Fate::New if !place.is_guarded(path) => {
+            // One that is to get an owner gets it before anybody can exchange it.
+            Fate::New if !place.is_guarded(path) && entry.extra.owner.is_none() => {
                 place.target.create_symlink(path, target, entry.mtime)?;
                 self.shared.note_change();
             }
             _ => {
-                place.put_made(place.staging.make_symlink(target)?, path)?;
+                let made = place.staging.make_symlink(target)?;
+                self.own_made(place, &made, entry)?;
+                place.put_made(made, path)?;
                 place.target.set_link_time(path, entry.mtime)?;
                 self.shared.note_change();
             }
@@ -268,12 +289,57 @@ impl Admission<'_> {
         Ok(())
     }
 
+    fn take_special(&self, place: &Place, path: &[u8], entry: &Entry, special: Special, fate: Fate) -> io::Result<()> {
+        let mode = self.shared.modes.apply(entry.mode);
+        if let Fate::Same { attributes, identity } = fate {
+            if attributes {
+                let found = look_again(place, path, identity)?;
+                self.own(place, path, identity, entry)?;
+                let mode = self.shared.modes.apply_over(entry.mode, &found);
+                place.target.set_special(path, identity, mode, entry.mtime)?;
+            }
+        } else {
+            let made = place.staging.make_special(special, mode, entry.mtime)?;
+            self.own_made(place, &made, entry)?;
+            place.put_made(made, path)?;
+            self.shared.note_change();
+        }
+        self.shared.report.count(entry, matches!(fate, Fate::Same { .. }));
+        Ok(())
+    }
+
+    /// Gives a link or special file of the target the owner and group that it is to have.
+    fn own(&self, place: &Place, path: &[u8], compared: Identity, entry: &Entry) -> io::Result<()> {
+        if entry.extra.owner.is_some() {
+            let file = place.target.hold(path, compared)?;
+            self.own_held(&file, entry)?;
+        }
+        Ok(())
+    }
+
+    /// The same before it gets its name.
+    fn own_made(&self, place: &Place, (name, _): &(&str, Status), entry: &Entry) -> io::Result<()> {
+        if entry.extra.owner.is_some() { self.own_held(&place.staging.hold(name)?, entry) } else { Ok(()) }
+    }
+
+    fn own_held(&self, file: &OwnedFd, entry: &Entry) -> io::Result<()> {
+        let found = Status::from(fstat(file)?);
+        if self.shared.extras.apply_owner(file, &found, &entry.extra) == Applied::AttributesLost {
+            self.shared.refused(&entry.path, NoticeKind::AttributesLost);
+        }
+        Ok(())
+    }
+
     /// Takes a file that exists; `outdated` has other attributes.
     fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, outdated: Option<Identity>) -> io::Result<()> {
         if let Some(identity) = outdated {
             let found = look_again(place, path, identity)?;
+            place.changes(&found);
             let mode = self.shared.modes.is_exact().then(|| self.shared.modes.apply_over(entry.mode, &found));
-            place.target.set_attributes(path, identity, mode, Some(entry.mtime))?;
+            let file = place.target.open_found(path, identity)?;
+            if self.shared.extras.apply(&file, mode, Some(entry.mtime), &entry.extra)? == Applied::AttributesLost {
+                self.shared.refused(&entry.path, NoticeKind::AttributesLost);
+            }
         }
         place.note_file(path)?;
         self.shared.report.count(entry, true);
@@ -357,6 +423,7 @@ impl Admission<'_> {
             size: entry.size(),
             mode: staged.mode,
             mtime: entry.mtime,
+            extra: entry.extra.clone(),
         };
         building.files.push((file, staged.state));
     }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::super::extras::ExtraRule;
 use super::super::metadata::{Identity, ModeRule, Status};
 use super::super::sandbox::DirectorySandbox;
 use super::super::spec::{Compare, Existing, ReceiveSpec};
@@ -15,9 +16,9 @@ const CHUNK: usize = 256 << 10;
 /// What happens to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It exists, possibly with another mode and time.
+    /// It exists, possibly with another mode, time, owner or other attributes.
     Same {
-        /// Whether mode or time differ.
+        /// Whether any of those differ.
         attributes: bool,
         /// What was compared.
         identity: Identity,
@@ -53,6 +54,7 @@ pub(super) fn look(target: &DirectorySandbox, path: &[u8], existing: Existing) -
 pub(super) struct Judge<'a> {
     pub(super) spec: &'a ReceiveSpec,
     pub(super) modes: ModeRule,
+    pub(super) extras: ExtraRule,
     pub(super) target: &'a DirectorySandbox,
     /// Checked while a file is hashed.
     pub(super) stopped: &'a AtomicBool,
@@ -70,11 +72,18 @@ impl Judge<'_> {
         }
         if self.is_same(path, entry, target, &found)? {
             let mode = match entry.kind {
-                Kind::File { .. } | Kind::Directory => found.mode != self.modes.apply_over(entry.mode, &found),
+                Kind::File { .. } | Kind::Directory | Kind::Special(_) => {
+                    found.mode != self.modes.apply_over(entry.mode, &found)
+                }
                 Kind::Symlink { .. } | Kind::HardLink { .. } => false,
             };
             let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);
-            return Ok(Fate::Same { attributes: (mode || time) && !skips, identity: found.identity });
+            let extra = || {
+                !matches!(entry.kind, Kind::HardLink { .. })
+                    && self.extras.differs(&found, &entry.extra, || self.target.open_found(path, found.identity))
+            };
+            let attributes = !skips && (mode || time || extra());
+            return Ok(Fate::Same { attributes, identity: found.identity });
         }
         if skips {
             return Ok(Fate::Kept);
@@ -84,8 +93,8 @@ impl Judge<'_> {
         if self.spec.existing == Existing::Refuse && path.contains(&b'/') {
             return Ok(Fate::Refused(NoticeKind::Exists));
         }
-        // Programs may be communicating through it.
-        if found.is_special() {
+        // Programs may be communicating through it, unless special files are what is copied.
+        if found.is_special() && !self.spec.preserve.specials {
             return Ok(Fate::Refused(NoticeKind::SpecialInTheWay));
         }
         let blocked = found.is_directory() && (self.spec.delete.is_none() || self.spec.max_delete.is_some());
@@ -99,6 +108,7 @@ impl Judge<'_> {
     fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Status) -> io::Result<bool> {
         Ok(match &entry.kind {
             Kind::Directory => found.is_directory(),
+            Kind::Special(special) => found.special() == Some(*special),
             Kind::Symlink { target } => found.is_symlink() && self.target.read_link(path)? == *target,
             Kind::HardLink { .. } => match target.map(|target| self.target.look(target)).transpose()?.flatten() {
                 Some(file) => file.identity == found.identity,

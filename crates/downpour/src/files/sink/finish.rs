@@ -1,5 +1,6 @@
 //! The end of a transfer: deletion, modes and times of folders, and the final sync.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -8,8 +9,8 @@ use rustix::io::Errno;
 
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
-use super::super::list::decode_attributes;
-use super::super::metadata::{Status, set_metadata, with_set_id};
+use super::super::extras::Applied;
+use super::super::metadata::Status;
 use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
 use super::entries::FILLABLE;
@@ -18,7 +19,7 @@ use super::manifest::Intake;
 use super::place::{Place, refusal};
 use super::shared::Shared;
 use crate::files::sandbox::errno;
-use crate::messages::NoticeKind;
+use crate::messages::{Attributes, NoticeKind};
 
 /// Name of the target itself in notices.
 const TOP: &[u8] = b".";
@@ -68,6 +69,7 @@ impl Shared {
             None => fatal = Some(FilesError::system(&self.destination().directory, error)),
         };
         let dry_run = self.spec.dry_run;
+        let mut newcomers = self.staged().and_then(|place| place.newcomers.as_ref()).map(lock);
         let mut deletion = Deletion {
             target,
             device: target.device_if(self.spec.one_file_system),
@@ -77,6 +79,8 @@ impl Shared {
             is_limited: false,
             sent_as: &|path| self.sent_as(path),
             is_stopped: &|| self.check_stopped().is_err(),
+            newcomers: newcomers.as_deref_mut(),
+            kept: &mut |path| self.report.notice(NoticeKind::Kept, path),
             deleted: &mut deleted,
             failed: &mut failed,
         };
@@ -109,20 +113,26 @@ impl Shared {
         let Destination { directory, rename } = self.destination();
         let applies =
             self.is_contents(announced) && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
-        let Some(top) = announced.top.filter(|_| applies) else { return Ok(()) };
+        let Some(top) = announced.top.as_ref().filter(|_| applies) else { return Ok(()) };
         let failed = |error: io::Error| FilesError::system(directory, error);
         let found = Status::from(fstat(target).map_err(|error| failed(error.into()))?);
         // The next run needs access.
-        let mode = with_set_id(self.modes.apply(top.mode) | FILLABLE, found.mode);
-        if found.mode == mode && found.has_time(top.mtime) {
+        let mode = self.modes.seal(self.modes.apply(top.mode) | FILLABLE, &found);
+        let extra = announced.ids.localize(&top.extra);
+        let open = || Ok(File::from(target.try_clone()?));
+        if found.mode == mode && found.has_time(top.mtime) && !self.extras.differs(&found, &extra, open) {
             return Ok(());
         }
         if *dry_run {
             self.report.notice(NoticeKind::Attributes, TOP);
             return Ok(());
         }
-        match set_metadata(target, Some(mode), Some(top.mtime)) {
-            Ok(()) => Ok(()),
+        match open().and_then(|folder| self.extras.apply(&folder, Some(mode), Some(top.mtime), &extra)) {
+            Ok(Applied::All) => Ok(()),
+            Ok(Applied::AttributesLost) => {
+                self.refused(TOP, NoticeKind::AttributesLost);
+                Ok(())
+            }
             Err(error) => match refusal(errno(&error)) {
                 Some(kind) => {
                     self.refused(TOP, kind);
@@ -143,31 +153,11 @@ impl Shared {
         let mut folders = folders.backwards().map_err(failed)?;
         while let Some((path, attributes)) = folders.next().map_err(failed)? {
             self.check_stopped()?;
-            let (mode, mtime) =
-                decode_attributes(&attributes).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
-            let seal = || -> io::Result<()> {
-                let Some(found) = place.target.look(&path)? else { return Ok(()) };
-                if !found.is_directory() {
-                    return Err(Errno::STALE.into());
-                }
-                let mode = with_set_id(mode, found.mode);
-                let is_sealed = found.mode == mode && found.has_time(mtime);
-                // A folder sealed by an earlier run may not be durable.
-                let syncs = changed && !at_once;
-                if is_sealed && !syncs {
-                    return Ok(());
-                }
-                let folder = place.target.open_found(&path, found.identity)?;
-                if !is_sealed {
-                    set_metadata(&folder, Some(mode), Some(mtime))?;
-                }
-                if syncs {
-                    fsync(&folder)?;
-                }
-                Ok(())
-            };
-            match seal() {
-                Ok(()) => {}
+            let attributes = Attributes::from_bytes(&attributes).map_err(|error| failed(io::Error::other(error)))?;
+            // A folder sealed by an earlier run may not be durable.
+            match self.seal_folder(place, &path, &attributes, changed && !at_once) {
+                Ok(Applied::All) => {}
+                Ok(Applied::AttributesLost) => self.refused(&self.sent_as(&path), NoticeKind::AttributesLost),
                 // It was removed in the meantime, or could not be created, which was reported.
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
@@ -183,6 +173,27 @@ impl Shared {
             place.sync_target()?;
         }
         Ok(())
+    }
+
+    fn seal_folder(&self, place: &Place, path: &[u8], sealed: &Attributes, syncs: bool) -> io::Result<Applied> {
+        let Attributes { mode, mtime, extra } = sealed;
+        let Some(found) = place.target.look(path)? else { return Ok(Applied::All) };
+        if !found.is_directory() {
+            return Err(Errno::STALE.into());
+        }
+        let mode = self.modes.seal(*mode, &found);
+        let open = || place.target.open_found(path, found.identity);
+        let is_sealed = found.mode == mode && found.has_time(*mtime) && !self.extras.differs(&found, extra, open);
+        if is_sealed && !syncs {
+            return Ok(Applied::All);
+        }
+        let folder = open()?;
+        let applied =
+            if is_sealed { Applied::All } else { self.extras.apply(&folder, Some(mode), Some(*mtime), extra)? };
+        if syncs {
+            fsync(&folder)?;
+        }
+        Ok(applied)
     }
 }
 

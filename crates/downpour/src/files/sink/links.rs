@@ -89,10 +89,11 @@ impl Shared {
             if file.is_none() {
                 return Ok(Some(NoticeKind::NoFirstName));
             }
-            if there.is_some_and(|there| there.is_special()) {
+            if there.is_some_and(|there| there.is_special()) && !self.spec.preserve.specials {
                 return Ok(Some(NoticeKind::SpecialInTheWay));
             }
             let (folder, name) = place.target.parent(target)?;
+            file.iter().for_each(|file| place.changes(file));
             place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;
             self.note_change();
         }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use super::super::delete::SentPaths;
 use super::super::error::FilesError;
+use super::super::ids::LocalIds;
 use super::super::names::{check_path, check_target};
 use super::super::spec::ReceiveSpec;
 use super::announced::Announced;
@@ -13,7 +14,7 @@ use super::batch::{FileState, OpenBatch, ReceivedFile};
 use super::lock;
 use super::spellings::Spellings;
 use crate::messages::{
-    Attributes, End, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher, Skipped,
+    Attributes, End, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher, Skipped,
     SourceId, Wanted,
 };
 
@@ -34,6 +35,8 @@ pub(super) struct Intake {
     pub(super) batches: Batches,
     root: RootHasher,
     skipped: u64,
+    /// Users and groups of the sender, by their numbers here.
+    pub(super) ids: LocalIds,
     /// Whether the sender has skipped names that it should send.
     pub(super) incomplete: bool,
     /// The paths announced, if names that are not sent are to be deleted.
@@ -51,7 +54,8 @@ impl Manifest {
     /// Creates the state before the first message.
     pub(super) fn new(spec: &ReceiveSpec) -> Self {
         let (announced, sent) = (Announced::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
-        Self { intake: Mutex::new(Intake { announced, sent, ..Intake::default() }) }
+        let ids = LocalIds::new(spec.preserve);
+        Self { intake: Mutex::new(Intake { announced, sent, ids, ..Intake::default() }) }
     }
 
     /// Locks the announcements so far; held while one is processed.
@@ -74,10 +78,18 @@ impl Intake {
 
     /// Processes mode and mtime of the directory whose contents are sent.
     pub(super) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
-        if self.source.is_none() || self.top.replace(top).is_some() {
+        if self.source.is_none() || self.top.is_some() {
             return Err(FilesError::Protocol { batch: 0, reason: "the top came twice, or before the beginning" });
         }
-        self.hash(|out| top.encode(out))
+        self.hash(|out| top.encode(out))?;
+        self.top = Some(top);
+        Ok(())
+    }
+
+    /// Takes the name of a user or group.
+    pub(super) fn id_name(&mut self, name: &IdName) -> Result<(), FilesError> {
+        self.hash(|out| name.encode(out))?;
+        self.ids.name(name).map_err(|reason| FilesError::Protocol { batch: 0, reason })
     }
 
     /// Counts a name that the sender skipped.
@@ -165,7 +177,7 @@ impl Batches {
                 Kind::HardLink { target } => {
                     check_path(target).map_err(|reason| FilesError::bad_name(target, reason))?;
                 }
-                Kind::File { .. } | Kind::Directory => {}
+                Kind::File { .. } | Kind::Directory | Kind::Special(_) => {}
             }
             length = length.checked_add(entry.size()).ok_or(broken("its files are longer than any object"))?;
             name_bytes += entry.name_bytes();
@@ -223,12 +235,12 @@ impl Building {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{Entry, Mtime};
+    use crate::files::{Entry, Extra, Mtime};
     use crate::messages::{Message, Root};
 
     fn file(path: &str, size: u64) -> Entry {
         let kind = Kind::File { size, version: 0, hash: None };
-        Entry { path: path.into(), kind, mode: 0o644, mtime: Mtime::default() }
+        Entry { path: path.into(), kind, mode: 0o644, mtime: Mtime::default(), extra: Extra::default() }
     }
 
     fn part(batch: u32, length: u64, last: bool, entries: Vec<Entry>) -> ManifestPart {

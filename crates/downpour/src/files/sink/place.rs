@@ -5,13 +5,14 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, openat, readlinkat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::delete::Deletion;
+use super::super::delete::{Deletion, Newcomers};
 use super::super::error::FilesError;
+use super::super::extras::ExtraRule;
 use super::super::filter::Filter;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
@@ -32,6 +33,8 @@ pub(super) struct Place {
     /// Whether the target folder was created for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
+    /// What is new at the target since the transfer began, if names are deleted.
+    pub(super) newcomers: Option<Mutex<Newcomers>>,
     /// The sender's name of the item, once known.
     renamed: Arc<OnceLock<Vec<u8>>>,
     spec: Arc<ReceiveSpec>,
@@ -60,12 +63,18 @@ impl Place {
             sync_parent(into, &target).map_err(|error| FilesError::system(into, error))?;
         }
         let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
+        let begun = if spec.delete.is_some() {
+            Some(staging.touch().map_err(|error| FilesError::system(staging.path(), error))?)
+        } else {
+            None
+        };
         let target = DirectorySandbox::new(target);
         Ok(Some(Self {
             destination: destination.clone(),
             target,
             target_is_new,
             staging,
+            newcomers: begun.map(|begun| Mutex::new(Newcomers::since(begun))),
             renamed: Arc::clone(renamed),
             spec: Arc::clone(spec),
             report: Arc::clone(report),
@@ -119,7 +128,7 @@ impl Place {
     /// Same as [`Place::put`], where `path` is on another file system.
     fn put_across(&self, name: &str, path: &[u8]) -> io::Result<()> {
         let (folder, _) = self.target.parent(path)?;
-        let carried = Carried::new(&self.staging.dir, name, &folder.fd)?;
+        let carried = Carried::new(&self.staging.dir, name, &folder.fd, ExtraRule::new(self.spec.preserve))?;
         self.put_from(&folder.fd, &carried.name, path)?;
         fsync(&folder.fd)?;
         Ok(unlinkat(&self.staging.dir, name, AtFlags::empty())?)
@@ -131,6 +140,9 @@ impl Place {
         let put = |new| self.target.place(from, name, path, new);
         if self.spec.existing == Existing::KeepNewer && self.has_become_newer(from, name, path)? {
             return Err(Errno::EXIST.into());
+        }
+        if replaces && self.newcomers.is_some() {
+            self.target.look(path)?.iter().for_each(|there| self.changes(there));
         }
         match put(!replaces) {
             Err(Errno::EXIST) if !replaces => {
@@ -145,6 +157,21 @@ impl Place {
         }
         self.clear_the_way(path)?;
         Ok(put(false)?)
+    }
+
+    /// Removes what stands at `path`, unless it is a folder.
+    pub(super) fn remove_name(&self, path: &[u8]) -> io::Result<()> {
+        if self.newcomers.is_some() {
+            self.target.look(path)?.iter().for_each(|there| self.changes(there));
+        }
+        self.target.remove(path)
+    }
+
+    /// Notes that a file that stands is changed, or gets or loses a name.
+    pub(super) fn changes(&self, file: &Status) {
+        if let Some(newcomers) = self.newcomers.as_ref().filter(|_| file.links > 1) {
+            lock(newcomers).changes(file);
+        }
     }
 
     /// Whether the file at `path` has been changed since it was decided to replace it, and is newer now than `name` in
@@ -176,7 +203,13 @@ impl Place {
             return Ok(());
         }
         let renamed = self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice));
-        let clearing = Clearing { target: &self.target, spec: &self.spec, report: &self.report, renamed };
+        let clearing = Clearing {
+            target: &self.target,
+            spec: &self.spec,
+            report: &self.report,
+            renamed,
+            newcomers: self.newcomers.as_ref(),
+        };
         if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_folder(path) }
     }
 
@@ -208,6 +241,8 @@ pub(super) struct Clearing<'a> {
     pub(super) report: &'a Report,
     /// The item's names here and at the sender, if they differ.
     pub(super) renamed: Option<(&'a [u8], &'a [u8])>,
+    /// What is new in the folder, which then stays.
+    pub(super) newcomers: Option<&'a Mutex<Newcomers>>,
 }
 
 impl Clearing<'_> {
@@ -229,6 +264,7 @@ impl Clearing<'_> {
     /// Deletes what `filter` does not exclude; returns whether that includes the folder itself.
     fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut tell: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut gone, mut first) = (false, None);
+        let mut newcomers = self.newcomers.map(lock);
         let mut deletion = Deletion {
             target: self.target,
             device: self.target.device_if(self.spec.one_file_system),
@@ -239,6 +275,8 @@ impl Clearing<'_> {
             dry_run,
             most: None,
             is_limited: false,
+            newcomers: newcomers.as_deref_mut(),
+            kept: &mut |_| {},
             deleted: &mut |deleted| {
                 gone |= deleted == path;
                 tell(deleted);

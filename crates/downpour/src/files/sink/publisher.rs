@@ -10,6 +10,7 @@ use std::{mem, panic, thread};
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
+use super::super::extras::Applied;
 use super::super::journal::{Item, Record};
 use super::super::metadata::birth;
 use super::super::spec::Existing;
@@ -21,6 +22,7 @@ use super::shared::Shared;
 use super::verifier::Verifier;
 use super::writer::Writer;
 use crate::files::sandbox::errno;
+use crate::messages::NoticeKind;
 
 /// A group is synced at this interval, if there is anything to sync...
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -140,8 +142,14 @@ impl Pipeline<'_> {
             let Some((batch, at)) = next else { return Ok(()) };
             let place = self.shared.place()?;
             match self.writer.complete(place, &batch, at) {
-                Ok(true) => group.add_file(&batch, at),
-                Ok(false) => self.shared.release(batch.files[at].id.path()),
+                Ok(Some(applied)) => {
+                    if applied == Applied::AttributesLost {
+                        let path = self.shared.sent_as(&batch.files[at].path);
+                        self.shared.refused(&path, NoticeKind::AttributesLost);
+                    }
+                    group.add_file(&batch, at);
+                }
+                Ok(None) => self.shared.release(batch.files[at].id.path()),
                 Err(error) => {
                     self.give_up(place, &batch, at, error)?;
                     self.shared.release(batch.files[at].id.path());
@@ -335,7 +343,7 @@ mod tests {
 
     use super::*;
     use crate::files::FileSink;
-    use crate::files::{Entry, Kind, Mtime, ReceiveSpec, SourceId};
+    use crate::files::{Entry, Extra, Kind, Mtime, ReceiveSpec, SourceId};
     use crate::messages::{Digest, ManifestPart};
 
     const SIZE: usize = 3000;
@@ -348,6 +356,7 @@ mod tests {
             kind: Kind::File { size: SIZE as u64, version: 1, hash: None },
             mode: 0o644,
             mtime: Mtime { seconds: TIME, nanoseconds: 0 },
+            extra: Extra::default(),
         };
         let part = ManifestPart { batch, length: SIZE as u64, last: true, entries: vec![entry] };
         receiving.add_manifest_part(&part).unwrap();

@@ -151,7 +151,7 @@ impl Report {
     /// Counts an entry that is in place, or would be.
     pub(super) fn count(&self, entry: &Entry, unchanged: bool) {
         self.update(|outcome| match entry.kind {
-            Kind::File { .. } | Kind::HardLink { .. } => {
+            Kind::File { .. } | Kind::HardLink { .. } | Kind::Special(_) => {
                 outcome.files += 1;
                 outcome.bytes += entry.size();
                 if unchanged {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::super::error::FilesError;
+use super::super::extras::ExtraRule;
 use super::super::metadata::ModeRule;
 use super::super::names::check_path;
 use super::super::sandbox::DirectorySandbox;
@@ -20,6 +21,7 @@ use crate::messages::{Entry, NoticeKind, SourceId};
 pub(super) struct Shared {
     pub(super) spec: Arc<ReceiveSpec>,
     pub(super) modes: ModeRule,
+    pub(super) extras: ExtraRule,
     /// See [`FileSink::may_hold_some`](super::FileSink::may_hold_some).
     pub(super) may_hold_some: bool,
     pub(super) report: Arc<Report>,
@@ -66,7 +68,8 @@ impl Shared {
             (None, None) => check_usable(&spec, &spec.in_target())?,
         };
         Ok(Self {
-            modes: ModeRule::new(spec.modes),
+            modes: ModeRule::new(spec.modes, spec.preserve),
+            extras: ExtraRule::new(spec.preserve),
             spec,
             may_hold_some,
             report: Arc::default(),
@@ -147,6 +150,12 @@ impl Shared {
             self.place.get_or_init(|| place);
         }
         Ok(())
+    }
+
+    /// Whether the target is to be a directory even if nothing comes.
+    pub(super) fn wants_target(&self) -> bool {
+        let Destination { directory, rename } = self.destination();
+        self.spec.requested.contents || (rename.is_none() && !directory.is_dir())
     }
 
     /// Returns the target and its staging folder, if that exists yet.

@@ -137,7 +137,7 @@ mod tests {
     use super::super::super::staged_id::StagedId;
     use super::super::batch::{FileState, ReceivedFile, SMALL_FILE};
     use super::*;
-    use crate::messages::{Entry, Kind, Mtime, Wanted};
+    use crate::messages::{Entry, Extra, Kind, Mtime, Wanted};
 
     const BLOCK: u64 = 1000;
 
@@ -149,11 +149,21 @@ mod tests {
                 kind: Kind::File { size, version: 0, hash: None },
                 mode: 0o644,
                 mtime: Mtime::default(),
+                extra: Extra::default(),
             };
             let id = StagedId::new(path.as_bytes(), &entry);
             let path = path.as_bytes().into();
             let index = u32::from(start > 0);
-            let file = ReceivedFile { path, entry: index, id, start, size, mode: 0o644, mtime: Mtime::default() };
+            let file = ReceivedFile {
+                path,
+                entry: index,
+                id,
+                start,
+                size,
+                mode: 0o644,
+                mtime: Mtime::default(),
+                extra: Extra::default(),
+            };
             (file, FileState::fresh(size))
         };
         let verifier = Verifier::default();

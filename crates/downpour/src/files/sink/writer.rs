@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Mutex;
 
 use super::super::error::FilesError;
+use super::super::extras::{Applied, ExtraRule};
 use super::super::metadata::ModeRule;
 use super::super::open::OpenFiles;
 use super::batch::{OpenBatch, Piece, SMALL_FILE};
@@ -39,6 +40,7 @@ impl WriteError {
 #[derive(Debug)]
 pub(super) struct Writer {
     modes: ModeRule,
+    extras: ExtraRule,
     /// Open files by batch number and index in the batch's files.
     open: OpenFiles<(u32, usize)>,
     /// Held while a staged file is created or removed.
@@ -47,8 +49,8 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Creates a writer without open files.
-    pub(super) fn new(modes: ModeRule) -> Self {
-        Self { modes, open: OpenFiles::new(), making: Mutex::default() }
+    pub(super) fn new(modes: ModeRule, extras: ExtraRule) -> Self {
+        Self { modes, extras, open: OpenFiles::new(), making: Mutex::default() }
     }
 
     /// Writes a range of a batch's object. Bytes beyond the end of the object are padding and dropped; windows of zeros
@@ -82,15 +84,15 @@ impl Writer {
         Ok(true)
     }
 
-    /// Sets length, mode and mtime of a file whose bytes are all verified. Returns false if it was voided.
-    pub(super) fn complete(&self, place: &Place, batch: &OpenBatch, at: usize) -> io::Result<bool> {
+    /// Sets length and attributes of a file whose bytes are all verified. Returns `None` if it was voided.
+    pub(super) fn complete(&self, place: &Place, batch: &OpenBatch, at: usize) -> io::Result<Option<Applied>> {
         let (file, state) = (&batch.files[at], batch.state(at));
         self.open.forget((batch.number, at));
         if state.dropped {
-            return Ok(false);
+            return Ok(None);
         }
         let staging = &place.staging;
-        let work = || -> io::Result<()> {
+        let work = || -> io::Result<Applied> {
             let mut wrong_mode = state.wrong_mode;
             if !state.made {
                 // An empty file, which no block has created.
@@ -101,14 +103,18 @@ impl Writer {
             if state.short {
                 staging.set_length(file.id, file.size)?;
             }
+            if self.extras.is_active() {
+                let open = staging.open_made(file.id)?;
+                return self.extras.apply(&open, Some(file.mode), Some(file.mtime), &file.extra);
+            }
             if wrong_mode {
                 staging.set_mode(file.id, file.mode)?;
             }
-            staging.set_time(file.id, file.mtime)
+            staging.set_time(file.id, file.mtime).map(|()| Applied::All)
         };
         match work() {
-            Ok(()) => Ok(true),
-            Err(_) if batch.state(at).dropped => Ok(false),
+            Ok(applied) => Ok(Some(applied)),
+            Err(_) if batch.state(at).dropped => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -160,7 +166,8 @@ impl Writer {
     /// Returns the mode with which a file is created (written in one piece if `whole`), and whether it differs from the
     /// final one.
     fn made_with(&self, mode: u32, whole: bool) -> (u32, bool) {
-        let made = if whole { mode } else { mode | WRITABLE } & 0o777;
+        // Extended attributes are set through an open file, whose owner has to be able to write it.
+        let made = if whole && !self.extras.is_active() { mode } else { mode | WRITABLE } & 0o777;
         (made, self.modes.as_made(made) != mode)
     }
 }
@@ -200,7 +207,7 @@ mod tests {
     use super::super::super::staged_id::StagedId;
     use super::super::batch::{FileState, ReceivedFile};
     use super::*;
-    use crate::files::{Entry, Kind, Modes, Mtime, ReceiveSpec, SourceId, Wanted};
+    use crate::files::{Entry, Extra, Kind, Modes, Mtime, Preserve, ReceiveSpec, SourceId, Wanted};
 
     /// Creates a place in `dir`, and a batch of one file of `size` bytes.
     fn staged(dir: &Path, size: u64) -> (Place, OpenBatch) {
@@ -210,11 +217,15 @@ mod tests {
             .unwrap();
         let mtime = Mtime { seconds: 77, nanoseconds: 0 };
         let kind = Kind::File { size, version: 0, hash: None };
-        let entry = Entry { path: b"file".to_vec(), kind, mode: 0o444, mtime };
+        let entry = Entry { path: b"file".to_vec(), kind, mode: 0o444, mtime, extra: Extra::default() };
         let id = StagedId::new(&entry.path, &entry);
         let path = entry.path.as_slice().into();
-        let file = ReceivedFile { path, entry: 0, id, start: 0, size, mode: 0o444, mtime };
+        let file = ReceivedFile { path, entry: 0, id, start: 0, size, mode: 0o444, mtime, extra: Extra::default() };
         (place, OpenBatch::new(0, size, Wanted::all(), 1, vec![(file, FileState::fresh(size))]))
+    }
+
+    fn writer(modes: Modes) -> Writer {
+        Writer::new(ModeRule::new(modes, Preserve::default()), ExtraRule::default())
     }
 
     #[test]
@@ -222,12 +233,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let size = 2 * SMALL_FILE;
         let (place, batch) = staged(dir.path(), size);
-        let writer = Writer::new(ModeRule::new(Modes::Exact));
+        let writer = writer(Modes::Exact);
         let half = vec![7; SMALL_FILE as usize];
         writer.write(&place, &batch, 0, &half).unwrap();
         // Zeros at the end, and padding beyond it, are not written.
         writer.write(&place, &batch, SMALL_FILE, &vec![0; SMALL_FILE as usize + 100]).unwrap();
-        assert!(writer.complete(&place, &batch, 0).unwrap());
+        assert_eq!(writer.complete(&place, &batch, 0).unwrap(), Some(Applied::All));
         let found = place.staging.look(batch.files[0].id).unwrap();
         assert_eq!((found.size, found.mode, found.mtime.seconds), (size, 0o444, 77));
     }
@@ -236,12 +247,12 @@ mod tests {
     fn a_voided_file_is_removed_once_and_not_made_again() {
         let dir = tempfile::tempdir().unwrap();
         let (place, batch) = staged(dir.path(), 1000);
-        let writer = Writer::new(ModeRule::new(Modes::Masked));
+        let writer = writer(Modes::Masked);
         writer.write(&place, &batch, 0, &[7; 500]).unwrap();
         assert!(writer.discard(&place, &batch, 0).unwrap());
         assert!(!writer.discard(&place, &batch, 0).unwrap());
         writer.write(&place, &batch, 500, &[7; 500]).unwrap();
-        assert!(!writer.complete(&place, &batch, 0).unwrap());
+        assert_eq!(writer.complete(&place, &batch, 0).unwrap(), None);
         assert!(place.staging.look(batch.files[0].id).is_err());
     }
 
@@ -249,7 +260,7 @@ mod tests {
     fn a_file_that_cannot_be_written_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let (place, batch) = staged(dir.path(), 1000);
-        let writer = Writer::new(ModeRule::new(Modes::Masked));
+        let writer = writer(Modes::Masked);
         std::fs::remove_dir_all(place.staging.path()).unwrap();
         let error = writer.write(&place, &batch, 0, &[7; 1000]).unwrap_err().of(&batch, &place);
         assert!(matches!(&error, FilesError::Io { path, .. } if *path == dir.path().join("file")), "{error}");

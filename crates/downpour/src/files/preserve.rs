@@ -1,0 +1,43 @@
+//! What of a file, beyond its content, mode and time, is the same at the target.
+
+use serde::{Deserialize, Serialize};
+
+/// What is preserved beyond content, mode and mtime. The default is nothing: files belong to whoever receives them.
+///
+/// Its JSON is part of the protocol between releases: fields are only added, with a default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Preserve {
+    /// The owner, where the receiver is root; ignored by others.
+    pub owner: bool,
+    /// The group, where the receiver is root or a member of it.
+    pub group: bool,
+    /// Owners and groups keep their numbers. Otherwise they are those with the same names at the receiver, and only
+    /// those that have no name there keep their numbers. 0 is always root.
+    pub numeric_ids: bool,
+    /// POSIX ACLs.
+    pub acls: bool,
+    /// Extended attributes: those of users, and if both sides are root also `trusted.*` and, with the owner, file
+    /// capabilities.
+    pub xattrs: bool,
+    /// Pipes and sockets, and devices where the receiver is root.
+    pub specials: bool,
+}
+
+impl Preserve {
+    /// Whether nothing is preserved.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self { numeric_ids: self.numeric_ids, ..Self::default() }
+    }
+
+    /// Whether owners or groups are asked for.
+    pub(super) const fn ids(self) -> bool {
+        self.owner || self.group
+    }
+
+    /// Whether extended attributes of any kind are asked for; ACLs are such attributes.
+    pub(super) const fn any_xattrs(self) -> bool {
+        self.acls || self.xattrs
+    }
+}
