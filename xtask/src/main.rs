@@ -6,6 +6,7 @@ mod bench;
 mod bench_codes;
 mod check;
 mod citations;
+mod compare_rsync;
 mod dist;
 mod failure;
 mod fuzz;
@@ -41,6 +42,8 @@ enum Command {
     /// Check what must hold before a commit: format, lints, other targets, citations, threat model, systemd unit,
     /// dependencies, documentation
     Check,
+    /// Copy random trees with `downpour sync` and with rsync, and compare what they leave
+    CompareRsync(compare_rsync::Options),
     /// Run all tests
     Test,
     /// Run the tests of the program that need a real sshd, which they start themselves
@@ -93,6 +96,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Assure(options) => assure::run(&options),
         Command::Check => check::run(),
+        Command::CompareRsync(options) => compare_rsync::run(&options),
         Command::Test => tools::run(tools::cargo().args(["test", "--workspace"])),
         Command::TestSsh { arguments } => test_ssh::run(&arguments),
         Command::Vectors => vectors::run(),

@@ -1,0 +1,247 @@
+//! Random command lines that should mean the same to both programs.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use fastrand::Rng;
+
+use super::tree::{NAMES, Node, Object, Scope, Tree, aged, random};
+
+/// One comparison.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) source: Tree,
+    /// What is at the target before; `None` if it does not exist.
+    pub(super) target: Option<Tree>,
+    /// The same for both programs: sources, then the target, relative to a folder beside that of the source.
+    pub(super) paths: Vec<OsString>,
+    pub(super) rsync: Vec<OsString>,
+    pub(super) downpour: Vec<OsString>,
+    pub(super) compared: Compared,
+    /// Names in a list, relative to the source.
+    pub(super) list: Option<Vec<u8>>,
+    /// Links are followed.
+    follows: bool,
+    /// Links are not copied as links.
+    special_links: bool,
+    /// Pipes are copied.
+    specials: bool,
+}
+
+/// Which attributes have to be the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Compared {
+    pub(super) owners: bool,
+    pub(super) xattrs: bool,
+    pub(super) hard_links: bool,
+    /// What exists is kept, here also the attributes of folders.
+    pub(super) kept: bool,
+}
+
+/// Name of the file with the list.
+pub(super) const LIST: &str = "list";
+
+impl Case {
+    /// Draws a case.
+    pub(super) fn random(rng: &mut Rng, scope: Scope) -> Self {
+        let source = random(rng, scope);
+        let target = (rng.u8(..5) > 0).then(|| aged(&source, rng, scope));
+        let mut case = Self {
+            paths: Vec::new(),
+            rsync: vec!["-rlpt".into()],
+            downpour: Vec::new(),
+            compared: Compared::default(),
+            list: None,
+            follows: false,
+            special_links: false,
+            specials: false,
+            source,
+            target,
+        };
+        case.attributes(rng, scope);
+        case.choices(rng);
+        case.filters(rng);
+        if case.follows {
+            // A link to a folder that it is in: rsync goes round until the path is too long.
+            let leads_up =
+                |node: &Node| matches!(&node.object, Object::Link(to) if to.to_string_lossy().contains(".."));
+            case.source.retain(|_, node| !leads_up(node));
+        }
+        case.paths(rng);
+        // rsync links names to what else has the same inode at the target.
+        for (path, node) in case.target.iter_mut().flatten() {
+            let in_source = |path: &Path| case.source.contains_key(path);
+            node.same_as = node.same_as.take().filter(|first| in_source(path) && in_source(first));
+        }
+        if !case.specials {
+            // Without them, nothing replaces a pipe here: programs may be communicating through it.
+            case.target.iter_mut().for_each(|target| target.retain(|_, node| node.object != Object::Pipe));
+        }
+        case
+    }
+
+    /// Whether names at the target are deleted.
+    pub(super) fn deletes(&self) -> bool {
+        self.rsync.iter().any(|option| option == "--delete")
+    }
+
+    /// Adds options of the two programs.
+    fn add(&mut self, rsync: &str, downpour: &str) {
+        self.rsync.push(rsync.into());
+        self.downpour.extend(downpour.split_whitespace().map(OsString::from));
+    }
+
+    fn attributes(&mut self, rng: &mut Rng, scope: Scope) {
+        if rng.u8(..3) == 0 {
+            self.add("-a", "-a");
+            (self.compared.owners, self.specials) = (true, true);
+        } else if rng.u8(..4) == 0 {
+            self.add("-og", "-og");
+            self.compared.owners = true;
+        }
+        if rng.u8(..6) == 0 {
+            self.add("--specials", "--specials");
+            self.specials = true;
+        }
+        if scope.has_xattrs && rng.u8(..4) == 0 {
+            self.add("-X", "-X");
+            self.compared.xattrs = true;
+        }
+        if rng.u8(..4) == 0 {
+            self.add("-H", "-H");
+            self.compared.hard_links = true;
+        }
+    }
+
+    fn choices(&mut self, rng: &mut Rng) {
+        // Not with hard links: rsync copies a file whose first name is kept, for which downpour has nothing but the name;
+        // and it removes a link in the way of a hard link that it then does not make.
+        match rng.u8(..12) {
+            _ if self.compared.hard_links => {}
+            0 => self.add("-u", "-u"),
+            1 => {
+                self.add("--ignore-existing", "--ignore-existing");
+                self.compared.kept = true;
+            }
+            2 if self.target.is_some() => self.add("--existing", "--existing only"),
+            _ => {}
+        }
+        match rng.u8(..10) {
+            0 => self.add("-c", "--checksum"),
+            1 => self.add("--safe-links", "--safe-links"),
+            2 => {
+                self.add("--no-l", "--links skip");
+                self.special_links = true;
+            }
+            // rsync asks a link for extended attributes, not what it leads to.
+            3 if !self.compared.hard_links && !self.compared.xattrs => {
+                self.add("-L", "--links follow");
+                (self.follows, self.special_links) = (true, true);
+            }
+            _ => {}
+        }
+    }
+
+    fn filters(&mut self, rng: &mut Rng) {
+        let patterns = if rng.bool() { 0 } else { rng.usize(1..4) };
+        for _ in 0..patterns {
+            let mut option = OsString::from(if rng.u8(..3) == 0 { "--include=" } else { "--exclude=" });
+            let pattern = pattern(rng);
+            // rsync reports no link that leads nowhere if a pattern for folders excludes it.
+            if self.follows && pattern.as_bytes().ends_with(b"/") {
+                continue;
+            }
+            option.push(pattern);
+            self.rsync.push(option.clone());
+            self.downpour.push(option);
+        }
+        if rng.u8(..6) == 0 {
+            self.rsync.push("--exclude=*".into());
+            self.downpour.push("--exclude=*".into());
+        }
+    }
+
+    fn paths(&mut self, rng: &mut Rng) {
+        // An item that cannot be sent at all is an error here.
+        let is_item = |path: &Path, node: &Node| {
+            path.components().count() == 1
+                && (self.specials || node.object != Object::Pipe)
+                && (!self.special_links || !matches!(node.object, Object::Link(_)))
+        };
+        let tops: Vec<_> =
+            self.source.iter().filter(|(path, node)| is_item(path, node)).map(|(path, _)| path.clone()).collect();
+        let in_source = |name: &OsStr| {
+            let mut path = OsString::from("../source/");
+            path.push(name);
+            path
+        };
+        let target = if rng.bool() { "target/" } else { "target" };
+        match rng.u8(..12) {
+            0 => self.paths = vec!["../source".into()],
+            1 => self.paths = vec!["../source/.".into()],
+            2 if !tops.is_empty() => {
+                let chosen = tops.iter().filter(|_| rng.bool());
+                self.paths = chosen.map(|name| in_source(name.as_os_str())).collect();
+            }
+            3 => {
+                self.list = Some(list(&self.source, rng));
+                self.add("--files-from=../list", "--files-from ../list");
+                self.paths = vec!["../source/".into()];
+            }
+            _ => {}
+        }
+        if self.paths.is_empty() {
+            self.paths = vec!["../source/".into()];
+        }
+        // Where links lead nowhere, rsync deletes all the same.
+        if self.list.is_none() && !self.follows && rng.u8(..2) == 0 {
+            self.add("--delete", "--delete --force-empty");
+        }
+        // One file into a target that is absent takes its name, and a folder without a slash becomes one in it.
+        let target = if self.paths.len() > 1 || self.target.is_none() { "target/" } else { target };
+        self.paths.push(target.into());
+    }
+}
+
+/// Draws names of a tree, and a few that it does not have.
+fn list(source: &Tree, rng: &mut Rng) -> Vec<u8> {
+    let mut list = Vec::new();
+    let has_newline = |path: &Path| path.as_os_str().as_bytes().contains(&b'\n');
+    let mut walked: Option<&Path> = None;
+    for (path, node) in source.iter().filter(|(path, _)| !has_newline(path)) {
+        // What is beneath a listed folder comes with it, unless a filter excludes what is between; rsync then copies it.
+        let is_beneath = walked.is_some_and(|folder| path.starts_with(folder));
+        if !is_beneath && rng.u8(..3) == 0 {
+            walked = Some(path);
+            list.extend(path.as_os_str().as_bytes());
+            if node.object == Object::Folder && rng.bool() {
+                list.push(b'/');
+            }
+            list.push(b'\n');
+        }
+    }
+    list
+}
+
+/// Draws a pattern.
+fn pattern(rng: &mut Rng) -> OsString {
+    let mut name = || NAMES[rng.usize(..NAMES.len() - 5)];
+    let (one, other) = (name(), name());
+    let text: Vec<u8> = match rng.u8(..14) {
+        0 | 1 => one.to_vec(),
+        2 => b"*.tmp".to_vec(),
+        3 => [b"/", one].concat(),
+        4 => [one, b"/"].concat(),
+        5 => [one, b"/", other].concat(),
+        6 => [b"**/", one].concat(),
+        7 => b"[a-c]*".to_vec(),
+        8 => b"?".to_vec(),
+        9 => [b"/", one, b"/**"].concat(),
+        10 => [one, b"/***"].concat(),
+        11 => b"*/".to_vec(),
+        12 => [b"*/", one].concat(),
+        _ => b"*.t?t".to_vec(),
+    };
+    OsStr::from_bytes(&text).to_owned()
+}
