@@ -163,6 +163,7 @@ impl Host {
             application: Vec::new(),
             remotes: vec![address(peer)],
             handshake_timeout: Duration::from_secs(30),
+            peer_listens: false,
             qlog: self.config.qlog,
         };
         // The only errors are a missing address and too many connections, which no scenario has.

@@ -135,6 +135,7 @@ fn packets_of_data_cost_no_allocation_each() {
         application: Vec::new(),
         remotes: vec![receiver.address],
         handshake_timeout: Duration::from_secs(1),
+        peer_listens: false,
         qlog: false,
     };
     sender.connection = sender.endpoint.connect(Time::ZERO, KEY, options).ok();

@@ -216,6 +216,7 @@ pub(crate) fn transfer(object: Vec<u8>, profile: &Profile) -> io::Result<(Vec<u8
         application: Vec::new(),
         remotes: vec![remote],
         handshake_timeout: Duration::from_secs(10),
+        peer_listens: false,
         qlog: false,
     };
     let now = sender.now();

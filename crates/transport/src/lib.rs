@@ -27,6 +27,7 @@
 //!     application: vec![],
 //!     remotes: vec![addresses[1]],
 //!     handshake_timeout: Duration::from_secs(10),
+//!     peer_listens: false,
 //!     qlog: false,
 //! };
 //! ends[0].connect(Time::ZERO, key, options)?;

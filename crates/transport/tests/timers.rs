@@ -31,6 +31,7 @@ impl Traced {
             application: Vec::new(),
             remotes: vec![address(2)],
             handshake_timeout: Duration::from_secs(30),
+            peer_listens: false,
             qlog: true,
         };
         let handle = endpoint.connect(Time::ZERO, KEY, options).expect("room");

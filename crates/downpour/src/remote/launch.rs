@@ -145,6 +145,7 @@ impl Starting {
             begun: Instant::now(),
             has_spoken: false,
         };
+        let begun = output.begun;
         let answer = read_answer(&mut output);
         let Self { process, stdout, request, addresses, host, program, stop } = self;
         let failed = |error| Error::Ssh(format!("{host}: {error}"));
@@ -156,7 +157,7 @@ impl Starting {
                 let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
                 let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {host} has ended: {error}")))?;
                 add_addresses(&mut answer.ticket, &addresses.recv_timeout(LOOKUP).unwrap_or_default());
-                Ok(Remote::new(process, stdin, stdout, answer))
+                Ok(Remote::new(process, (stdin, stdout), answer, begun.elapsed()))
             }
             Ok(None) => {
                 // ssh may be waiting for the end of its input.

@@ -1,7 +1,5 @@
 //! Locates the peer of a copy through ssh, once for each attempt.
 
-use std::time::Duration;
-
 use net::Family;
 
 use super::launch::log_in;
@@ -11,10 +9,6 @@ use super::ssh::Remote;
 use super::{SshOptions, Via};
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::transfer::{PeerLocator, Route, Switch};
-
-/// How long the other side may be silent on UDP before its port counts as closed. This leaves three chances even with a
-/// round trip of a second, and the user is informed within five seconds.
-pub(super) const UDP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Locates a downpour on another machine.
 pub(super) struct SshLocator {
@@ -51,7 +45,7 @@ impl PeerLocator for SshLocator {
         match &self.remote {
             Some(remote) if !only_ssh => {
                 let (ticket, life) = (remote.ticket.clone(), remote.life());
-                Ok(Route::Udp { ticket, timeout: UDP_TIMEOUT, life })
+                Ok(Route::Udp { ticket, timeout: remote.udp_patience(), life })
             }
             _ => self.over_ssh(),
         }

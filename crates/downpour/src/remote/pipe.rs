@@ -15,7 +15,7 @@ use net::{Bind, Connection, Endpoint, Event, NetError, SendStream};
 use tokio::sync::mpsc;
 use transport::ConnectOptions;
 
-use super::locator::{UDP_TIMEOUT, from_there};
+use super::locator::from_there;
 use super::pipe_end::STREAM;
 use super::pipe_frames::Unsent;
 use super::pipe_input::{Stdin, Witness};
@@ -228,7 +228,8 @@ impl Piped<'_> {
             profile: self.pipe.reach.profile.clone(),
             application: PIPE.to_vec(),
             remotes: self.remote.ticket.addresses.clone(),
-            handshake_timeout: UDP_TIMEOUT,
+            handshake_timeout: self.remote.udp_patience(),
+            peer_listens: true,
             qlog: false,
         };
         let connection = endpoint.connect(self.remote.ticket.key, options, events);
@@ -302,7 +303,7 @@ impl Piped<'_> {
 
     /// Interprets the end of the connection; Ok if the command has ended.
     fn closed(&self, error: NetError) -> Result<(), Error> {
-        let tried = Some((&self.remote.ticket.addresses[..], UDP_TIMEOUT));
+        let tried = Some((&self.remote.ticket.addresses[..], self.remote.udp_patience()));
         match error {
             NetError::ClosedByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => Ok(()),
             NetError::ClosedLocally => Err(Error::Vanished),

@@ -105,6 +105,10 @@ impl SshOptions {
     }
 }
 
+fn udp_patience(login: Duration) -> Duration {
+    (login / 2).clamp(UDP_PATIENCE, LONGEST_UDP_PATIENCE)
+}
+
 /// Checks that the program exists, searching like `execvp`: a shell's exit code 127 could come from the remote shell as
 /// well.
 fn check_program(program: &OsStr) -> io::Result<()> {
@@ -122,6 +126,12 @@ fn check_program(program: &OsStr) -> io::Result<()> {
     }
 }
 
+/// How long a remote downpour may be silent over UDP, on a path whose login takes less than twice that. This leaves
+/// three chances even with a round trip of a second, and the user is informed within five seconds...
+const UDP_PATIENCE: Duration = Duration::from_secs(4);
+/// ... and on any path: most of a long login may have been spent on typing a password.
+const LONGEST_UDP_PATIENCE: Duration = Duration::from_secs(15);
+
 /// A downpour on another machine, and the ssh that connects to it. Dropping it ends both.
 pub(super) struct Remote {
     process: Process,
@@ -133,6 +143,8 @@ pub(super) struct Remote {
     pub(super) links_followed: u64,
     /// The restrictions of the request that the other side enforces.
     pub(super) enforced: Vec<Restriction>,
+    /// How long the login took, and whatever its user typed.
+    login: Duration,
 }
 
 impl fmt::Debug for Remote {
@@ -143,9 +155,20 @@ impl fmt::Debug for Remote {
 
 impl Remote {
     /// Wraps ssh and its pipes, once the other side has answered.
-    pub(super) fn new(process: Process, stdin: ChildStdin, stdout: ChildStdout, answer: Answer) -> Self {
+    pub(super) fn new(
+        process: Process,
+        (stdin, stdout): (ChildStdin, ChildStdout),
+        answer: Answer,
+        login: Duration,
+    ) -> Self {
         let Answer { ticket, links_followed, enforced } = answer;
-        Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket, links_followed, enforced }
+        Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket, links_followed, enforced, login }
+    }
+
+    /// Returns how long to wait for an answer over UDP before data goes through ssh, which is slower: more than a login's
+    /// many round trips leave for one of them.
+    pub(super) fn udp_patience(&self) -> Duration {
+        udp_patience(self.login)
     }
 
     /// Tells the other side to continue over ssh, and returns the pipes to it: the one to read, the one to write.
@@ -229,6 +252,12 @@ mod tests {
     #[test]
     fn a_program_is_searched_for_as_by_a_shell() {
         assert!(check_program(OsStr::new("sh")).is_ok() && check_program(OsStr::new("no-such-program")).is_err());
+    }
+
+    #[test]
+    fn udp_gets_more_time_where_the_login_took_long() {
+        let patience = [0, 8, 25, 600].map(|login| udp_patience(Duration::from_secs(login)).as_secs_f64());
+        assert_eq!(patience, [4.0, 4.0, 12.5, 15.0]);
     }
 
     #[test]

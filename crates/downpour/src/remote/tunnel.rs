@@ -8,7 +8,7 @@ use net::{Bind, Connection, Endpoint, NetError};
 use tokio::task::spawn_blocking;
 use transport::ConnectOptions;
 
-use super::locator::{UDP_TIMEOUT, from_there};
+use super::locator::from_there;
 use super::request::RemoteTask;
 use super::ssh::Remote;
 use super::{Reach, Via};
@@ -112,7 +112,8 @@ impl Tunnel {
             profile: self.reach.profile.clone(),
             application: TUNNEL.to_vec(),
             remotes: if is_pipe { vec![net::PIPE_PEER] } else { remote.ticket.addresses.clone() },
-            handshake_timeout: UDP_TIMEOUT,
+            handshake_timeout: remote.udp_patience(),
+            peer_listens: true,
             qlog: false,
         };
         endpoint.connect(remote.ticket.key, options, Box::new(drop))
@@ -122,7 +123,7 @@ impl Tunnel {
         if let NetError::ClosedLocally | NetError::Exhausted { .. } = error {
             return Error::Spent;
         }
-        let tried = Some((&remote.ticket.addresses[..], UDP_TIMEOUT));
+        let tried = Some((&remote.ticket.addresses[..], remote.udp_patience()));
         from_there(Error::ended(error, &Other { role: Role::Receives, tried }))
     }
 }

@@ -219,6 +219,7 @@ mod tests {
             application: store.application(),
             remotes: vec![net::PIPE_PEER],
             handshake_timeout: Duration::from_secs(10),
+            peer_listens: false,
             qlog: false,
         };
         let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));

@@ -201,17 +201,19 @@ impl Connecting {
         let begin = || {
             let store = Store::new(&self.config.task)?;
             let (mailbox, inputs) = Mailbox::new();
-            let (endpoint, key, remotes, timeout) = match route {
+            let (endpoint, key, remotes, timeout, peer_listens) = match route {
                 Route::Udp { ticket, timeout, life } => {
+                    // Its program runs, and made the ticket when it listened.
+                    let peer_listens = life.is_some();
                     let endpoint = Endpoint::bind(&Bind::default(), &self.config.endpoint, self.events.clone())?;
                     if let Some(life) = life {
                         watch_life(life, &mailbox, Arc::clone(&over))?;
                     }
-                    (endpoint, ticket.key, ticket.addresses, timeout)
+                    (endpoint, ticket.key, ticket.addresses, timeout, peer_listens)
                 }
                 Route::Pipe { read, write, key } => {
                     let endpoint = Endpoint::over_pipes(read, write, &self.config.endpoint, self.events.clone())?;
-                    (endpoint, key, vec![PIPE_PEER], self.config.handshake_timeout)
+                    (endpoint, key, vec![PIPE_PEER], self.config.handshake_timeout, false)
                 }
             };
             let options = ConnectOptions {
@@ -219,6 +221,7 @@ impl Connecting {
                 application: store.application(),
                 remotes: remotes.clone(),
                 handshake_timeout: timeout,
+                peer_listens,
                 qlog: self.config.trace.is_some(),
             };
             let connection = endpoint.connect(key, options, Box::new(mailbox.events()));

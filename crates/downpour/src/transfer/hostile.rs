@@ -74,6 +74,7 @@ impl Puppet {
             application,
             remotes: ticket.addresses.clone(),
             handshake_timeout: Duration::from_secs(10),
+            peer_listens: false,
             qlog: false,
         };
         let connection = endpoint.connect(ticket.key, options, handler);

@@ -59,6 +59,7 @@ pub async fn connect(
         application: TUNNEL.to_vec(),
         remotes: ticket.addresses.clone(),
         handshake_timeout: patience,
+        peer_listens: false,
         qlog: false,
     };
     let connection = endpoint.connect(ticket.key, asked, Box::new(drop));

@@ -431,6 +431,7 @@ mod tests {
             application: Vec::new(),
             remotes: vec![PIPE_PEER],
             handshake_timeout: Duration::from_secs(1),
+            peer_listens: false,
             qlog: false,
         }
     }

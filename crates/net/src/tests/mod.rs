@@ -134,6 +134,7 @@ fn connect_to(endpoint: &Endpoint, remote: SocketAddr) -> End {
         application: Vec::new(),
         remotes: vec![remote],
         handshake_timeout: PATIENCE,
+        peer_listens: false,
         qlog: false,
     };
     End { connection: endpoint.connect(KEY, options, handler(sender)), events }

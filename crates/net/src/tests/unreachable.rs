@@ -1,12 +1,16 @@
 //! Errors of the kernel for datagrams without a receiver, over its loopback interface.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transport::ConnectOptions;
 use transport::recovery::EcnCodepoint;
 
-use crate::Bind;
+use super::{DEAD_AFTER, End, KEY, handler};
 use crate::carrier::{Outgoing, Sent, Socket};
+use crate::{Bind, Endpoint, EndpointOptions, NetError};
 
 fn bound(address: &str) -> Socket {
     Socket::new(Bind::from(Some(address.parse().unwrap())).open().unwrap()).unwrap()
@@ -96,6 +100,18 @@ fn what_is_sent_and_received_next_is_not_lost() {
         assert_eq!(told(&mut socket, true).len(), 100);
         assert!(!is_in_error(&socket, 0));
     }
+}
+
+/// Without that, it would be given up after ten minutes.
+#[test]
+fn a_peer_that_should_be_listening_and_is_not_is_given_up_at_once() {
+    let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let endpoint = Endpoint::bind(&Some(here).into(), &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
+    let (sender, events) = channel();
+    let mut options = ConnectOptions::new(vec![deserted("127.0.0.1:0")]);
+    (options.handshake_timeout, options.peer_listens) = (Duration::from_secs(600), true);
+    let end = End { connection: endpoint.connect(KEY, options, handler(sender)), events };
+    assert!(matches!(end.closed().0, NetError::HandshakeTimedOut { .. }));
 }
 
 /// Anyone can cause such errors, as often as they like.

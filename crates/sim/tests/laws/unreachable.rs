@@ -12,7 +12,7 @@ const fn millis(millis: u64) -> Duration {
 }
 
 fn hint(network: &mut Network<Censored>) {
-    with_sender(network, |now, connection| connection.hint_unreachable(now));
+    with_sender(network, |now, connection| _ = connection.hint_unreachable(now, connection.remote()));
 }
 
 fn closed(network: &Network<Censored>, side: usize) -> Option<Closed> {

@@ -87,6 +87,15 @@ impl Handshake {
         }
     }
 
+    /// Handles the network's report that nothing listens at `remote`; returns whether messages went there. If the peer
+    /// should be listening, and is at none of its addresses, the wait ends.
+    pub(super) fn on_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
+        match self {
+            Self::Initiator(initiation) => initiation.on_unreachable(now, remote),
+            Self::Responder { .. } => false,
+        }
+    }
+
     /// Handles a claim that the peer speaks other versions. It may be forged: the handshake continues until its time is
     /// up.
     pub(super) fn on_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
@@ -110,6 +119,10 @@ pub(crate) struct Initiation {
     full_size: usize,
     started: Time,
     gives_up: Time,
+    /// Whether the peer should be listening already.
+    peer_listens: bool,
+    /// Addresses at which nothing listens, as the network says.
+    closed: Vec<SocketAddr>,
     /// Rounds begun.
     rounds: usize,
     /// When each copy was sent.
@@ -133,7 +146,7 @@ pub(super) struct Answered {
 impl Initiation {
     pub(crate) fn new(
         now: Time,
-        timeout: Duration,
+        (timeout, peer_listens): (Duration, bool),
         (initiator, noise): (Initiator, Vec<u8>),
         prologue: Prologue,
         remotes: Vec<SocketAddr>,
@@ -148,6 +161,8 @@ impl Initiation {
             full_size,
             started: now,
             gives_up: now + timeout,
+            peer_listens,
+            closed: Vec::new(),
             rounds: 0,
             sent: Vec::new(),
             versions: None,
@@ -166,6 +181,17 @@ impl Initiation {
             }
         });
         (self.started + after).min(self.gives_up)
+    }
+
+    fn on_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
+        let Some(asked) = self.remotes.iter().find(|asked| is_same(**asked, remote)) else { return false };
+        if !self.closed.contains(asked) {
+            self.closed.push(*asked);
+        }
+        if self.peer_listens && self.remotes.iter().all(|asked| self.closed.contains(asked)) {
+            self.gives_up = self.gives_up.min(now);
+        }
+        true
     }
 
     /// Returns why the handshake has failed, if its time is up.

@@ -312,7 +312,7 @@ fn an_answer_to_one_of_the_last_copies_of_a_first_message_measures_nothing() {
     let wait = Duration::from_secs(600);
     let mut handshake = Handshake::Initiator(Box::new(Initiation::new(
         Time::ZERO,
-        wait,
+        (wait, false),
         (initiator, noise.clone()),
         prologue,
         vec![address(1)],

@@ -8,6 +8,7 @@ use super::{Closed, Connection, Phase};
 use crate::recovery::{Cause, Timeout};
 use crate::time::Time;
 use crate::trace::TraceEvent;
+use std::net::SocketAddr;
 
 /// Timers of liveness that send something.
 const SILENCE: [Timer; 4] = [Timer::EarlyProbe, Timer::SendPing, Timer::ReceivePing, Timer::KeepAlive];
@@ -172,10 +173,18 @@ impl Connection {
     /// forged, so it ends nothing by itself: a peer not heard lately is probed twice at once, and given up before
     /// `dead_after` if nothing authentic arrives for 3 s or six round trips, or for two after
     /// [`Connection::expect_close`]. Further hints do not change that. During the handshake hints are ignored, as the
-    /// peer may not be listening yet. Poll for packets afterwards.
-    pub fn hint_unreachable(&mut self, now: Time) {
-        if matches!(self.phase, Phase::Open) && self.liveness.on_unreachable(now, self.known_rtt()) {
+    /// peer may not be listening yet, unless it is known to ([`ConnectOptions::peer_listens`]). Poll for packets and
+    /// timeouts afterwards. Returns whether the peer may be at `remote`.
+    ///
+    /// [`ConnectOptions::peer_listens`]: crate::ConnectOptions::peer_listens
+    pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
+        if let Phase::Handshake(handshake) = &mut self.phase {
+            return handshake.on_unreachable(now, remote);
+        }
+        let is_there = self.remote() == remote;
+        if is_there && matches!(self.phase, Phase::Open) && self.liveness.on_unreachable(now, self.known_rtt()) {
             self.trace.record(now, TraceEvent::UnreachableHint);
         }
+        is_there
     }
 }

@@ -53,6 +53,9 @@ pub struct ConnectOptions {
     pub remotes: Vec<SocketAddr>,
     /// How long to wait for an answer.
     pub handshake_timeout: Duration,
+    /// Whether the peer is known to listen already. Then reports from the network that nothing listens (ICMP port
+    /// unreachable) at any of the addresses end the handshake; otherwise they mean nothing, and may be forged.
+    pub peer_listens: bool,
     /// Whether to record qlog.
     pub qlog: bool,
 }
@@ -61,7 +64,14 @@ impl ConnectOptions {
     /// Creates the default options: the `auto` profile, 10 s for the handshake, no application bytes and no qlog.
     pub fn new(remotes: Vec<SocketAddr>) -> Self {
         let handshake_timeout = Duration::from_secs(10);
-        Self { profile: Profile::auto(), application: Vec::new(), remotes, handshake_timeout, qlog: false }
+        Self {
+            profile: Profile::auto(),
+            application: Vec::new(),
+            remotes,
+            handshake_timeout,
+            peer_listens: false,
+            qlog: false,
+        }
     }
 }
 
@@ -213,7 +223,7 @@ impl Endpoint {
         let largest = options.profile.symbols.largest();
         let opening = Initiation::new(
             now,
-            options.handshake_timeout,
+            (options.handshake_timeout, options.peer_listens),
             started,
             prologue,
             options.remotes,
@@ -275,9 +285,8 @@ impl Endpoint {
     /// false when no connection has its peer there.
     pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
         let mut any = false;
-        for (_, connection) in self.connections.values_mut().filter(|(_, connection)| connection.remote() == remote) {
-            connection.hint_unreachable(now);
-            any = true;
+        for (_, connection) in self.connections.values_mut() {
+            any |= connection.hint_unreachable(now, remote);
         }
         any
     }

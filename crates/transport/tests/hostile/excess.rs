@@ -75,6 +75,7 @@ fn a_forged_version_answer_ends_no_handshake() {
         application: Vec::new(),
         remotes: vec![address(1)],
         handshake_timeout: Duration::from_secs(10),
+        peer_listens: false,
         qlog: false,
     };
     let handle = endpoint.connect(Time::ZERO, [5; 32], options).expect("an address");

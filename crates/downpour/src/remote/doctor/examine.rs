@@ -22,7 +22,6 @@ use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
 use crate::remote::Via;
 use crate::remote::launch::log_in;
-use crate::remote::locator::UDP_TIMEOUT;
 use crate::remote::request::{RemoteTask, Request};
 use crate::ticket::Ticket;
 
@@ -46,7 +45,7 @@ pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checku
     let ticket = remote.ticket.clone();
     reporter.found(Finding::Reached { host: doctor.host.clone() });
     // The pipes are closed before waiting for ssh.
-    examine(doctor, ticket, (read, write), UDP_TIMEOUT, reporter)
+    examine(doctor, ticket, (read, write), remote.udp_patience(), reporter)
 }
 
 /// Creates the request to the other machine.

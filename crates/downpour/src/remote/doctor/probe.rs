@@ -131,6 +131,7 @@ impl<'a> Opened<'a> {
             application: direction.application(),
             remotes: target.remotes.clone(),
             handshake_timeout: target.patience,
+            peer_listens: true,
             qlog: false,
         };
         let connection = target.endpoint.connect(target.key, options, handler);

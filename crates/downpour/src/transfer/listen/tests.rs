@@ -43,6 +43,7 @@ fn beginning(listener: &Listener) -> Beginning {
         application: store.application(),
         remotes: vec![PIPE_PEER],
         handshake_timeout: Duration::from_secs(60),
+        peer_listens: false,
         qlog: false,
     };
     let connection = listener.endpoint.connect([1; 32], options, Box::new(mailbox.events()));

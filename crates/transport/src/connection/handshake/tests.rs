@@ -20,9 +20,13 @@ fn psk() -> Psk {
 
 /// An initiator that tries these hosts for 30 s.
 fn initiator(hosts: &[u8]) -> Handshake {
+    initiator_to(hosts, false)
+}
+
+fn initiator_to(hosts: &[u8], listen: bool) -> Handshake {
     let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");
     let remotes = hosts.iter().copied().map(address).collect();
-    let timeout = Duration::from_secs(30);
+    let timeout = (Duration::from_secs(30), listen);
     Handshake::Initiator(Box::new(Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)))
 }
 
@@ -66,6 +70,25 @@ fn copies_in_both_sizes_go_to_every_address_and_back_off_to_one_round_a_second()
         rounds.push(now.since(at(0)).as_millis());
     }
     assert_eq!(rounds, [100, 150, 200, 250, 500, 1_000, 2_000, 3_000]);
+}
+
+#[test]
+fn a_peer_that_should_listen_and_does_at_no_address_is_given_up_at_once() {
+    let mut handshake = initiator_to(&[1, 2], true);
+    assert_eq!(sent(&mut handshake, at(0)).len(), 2);
+    assert!(!handshake.on_unreachable(at(5), address(3)), "nobody asked there");
+    assert!(handshake.on_unreachable(at(5), address(1)) && handshake.on_unreachable(at(5), address(1)));
+    assert_eq!(handshake.on_timer(at(5)), None, "it may be at the other address");
+    assert!(handshake.on_unreachable(at(7), address(2)));
+    assert_eq!((handshake.deadline(), handshake.on_timer(at(7))), (at(7), Some(Closed::HandshakeTimeout)));
+
+    // Where it may begin to listen later, and whoever guesses the port may forge such reports, nothing ends.
+    let mut handshake = initiator(&[1]);
+    assert!(handshake.on_unreachable(at(5), address(1)));
+    assert_eq!(
+        (handshake.on_timer(at(29_999)), handshake.on_timer(at(30_000))),
+        (None, Some(Closed::HandshakeTimeout))
+    );
 }
 
 #[test]
@@ -120,7 +143,7 @@ fn a_responder_waits_for_proof_as_long_as_copies_come() {
 fn an_address_that_does_not_answer_gets_little() {
     let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");
     let remotes = (0..16).map(address).collect();
-    let timeout = Duration::from_secs(10);
+    let timeout = (Duration::from_secs(10), false);
     let mut handshake =
         Handshake::Initiator(Box::new(Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)));
     let all: Vec<_> = (0..=10_000).flat_map(|millis| sent(&mut handshake, at(millis))).collect();
