@@ -29,7 +29,7 @@ impl From<StopSignal> for downpour::Stop {
 pub(crate) enum Heard {
     /// A signal to stop.
     Stop(StopSignal),
-    /// SIGHUP: the terminal is gone, or the user has logged out. Transfers continue.
+    /// SIGHUP: the terminal is gone, or the user has logged out. Transfers that have begun continue.
     HangUp,
 }
 
@@ -44,9 +44,10 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Installs handlers for all signals.
+    /// Installs handlers for all signals; not for SIGHUP if that is ignored, as under `nohup`.
     pub(crate) fn install() -> io::Result<Self> {
-        Self::with(Some(signal(SignalKind::hangup())?))
+        let hang_up = if is_hang_up_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+        Self::with(hang_up)
     }
 
     /// Installs handlers for the signals to stop. SIGHUP has its default effect, ending the process as well as the one
@@ -86,6 +87,15 @@ impl Interrupts {
             }
         }
     }
+}
+
+/// Whether SIGHUP was set to be ignored when this program was started.
+fn is_hang_up_ignored() -> bool {
+    /// Signal 1, as a mask.
+    const HANG_UP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANG_UP != 0)
 }
 
 async fn hung_up(signal: &mut Option<Signal>) -> Option<()> {

@@ -38,7 +38,7 @@ pub(crate) enum Line<'a> {
     },
     /// What happens to a name at the receiver or, in a dry run and in a comparison, what would happen.
     Notice {
-        /// `create`, `replace`, `attributes`, `delete`, `kept` or `left_out`.
+        /// `create`, `replace`, `attributes`, `delete`, `kept`, `left_out` or `low_space`.
         what: &'a str,
         /// Path beneath the target; for a name that was left out, the sender's path.
         #[serde(flatten)]

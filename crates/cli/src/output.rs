@@ -132,6 +132,9 @@ impl Output {
     /// Reports what happens to a name at the receiver. Plans and differences are the result of a command and go to
     /// stdout.
     pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, name: &[u8]) {
+        if kind == NoticeKind::LowSpace {
+            return self.low_space(kind);
+        }
         let Some((what, difference)) = words(kind) else { return };
         let path = escape::name(name);
         match notices {
@@ -153,6 +156,14 @@ impl Output {
         if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
             json::print(&Line::Notice { what, path: name.into(), reason: None });
         }
+    }
+
+    /// Warns that the target may not have room for everything.
+    fn low_space(&self, kind: NoticeKind) {
+        if self.shown.json {
+            json::print(&Line::Notice { what: "low_space", path: (&b"."[..]).into(), reason: Some(kind.to_string()) });
+        }
+        self.showing.above(|| warn(kind));
     }
 
     /// Returns the number of notices.

@@ -65,6 +65,7 @@ pub(crate) async fn watch(
         stop: None,
         deadline: None,
         peers: 0,
+        has_met: false,
     };
     let mut result = Err(Failure::new(Code::Other, "the transfer ended without a word"));
     loop {
@@ -79,7 +80,7 @@ pub(crate) async fn watch(
                 None => return result,
             },
             heard = interrupts.heard() => match heard {
-                Heard::HangUp => watch.output.hang_up(),
+                Heard::HangUp => watch.hang_up(),
                 Heard::Stop(stop) => watch.stop(stop),
             },
             answer = answer(&mut watch.question) => watch.answered(answer),
@@ -124,6 +125,8 @@ struct Watch<'a> {
     deadline: Option<Instant>,
     /// Receivers being served, where there may be several.
     peers: u64,
+    /// Whether a peer has connected.
+    has_met: bool,
 }
 
 impl Watch<'_> {
@@ -132,6 +135,7 @@ impl Watch<'_> {
         match event {
             TransferEvent::Connected { peer } => {
                 self.peers += 1;
+                self.has_met = true;
                 self.output.connected(peer);
             }
             TransferEvent::Offer(offer) => self.offer(&offer),
@@ -177,6 +181,15 @@ impl Watch<'_> {
                 Ok(failure.code)
             }
             (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// Goes on without a terminal, unless nobody has used the ticket: it was shown there.
+    fn hang_up(&mut self) {
+        self.output.hang_up();
+        let waits = self.transfer.ticket().is_some() && !self.has_met && !self.conduct.keep;
+        if waits && self.stop.is_none() {
+            self.stop(StopSignal::Terminated);
         }
     }
 

@@ -312,6 +312,12 @@ impl Error {
     /// The same in words for the peer. The paths in it are this side's own and were named by its user or by the peer.
     pub(crate) fn close_reason(&self) -> String {
         match self {
+            // Whoever sends has to know what to do about it, and may have no other word from there.
+            Self::Kept { error, staging, .. } if error.close_code() == CloseCode::NoSpace => format!(
+                "{}; what has arrived is kept in {}: make room there and repeat the command, or remove it with `downpour clean`",
+                error.close_reason(),
+                staging.display()
+            ),
             Self::Kept { error, .. } => error.close_reason(),
             Self::Cancelled => "interrupted by its user".to_owned(),
             Self::Terminated => "stopped by a signal".to_owned(),

@@ -73,6 +73,8 @@ pub(crate) struct SyncArgs {
     #[command(flatten)]
     pub(crate) preserved: PreserveArgs,
     /// Delete files at the target that are not in the source, unless they are excluded
+    ///
+    /// What appears or changes there during the transfer is kept, with the folder that it is in.
     #[arg(long, conflicts_with = "files_from", help_heading = "At the target")]
     pub(crate) delete: bool,
     /// Delete at most N names; keep the rest and exit with 23

@@ -59,7 +59,7 @@ pub(crate) struct PreserveArgs {
     /// Preserve owners, where root receives
     #[arg(long)]
     owner: bool,
-    /// Preserve groups; who is not root can give files to groups that they are in
+    /// Preserve groups, where root receives, or a member of the group
     #[arg(long)]
     group: bool,
     /// Map owners and groups by number, not by name

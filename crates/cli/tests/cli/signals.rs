@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -152,15 +152,31 @@ fn a_transfer_survives_its_terminal() {
     tree::assert_same(&source, &into.join("file"));
 }
 
+/// Its ticket was shown there. Under `nohup` it was meant to stay.
 #[test]
-fn a_sender_minds_no_hang_up_either() {
+fn a_sender_that_waits_ends_with_its_terminal_unless_it_is_to_stay() {
     let here = tempdir().expect("a folder");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
-    let sender = sender(&[&source], &ticket, &[]);
-    sender.signal(Signal::HUP);
+    let waiting = sender(&[&source], &ticket, &[]);
+    waiting.signal(Signal::HUP);
+    waiting.end().expect(75);
+    fs::remove_file(&ticket).unwrap_or_default();
+
+    let mut command = Command::new("nohup");
+    command.arg(env!("CARGO_BIN_EXE_downpour")).args(arguments![
+        "send",
+        "--listen",
+        "127.0.0.1:0",
+        source,
+        "--ticket-file",
+        ticket
+    ]);
+    let mut staying = Program::start(command);
+    staying.wait_for_words("Take the ticket");
+    staying.signal(Signal::HUP);
     let into = here.path().join("into");
     crate::program::receiver(&ticket, &into, &[]).end().expect(0);
-    sender.end().expect(0);
+    staying.end().expect(0);
     tree::assert_same(&source, &into.join("file"));
 }
 

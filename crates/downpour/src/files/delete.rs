@@ -242,7 +242,7 @@ impl Deletion<'_> {
             (self.kept)(path);
             return true;
         }
-        if found.links > 1 {
+        if found.links > 1 && !self.dry_run {
             newcomers.changes(&found);
         }
         false

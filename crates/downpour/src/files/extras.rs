@@ -1,17 +1,15 @@
 //! Owners, groups and extended attributes at a receiver: whether they differ, and setting them.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{AtFlags, fchmod, fchown, fstat};
-use rustix::process::{Gid, Uid};
+use rustix::process::{Gid, Uid, geteuid};
 
+use super::held::Held;
 use super::ids::UNCHANGED;
-use super::metadata::{SET_ID, Status, mode_of, set_metadata};
+use super::metadata::{SET_ID, Status};
 use super::preserve::Preserve;
-use super::xattrs::{XattrRule, is_acl};
-use crate::messages::{Extra, Mtime, Owner};
+use super::xattrs::{CAPABILITY, XattrRule, is_acl};
+use crate::messages::{Extra, Mtime, Owner, Xattr};
 
 /// Whether everything was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +24,15 @@ pub(super) enum Applied {
 pub(super) struct ExtraRule {
     preserve: Preserve,
     xattrs: XattrRule,
+    /// Whether set-id bits and capabilities come with owner and group.
+    gives_rights: bool,
 }
 
 impl ExtraRule {
     /// The rule for this process.
     pub(super) fn new(preserve: Preserve) -> Self {
-        Self { preserve, xattrs: XattrRule::new(preserve) }
+        let gives_rights = preserve.owner && preserve.group && geteuid().is_root();
+        Self { preserve, xattrs: XattrRule::new(preserve), gives_rights }
     }
 
     /// Whether there is anything to apply besides modes and times.
@@ -39,76 +40,86 @@ impl ExtraRule {
         self.preserve.ids() || self.xattrs.is_active()
     }
 
-    /// Whether what stands as `found` differs from `extra`, whose numbers are those of this machine. `open` opens it if
-    /// its extended attributes have to be read; those that may not be read are taken for different.
-    pub(super) fn differs(self, found: &Status, extra: &Extra, open: impl FnOnce() -> io::Result<File>) -> bool {
+    /// Whether what stands as `found` differs from `extra`, whose numbers are those of this machine. `hold` opens it if
+    /// its extended attributes have to be read; those that this process may not read are taken for the same.
+    pub(super) fn differs(self, found: &Status, extra: &Extra, hold: impl FnOnce() -> io::Result<Held>) -> bool {
         if extra.owner.is_some_and(|owner| is_other(found, owner)) {
             return true;
         }
-        let has_xattrs = self.xattrs.is_active() && (found.is_file() || found.is_directory());
-        has_xattrs
-            && !open().and_then(|file| self.xattrs.differs(file.as_fd(), &extra.xattrs)).is_ok_and(|other| !other)
+        if !self.xattrs.is_active() {
+            return false;
+        }
+        match hold().and_then(|held| self.xattrs.differs(&held, &extra.xattrs)) {
+            Ok(differs) => differs,
+            Err(error) => error.kind() != io::ErrorKind::PermissionDenied,
+        }
     }
 
-    /// Sets all attributes of an open file or folder, where given.
+    /// Sets all attributes of what is held, where given; a link has no mode of its own.
     ///
     /// # Errors
     /// Those of setting mode and time.
     pub(super) fn apply(
         self,
-        file: &File,
+        held: &Held,
         mode: Option<u32>,
         mtime: Option<Mtime>,
         extra: &Extra,
     ) -> io::Result<Applied> {
-        if !self.is_active() {
-            return set_metadata(file, mode, mtime).map(|()| Applied::All);
-        }
-        let found = Status::from(fstat(file)?);
+        let found = held.status()?;
+        let owner = extra.owner.filter(|_| self.preserve.ids());
+        let changed = owner.filter(|owner| is_other(&found, *owner));
         // Takes the set-id bits away, and capabilities: both are set later.
-        let owned = extra
-            .owner
-            .filter(|owner| is_other(&found, *owner))
-            .map_or(Ok(()), |owner| fchown(file, user(owner), group(owner)));
-        let written = self.write_xattrs(file, &found, extra);
-        // A mode of its own for whatever was made writable for that.
-        let mode = mode.unwrap_or(found.mode);
-        // Nobody else's program is to run with the rights of an owner that it has not got.
-        set_metadata(file, Some(if owned.is_ok() { mode } else { mode & !SET_ID }), None)?;
+        let owned = changed.map_or(Ok(()), |owner| held.set_owner(user(owner), group(owner)));
+        let is_complete = owner.is_some_and(|owner| owner.user != UNCHANGED && owner.group != UNCHANGED);
+        // Rights of an owner and group are given to nobody else's program, nor kept by one that gets another owner.
+        let are_sent = self.gives_rights && mode.is_some();
+        let has_rights = owned.is_ok() && if are_sent { is_complete } else { changed.is_none() };
+        let allows = |name: &[u8]| !is_acl(name) && (has_rights || name != CAPABILITY);
+        let written = self.write_xattrs(held, &found, &extra.xattrs, allows);
+        if !found.is_symlink() {
+            // Also of what was made writable for that.
+            let mode = mode.unwrap_or(found.mode);
+            held.set_mode(if has_rights || found.is_directory() { mode } else { mode & !SET_ID })?;
+        }
         // Sets the mode's bits of the group, too, which are the same there.
-        let listed = self.xattrs.write(file.as_fd(), &extra.xattrs, is_acl);
-        set_metadata(file, None, mtime)?;
+        let listed = self.xattrs.write(held, &extra.xattrs, is_acl);
+        mtime.map_or(Ok(()), |mtime| held.set_mtime(mtime))?;
         Ok(if owned.is_ok() && written.is_ok() && listed.is_ok() { Applied::All } else { Applied::AttributesLost })
     }
 
-    fn write_xattrs(self, file: &File, found: &Status, extra: &Extra) -> io::Result<()> {
-        /// The owner may write, which attributes of users require.
-        const OWNER_WRITES: u32 = 0o200;
-        let write = || self.xattrs.write(file.as_fd(), &extra.xattrs, |name| !is_acl(name));
-        match write() {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && found.mode & OWNER_WRITES == 0 => {
-                fchmod(file, mode_of(found.mode | OWNER_WRITES))?;
-                write()
+    fn write_xattrs(
+        self,
+        held: &Held,
+        found: &Status,
+        wanted: &[Xattr],
+        allows: impl Fn(&[u8]) -> bool + Copy,
+    ) -> io::Result<()> {
+        /// The owner may read and write, which attributes of users require.
+        const OPEN: u32 = 0o600;
+        match self.xattrs.write(held, wanted, allows) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && found.mode & OPEN != OPEN => {
+                held.set_mode(found.mode & !SET_ID | OPEN)?;
+                self.xattrs.write(held, wanted, allows)
             }
             result => result,
         }
     }
 
-    /// Sets the owner of a link or special file, opened as a mere path.
-    pub(super) fn apply_owner(self, file: &OwnedFd, found: &Status, extra: &Extra) -> Applied {
-        let owner = extra.owner.filter(|owner| self.preserve.ids() && is_other(found, *owner));
-        let set =
-            owner.map_or(Ok(()), |owner| rustix::fs::chownat(file, "", user(owner), group(owner), AtFlags::EMPTY_PATH));
-        if set.is_ok() { Applied::All } else { Applied::AttributesLost }
+    /// Whether what stands as `found`, whose content was not read, must not be given the owner of `extra`: if somebody
+    /// else has put it there, with the size and time of what is sent, it would get the owner's rights, or it would be
+    /// another name of a third person's file.
+    pub(super) fn distrusts(self, found: &Status, mode: u32, extra: &Extra) -> bool {
+        let changes = extra.owner.is_some_and(|owner| owner.user != UNCHANGED && owner.user != found.owner);
+        let has_rights = mode & SET_ID != 0 || extra.xattrs.iter().any(|xattr| xattr.name == CAPABILITY);
+        changes && (has_rights || found.links > 1)
     }
 
-    /// Returns the attributes of an open file as they are to be set on a copy.
-    pub(super) fn read(self, file: &File, found: &Status) -> io::Result<Extra> {
-        if !self.is_active() {
-            return Ok(Extra::default());
-        }
+    /// Returns the attributes of what is held as they are to be set on a copy.
+    pub(super) fn read(self, held: &Held) -> io::Result<Extra> {
+        let found = held.status()?;
         let owner = self.preserve.ids().then_some(Owner { user: found.owner, group: found.group });
-        Ok(Extra { owner, xattrs: self.xattrs.read(file.as_fd())? })
+        Ok(Extra { owner, xattrs: self.xattrs.read(held)? })
     }
 }
 

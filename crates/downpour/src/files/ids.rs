@@ -101,6 +101,7 @@ impl LocalIds {
             let may_set = self.preserve.group && (self.is_root || self.groups.contains(&group));
             Owner { user, group: if may_set { group } else { UNCHANGED } }
         });
+        let owner = owner.filter(|owner| (owner.user, owner.group) != (UNCHANGED, UNCHANGED));
         let mut xattrs = if self.preserve.any_xattrs() { sent.xattrs.clone() } else { Vec::new() };
         for xattr in &mut xattrs {
             map_acl(xattr, |kind, id| self.local(kind, id));

@@ -14,6 +14,7 @@ mod extras;
 mod filter;
 mod folding;
 pub mod fuzzing;
+mod held;
 mod ids;
 mod journal;
 mod list;

@@ -7,15 +7,16 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{
-    Access, AtFlags, CWD, Dir, Mode, OFlags, accessat, chmodat, fstat, mkdirat, openat, readlinkat, renameat, statat,
-    symlinkat, unlinkat, utimensat,
+    Access, AtFlags, Dir, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
+    unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
+use super::held::Held;
 use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
 use crate::messages::Mtime;
 
@@ -25,12 +26,6 @@ const KEPT: usize = 32;
 /// Flags for opening a folder.
 pub(super) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// Flags for opening anything as a mere path.
-#[cfg(target_os = "linux")]
-pub(super) const HELD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-#[cfg(not(target_os = "linux"))]
-pub(super) const HELD: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A directory and everything beneath it, addressed by relative path.
 #[derive(Debug)]
@@ -150,23 +145,14 @@ impl DirectorySandbox {
         if Status::from(fstat(&file)?).identity == found { Ok(file) } else { Err(Errno::STALE.into()) }
     }
 
-    /// Opens what was `found`, of any kind, as a mere path: nothing can be read or written through it.
+    /// Opens what was `found`, of any kind, as a mere path.
     ///
     /// # Errors
     /// `ESTALE` if something else has its name by now.
-    pub(super) fn hold(&self, path: &[u8], found: Identity) -> io::Result<OwnedFd> {
+    pub(super) fn hold(&self, path: &[u8], found: Identity) -> io::Result<Held> {
         let (parent, name) = self.parent(path)?;
-        let held = openat(&parent.fd, name, HELD, Mode::empty())?;
-        if Status::from(fstat(&held)?).identity == found { Ok(held) } else { Err(Errno::STALE.into()) }
-    }
-
-    /// Sets mode and mtime of the special file that was `found`.
-    pub(super) fn set_special(&self, path: &[u8], found: Identity, mode: u32, mtime: Mtime) -> io::Result<()> {
-        let held = self.hold(path, found)?;
-        // Of a mere path, and no link, so that this is the file itself. Opening a device or pipe may have effects.
-        let link = format!("/proc/self/fd/{}", held.as_raw_fd());
-        tolerate(chmodat(CWD, &link, mode_of(mode), AtFlags::empty()), held.as_fd(), || fstat(&held))?;
-        tolerate(utimensat(CWD, &link, &timestamps(mtime), AtFlags::empty()), held.as_fd(), || fstat(&held))
+        let held = Held::open(&parent.fd, name)?;
+        if held.status()?.identity == found { Ok(held) } else { Err(Errno::STALE.into()) }
     }
 
     /// Sets the mode and mtime of the file or folder that was `found`, where given.

@@ -10,16 +10,17 @@ mod look;
 mod source_id;
 mod walk;
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use super::batch::Batch;
 use super::error::FilesError;
 use super::filter::Filter;
+use super::held::Held;
 use super::preserve::Preserve;
 use super::root::{Links, Root, Roots};
 use crate::messages::{
@@ -61,7 +62,7 @@ pub struct ScanOptions {
     /// Selects names by the path of the entry. Folders that it excludes are not entered.
     pub filter: Arc<Filter>,
     /// Names to send from the only item, a folder: paths relative to it, in any order. Their parent folders are sent
-    /// too, whatever the filter says; a listed folder is sent with its contents if `recursive`. Names that do not exist
+    /// too, whatever the filter says, unless it leaves the name out; a listed folder is sent with its contents if `recursive`. Names that do not exist
     /// are skipped and reported.
     pub files_from: Option<Vec<Vec<u8>>>,
     /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
@@ -93,6 +94,8 @@ pub struct Scanner {
     roots: Arc<Roots>,
     id: SourceId,
     top: Option<Attributes>,
+    /// Why some attributes of it are not sent.
+    top_skipped: Option<Skipped>,
     recursive: bool,
     links: Links,
     walk: Walk,
@@ -114,10 +117,17 @@ impl Scanner {
         let mut looker = Looker::new(&options);
         let roots = Arc::new(Roots::new(roots, &options)?);
         let ScanOptions { recursive, links, filter, files_from, .. } = options;
+        let mut top_skipped = None;
         // If names are listed, the folder only serves as their base.
         let top = roots.top().filter(|_| files_from.is_none()).map(|seen| {
-            // The walk reports a folder that cannot be read.
-            let extra = looker.extra(&seen, || File::open(&roots.items()[0].path)).unwrap_or_default();
+            let hold = || Held::follow(CWD, roots.items()[0].path.as_path());
+            let extra = looker.extra(&seen, hold).map_err(|error| skip_reason(&error));
+            let extra = extra
+                .and_then(|extra| if extra.size() > MAX_XATTRS { Err(SkipReason::LargeXattrs) } else { Ok(extra) });
+            let extra = extra.unwrap_or_else(|reason| {
+                top_skipped = Some(Skipped::new(b".".to_vec(), reason));
+                looker.owner(&seen)
+            });
             Attributes { mode: seen.mode, mtime: seen.mtime, extra }
         });
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
@@ -128,6 +138,7 @@ impl Scanner {
             roots,
             id,
             top,
+            top_skipped,
             recursive,
             links,
             looker,
@@ -178,7 +189,11 @@ impl Scanner {
             return true;
         }
         match self.look(&candidate) {
-            Ok(Looked::Something(kind, seen, extra)) => {
+            Ok(Looked::Something(kind, seen, mut extra)) => {
+                if extra.size() > MAX_XATTRS {
+                    extra.xattrs.clear();
+                    batch.skipped.push(Skipped::new(candidate.sent.clone(), SkipReason::LargeXattrs));
+                }
                 let walked = kind == Kind::Directory && self.recursive && candidate.provenance != Provenance::Way;
                 if let Some(listed) = self.walk.listed.as_mut().filter(|_| candidate.provenance != Provenance::Met) {
                     listed.made(&candidate.sent, walked);
@@ -234,7 +249,7 @@ impl Iterator for Scanner {
     fn next(&mut self) -> Option<Batch> {
         // Growing a large batch step by step would copy it each time; unused capacity is never touched.
         let entries = Vec::with_capacity(self.entry_limit);
-        let (skipped, id_names) = (Vec::new(), Vec::new());
+        let (skipped, id_names) = (self.top_skipped.take().into_iter().collect(), Vec::new());
         let mut batch = Batch { number: self.number, entries, length: 0, skipped, id_names, is_last: false };
         let mut name_bytes = 0;
         while batch.entries.len() < self.entry_limit

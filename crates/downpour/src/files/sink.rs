@@ -52,8 +52,12 @@ use super::error::FilesError;
 use super::names::check_path;
 use super::spec::{Destination, ReceiveSpec};
 use crate::messages::{
-    Attributes, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, Skipped, SourceId, Void, Wanted,
+    Attributes, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, SkipReason, Skipped, SourceId,
+    Void, Wanted,
 };
+
+/// Name of the target itself in notices.
+const TOP: &[u8] = b".";
 
 /// Receives one transfer.
 ///
@@ -259,6 +263,7 @@ impl FileSink {
         let Some((batch, wanted)) = intake.batches.done(part, !self.shared.may_hold_some)? else {
             return Ok(ManifestState::More);
         };
+        self.shared.check_room(intake.batches.wanted);
         self.verifier.open(batch);
         Ok(ManifestState::Complete(wanted))
     }
@@ -332,7 +337,8 @@ impl FileSink {
         let mut intake = self.manifest.intake();
         intake.skip(skipped)?;
         // A name that no entry could have needs no protection.
-        if let (Some(sent), Ok(path)) = (&mut intake.sent, self.shared.goes_to(&skipped.path, 0)) {
+        let is_sent = skipped.reason == SkipReason::LargeXattrs;
+        if let (Some(sent), Ok(path), false) = (&mut intake.sent, self.shared.goes_to(&skipped.path, 0), is_sent) {
             sent.add_unread(&path);
         }
         self.shared.report.fail(&skipped.path, FailReason::Skipped(skipped.reason));

@@ -37,10 +37,11 @@ pub(super) use self::find::{is_staging_name, named_like_staging};
 pub use self::leftovers::{Leftover, leftovers};
 use super::error::FilesError;
 use super::folding::{Folding, PROBES};
+use super::held;
 use super::journal::{self, Held, Journal};
 use super::list::List;
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
-use super::sandbox::{FOLDER, HELD, errno};
+use super::sandbox::{FOLDER, errno};
 use super::staged_id::StagedId;
 use crate::messages::{DeviceNumber, Mtime, SourceId, Special};
 
@@ -339,9 +340,9 @@ impl Staging {
         self.made()
     }
 
-    /// Opens what was created to be moved out, as a mere path.
-    pub(super) fn hold(&self, name: &str) -> io::Result<OwnedFd> {
-        Ok(openat(&self.dir, name, HELD, Mode::empty())?)
+    /// Opens what has this name in it as a mere path.
+    pub(super) fn hold(&self, name: &str) -> io::Result<held::Held> {
+        held::Held::open(&self.dir, name)
     }
 
     /// Creates a hard link to `name` in `folder`, to be moved out; returns its name and status.

@@ -1,14 +1,17 @@
-//! Extended attributes of open files (`xattr(7)`), and ACLs, which Linux keeps in two of them (`acl(5)`).
+//! Extended attributes (`xattr(7)`), and ACLs, which Linux keeps in two of them (`acl(5)`).
 
 use std::io;
-use std::os::fd::BorrowedFd;
 
-use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr};
+use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::held::Held;
 use super::preserve::Preserve;
 use crate::messages::{IdKind, MAX_XATTR_NAME, Xattr};
+
+/// The rights of a file of its own (`capabilities(7)`).
+pub(super) const CAPABILITY: &[u8] = b"security.capability";
 
 /// What begins the names of ACLs: that of the file itself, and that which is passed on to new names in a folder.
 const ACL: &[u8] = b"system.posix_acl_";
@@ -36,18 +39,22 @@ impl XattrRule {
         if is_acl(name) {
             return self.preserve.acls;
         }
-        // A capability is a right of whoever runs the file, as set-user-id is; overlayfs gives a meaning to its own.
-        let is_for_root = (name == b"security.capability" && self.preserve.owner)
-            || (is_in(b"trusted.") && !is_in(b"trusted.overlay."));
+        // Overlayfs gives a meaning to its own, and in those of XFS are the ACLs once more.
+        let is_foreign = is_in(b"trusted.overlay.") || is_in(b"trusted.SGI_ACL_");
+        // A capability is a right of whoever runs the file, as set-user-id is.
+        let is_for_root = (name == CAPABILITY && self.preserve.owner) || (is_in(b"trusted.") && !is_foreign);
         self.preserve.xattrs && (is_in(b"user.") || (self.is_root && is_for_root))
     }
 
     /// Reads the attributes of a file, sorted by name. None where the file system has none.
-    pub(super) fn read(self, file: BorrowedFd<'_>) -> io::Result<Vec<Xattr>> {
-        let mut found = Vec::new();
-        for name in names(file)?.split(|byte| *byte == 0) {
+    pub(super) fn read(self, held: &Held) -> io::Result<Vec<Xattr>> {
+        if !self.is_active() {
+            return Ok(Vec::new());
+        }
+        let (path, mut found) = (held.path(), Vec::new());
+        for name in names(&path)?.split(|byte| *byte == 0) {
             if self.covers(name) && name.len() <= MAX_XATTR_NAME {
-                match value(file, name) {
+                match value(&path, name) {
                     Ok(value) => found.push(Xattr { name: name.to_vec(), value }),
                     // It was removed since.
                     Err(Errno::NODATA) => {}
@@ -64,23 +71,23 @@ impl XattrRule {
     ///
     /// # Errors
     /// The first failure.
-    pub(super) fn write(self, file: BorrowedFd<'_>, wanted: &[Xattr], only: fn(&[u8]) -> bool) -> io::Result<()> {
+    pub(super) fn write(self, held: &Held, wanted: &[Xattr], only: impl Fn(&[u8]) -> bool) -> io::Result<()> {
         let covers = |xattr: &&Xattr| self.covers(&xattr.name) && only(&xattr.name);
-        let found = self.read(file)?;
+        let (path, found) = (held.path(), self.read(held)?);
         let mut first = Ok(());
         for Xattr { name, value } in wanted.iter().filter(covers).filter(|xattr| !found.contains(xattr)) {
-            first = first.and(fsetxattr(file, name.as_slice(), value, XattrFlags::empty()));
+            first = first.and(setxattr(&path, name.as_slice(), value, XattrFlags::empty()));
         }
         let is_wanted = |name: &[u8]| wanted.iter().any(|xattr| xattr.name == name);
         for Xattr { name, .. } in found.iter().filter(covers).filter(|xattr| !is_wanted(&xattr.name)) {
-            first = first.and(fremovexattr(file, name.as_slice()));
+            first = first.and(removexattr(&path, name.as_slice()));
         }
         Ok(first?)
     }
 
     /// Whether a file has other attributes than those of `wanted` that the rule covers.
-    pub(super) fn differs(self, file: BorrowedFd<'_>, wanted: &[Xattr]) -> io::Result<bool> {
-        let found = self.read(file)?;
+    pub(super) fn differs(self, held: &Held, wanted: &[Xattr]) -> io::Result<bool> {
+        let found = self.read(held)?;
         Ok(!found.iter().eq(wanted.iter().filter(|xattr| self.covers(&xattr.name))))
     }
 }
@@ -91,10 +98,10 @@ pub(super) fn is_acl(name: &[u8]) -> bool {
 }
 
 /// Returns the names of all attributes, each followed by NUL.
-fn names(file: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+fn names(path: &str) -> io::Result<Vec<u8>> {
     let mut names = vec![0; 1 << 10];
     loop {
-        match flistxattr(file, names.as_mut_slice()) {
+        match listxattr(path, names.as_mut_slice()) {
             Ok(length) => {
                 names.truncate(length);
                 return Ok(names);
@@ -107,10 +114,10 @@ fn names(file: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
     }
 }
 
-fn value(file: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Vec<u8>> {
+fn value(path: &str, name: &[u8]) -> rustix::io::Result<Vec<u8>> {
     let mut value = vec![0; 1 << 10];
     loop {
-        match fgetxattr(file, name, value.as_mut_slice()) {
+        match getxattr(path, name, value.as_mut_slice()) {
             Ok(length) => {
                 value.truncate(length);
                 return Ok(value);
@@ -136,7 +143,8 @@ pub(super) fn map_acl(xattr: &mut Xattr, mut map: impl FnMut(IdKind, u32) -> u32
     let Some((VERSION, entries)) = xattr.value.split_first_chunk_mut::<4>().map(|(head, rest)| (*head, rest)) else {
         return;
     };
-    for entry in entries.chunks_exact_mut(8) {
+    let mut mapped: Vec<[u8; 8]> = entries.as_chunks().0.to_vec();
+    for entry in &mut mapped {
         let kind = match u16::from_le_bytes([entry[0], entry[1]]) {
             NAMED_USER => IdKind::User,
             NAMED_GROUP => IdKind::Group,
@@ -144,5 +152,24 @@ pub(super) fn map_acl(xattr: &mut Xattr, mut map: impl FnMut(IdKind, u32) -> u32
         };
         let id = u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]);
         entry[4..].copy_from_slice(&map(kind, id).to_le_bytes());
+    }
+    // In the order in which they are kept: by tag, then by number.
+    let order = |entry: &[u8; 8]| {
+        let [tag, tag_high, _, _, id @ ..] = *entry;
+        (u16::from_le_bytes([tag, tag_high]), u32::from_le_bytes(id))
+    };
+    mapped.sort_by_key(order);
+    entries.as_chunks_mut().0.copy_from_slice(&mapped);
+}
+
+/// Adds to an ACL of a folder that its owner may use it, if it is one.
+pub(super) fn open_to_owner(xattr: &mut Xattr) {
+    const OWNER: u16 = 1;
+    const ALL: u8 = 7;
+    if xattr.name == b"system.posix_acl_access" {
+        let entries = xattr.value.get_mut(4..).unwrap_or_default();
+        for entry in entries.as_chunks_mut::<8>().0.iter_mut().filter(|entry| entry[..2] == OWNER.to_le_bytes()) {
+            entry[2] |= ALL;
+        }
     }
 }

@@ -183,7 +183,7 @@ pub enum SkipReason {
     /// A folder on another file system, whose contents are not to be sent: not a failure. Sent so that the receiver
     /// deletes nothing beneath it.
     OtherFileSystem = 10,
-    /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS).
+    /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS). All else of it is sent.
     LargeXattrs = 11,
 }
 
@@ -228,7 +228,7 @@ impl std::fmt::Display for SkipReason {
             Self::Link => "is a link",
             Self::Unsized => "has content but no size, as files in /proc: write it to a file first",
             Self::OtherFileSystem => "is another file system: its contents are left out",
-            Self::LargeXattrs => "has more than 128 KiB of extended attributes: leave -X out",
+            Self::LargeXattrs => "has more than 128 KiB of extended attributes, and arrives without them",
         })
     }
 }

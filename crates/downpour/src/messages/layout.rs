@@ -270,6 +270,10 @@ impl Extra {
 
     fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
         let owner = if body.flag()? { Some(Owner { user: body.u32()?, group: body.u32()? }) } else { None };
+        // To `chown`, this number is none.
+        if owner.is_some_and(|Owner { user, group }| user == u32::MAX || group == u32::MAX) && body.kind == MANIFEST {
+            return Err(MessageError::Field(body.kind, "owner"));
+        }
         let (count, mut extra) = (body.u16()?, Self { owner, xattrs: Vec::new() });
         for _ in 0..count {
             let length = usize::from(body.u8()?);
@@ -422,6 +426,11 @@ fn take_special(body: &mut Body<'_>) -> Result<Special, MessageError> {
         4 => Special::BlockDevice(device),
         _ => return Err(MessageError::Field(MANIFEST, "special file")),
     };
+    /// The numbers that Linux has room for.
+    const MAX: DeviceNumber = DeviceNumber { major: (1 << 12) - 1, minor: (1 << 20) - 1 };
+    if device.major > MAX.major || device.minor > MAX.minor {
+        return Err(MessageError::Field(MANIFEST, "device"));
+    }
     // Each has one form.
     if special_code(special) == (number, device) { Ok(special) } else { Err(MessageError::Field(MANIFEST, "device")) }
 }

@@ -63,6 +63,8 @@ pub enum NoticeKind {
     Folded = 29,
     /// Owner, group or extended attributes could not be set as they are at the sender; everything else is right.
     AttributesLost = 30,
+    /// Of the whole target: more is wanted than its disk has room for. Holes need none, so that it may fit.
+    LowSpace = 31,
 }
 
 impl NoticeKind {
@@ -90,27 +92,29 @@ impl NoticeKind {
             Self::DeleteLimit,
             Self::Folded,
             Self::AttributesLost,
+            Self::LowSpace,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
     }
 
-    /// Returns the kind that stands for it to a sender that does not understand
+    /// Returns the kind, if any, that stands for it to a sender that does not understand
     /// [`Message::Untouched`](super::Message::Untouched), and that would end the transfer at a later kind.
     #[must_use]
-    pub const fn for_older_sender(self) -> Self {
-        match self {
+    pub const fn for_older_sender(self) -> Option<Self> {
+        Some(match self {
+            Self::LowSpace => return None,
             Self::EmptySource => Self::NotDeleted,
             Self::Exists | Self::UnsafeLink | Self::DeleteLimit | Self::Folded | Self::AttributesLost => Self::Other,
             known => known,
-        }
+        })
     }
 
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         // An unsafe link is left out on purpose.
-        self as u8 >= Self::Permission as u8 && !matches!(self, Self::UnsafeLink)
+        self as u8 >= Self::Permission as u8 && !matches!(self, Self::UnsafeLink | Self::LowSpace)
     }
 }
 
@@ -139,6 +143,7 @@ impl std::fmt::Display for NoticeKind {
             Self::DeleteLimit => "more would be deleted than --max-delete permits; the rest is kept",
             Self::Folded => "the receiver's file system takes it for another name of this transfer: rename one of them",
             Self::AttributesLost => "owner, group, ACLs or extended attributes could not be set at the receiver",
+            Self::LowSpace => "more is coming than there is room for at the target, unless files have holes",
         })
     }
 }
@@ -150,7 +155,7 @@ mod tests {
     #[test]
     fn an_older_sender_hears_only_of_kinds_that_it_knows() {
         for kind in (0..=u8::MAX).filter_map(NoticeKind::from_code) {
-            let told = kind.for_older_sender();
+            let Some(told) = kind.for_older_sender() else { continue };
             assert!(told as u8 <= 24, "{kind:?}");
             // None of the older kinds says that something was left out as requested.
             assert!(told.is_failure() == kind.is_failure() || kind == NoticeKind::UnsafeLink, "{kind:?}");

@@ -109,7 +109,7 @@ impl Only {
             (RemoteTask::Receive(spec), Access::ReadOnly) if !spec.dry_run => refused("it only sends"),
             // A set-user-ID program, a capability or a device would be the key to the whole machine.
             (RemoteTask::Receive(spec), _) if !spec.preserve.is_nothing() && geteuid().is_root() => refused(
-                "it gives root's files no other owners, attributes or devices: leave out -a and the options for those",
+                "as root it sets no owners, attributes or special files: leave out -a and the options for those",
             ),
             (RemoteTask::Examine { .. }, Access::ReadOnly) => refused("it writes nothing, and a doctor tries the disk"),
             _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Wishes of a request that releases before them ignore without a word.
+//! What a request asks for and earlier releases ignore without a word.
 
 use super::request::RemoteTask;
 use crate::error::{Error, ErrorKind};

@@ -397,10 +397,12 @@ impl Receiving {
     fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
             let kind = match self.session.peer_hears_untouched() {
-                true => notice.kind,
+                true => Some(notice.kind),
                 false => notice.kind.for_older_sender(),
             };
-            self.say(&Message::Notice(Notice { kind, path: notice.path.clone() }))?;
+            if let Some(kind) = kind {
+                self.say(&Message::Notice(Notice { kind, path: notice.path.clone() }))?;
+            }
             self.checksums.iter_mut().for_each(|list| list.heed(&notice));
             self.session.notice(notice, &mut self.done);
         }

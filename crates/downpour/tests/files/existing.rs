@@ -500,6 +500,44 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
     assert_eq!(names(to.path()), [".downpour-the2ther", "tree"]);
 }
 
+/// It may be less than it looks, since holes need no room: the transfer goes on.
+#[test]
+fn that_more_comes_than_there_is_room_for_is_told_once() {
+    let into = tempdir().unwrap();
+    let spec = ReceiveSpec { dry_run: true, existing: Existing::Replace, ..ReceiveSpec::into_directory(into.path()) };
+    let file = |name: &str, size| entry(name, Kind::File { size, version: 0, hash: None });
+    for (last, told) in [(1 << 20, 0), (1 << 60, 1)] {
+        let receiving = FileSink::new(spec.clone()).unwrap();
+        let mut control = Control::begin(&receiving).unwrap();
+        for (number, size) in [(0, 1000), (1, last), (2, 1000)] {
+            let entries = vec![file(&format!("file{number}"), size)];
+            let batch =
+                Batch { number, entries, length: size, skipped: vec![], id_names: vec![], is_last: number == 2 };
+            control.send_manifest(&batch).unwrap();
+        }
+        let notices = receiving.take_notices();
+        let low: Vec<_> = notices.iter().filter(|notice| notice.kind == NoticeKind::LowSpace).collect();
+        assert_eq!(low.len(), told, "{notices:?}");
+        assert!(!receiving.finish(&control.end()).unwrap().is_partial());
+    }
+}
+
+#[test]
+fn what_belongs_below_something_that_is_kept_is_kept_out() {
+    let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
+    let (source, target) = (from.path().join("tree"), into.path().join("tree"));
+    fs::create_dir_all(source.join("dir/sub")).unwrap();
+    fs::write(source.join("dir/sub/file"), "content").unwrap();
+    fs::create_dir(&target).unwrap();
+    fs::write(target.join("dir"), "a file").unwrap();
+    for dry_run in [true, false] {
+        let spec = ReceiveSpec { existing: Existing::Skip, dry_run, ..ReceiveSpec::into_directory(into.path()) };
+        let done = transfer_as(std::slice::from_ref(&source), spec, 1, &mut |_| {}).unwrap();
+        assert_eq!((done.outcome.failed_count, done.outcome.kept), (0, 3), "{:?}", done.notices);
+    }
+    assert_eq!(fs::read(target.join("dir")).unwrap(), b"a file");
+}
+
 /// Another program works in the target meanwhile.
 #[test]
 fn what_appears_during_the_transfer_is_not_deleted() {
@@ -534,7 +572,7 @@ fn what_appears_during_the_transfer_is_not_deleted() {
     assert_eq!(fs::read(target.join("file")).unwrap(), b"content");
     let kept: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Kept).collect();
     assert_eq!(kept.len(), 4, "{kept:?}");
-    assert_eq!((done.outcome.deleted, done.outcome.kept), (5, 0));
+    assert_eq!((done.outcome.deleted, done.outcome.kept), (5, 4));
 }
 
 #[test]

@@ -31,7 +31,10 @@ fn an_expired_ticket_is_told_at_once() {
     let error = receive(to.path().to_owned(), Peer::Connect(ticket), ReceiveOptions::default()).unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
-        (downpour::ErrorKind::Authentication, "this ticket expired 5 minutes ago: ask for a new one")
+        (
+            downpour::ErrorKind::Authentication,
+            "this ticket expired 5 minutes ago: ask for a new one, or set the clock of this machine, or of the other, if it is new"
+        )
     );
 }
 

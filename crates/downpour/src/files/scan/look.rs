@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::super::filter::Filter;
+use super::super::held::Held;
 use super::super::ids::NamesOfIds;
 use super::super::metadata::Status;
 use super::super::preserve::Preserve;
@@ -19,7 +20,7 @@ use super::super::xattrs::XattrRule;
 use super::hard_links::HardLinks;
 use super::walk::{Candidate, Provenance, reason_of};
 use super::{ScanOptions, skip_reason};
-use crate::messages::{Extra, Kind, MAX_COMPONENT, MAX_PATH, MAX_XATTRS, Owner, SkipReason};
+use crate::messages::{Extra, Kind, MAX_COMPONENT, MAX_PATH, Owner, SkipReason};
 
 /// Bytes read at a time from a file that is only hashed.
 const HASH_BUFFER: usize = 1 << 20;
@@ -101,8 +102,13 @@ impl Looker {
             FileType::Directory => Kind::Directory,
             _ if *provenance == Provenance::Way => return Err(SkipReason::Absent),
             FileType::RegularFile => {
-                let (kind, seen) = self.file(sent, folder, name, seen)?;
-                return self.with_extra(kind, seen, folder, name);
+                let (kind, seen) = self.file(folder, name, seen)?;
+                let is_first = matches!(kind, Kind::File { .. });
+                let looked = self.with_extra(kind, seen, folder, name)?;
+                if let Some(links) = self.hard_links.as_mut().filter(|_| is_first) {
+                    links.keep(&seen, sent);
+                }
+                return Ok(looked);
             }
             FileType::Symlink if self.links == Links::Skip => return Err(SkipReason::Link),
             FileType::Symlink => {
@@ -125,19 +131,22 @@ impl Looker {
         if self.preserve.is_nothing() || matches!(kind, Kind::HardLink { .. }) {
             return Ok(Looked::Something(kind, seen, Extra::default()));
         }
-        let links = self.links;
-        let extra = self.extra(&seen, || open(folder, name, links)).map_err(|error| skip_reason(&error))?;
-        if extra.size() > MAX_XATTRS {
-            return Err(SkipReason::LargeXattrs);
-        }
+        let follows = self.links == Links::Follow;
+        let hold = || if follows { Held::follow(folder, name) } else { Held::open(folder, name) };
+        let extra = self.extra(&seen, hold).map_err(|error| skip_reason(&error))?;
         Ok(Looked::Something(kind, seen, extra))
     }
 
-    /// Returns owner, group and extended attributes, as far as they are to be sent.
-    pub(super) fn extra(&mut self, seen: &Status, open: impl FnOnce() -> io::Result<File>) -> io::Result<Extra> {
+    /// Returns owner and group, if they are to be sent.
+    pub(super) fn owner(&self, seen: &Status) -> Extra {
         let owner = self.preserve.ids().then_some(Owner { user: seen.owner, group: seen.group });
-        let has_xattrs = self.xattrs.is_active() && (seen.is_file() || seen.is_directory());
-        let xattrs = if has_xattrs { self.xattrs.read(open()?.as_fd())? } else { Vec::new() };
+        Extra { owner, ..Extra::default() }
+    }
+
+    /// Returns owner, group and extended attributes, as far as they are to be sent.
+    pub(super) fn extra(&mut self, seen: &Status, hold: impl FnOnce() -> io::Result<Held>) -> io::Result<Extra> {
+        let Extra { owner, .. } = self.owner(seen);
+        let xattrs = if self.xattrs.is_active() { self.xattrs.read(&hold()?)? } else { Vec::new() };
         let mut extra = Extra { owner, xattrs };
         if !self.preserve.numeric_ids {
             self.names.look_up(&mut extra);
@@ -173,13 +182,7 @@ impl Looker {
         })
     }
 
-    fn file(
-        &mut self,
-        sent: &[u8],
-        folder: BorrowedFd<'_>,
-        name: &[u8],
-        seen: Status,
-    ) -> Result<(Kind, Status), SkipReason> {
+    fn file(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: Status) -> Result<(Kind, Status), SkipReason> {
         if seen.links > 1
             && let Some(target) = self.hard_links.as_mut().and_then(|links| links.find(&seen))
         {
@@ -195,9 +198,6 @@ impl Looker {
             self.check_readable(folder, name, &seen).map_err(|error| skip_reason(&error))?;
             (seen, None)
         };
-        if let Some(links) = &mut self.hard_links {
-            links.keep(&seen, sent);
-        }
         Ok((Kind::File { size: seen.size, version: seen.version(), hash }, seen))
     }
 

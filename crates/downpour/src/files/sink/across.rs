@@ -5,22 +5,21 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fstat, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat, utimensat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat};
 use rustix::io::Errno;
 
-use crate::files::extras::ExtraRule;
-use crate::files::metadata::{Status, timestamps, tolerate_own};
-use crate::files::sandbox::HELD;
+use crate::files::extras::{Applied, ExtraRule};
+use crate::files::held::Held;
+use crate::files::metadata::Status;
 use crate::files::staging::named_like_staging;
-use crate::messages::{Extra, Owner};
 
 /// A copy on the file system of its final name; removed when dropped, unless it was moved there.
 #[derive(Debug)]
 pub(super) struct Carried<'a> {
     folder: &'a OwnedFd,
     pub(super) name: String,
+    /// Whether it has all attributes of what was staged.
+    pub(super) applied: Applied,
 }
 
 impl<'a> Carried<'a> {
@@ -32,7 +31,7 @@ impl<'a> Carried<'a> {
     /// `EXDEV` for anything but a file or a link; a failure of either disk.
     pub(super) fn new(from: &OwnedFd, staged: &str, folder: &'a OwnedFd, extras: ExtraRule) -> io::Result<Self> {
         let found: Status = statat(from, staged, AtFlags::SYMLINK_NOFOLLOW)?.into();
-        let carried = Self { folder, name: named_like_staging(staged) };
+        let mut carried = Self { folder, name: named_like_staging(staged), applied: Applied::All };
         match unlinkat(folder, &carried.name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -41,27 +40,29 @@ impl<'a> Carried<'a> {
             FileType::RegularFile => carried.copy(from, staged, &found, extras)?,
             FileType::Symlink => {
                 symlinkat(readlinkat(from, staged, Vec::new())?, folder, &carried.name)?;
-                let times = timestamps(found.mtime);
-                tolerate_own(utimensat(folder, &carried.name, &times, AtFlags::SYMLINK_NOFOLLOW))?;
-                let made = openat(folder, &carried.name, HELD, Mode::empty())?;
-                let owner = Some(Owner { user: found.owner, group: found.group });
-                extras.apply_owner(&made, &fstat(&made)?.into(), &Extra { owner, ..Extra::default() });
+                carried.take_over(from, staged, &found, extras)?;
             }
             _ => return Err(Errno::XDEV.into()),
         }
         Ok(carried)
     }
 
-    fn copy(&self, from: &OwnedFd, staged: &str, found: &Status, extras: ExtraRule) -> io::Result<()> {
+    fn copy(&mut self, from: &OwnedFd, staged: &str, found: &Status, extras: ExtraRule) -> io::Result<()> {
         let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let source = File::from(openat(from, staged, flags | OFlags::RDONLY, Mode::empty())?);
         let flags = flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let copy = File::from(openat(self.folder, &self.name, flags, Mode::RUSR | Mode::WUSR)?);
         copy_data(&source, &copy, found.size)?;
-        let extra = extras.read(&source, found)?;
-        // What this file system does not take is found different, and told, by the next run.
-        extras.apply(&copy, Some(found.mode), Some(found.mtime), &extra)?;
+        self.take_over(from, staged, found, extras)?;
         copy.sync_all()
+    }
+
+    /// Gives the copy the attributes of what was staged.
+    fn take_over(&mut self, from: &OwnedFd, staged: &str, found: &Status, extras: ExtraRule) -> io::Result<()> {
+        let extra = extras.read(&Held::open(from, staged)?)?;
+        let copy = Held::open(self.folder, self.name.as_str())?;
+        self.applied = extras.apply(&copy, Some(found.mode), Some(found.mtime), &extra)?;
+        Ok(())
     }
 }
 

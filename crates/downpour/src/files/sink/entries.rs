@@ -1,9 +1,7 @@
 //! Turning the entries of a manifest into folders, links, and files to be received.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
-use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
@@ -59,8 +57,12 @@ impl Admission<'_> {
                 sent.add(&path, matches!(entry.kind, Kind::Directory));
             }
             let is_other = intake.spellings.admit(&path, folding);
-            let local = Entry { extra: intake.ids.localize(&entry.extra), ..entry.clone() };
-            let entry = &local;
+            let local;
+            let mut entry = entry;
+            if !entry.extra.is_empty() {
+                local = Entry { extra: intake.ids.localize(&entry.extra), ..entry.clone() };
+                entry = &local;
+            }
             let building = intake.batches.building(part);
             if matches!(entry.kind, Kind::Special(_)) && !self.shared.spec.preserve.specials {
                 let reason = "it has a special file, which was not asked for";
@@ -268,18 +270,17 @@ impl Admission<'_> {
         match fate {
             Fate::Same { attributes, identity } => {
                 if attributes {
-                    place.target.set_link_time(path, entry.mtime)?;
-                    self.own(place, path, identity, entry)?;
+                    self.set(place, path, (identity, entry), None)?;
                 }
             }
-            // One that is to get an owner gets it before anybody can exchange it.
-            Fate::New if !place.is_guarded(path) && entry.extra.owner.is_none() => {
+            // One that is to get an owner or other attributes gets them before anybody can exchange it.
+            Fate::New if !place.is_guarded(path) && !self.shared.extras.is_active() => {
                 place.target.create_symlink(path, target, entry.mtime)?;
                 self.shared.note_change();
             }
             _ => {
                 let made = place.staging.make_symlink(target)?;
-                self.own_made(place, &made, entry)?;
+                self.set_made(place, made.0, None, entry)?;
                 place.put_made(made, path)?;
                 place.target.set_link_time(path, entry.mtime)?;
                 self.shared.note_change();
@@ -290,17 +291,15 @@ impl Admission<'_> {
     }
 
     fn take_special(&self, place: &Place, path: &[u8], entry: &Entry, special: Special, fate: Fate) -> io::Result<()> {
-        let mode = self.shared.modes.apply(entry.mode);
         if let Fate::Same { attributes, identity } = fate {
             if attributes {
                 let found = look_again(place, path, identity)?;
-                self.own(place, path, identity, entry)?;
-                let mode = self.shared.modes.apply_over(entry.mode, &found);
-                place.target.set_special(path, identity, mode, entry.mtime)?;
+                self.set(place, path, (identity, entry), Some(self.shared.modes.apply_over(entry.mode, &found)))?;
             }
         } else {
+            let mode = self.shared.modes.apply(entry.mode);
             let made = place.staging.make_special(special, mode, entry.mtime)?;
-            self.own_made(place, &made, entry)?;
+            self.set_made(place, made.0, Some(mode), entry)?;
             place.put_made(made, path)?;
             self.shared.note_change();
         }
@@ -308,38 +307,43 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Gives a link or special file of the target the owner and group that it is to have.
-    fn own(&self, place: &Place, path: &[u8], compared: Identity, entry: &Entry) -> io::Result<()> {
-        if entry.extra.owner.is_some() {
-            let file = place.target.hold(path, compared)?;
-            self.own_held(&file, entry)?;
+    /// Sets the attributes of what stands at the target and was compared.
+    fn set(
+        &self,
+        place: &Place,
+        path: &[u8],
+        (compared, entry): (Identity, &Entry),
+        mode: Option<u32>,
+    ) -> io::Result<()> {
+        let held = place.target.hold(path, compared)?;
+        place.changes(&held.status()?);
+        let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
+        self.tell(applied, entry);
+        Ok(())
+    }
+
+    /// Sets the attributes, if there are any but mode and time, of a link or special file before it gets its name.
+    fn set_made(&self, place: &Place, name: &str, mode: Option<u32>, entry: &Entry) -> io::Result<()> {
+        if self.shared.extras.is_active() {
+            let held = place.staging.hold(name)?;
+            let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
+            self.tell(applied, entry);
         }
         Ok(())
     }
 
-    /// The same before it gets its name.
-    fn own_made(&self, place: &Place, (name, _): &(&str, Status), entry: &Entry) -> io::Result<()> {
-        if entry.extra.owner.is_some() { self.own_held(&place.staging.hold(name)?, entry) } else { Ok(()) }
-    }
-
-    fn own_held(&self, file: &OwnedFd, entry: &Entry) -> io::Result<()> {
-        let found = Status::from(fstat(file)?);
-        if self.shared.extras.apply_owner(file, &found, &entry.extra) == Applied::AttributesLost {
+    fn tell(&self, applied: Applied, entry: &Entry) {
+        if applied == Applied::AttributesLost {
             self.shared.refused(&entry.path, NoticeKind::AttributesLost);
         }
-        Ok(())
     }
 
     /// Takes a file that exists; `outdated` has other attributes.
     fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, outdated: Option<Identity>) -> io::Result<()> {
         if let Some(identity) = outdated {
             let found = look_again(place, path, identity)?;
-            place.changes(&found);
             let mode = self.shared.modes.is_exact().then(|| self.shared.modes.apply_over(entry.mode, &found));
-            let file = place.target.open_found(path, identity)?;
-            if self.shared.extras.apply(&file, mode, Some(entry.mtime), &entry.extra)? == Applied::AttributesLost {
-                self.shared.refused(&entry.path, NoticeKind::AttributesLost);
-            }
+            self.set(place, path, (identity, entry), mode)?;
         }
         place.note_file(path)?;
         self.shared.report.count(entry, true);

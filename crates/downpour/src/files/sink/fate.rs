@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::io::Errno;
+
 use super::super::extras::ExtraRule;
 use super::super::metadata::{Identity, ModeRule, Status};
-use super::super::sandbox::DirectorySandbox;
+use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Compare, Existing, ReceiveSpec};
 use crate::messages::{Entry, Kind, NoticeKind};
 
@@ -63,14 +65,20 @@ pub(super) struct Judge<'a> {
 impl Judge<'_> {
     /// Decides about `entry`, which goes to `path`; for a hard link `target` is the path of its file.
     pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<Fate> {
-        let found = look(self.target, path, self.spec.existing)?;
-        let Some(found) = found else { return Ok(absent(self.spec.existing)) };
         let skips = self.spec.existing == Existing::Skip;
+        let found = match look(self.target, path, self.spec.existing) {
+            // What stands in the place of its folder is kept.
+            Err(error) if skips && matches!(errno(&error), Errno::NOTDIR | Errno::LOOP) => return Ok(Fate::Kept),
+            looked => looked?,
+        };
+        let Some(found) = found else { return Ok(absent(self.spec.existing)) };
         let is_content = matches!(entry.kind, Kind::File { .. } | Kind::HardLink { .. });
         if self.spec.existing == Existing::KeepNewer && is_content && found.is_file() && found.mtime > entry.mtime {
             return Ok(Fate::Kept);
         }
-        if self.is_same(path, entry, target, &found)? {
+        let distrusts = matches!(entry.kind, Kind::File { .. })
+            && self.extras.distrusts(&found, self.modes.apply(entry.mode), &entry.extra);
+        if self.is_same(path, entry, target, &found)? && !(distrusts && self.spec.existing.replaces()) {
             let mode = match entry.kind {
                 Kind::File { .. } | Kind::Directory | Kind::Special(_) => {
                     found.mode != self.modes.apply_over(entry.mode, &found)
@@ -80,7 +88,7 @@ impl Judge<'_> {
             let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);
             let extra = || {
                 !matches!(entry.kind, Kind::HardLink { .. })
-                    && self.extras.differs(&found, &entry.extra, || self.target.open_found(path, found.identity))
+                    && self.extras.differs(&found, &entry.extra, || self.target.hold(path, found.identity))
             };
             let attributes = !skips && (mode || time || extra());
             return Ok(Fate::Same { attributes, identity: found.identity });

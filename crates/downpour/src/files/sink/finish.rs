@@ -1,6 +1,5 @@
 //! The end of a transfer: deletion, modes and times of folders, and the final sync.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -10,19 +9,18 @@ use rustix::io::Errno;
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
 use super::super::extras::Applied;
+use super::super::held::Held;
 use super::super::metadata::Status;
 use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
 use super::entries::FILLABLE;
-use super::lock;
 use super::manifest::Intake;
 use super::place::{Place, refusal};
 use super::shared::Shared;
+use super::{TOP, lock};
 use crate::files::sandbox::errno;
+use crate::files::xattrs::open_to_owner;
 use crate::messages::{Attributes, NoticeKind};
-
-/// Name of the target itself in notices.
-const TOP: &[u8] = b".";
 
 impl Shared {
     /// Does what has to wait until everything else is in place: creates the hard links, deletes, sets modes and times
@@ -80,7 +78,7 @@ impl Shared {
             sent_as: &|path| self.sent_as(path),
             is_stopped: &|| self.check_stopped().is_err(),
             newcomers: newcomers.as_deref_mut(),
-            kept: &mut |path| self.report.notice(NoticeKind::Kept, path),
+            kept: &mut |path| self.report.kept(path),
             deleted: &mut deleted,
             failed: &mut failed,
         };
@@ -107,27 +105,33 @@ impl Shared {
         self.spec.requested.contents || (self.spec.compared && announced.top.is_some())
     }
 
-    /// Sets mode and mtime of the target to those of the folder that it stands for.
+    /// Sets the attributes of the target to those of the folder that it stands for.
     fn seal_top(&self, announced: &Intake, target: &OwnedFd) -> Result<(), FilesError> {
         let ReceiveSpec { existing, dry_run, .. } = &*self.spec;
         let Destination { directory, rename } = self.destination();
-        let applies =
-            self.is_contents(announced) && rename.is_none() && self.modes.is_exact() && *existing != Existing::Skip;
+        let is_asked = self.modes.is_exact() || self.extras.is_active();
+        let applies = self.is_contents(announced) && rename.is_none() && is_asked && *existing != Existing::Skip;
         let Some(top) = announced.top.as_ref().filter(|_| applies) else { return Ok(()) };
         let failed = |error: io::Error| FilesError::system(directory, error);
         let found = Status::from(fstat(target).map_err(|error| failed(error.into()))?);
         // The next run needs access.
-        let mode = self.modes.seal(self.modes.apply(top.mode) | FILLABLE, &found);
-        let extra = announced.ids.localize(&top.extra);
-        let open = || Ok(File::from(target.try_clone()?));
-        if found.mode == mode && found.has_time(top.mtime) && !self.extras.differs(&found, &extra, open) {
+        let mode = match self.modes.is_exact() {
+            true => self.modes.seal(self.modes.apply(top.mode) | FILLABLE, &found),
+            false => found.mode,
+        };
+        let mut extra = announced.ids.localize(&top.extra);
+        extra.xattrs.iter_mut().for_each(open_to_owner);
+        let open = || Ok(Held::from(target.try_clone()?));
+        let mtime = self.modes.is_exact().then_some(top.mtime);
+        let is_sealed = found.mode == mode && mtime.is_none_or(|mtime| found.has_time(mtime));
+        if is_sealed && !self.extras.differs(&found, &extra, open) {
             return Ok(());
         }
         if *dry_run {
             self.report.notice(NoticeKind::Attributes, TOP);
             return Ok(());
         }
-        match open().and_then(|folder| self.extras.apply(&folder, Some(mode), Some(top.mtime), &extra)) {
+        match open().and_then(|folder| self.extras.apply(&folder, Some(mode), mtime, &extra)) {
             Ok(Applied::All) => Ok(()),
             Ok(Applied::AttributesLost) => {
                 self.refused(TOP, NoticeKind::AttributesLost);
@@ -143,7 +147,7 @@ impl Shared {
         }
     }
 
-    /// Sets modes and mtimes of all folders, the deepest first, and makes everything that was created durable.
+    /// Sets the attributes of all folders, the deepest first, and makes everything that was created durable.
     fn seal_folders(&self, place: &Place) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let changed = self.is_changed();
@@ -182,17 +186,13 @@ impl Shared {
             return Err(Errno::STALE.into());
         }
         let mode = self.modes.seal(*mode, &found);
-        let open = || place.target.open_found(path, found.identity);
-        let is_sealed = found.mode == mode && found.has_time(*mtime) && !self.extras.differs(&found, extra, open);
-        if is_sealed && !syncs {
-            return Ok(Applied::All);
-        }
-        let folder = open()?;
+        let hold = || place.target.hold(path, found.identity);
+        let is_sealed = found.mode == mode && found.has_time(*mtime) && !self.extras.differs(&found, extra, hold);
+        // Before a mode that may not permit it.
+        let folder = if syncs { Some(place.target.open_found(path, found.identity)?) } else { None };
         let applied =
-            if is_sealed { Applied::All } else { self.extras.apply(&folder, Some(mode), Some(*mtime), extra)? };
-        if syncs {
-            fsync(&folder)?;
-        }
+            if is_sealed { Applied::All } else { self.extras.apply(&hold()?, Some(mode), Some(*mtime), extra)? };
+        folder.map_or(Ok(()), fsync)?;
         Ok(applied)
     }
 }

@@ -14,8 +14,8 @@ use super::batch::{FileState, OpenBatch, ReceivedFile};
 use super::lock;
 use super::spellings::Spellings;
 use crate::messages::{
-    Attributes, End, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher, Skipped,
-    SourceId, Wanted,
+    Attributes, End, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher,
+    SkipReason, Skipped, SourceId, Wanted,
 };
 
 /// The announcements of one sender.
@@ -96,7 +96,7 @@ impl Intake {
     pub(super) fn skip(&mut self, skipped: &Skipped) -> Result<(), FilesError> {
         self.hash(|out| skipped.encode(out))?;
         self.skipped += 1;
-        self.incomplete |= skipped.reason.is_failure();
+        self.incomplete |= skipped.reason.is_failure() && skipped.reason != SkipReason::LargeXattrs;
         Ok(())
     }
 
@@ -134,6 +134,8 @@ pub(super) struct Batches {
     /// Total length of complete batches.
     bytes: u64,
     building: Option<Building>,
+    /// Bytes wanted of complete batches.
+    pub(super) wanted: u64,
 }
 
 /// A batch whose parts are arriving.
@@ -216,6 +218,7 @@ impl Batches {
         }
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
         let Some(Building { full, entries, wanted, files, .. }) = self.building.take() else { return Ok(None) };
+        self.wanted = self.wanted.saturating_add(wanted.length(full));
         let wanted = if all { Wanted::all() } else { wanted };
         self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
         self.bytes = self.bytes.checked_add(full).ok_or(broken("the total length of the batches overflows"))?;

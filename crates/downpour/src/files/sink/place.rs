@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::super::delete::{Deletion, Newcomers};
 use super::super::error::FilesError;
-use super::super::extras::ExtraRule;
+use super::super::extras::{Applied, ExtraRule};
 use super::super::filter::Filter;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
@@ -22,7 +22,7 @@ use super::super::staged_id::path_hash;
 use super::super::staging::{Staging, sync_file_system};
 use super::across::Carried;
 use super::lock;
-use super::report::Report;
+use super::report::{FailReason, Report};
 use crate::messages::{NoticeKind, SourceId};
 
 /// The location that files are written to.
@@ -130,6 +130,11 @@ impl Place {
         let (folder, _) = self.target.parent(path)?;
         let carried = Carried::new(&self.staging.dir, name, &folder.fd, ExtraRule::new(self.spec.preserve))?;
         self.put_from(&folder.fd, &carried.name, path)?;
+        if carried.applied == Applied::AttributesLost {
+            let sent = sent_as(self.renaming(), path);
+            self.report.fail(&sent, FailReason::Refused(NoticeKind::AttributesLost));
+            self.report.notice(NoticeKind::AttributesLost, &sent);
+        }
         fsync(&folder.fd)?;
         Ok(unlinkat(&self.staging.dir, name, AtFlags::empty())?)
     }
@@ -202,7 +207,7 @@ impl Place {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
         }
-        let renamed = self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice));
+        let renamed = self.renaming();
         let clearing = Clearing {
             target: &self.target,
             spec: &self.spec,
@@ -211,6 +216,11 @@ impl Place {
             newcomers: self.newcomers.as_ref(),
         };
         if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_folder(path) }
+    }
+
+    /// The item's names here and at the sender, if they differ.
+    fn renaming(&self) -> Option<(&[u8], &[u8])> {
+        self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice))
     }
 
     /// Records that the file at `path` is in place as it was sent: hard links are made only to such files.

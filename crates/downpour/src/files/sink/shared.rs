@@ -1,8 +1,12 @@
 //! State shared by the parts of a sink: the request, the target, the report, and whether the transfer is to end.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+
+use rustix::fs::statvfs;
+use rustix::process::geteuid;
 
 use super::super::error::FilesError;
 use super::super::extras::ExtraRule;
@@ -10,6 +14,7 @@ use super::super::metadata::ModeRule;
 use super::super::names::check_path;
 use super::super::sandbox::DirectorySandbox;
 use super::super::spec::{Destination, Evidence, First, ReceiveSpec};
+use super::TOP;
 use super::before::{check_usable, holds_staging};
 use super::lock;
 use super::place::{Place, open_target, sent_as};
@@ -35,6 +40,10 @@ pub(super) struct Shared {
     pub(super) renamed: Arc<OnceLock<Vec<u8>>>,
     /// Hashes of the paths of files that are being received and not yet in place.
     claimed: Mutex<HashSet<u64>>,
+    /// Bytes that could be written when the first of them were wanted.
+    room: OnceLock<u64>,
+    /// Whether it was told that more is wanted than that.
+    room_told: AtomicBool,
     /// Whether something was created, moved or deleted that has to be made durable at the end.
     changed: AtomicBool,
     /// Whether the sink accepts nothing more.
@@ -79,6 +88,8 @@ impl Shared {
             seen: OnceLock::new(),
             renamed: Arc::default(),
             claimed: Mutex::default(),
+            room: OnceLock::new(),
+            room_told: AtomicBool::new(false),
             changed: AtomicBool::new(false),
             over: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
@@ -150,6 +161,16 @@ impl Shared {
             self.place.get_or_init(|| place);
         }
         Ok(())
+    }
+
+    /// Tells once that more is wanted than there is room for: `wanted` bytes of all files so far. They are written all
+    /// the same, since holes need no room, and since others may make some.
+    pub(super) fn check_room(&self, wanted: u64) {
+        let directory = &self.destination().directory;
+        let room = *self.room.get_or_init(|| room(directory).unwrap_or(u64::MAX));
+        if wanted > room && !self.room_told.swap(true, Ordering::Relaxed) {
+            self.report.notice(NoticeKind::LowSpace, TOP);
+        }
     }
 
     /// Whether the target is to be a directory even if nothing comes.
@@ -241,4 +262,13 @@ impl Shared {
     pub(super) fn check_stopped(&self) -> Result<(), FilesError> {
         if self.stopped.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
     }
+}
+/// Returns the number of bytes that this process may write to the file system of a directory, or of the one that it will
+/// be made in.
+fn room(directory: &Path) -> Option<u64> {
+    let parent = || directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = statvfs(directory).or_else(|_| statvfs(parent())).ok()?;
+    let blocks = if geteuid().is_root() { found.f_bfree } else { found.f_bavail };
+    // Some file systems do not tell.
+    (found.f_blocks > 0).then(|| blocks.saturating_mul(found.f_frsize))
 }

@@ -104,8 +104,8 @@ impl Writer {
                 staging.set_length(file.id, file.size)?;
             }
             if self.extras.is_active() {
-                let open = staging.open_made(file.id)?;
-                return self.extras.apply(&open, Some(file.mode), Some(file.mtime), &file.extra);
+                let held = staging.hold(&file.id.place())?;
+                return self.extras.apply(&held, Some(file.mode), Some(file.mtime), &file.extra);
             }
             if wrong_mode {
                 staging.set_mode(file.id, file.mode)?;

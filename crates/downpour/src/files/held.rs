@@ -1,0 +1,77 @@
+//! What is opened as a mere path: its attributes can be read and set, whoever may read it, and nothing else. Unlike a
+//! name it stays what it is, and unlike an open file it may be of any kind: opening a device or pipe may have effects.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, chownat, fstat, openat, utimensat};
+use rustix::path::Arg;
+use rustix::process::{Gid, Uid};
+
+use super::metadata::{Status, mode_of, timestamps, tolerate};
+use crate::messages::Mtime;
+
+#[cfg(target_os = "linux")]
+const MERE_PATH: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const MERE_PATH: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+
+/// A file, folder, link or special file, opened as a mere path.
+#[derive(Debug)]
+pub(super) struct Held(OwnedFd);
+
+impl Held {
+    /// Opens what has this name in a folder; of a link, the link itself.
+    pub(super) fn open(folder: impl AsFd, name: impl Arg) -> io::Result<Self> {
+        Self::with(folder, name, OFlags::NOFOLLOW)
+    }
+
+    /// The same, but of a link, what it leads to.
+    pub(super) fn follow(folder: impl AsFd, name: impl Arg) -> io::Result<Self> {
+        Self::with(folder, name, OFlags::empty())
+    }
+
+    fn with(folder: impl AsFd, name: impl Arg, follow: OFlags) -> io::Result<Self> {
+        Ok(Self(openat(folder, name, MERE_PATH | OFlags::CLOEXEC | follow, Mode::empty())?))
+    }
+
+    pub(super) fn status(&self) -> io::Result<Status> {
+        Ok(fstat(&self.0)?.into())
+    }
+
+    /// Returns a path that leads to it, whatever has its name by now.
+    pub(super) fn path(&self) -> String {
+        if cfg!(target_os = "linux") {
+            format!("/proc/self/fd/{}", self.0.as_raw_fd())
+        } else {
+            format!("/dev/fd/{}", self.0.as_raw_fd())
+        }
+    }
+
+    /// Sets owner and group, where given.
+    pub(super) fn set_owner(&self, user: Option<Uid>, group: Option<Gid>) -> io::Result<()> {
+        Ok(chownat(&self.0, "", user, group, AtFlags::EMPTY_PATH)?)
+    }
+
+    /// Sets the mode of anything but a link.
+    pub(super) fn set_mode(&self, mode: u32) -> io::Result<()> {
+        tolerate(chmodat(CWD, self.path(), mode_of(mode), AtFlags::empty()), self.as_fd(), || fstat(&self.0))
+    }
+
+    pub(super) fn set_mtime(&self, mtime: Mtime) -> io::Result<()> {
+        let set = utimensat(CWD, self.path(), &timestamps(mtime), AtFlags::empty());
+        tolerate(set, self.as_fd(), || fstat(&self.0))
+    }
+}
+
+impl From<OwnedFd> for Held {
+    fn from(opened: OwnedFd) -> Self {
+        Self(opened)
+    }
+}
+
+impl AsFd for Held {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
