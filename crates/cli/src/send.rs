@@ -1,6 +1,9 @@
 //! `downpour send`.
 
-use downpour::files::ScanOptions;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use downpour::files::{Root, ScanOptions};
 use downpour::{CommonOptions, Peer, SendOptions};
 
 use crate::args::SendArgs;
@@ -36,7 +39,7 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
             paths: options::paths(&args.speed),
         },
     };
-    let transfer = downpour::send(args.paths, peer, options)?;
+    let transfer = downpour::send(args.paths.iter().map(root), peer, options)?;
     let mut output = Output::new(args.output);
     output.speed(args.speed.rate, args.speed.limit.as_ref());
     let ticket = ticket::publish(
@@ -48,4 +51,9 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
     output.start("send", args.speed.rate, ticket.as_deref())?;
     watch(transfer, Conduct { keep: args.keep, limit: args.speed.limit, ..Conduct::default() }, &mut output, interrupts)
         .await
+}
+
+/// A folder with a slash at the end stands for its contents.
+fn root(path: &PathBuf) -> Root {
+    if path.as_os_str().as_bytes().ends_with(b"/") { Root::contents(path) } else { Root::new(path) }
 }

@@ -11,7 +11,7 @@ use super::values;
 /// `downpour send`.
 #[derive(Args, Debug)]
 pub(crate) struct SendArgs {
-    /// Files and folders to send
+    /// Files and folders to send; with a slash at the end, what is in a folder
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Connect to a `downpour recv --listen`; asks for its ticket

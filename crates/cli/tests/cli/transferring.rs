@@ -104,6 +104,19 @@ fn json_tells_the_whole_story() {
 }
 
 #[test]
+fn with_a_slash_at_the_end_the_contents_of_a_folder_are_sent() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (tree::folder(&here.path().join("photos")), here.path().join("ticket"));
+    let into = here.path().join("into");
+    let mut with_slash = source.clone().into_os_string();
+    with_slash.push("/");
+    let sender = sender(&[Path::new(&with_slash)], &ticket, &[]);
+    receiver(&ticket, &into, &[]).end().expect(0);
+    sender.end().expect(0);
+    tree::assert_same(&source, &into);
+}
+
+#[test]
 fn keep_serves_more_than_one() {
     let here = tempdir().expect("a folder");
     let (source, ticket) = (tree::file(&here.path().join("file"), 300_000), here.path().join("ticket"));

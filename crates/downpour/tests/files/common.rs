@@ -173,14 +173,24 @@ pub(crate) fn transfer_as(
     seed: u64,
     before_read: &mut dyn FnMut(&Batch),
 ) -> Result<Done, FilesError> {
-    let scanner = Scanner::new(
-        paths.iter().map(Root::new).collect(),
-        ScanOptions { preserve: settings.preserve, ..ScanOptions::default() },
-    )?;
+    let scan = ScanOptions { preserve: settings.preserve, ..ScanOptions::default() };
+    transfer_from(Scanner::new(paths.iter().map(Root::new).collect(), scan)?, settings, seed, before_read)
+}
+
+/// Same as [`transfer_as`], with any source.
+pub(crate) fn transfer_from(
+    mut scanner: Scanner,
+    settings: ReceiveSpec,
+    seed: u64,
+    before_read: &mut dyn FnMut(&Batch),
+) -> Result<Done, FilesError> {
+    let (top, names) = scanner.top();
     let roots = scanner.roots();
     let dry_run = settings.dry_run;
     let receiving = FileSink::with_target(Arc::new(settings), false)?;
     let mut control = Control::begin(&receiving)?;
+    top.map_or(Ok(()), |top| control.send(&Message::Top(top)))?;
+    names.into_iter().try_for_each(|name| control.send(&Message::IdName(name)))?;
     let (mut wanted, mut notices) = (0, Vec::new());
     for batch in scanner {
         let batch = Arc::new(batch);

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use data_encoding::BASE32_NOPAD;
-use downpour::files::{Compare, Existing, FileSink, Modes, NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
+use downpour::files::{
+    Compare, Existing, FileSink, Modes, NoticeKind, ReceiveSpec, Requested, Root, ScanOptions, Scanner,
+};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use rustix::process::geteuid;
 use tempfile::tempdir;
@@ -221,6 +223,47 @@ fn child_changes_attributes() {
     assert_eq!(names, [(&b"dir"[..], denied), (b"file", denied), (b"link", denied)]);
     assert_eq!(outcome.failed_count, 3);
     assert!(staging(&into).is_none());
+}
+
+#[test]
+fn a_read_only_copy_of_a_read_only_folder_is_continued() {
+    let home = tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    as_root("users::child_prepares_nothing", home.path());
+}
+
+#[test]
+#[ignore = "run by its parent test as root"]
+fn child_prepares_nothing() {
+    as_receiver("users::child_continues_a_read_only_copy", &child_folder());
+}
+
+#[test]
+#[ignore = "run by its parent test as a plain user"]
+fn child_continues_a_read_only_copy() {
+    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
+    for folder in [&from, &into] {
+        fs::create_dir_all(folder.join("sub")).unwrap();
+    }
+    fs::write(from.join("sub/file"), "content").unwrap();
+    for folder in [&from, &into] {
+        fs::set_permissions(folder.join("sub"), fs::Permissions::from_mode(0o555)).unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    let requested = Requested { contents: true, many: true, items: None, directory_if: None };
+    let spec = ReceiveSpec {
+        existing: Existing::Replace,
+        modes: Modes::Exact,
+        requested,
+        ..ReceiveSpec::into_directory(&into)
+    };
+    let scan = Scanner::new(vec![Root::contents(&from)], ScanOptions::default()).unwrap();
+    let done = crate::common::transfer_from(scan, spec, 1, &mut |_| {}).unwrap();
+    assert!(!done.outcome.is_partial(), "{:?}", done.outcome);
+    assert_eq!(fs::read(into.join("sub/file")).unwrap(), b"content");
+    let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+    // The next run needs access to the target itself.
+    assert_eq!((mode(&into), mode(&into.join("sub"))), (0o755, 0o555));
 }
 
 #[test]

@@ -7,20 +7,22 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, openat, readlinkat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, openat, readlinkat, statat, unlinkat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use super::super::delete::{Deletion, Newcomers};
 use super::super::error::FilesError;
 use super::super::extras::{Applied, ExtraRule};
 use super::super::filter::Filter;
 use super::super::journal::{Item, Record};
-use super::super::metadata::{Status, birth};
+use super::super::metadata::{Status, birth, set_metadata};
 use super::super::sandbox::{DirectorySandbox, errno};
-use super::super::spec::{Destination, Existing, ReceiveSpec};
+use super::super::spec::{Destination, Existing, Modes, ReceiveSpec};
 use super::super::staged_id::path_hash;
 use super::super::staging::{Staging, sync_file_system};
 use super::across::Carried;
+use super::entries::FILLABLE;
 use super::lock;
 use super::report::{FailReason, Report};
 use crate::messages::{NoticeKind, SourceId};
@@ -61,6 +63,9 @@ impl Place {
         let Some(target) = open_target(into, spec)? else { return Ok(None) };
         if target_is_new {
             sync_parent(into, &target).map_err(|error| FilesError::system(into, error))?;
+        }
+        if make && gets_mode(spec, destination) {
+            make_fillable(&target).map_err(|error| FilesError::system(into, error))?;
         }
         let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
         let begun = if spec.delete.is_some() {
@@ -318,6 +323,21 @@ pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
         return [there, rest].concat();
     }
     path.to_vec()
+}
+
+/// Whether the target gets the mode of the folder that it stands for, which lets its owner write in it.
+fn gets_mode(spec: &ReceiveSpec, destination: &Destination) -> bool {
+    let replaces = spec.existing != Existing::Skip && spec.modes == Modes::Exact;
+    spec.requested.contents && destination.rename.is_none() && replaces
+}
+
+/// Lets this user write in a folder of their own.
+fn make_fillable(folder: &OwnedFd) -> io::Result<()> {
+    let found = Status::from(fstat(folder)?);
+    if found.owner != geteuid().as_raw() || found.mode & FILLABLE == FILLABLE {
+        return Ok(());
+    }
+    set_metadata(folder, Some(found.mode | FILLABLE), None)
 }
 
 /// Makes the name of a new target durable: without it everything in the target would be lost.
