@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
-use crate::program::{Program, arguments, command, downpour, json, sender};
+use crate::program::{Program, arguments, command, downpour, json, program_with, sender};
 use crate::terminal::Terminal;
 use crate::tree;
 
@@ -162,15 +162,9 @@ fn a_sender_that_waits_ends_with_its_terminal_unless_it_is_to_stay() {
     waiting.end().expect(75);
     fs::remove_file(&ticket).unwrap_or_default();
 
-    let mut command = Command::new("nohup");
-    command.arg(env!("CARGO_BIN_EXE_downpour")).args(arguments![
-        "send",
-        "--listen",
-        "127.0.0.1:0",
-        source,
-        "--ticket-file",
-        ticket
-    ]);
+    let program = env!("CARGO_BIN_EXE_downpour");
+    let arguments = arguments![program, "send", "--listen", "127.0.0.1:0", source, "--ticket-file", ticket];
+    let command = program_with(Path::new("nohup"), arguments);
     let mut staying = Program::start(command);
     staying.wait_for_words("Take the ticket");
     staying.signal(Signal::HUP);
