@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::exit::{Code, Failure};
-use crate::output::warn;
+use crate::output::{say, warn};
 use crate::picture::{Panel, panels, png};
 
 /// Options of `series`.
@@ -87,8 +87,12 @@ pub fn run(args: &SeriesArgs) -> Result<u8, Failure> {
     let bytes =
         if is_png { png(&picture).map_err(|error| Failure::new(Code::Other, error))? } else { picture.into_bytes() };
     write(&args.out, &bytes)?;
+    let courses = units::count(drawn.len(), "panel", "panels");
+    say(&format!("{}: {courses} of {}\n", args.out.display(), units::count(traces.len(), "trace", "traces")));
     if let Some(csv) = &args.csv {
         write(csv, table(&traces).as_bytes())?;
+        let moments = traces.iter().map(|trace| trace.moments.len()).sum::<usize>();
+        say(&format!("{}: {}\n", csv.display(), units::count(moments, "point in time", "points in time")));
     }
     Ok(Code::Done as u8)
 }

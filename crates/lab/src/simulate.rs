@@ -1,10 +1,11 @@
 //! `simulate`: downpour's engine over a network in virtual time, from the same options and files as `link`.
 
-use std::fs;
 use std::time::Duration;
+use std::{fs, io};
 
 use netsim::topology::Topology;
 use netsim::{Duplex, Rate};
+use serde::Serialize;
 use serde::de::DeserializeSeed as _;
 use sim::{Ending, FlowOutcome, LINUX_TCP, SharedCase, SharedOutcome};
 use transport::Profile;
@@ -51,12 +52,19 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
         let traces: Vec<u8> = outcome.flows.iter().flat_map(|flow| flow.qlog.iter().copied()).collect();
         fs::write(file, traces).map_err(Failure::at(file))?;
     }
-    show(&outcome);
-    for (planned, ways) in case.topology.links().iter().zip(&outcome.links) {
-        let (from, to) = (name(planned.from), name(planned.to));
-        say(&format!("{}\n", LinkSummary::new(&format!("{from}>{to}"), &ways[0])));
-        say(&format!("{}\n", LinkSummary::new(&format!("{to}>{from}"), &ways[1])));
+    if let Some(file) = &args.json {
+        let flows = outcome.flows.iter().map(|flow| FlowResult {
+            from: name(flow.pair.from).to_owned(),
+            to: name(flow.pair.to).to_owned(),
+            bytes: size,
+            seconds: flow.completed.filter(|_| flow.is_identical).map(|time| time.as_secs_f64()),
+        });
+        let results = Results { flows: flows.collect(), links: links(&case, &outcome) };
+        let text = serde_json::to_string_pretty(&results).map_err(io::Error::from).map_err(Failure::at(file))? + "\n";
+        fs::write(file, text).map_err(Failure::at(file))?;
     }
+    show(&outcome);
+    links(&case, &outcome).iter().for_each(|link| say(&format!("{link}\n")));
     if outcome.flows.iter().all(|flow| flow.is_identical) {
         return Ok(Code::Done as u8);
     }
@@ -65,6 +73,33 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
         _ => "not every transfer came to its end: give it more time with --limit",
     };
     Err(Failure::new(Code::Invalid, what))
+}
+
+/// What is written as JSON.
+#[derive(Serialize)]
+struct Results {
+    flows: Vec<FlowResult>,
+    links: Vec<LinkSummary>,
+}
+
+/// One transfer.
+#[derive(Serialize)]
+struct FlowResult {
+    from: String,
+    to: String,
+    bytes: u64,
+    /// Virtual time until all bytes were there; `None` if they never were.
+    seconds: Option<f64>,
+}
+
+/// Returns the summaries of all links, each in both directions.
+fn links(case: &SharedCase, outcome: &SharedOutcome) -> Vec<LinkSummary> {
+    let name = |id| case.topology.name(id).unwrap_or_default();
+    let both = case.topology.links().iter().zip(&outcome.links).flat_map(|(planned, ways)| {
+        let (from, to) = (name(planned.from), name(planned.to));
+        [LinkSummary::new(&format!("{from}>{to}"), &ways[0]), LinkSummary::new(&format!("{to}>{from}"), &ways[1])]
+    });
+    both.collect()
 }
 
 /// Returns the profile, by its name or from a file, with changes applied.

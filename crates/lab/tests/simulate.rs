@@ -29,6 +29,27 @@ fn a_run_is_the_same_every_time_and_another_run_is_not() {
 }
 
 #[test]
+fn the_results_are_written_as_json_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("results.json");
+    let options = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "2%", "--size", "1MB"];
+    let with_file = [options.as_slice(), &["--json", file.to_str().unwrap()]].concat();
+    let text = stdout(&simulate(&with_file));
+    assert_eq!(text, stdout(&simulate(&options)));
+    let read = |file| serde_json::from_slice::<serde_json::Value>(&std::fs::read(file).unwrap()).unwrap();
+    let results = read(&file);
+    let flow = &results["flows"][0];
+    assert_eq!((&flow["from"], &flow["to"], &flow["bytes"]), (&"a".into(), &"b".into(), &1_000_000.into()));
+    let told = seconds(text.lines().next().unwrap());
+    assert!((flow["seconds"].as_f64().unwrap() - told).abs() < 0.005 * told.max(1.0), "{flow} and {told}");
+    assert_eq!(results["links"].as_array().map(Vec::len), Some(2));
+    // One that does not come to its end.
+    let cut = [with_file.as_slice(), &["--limit", "0"]].concat();
+    assert!(!simulate(&cut).status.success());
+    assert!(read(&file)["flows"][0]["seconds"].is_null());
+}
+
+#[test]
 fn pairs_share_the_bottleneck_of_a_topology() {
     const DUMBBELL: &str = r#"
         hosts = ["a1", "a2", "b1", "b2"]

@@ -34,6 +34,7 @@ pub(super) struct Case {
 pub(super) struct Compared {
     pub(super) owners: bool,
     pub(super) xattrs: bool,
+    pub(super) acls: bool,
     pub(super) hard_links: bool,
     /// What exists is kept, here also the attributes of folders.
     pub(super) kept: bool,
@@ -108,6 +109,10 @@ impl Case {
             self.add("-X", "-X");
             self.compared.xattrs = true;
         }
+        if scope.has_acls && rng.u8(..4) == 0 {
+            self.add("-A", "-A");
+            self.compared.acls = true;
+        }
         if rng.u8(..4) == 0 {
             self.add("-H", "-H");
             self.compared.hard_links = true;
@@ -135,7 +140,7 @@ impl Case {
                 self.special_links = true;
             }
             // rsync asks a link for extended attributes, not what it leads to.
-            3 if !self.compared.hard_links && !self.compared.xattrs => {
+            3 if !self.compared.hard_links && !self.compared.xattrs && !self.compared.acls => {
                 self.add("-L", "--links follow");
                 (self.follows, self.special_links) = (true, true);
             }

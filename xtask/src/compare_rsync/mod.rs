@@ -15,7 +15,7 @@ use fastrand::Rng;
 use rustix::fs::{XattrFlags, lsetxattr};
 
 use self::case::{Case, Compared, LIST};
-use self::tree::{Node, Object, Scope, Tree};
+use self::tree::{ACL, Node, Object, Scope, Tree, acl};
 use crate::failure::Failure;
 use crate::tools;
 
@@ -49,15 +49,18 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     tools::run(tools::cargo().args(["build", "--quiet", "--package", "cli"]))?;
     let program = tools::target()?.join("debug").join("downpour");
     let home = tempfile::tempdir().map_err(Failure::at("a temporary folder"))?;
+    let probe = home.path().join("probe");
+    fs::write(&probe, "").map_err(Failure::at("a temporary file"))?;
     let scope = Scope {
         is_root: rustix::process::geteuid().is_root(),
         has_xattrs: lsetxattr(home.path(), "user.probe", b"", XattrFlags::empty()).is_ok(),
+        has_acls: lsetxattr(&probe, ACL, &acl(1, 4), XattrFlags::empty()).is_ok(),
     };
     let (mut differing, mut with_owners, mut with_xattrs) = (0, 0, 0);
     for seed in options.seed..options.seed + options.cases {
         let case = Case::random(&mut Rng::with_seed(seed), scope);
         with_owners += u64::from(case.compared.owners && scope.is_root);
-        with_xattrs += u64::from(case.compared.xattrs);
+        with_xattrs += u64::from(case.compared.xattrs || case.compared.acls);
         let at = home.path().join(seed.to_string());
         let differences = compare(&case, &at, &program).map_err(Failure::at(format_args!("seed {seed}")))?;
         if !differences.is_empty() {
@@ -72,7 +75,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     println!(
-        "{} trees copied by both, {with_owners} with owners and {with_xattrs} with extended attributes: {differing} differ",
+        "{} trees copied by both, {with_owners} with owners and {with_xattrs} with extended attributes or ACLs: {differing} differ",
         options.cases
     );
     if differing > 0 { Err(Failure::new("downpour sync and rsync differ")) } else { Ok(()) }
@@ -197,8 +200,13 @@ fn difference(theirs: Option<&Node>, ours: Option<&Node>, compared: Option<Compa
     if compared.owners && theirs.owner != ours.owner {
         return Some(format!("owners {:?} and {:?}", theirs.owner, ours.owner));
     }
-    if compared.xattrs && theirs.xattrs != ours.xattrs {
-        return Some(format!("extended attributes {:?} and {:?}", theirs.xattrs, ours.xattrs));
+    let of = |node: &Node, acls: bool| -> Vec<_> {
+        node.xattrs.clone().into_iter().filter(|(name, _)| name.starts_with(b"system.posix_acl") == acls).collect()
+    };
+    for (is_compared, acls) in [(compared.xattrs, false), (compared.acls, true)] {
+        if is_compared && of(theirs, acls) != of(ours, acls) {
+            return Some(format!("attributes {:?} and {:?}", of(theirs, acls), of(ours, acls)));
+        }
     }
     if compared.hard_links && theirs.same_as != ours.same_as {
         return Some(format!("the same file as {:?} and {:?}", theirs.same_as, ours.same_as));

@@ -84,6 +84,8 @@ pub(super) struct Scope {
     pub(super) is_root: bool,
     /// The file system has extended attributes.
     pub(super) has_xattrs: bool,
+    /// It has ACLs.
+    pub(super) has_acls: bool,
 }
 
 fn name(rng: &mut Rng) -> PathBuf {
@@ -118,10 +120,25 @@ fn node(rng: &mut Rng, scope: Scope) -> Node {
     if scope.has_xattrs && rng.u8(..4) == 0 && matches!(object, Object::File(_) | Object::Folder) {
         xattrs.insert(b"user.note".to_vec(), vec![rng.u8(..3); rng.usize(..40)]);
     }
+    if scope.has_acls && rng.u8(..5) == 0 && !matches!(object, Object::Link(_)) {
+        xattrs.insert(ACL.to_vec(), acl(rng.choice([1, 2, 4242]).unwrap_or(1), rng.u8(..8)));
+    }
     // Not of whole seconds, which may be all that a file system keeps of another time, and all of the same fraction:
     // rsync takes times of the same second for equal.
     let mtime = (1_600_000_000 + [0, 1, 100_000][rng.usize(..3)], 250_000_000);
     Node { object, mode, mtime, owner, xattrs, same_as: None }
+}
+
+/// Name of the attribute that holds an ACL.
+pub(super) const ACL: &[u8] = b"system.posix_acl_access";
+
+/// An ACL that gives one more user these permissions (`acl(5)`, `linux/posix_acl_xattr.h`).
+pub(super) fn acl(user: u32, permissions: u8) -> Vec<u8> {
+    let entries = [(1, 6, u32::MAX), (2, permissions, user), (4, 4, u32::MAX), (16, 7, u32::MAX), (32, 4, u32::MAX)];
+    let entry = |(tag, permissions, id): (u16, u8, u32)| {
+        [&tag.to_le_bytes()[..], &u16::from(permissions).to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    [&2_u32.to_le_bytes()[..], &entries.map(entry).concat()].concat()
 }
 
 trait IntoPath {

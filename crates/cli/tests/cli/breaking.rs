@@ -108,8 +108,14 @@ fn the_disk_is_full() {
     let arguments = arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into];
     let command = on_a_small_disk(&into, &arguments).expect("this test needs user and mount namespaces");
     let mut sender = sender(&[&source], &ticket, &[]);
-    Program::start(command).end().expect_line(7, "disk full");
-    sender.wait_for_words("the receiver said");
+    let received = Program::start(command).end().expect(7).stderr;
+    let lines: Vec<&str> = received.lines().filter(|line| line.starts_with("downpour: ")).collect();
+    let [warning, error] = lines[..] else { panic!("{received}") };
+    assert!(warning.contains("warning: more is coming than there is room for"), "{warning}");
+    assert!(error.starts_with("downpour: disk full while writing "), "{error}");
+    sender.wait_for_words("more is coming than there is room for");
+    let told = sender.wait_for_words("the receiver said: disk full");
+    assert!(told.contains("make room there and repeat the command"), "{told}");
 }
 
 #[test]

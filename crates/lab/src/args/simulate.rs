@@ -42,6 +42,9 @@ pub struct SimulateArgs {
     /// Give up after this many seconds of virtual time
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub(crate) limit: u64,
+    /// Also write the results to FILE as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
     /// Write qlog traces of all senders to FILE (JSON-SEQ); `series` draws the last
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
