@@ -92,7 +92,7 @@ pub enum TicketError {
     #[error("this ticket is not for that: use it with `{}`", command(*.0))]
     OtherUse(Role),
     /// It was good once.
-    #[error("this ticket expired {} ago: ask for a new one, or set the clock of this machine, or of the other, if it is new", spoken(*.0))]
+    #[error("this ticket expired {} ago: ask for a new one; if it is new, one machine's clock is wrong", spoken(*.0))]
     Expired(Duration),
     /// More addresses than a ticket holds.
     #[error("a ticket holds at most {MAX_ADDRESSES} addresses, not {0}")]

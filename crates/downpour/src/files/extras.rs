@@ -24,6 +24,7 @@ pub(super) enum Applied {
 pub(super) struct ExtraRule {
     preserve: Preserve,
     xattrs: XattrRule,
+    is_root: bool,
     /// Whether set-id bits and capabilities come with owner and group.
     gives_rights: bool,
 }
@@ -31,8 +32,9 @@ pub(super) struct ExtraRule {
 impl ExtraRule {
     /// The rule for this process.
     pub(super) fn new(preserve: Preserve) -> Self {
-        let gives_rights = preserve.owner && preserve.group && geteuid().is_root();
-        Self { preserve, xattrs: XattrRule::new(preserve), gives_rights }
+        let is_root = geteuid().is_root();
+        let gives_rights = preserve.owner && preserve.group && is_root;
+        Self { preserve, xattrs: XattrRule::new(preserve), is_root, gives_rights }
     }
 
     /// Whether there is anything to apply besides modes and times.
@@ -75,7 +77,10 @@ impl ExtraRule {
         // Rights of an owner and group are given to nobody else's program, nor kept by one that gets another owner.
         let are_sent = self.gives_rights && mode.is_some();
         let has_rights = owned.is_ok() && if are_sent { is_complete } else { changed.is_none() };
-        let allows = |name: &[u8]| !is_acl(name) && (has_rights || name != CAPABILITY);
+        let may_be_capable = self.gives_rights && owned.is_ok() && is_complete;
+        let allows = |name: &[u8]| !is_acl(name) && (may_be_capable || name != CAPABILITY);
+        let is_denied =
+            self.gives_rights && !may_be_capable && extra.xattrs.iter().any(|xattr| xattr.name == CAPABILITY);
         let written = self.write_xattrs(held, &found, &extra.xattrs, allows);
         if !found.is_symlink() {
             // Also of what was made writable for that.
@@ -85,7 +90,8 @@ impl ExtraRule {
         // Sets the mode's bits of the group, too, which are the same there.
         let listed = self.xattrs.write(held, &extra.xattrs, is_acl);
         mtime.map_or(Ok(()), |mtime| held.set_mtime(mtime))?;
-        Ok(if owned.is_ok() && written.is_ok() && listed.is_ok() { Applied::All } else { Applied::AttributesLost })
+        let is_all = owned.is_ok() && written.is_ok() && listed.is_ok() && !is_denied;
+        Ok(if is_all { Applied::All } else { Applied::AttributesLost })
     }
 
     fn write_xattrs(
@@ -106,13 +112,13 @@ impl ExtraRule {
         }
     }
 
-    /// Whether what stands as `found`, whose content was not read, must not be given the owner of `extra`: if somebody
-    /// else has put it there, with the size and time of what is sent, it would get the owner's rights, or it would be
-    /// another name of a third person's file.
-    pub(super) fn distrusts(self, found: &Status, mode: u32, extra: &Extra) -> bool {
-        let changes = extra.owner.is_some_and(|owner| owner.user != UNCHANGED && owner.user != found.owner);
-        let has_rights = mode & SET_ID != 0 || extra.xattrs.iter().any(|xattr| xattr.name == CAPABILITY);
-        changes && (has_rights || found.links > 1)
+    /// Whether root must not change the attributes of a file that stands as `found`, and is to get `mode` and `extra`.
+    /// Somebody else may have put it there with the size and time of what is sent: it would get the rights of an owner
+    /// or group, if its content was not compared, or it may be another name of a third person's file.
+    pub(super) fn distrusts(self, found: &Status, mode: u32, extra: &Extra, is_compared: bool) -> bool {
+        let gets_rights = mode & SET_ID != 0 || extra.xattrs.iter().any(|xattr| xattr.name == CAPABILITY);
+        let is_roots = found.owner == 0;
+        self.is_root && !is_roots && (found.links > 1 || (self.gives_rights && gets_rights && !is_compared))
     }
 
     /// Returns the attributes of what is held as they are to be set on a copy.

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, chownat, fstat, openat, utimensat};
+use rustix::io::Errno;
 use rustix::path::Arg;
 use rustix::process::{Gid, Uid};
 
@@ -55,13 +56,18 @@ impl Held {
 
     /// Sets the mode of anything but a link.
     pub(super) fn set_mode(&self, mode: u32) -> io::Result<()> {
-        tolerate(chmodat(CWD, self.path(), mode_of(mode), AtFlags::empty()), self.as_fd(), || fstat(&self.0))
+        tolerate(there(chmodat(CWD, self.path(), mode_of(mode), AtFlags::empty())), self.as_fd(), || fstat(&self.0))
     }
 
     pub(super) fn set_mtime(&self, mtime: Mtime) -> io::Result<()> {
         let set = utimensat(CWD, self.path(), &timestamps(mtime), AtFlags::empty());
-        tolerate(set, self.as_fd(), || fstat(&self.0))
+        tolerate(there(set), self.as_fd(), || fstat(&self.0))
     }
+}
+
+/// Without `/proc` its path leads nowhere, which does not mean that it is gone.
+fn there(set: rustix::io::Result<()>) -> rustix::io::Result<()> {
+    set.map_err(|error| if error == Errno::NOENT { Errno::STALE } else { error })
 }
 
 impl From<OwnedFd> for Held {

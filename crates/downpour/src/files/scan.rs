@@ -23,9 +23,10 @@ use super::filter::Filter;
 use super::held::Held;
 use super::preserve::Preserve;
 use super::root::{Links, Root, Roots};
+use super::xattrs::is_acl;
 use crate::messages::{
-    Attributes, Entry, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, MAX_XATTRS, SkipReason, Skipped,
-    SourceId,
+    Attributes, Entry, Extra, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, MAX_XATTRS, SkipReason,
+    Skipped, SourceId,
 };
 use listed::Listed;
 use look::{Looked, Looker};
@@ -61,9 +62,9 @@ pub struct ScanOptions {
     pub hash: bool,
     /// Selects names by the path of the entry. Folders that it excludes are not entered.
     pub filter: Arc<Filter>,
-    /// Names to send from the only item, a folder: paths relative to it, in any order. Their parent folders are sent
-    /// too, whatever the filter says, unless it leaves the name out; a listed folder is sent with its contents if `recursive`. Names that do not exist
-    /// are skipped and reported.
+    /// Names to send from the only item, a folder: paths relative to it, in any order. The folders above a name that
+    /// the filter includes are sent too, even if it excludes them; a listed folder is sent with its contents if
+    /// `recursive`. Names that do not exist are skipped and reported.
     pub files_from: Option<Vec<Vec<u8>>>,
     /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
     /// come, could not tell that the disk of one is not mounted.
@@ -122,12 +123,12 @@ impl Scanner {
         let top = roots.top().filter(|_| files_from.is_none()).map(|seen| {
             let hold = || Held::follow(CWD, roots.items()[0].path.as_path());
             let extra = looker.extra(&seen, hold).map_err(|error| skip_reason(&error));
-            let extra = extra
-                .and_then(|extra| if extra.size() > MAX_XATTRS { Err(SkipReason::LargeXattrs) } else { Ok(extra) });
-            let extra = extra.unwrap_or_else(|reason| {
-                top_skipped = Some(Skipped::new(b".".to_vec(), reason));
+            let mut note = |reason| top_skipped = Some(Skipped::new(b".".to_vec(), reason));
+            let mut extra = extra.unwrap_or_else(|reason| {
+                note(reason);
                 looker.owner(&seen)
             });
+            limit(&mut extra).unwrap_or_else(note);
             Attributes { mode: seen.mode, mtime: seen.mtime, extra }
         });
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
@@ -190,9 +191,8 @@ impl Scanner {
         }
         match self.look(&candidate) {
             Ok(Looked::Something(kind, seen, mut extra)) => {
-                if extra.size() > MAX_XATTRS {
-                    extra.xattrs.clear();
-                    batch.skipped.push(Skipped::new(candidate.sent.clone(), SkipReason::LargeXattrs));
+                if let Err(reason) = limit(&mut extra) {
+                    batch.skipped.push(Skipped::new(candidate.sent.clone(), reason));
                 }
                 let walked = kind == Kind::Directory && self.recursive && candidate.provenance != Provenance::Way;
                 if let Some(listed) = self.walk.listed.as_mut().filter(|_| candidate.provenance != Provenance::Met) {
@@ -275,6 +275,18 @@ impl Iterator for Scanner {
         self.byte_limit = (self.byte_limit * GROWTH as u64).min(MAX_BATCH_BYTES);
         Some(batch)
     }
+}
+
+/// Leaves attributes out if there are too many; ACLs only if they alone are, since the mode then means something else.
+fn limit(extra: &mut Extra) -> Result<(), SkipReason> {
+    if extra.size() <= MAX_XATTRS {
+        return Ok(());
+    }
+    extra.xattrs.retain(|xattr| is_acl(&xattr.name));
+    if extra.size() > MAX_XATTRS {
+        extra.xattrs.clear();
+    }
+    Err(SkipReason::LargeXattrs)
 }
 
 /// Returns the reason for which a name with this error is skipped.

@@ -165,8 +165,8 @@ impl Remote {
         Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket, links_followed, enforced, login }
     }
 
-    /// Returns how long to wait for an answer over UDP before data goes through ssh, which is slower: more than a login's
-    /// many round trips leave for one of them.
+    /// Returns how long to wait for an answer over UDP before data goes through ssh, which is slower. A login takes many
+    /// round trips, an answer over UDP one.
     pub(super) fn udp_patience(&self) -> Duration {
         udp_patience(self.login)
     }

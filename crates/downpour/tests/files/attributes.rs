@@ -201,6 +201,15 @@ fn child_meets_a_trap() {
             assert!(!gets_rights || fs::read(&trap).unwrap() == b"content", "{preserve:?} {modes:?}");
         }
     }
+    // The rights of a group are not theirs either, and not given back to what they have changed since.
+    for group in [9, OTHER] {
+        own(&source, OTHER, group);
+        set_mode(&source, 0o2755);
+        set_trap(0o755);
+        sync(&from, &into, IDS);
+        assert_eq!((owned(&trap), fs::read(&trap).unwrap()), ((OTHER, group, 0o2755), b"content".to_vec()));
+    }
+    own(&source, 0, 0);
     // Nor does a file of a third user, of which they have made another name.
     set_mode(&source, 0o755);
     set_trap(0o755);

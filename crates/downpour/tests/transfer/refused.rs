@@ -33,7 +33,7 @@ fn an_expired_ticket_is_told_at_once() {
         (error.kind(), error.to_string().as_str()),
         (
             downpour::ErrorKind::Authentication,
-            "this ticket expired 5 minutes ago: ask for a new one, or set the clock of this machine, or of the other, if it is new"
+            "this ticket expired 5 minutes ago: ask for a new one; if it is new, one machine's clock is wrong"
         )
     );
 }

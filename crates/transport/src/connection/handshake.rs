@@ -184,9 +184,14 @@ impl Initiation {
     }
 
     fn on_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
-        let Some(asked) = self.remotes.iter().find(|asked| is_same(**asked, remote)) else { return false };
-        if !self.closed.contains(asked) {
-            self.closed.push(*asked);
+        let here: Vec<SocketAddr> = self.remotes.iter().copied().filter(|asked| is_same(*asked, remote)).collect();
+        if here.is_empty() {
+            return false;
+        }
+        for asked in here {
+            if !self.closed.contains(&asked) {
+                self.closed.push(asked);
+            }
         }
         if self.peer_listens && self.remotes.iter().all(|asked| self.closed.contains(asked)) {
             self.gives_up = self.gives_up.min(now);

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::files::extras::{Applied, ExtraRule};
 use crate::files::held::Held;
@@ -40,7 +41,13 @@ impl<'a> Carried<'a> {
             FileType::RegularFile => carried.copy(from, staged, &found, extras)?,
             FileType::Symlink => {
                 symlinkat(readlinkat(from, staged, Vec::new())?, folder, &carried.name)?;
-                carried.take_over(from, staged, &found, extras)?;
+                let link = Held::open(folder, carried.name.as_str())?;
+                let made = link.status()?;
+                // Whoever can write this folder may have put something else there.
+                if !made.is_symlink() || made.links > 1 || made.owner != geteuid().as_raw() {
+                    return Err(Errno::STALE.into());
+                }
+                carried.take_over((from, staged), &link, &found, extras)?;
             }
             _ => return Err(Errno::XDEV.into()),
         }
@@ -53,15 +60,21 @@ impl<'a> Carried<'a> {
         let flags = flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let copy = File::from(openat(self.folder, &self.name, flags, Mode::RUSR | Mode::WUSR)?);
         copy_data(&source, &copy, found.size)?;
-        self.take_over(from, staged, found, extras)?;
+        let held = Held::from(OwnedFd::from(copy.try_clone()?));
+        self.take_over((from, staged), &held, found, extras)?;
         copy.sync_all()
     }
 
     /// Gives the copy the attributes of what was staged.
-    fn take_over(&mut self, from: &OwnedFd, staged: &str, found: &Status, extras: ExtraRule) -> io::Result<()> {
+    fn take_over(
+        &mut self,
+        (from, staged): (&OwnedFd, &str),
+        copy: &Held,
+        found: &Status,
+        extras: ExtraRule,
+    ) -> io::Result<()> {
         let extra = extras.read(&Held::open(from, staged)?)?;
-        let copy = Held::open(self.folder, self.name.as_str())?;
-        self.applied = extras.apply(&copy, Some(found.mode), Some(found.mtime), &extra)?;
+        self.applied = extras.apply(copy, Some(found.mode), Some(found.mtime), &extra)?;
         Ok(())
     }
 }

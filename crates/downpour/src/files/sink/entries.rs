@@ -282,7 +282,9 @@ impl Admission<'_> {
                 let made = place.staging.make_symlink(target)?;
                 self.set_made(place, made.0, None, entry)?;
                 place.put_made(made, path)?;
-                place.target.set_link_time(path, entry.mtime)?;
+                if !self.shared.extras.is_active() {
+                    place.target.set_link_time(path, entry.mtime)?;
+                }
                 self.shared.note_change();
             }
         }
@@ -316,7 +318,14 @@ impl Admission<'_> {
         mode: Option<u32>,
     ) -> io::Result<()> {
         let held = place.target.hold(path, compared)?;
-        place.changes(&held.status()?);
+        let found = held.status()?;
+        place.changes(&found);
+        if !self.shared.extras.is_active() && !found.is_special() {
+            return match found.is_symlink() {
+                true => place.target.set_link_time(path, entry.mtime),
+                false => place.target.set_attributes(path, compared, mode, Some(entry.mtime)),
+            };
+        }
         let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
         self.tell(applied, entry);
         Ok(())

@@ -76,22 +76,17 @@ impl Judge<'_> {
         if self.spec.existing == Existing::KeepNewer && is_content && found.is_file() && found.mtime > entry.mtime {
             return Ok(Fate::Kept);
         }
-        let distrusts = matches!(entry.kind, Kind::File { .. })
-            && self.extras.distrusts(&found, self.modes.apply(entry.mode), &entry.extra);
-        if self.is_same(path, entry, target, &found)? && !(distrusts && self.spec.existing.replaces()) {
-            let mode = match entry.kind {
-                Kind::File { .. } | Kind::Directory | Kind::Special(_) => {
-                    found.mode != self.modes.apply_over(entry.mode, &found)
-                }
-                Kind::Symlink { .. } | Kind::HardLink { .. } => false,
-            };
-            let time = !matches!(entry.kind, Kind::HardLink { .. }) && !found.has_time(entry.mtime);
-            let extra = || {
-                !matches!(entry.kind, Kind::HardLink { .. })
-                    && self.extras.differs(&found, &entry.extra, || self.target.hold(path, found.identity))
-            };
-            let attributes = !skips && (mode || time || extra());
-            return Ok(Fate::Same { attributes, identity: found.identity });
+        if self.is_same(path, entry, target, &found)? {
+            let attributes = !skips && self.has_other_attributes(path, entry, &found);
+            let is_compared = self.spec.compare == Compare::Checksum;
+            let mode = self.modes.apply(entry.mode);
+            let distrusts = attributes
+                && matches!(entry.kind, Kind::File { .. })
+                && self.spec.existing.replaces()
+                && self.extras.distrusts(&found, mode, &entry.extra, is_compared);
+            if !distrusts {
+                return Ok(Fate::Same { attributes, identity: found.identity });
+            }
         }
         if skips {
             return Ok(Fate::Kept);
@@ -111,6 +106,19 @@ impl Judge<'_> {
         }
         let stays = matches!(entry.kind, Kind::File { .. }) && found.is_file();
         Ok(Fate::Replace { mode: stays.then(|| self.modes.replace(entry.mode, found.mode)) })
+    }
+
+    fn has_other_attributes(&self, path: &[u8], entry: &Entry, found: &Status) -> bool {
+        let has_other_mode = match entry.kind {
+            Kind::File { .. } | Kind::Directory | Kind::Special(_) => {
+                found.mode != self.modes.apply_over(entry.mode, found)
+            }
+            Kind::Symlink { .. } => false,
+            // Those of its file.
+            Kind::HardLink { .. } => return false,
+        };
+        let hold = || self.target.hold(path, found.identity);
+        has_other_mode || !found.has_time(entry.mtime) || self.extras.differs(found, &entry.extra, hold)
     }
 
     fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Status) -> io::Result<bool> {

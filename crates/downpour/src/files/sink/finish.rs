@@ -41,6 +41,9 @@ impl Shared {
             let left = (!is_removed).then(|| place.staging.path().to_owned());
             self.report.update(|outcome| outcome.staging_left = left);
             // Nothing is created or removed in it any more.
+            if announced.top.is_none() {
+                place.close()?;
+            }
             self.seal_top(announced, place.target.root())?;
             place.sync_target()?;
         }
@@ -190,8 +193,13 @@ impl Shared {
         let is_sealed = found.mode == mode && found.has_time(*mtime) && !self.extras.differs(&found, extra, hold);
         // Before a mode that may not permit it.
         let folder = if syncs { Some(place.target.open_found(path, found.identity)?) } else { None };
-        let applied =
-            if is_sealed { Applied::All } else { self.extras.apply(&hold()?, Some(mode), Some(*mtime), extra)? };
+        let applied = if is_sealed {
+            Applied::All
+        } else if self.extras.is_active() {
+            self.extras.apply(&hold()?, Some(mode), Some(*mtime), extra)?
+        } else {
+            place.target.set_attributes(path, found.identity, Some(mode), Some(*mtime)).map(|()| Applied::All)?
+        };
         folder.map_or(Ok(()), fsync)?;
         Ok(applied)
     }

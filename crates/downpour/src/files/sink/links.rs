@@ -78,7 +78,16 @@ impl Shared {
         // A file that was in place may have been removed in the meantime.
         let file = if stands { place.target.look(target)? } else { None };
         let file = file.filter(|file| file.is_file());
-        let there = look(&place.target, path, self.spec.existing)?;
+        let there = match look(&place.target, path, self.spec.existing) {
+            // What stands in the place of its folder is kept.
+            Err(error)
+                if self.spec.existing == Existing::Skip && matches!(errno(&error), Errno::NOTDIR | Errno::LOOP) =>
+            {
+                self.report.kept(path);
+                return Ok(None);
+            }
+            looked => looked?,
+        };
         let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {

@@ -35,6 +35,8 @@ pub(super) struct Place {
     /// Whether the target folder was created for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
+    /// The mode that the target had, if it was made writable for this run.
+    opened: Option<u32>,
     /// What is new at the target since the transfer began, if names are deleted.
     pub(super) newcomers: Option<Mutex<Newcomers>>,
     /// The sender's name of the item, once known.
@@ -64,9 +66,11 @@ impl Place {
         if target_is_new {
             sync_parent(into, &target).map_err(|error| FilesError::system(into, error))?;
         }
-        if make && gets_mode(spec, destination) {
-            make_fillable(&target).map_err(|error| FilesError::system(into, error))?;
-        }
+        let opened = if make && may_get_mode(spec, destination) {
+            make_fillable(&target).map_err(|error| FilesError::system(into, error))?
+        } else {
+            None
+        };
         let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
         let begun = if spec.delete.is_some() {
             Some(staging.touch().map_err(|error| FilesError::system(staging.path(), error))?)
@@ -79,6 +83,7 @@ impl Place {
             target,
             target_is_new,
             staging,
+            opened,
             newcomers: begun.map(|begun| Mutex::new(Newcomers::since(begun))),
             renamed: Arc::clone(renamed),
             spec: Arc::clone(spec),
@@ -238,9 +243,16 @@ impl Place {
         fsync(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
+    /// Gives the target back the mode that it had, where it gets no other.
+    pub(super) fn close(&self) -> Result<(), FilesError> {
+        let closed = self.opened.map_or(Ok(()), |mode| set_metadata(self.target.root(), Some(mode), None));
+        closed.map_err(|error| FilesError::system(&self.destination.directory, error))
+    }
+
     /// Removes what this run has created for itself.
     pub(super) fn remove(&self) -> Result<(), FilesError> {
         self.staging.remove(self.target.root())?;
+        self.close()?;
         if self.target_is_new {
             // Fails if it is not empty.
             let _ = std::fs::remove_dir(&self.destination.directory);
@@ -325,19 +337,19 @@ pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
     path.to_vec()
 }
 
-/// Whether the target gets the mode of the folder that it stands for, which lets its owner write in it.
-fn gets_mode(spec: &ReceiveSpec, destination: &Destination) -> bool {
+/// Whether the target may get the mode of the folder that it stands for, which lets its owner write in it.
+fn may_get_mode(spec: &ReceiveSpec, destination: &Destination) -> bool {
     let replaces = spec.existing != Existing::Skip && spec.modes == Modes::Exact;
     spec.requested.contents && destination.rename.is_none() && replaces
 }
 
-/// Lets this user write in a folder of their own.
-fn make_fillable(folder: &OwnedFd) -> io::Result<()> {
+/// Lets this user write in a folder of their own; returns the mode that it had, if that did not.
+fn make_fillable(folder: &OwnedFd) -> io::Result<Option<u32>> {
     let found = Status::from(fstat(folder)?);
     if found.owner != geteuid().as_raw() || found.mode & FILLABLE == FILLABLE {
-        return Ok(());
+        return Ok(None);
     }
-    set_metadata(folder, Some(found.mode | FILLABLE), None)
+    set_metadata(folder, Some(found.mode | FILLABLE), None).map(|()| Some(found.mode))
 }
 
 /// Makes the name of a new target durable: without it everything in the target would be lost.

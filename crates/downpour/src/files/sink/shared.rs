@@ -168,7 +168,7 @@ impl Shared {
     pub(super) fn check_room(&self, wanted: u64) {
         let directory = &self.destination().directory;
         let room = *self.room.get_or_init(|| room(directory).unwrap_or(u64::MAX));
-        if wanted > room && !self.room_told.swap(true, Ordering::Relaxed) {
+        if wanted > room && !self.spec.compared && !self.room_told.swap(true, Ordering::Relaxed) {
             self.report.notice(NoticeKind::LowSpace, TOP);
         }
     }

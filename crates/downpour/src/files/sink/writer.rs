@@ -166,7 +166,7 @@ impl Writer {
     /// Returns the mode with which a file is created (written in one piece if `whole`), and whether it differs from the
     /// final one.
     fn made_with(&self, mode: u32, whole: bool) -> (u32, bool) {
-        // Extended attributes are set through an open file, whose owner has to be able to write it.
+        // To set extended attributes, its owner has to be able to write it.
         let made = if whole && !self.extras.is_active() { mode } else { mode | WRITABLE } & 0o777;
         (made, self.modes.as_made(made) != mode)
     }
