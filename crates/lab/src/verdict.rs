@@ -159,7 +159,9 @@ impl fmt::Display for Fault {
             Self::RingDrops(count) => write!(f, "the emulator was too slow for {count} packets"),
             Self::Unexplained(count) => write!(f, "{count} packets were lost that the model did not drop"),
             Self::SendFailures(count) => write!(f, "the kernel did not take {count} packets"),
-            Self::Refused(count) => write!(f, "{count} packets were no IPv4, too large, or for nobody"),
+            Self::Refused(count) => {
+                write!(f, "{count} packets were for an address that no host here has, no IPv4, or too large")
+            }
             Self::Unstamped(count) => write!(f, "{count} packets had no usable time stamp (was the clock set?)"),
         }
     }

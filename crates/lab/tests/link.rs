@@ -56,6 +56,13 @@ fn the_command_finds_its_peer_and_hands_on_its_code() {
     assert_eq!(ended_by_signal.status.code(), Some(128 + 15));
 }
 
+/// This machine's name servers are not on the link: a question to them would make the run invalid.
+#[test]
+fn an_unknown_name_is_asked_of_nobody() {
+    let (report, code) = report(&["--delay", "1ms"], "! getent hosts name.example && ! getent hosts other.example");
+    assert_eq!((code, &report["valid"]), (Some(0), &true.into()), "{report}");
+}
+
 #[test]
 fn the_packets_that_are_lost_are_those_of_the_model() {
     for (loss, seed) in [("20%", 1_u32), ("20%", 2), ("5%", 3)] {

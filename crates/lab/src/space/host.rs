@@ -55,14 +55,22 @@ impl Host {
         Ok(Self { name: name.to_owned(), address: Ipv4Addr::LOCALHOST, place, init: Mutex::new(None) })
     }
 
-    /// Creates a host with namespaces of its own, and no network yet. `names` is its `/etc/hosts`; `keeper` is a
+    /// Creates a host with namespaces of its own, and no network yet. The files are its `/etc/hosts` and its
+    /// `/etc/resolv.conf`, without which it would ask this machine's name servers; `keeper` is a
     /// program that calls [`keep`] when it is started as [`NAME`](crate::NAME) with the one argument `keep-host`.
-    pub(super) fn apart(name: &str, address: Ipv4Addr, names: PathBuf, keeper: PathBuf) -> io::Result<Self> {
+    pub(super) fn apart(
+        name: &str,
+        address: Ipv4Addr,
+        (names, no_servers): (PathBuf, PathBuf),
+        keeper: PathBuf,
+    ) -> io::Result<Self> {
         let (place, init) = Place::new(name, move || {
             namespaces::new_host()?;
             mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-            if Path::new("/etc/hosts").exists() {
-                mount_bind(&names, "/etc/hosts")?;
+            for (file, place) in [(&names, "/etc/hosts"), (&no_servers, "/etc/resolv.conf")] {
+                if Path::new(place).exists() {
+                    mount_bind(file, place)?;
+                }
             }
             for (path, value) in SETTINGS {
                 // If /proc/sys is read-only, the host has the defaults.

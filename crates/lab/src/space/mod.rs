@@ -97,11 +97,14 @@ impl Space {
             move |source| SpaceError::Host { host, source }
         };
         let (wires, ()) = Place::new("wires", new_network).map_err(failed("wires"))?;
+        let no_servers = folder.path().join("resolv.conf");
+        fs::write(&no_servers, "# No name server can be reached from here.\n").map_err(in_folder)?;
         let (mut hosts, mut cables, mut tunnels) = (Vec::new(), Vec::new(), Vec::new());
         for (index, name) in names.iter().enumerate() {
             let table = folder.path().join(format!("hosts-{index}"));
             fs::write(&table, hosts_table(names, pairs, index)).map_err(in_folder)?;
-            let host = Host::apart(name, address_of(index), table, keeper.to_owned()).map_err(failed(name))?;
+            let files = (table, no_servers.clone());
+            let host = Host::apart(name, address_of(index), files, keeper.to_owned()).map_err(failed(name))?;
             let end = match kind {
                 CableKind::Veth => {
                     let namespace = host.namespace().map_err(failed(name))?;
