@@ -68,8 +68,8 @@
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
 //! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
-//! - End comes last; its root is [`RootHasher`]'s over all begin, top, id name, manifest, digest, void and skipped messages as
-//!   they stand on flow 0.
+//! - End comes last; its root is [`RootHasher`]'s over all begin, top, id name, manifest, digest, void and skipped
+//!   messages as they stand on flow 0.
 //! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and
 //!   limits stand anywhere between. It refuses by closing the connection, with a code and a reason for the sender's
 //!   user.

@@ -141,8 +141,8 @@ pub enum Modes {
     /// replaced files too, which lose these two bits.
     #[default]
     Masked,
-    /// All, but set-user-id and set-group-id only if the receiver is root and takes both owner and group over. Otherwise
-    /// existing directories keep these bits.
+    /// All, but set-user-id and set-group-id only if the receiver is root and takes both owner and group over.
+    /// Otherwise existing directories keep these bits.
     Exact,
 }
 

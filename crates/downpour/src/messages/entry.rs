@@ -8,8 +8,8 @@ pub const MAX_PATH: usize = 4096;
 pub const MAX_COMPONENT: usize = 255;
 /// Maximum number of entries in a batch (`docs/design/flow-control.md`).
 pub const MAX_BATCH_ENTRIES: usize = 65_536;
-/// Maximum total length of paths, link targets and extended attributes in a batch, in bytes. A scanner closes a batch that reaches it,
-/// which bounds what a receiver keeps for an open batch whatever the names are.
+/// Maximum total length of paths, link targets and extended attributes in a batch, in bytes. A scanner closes a batch
+/// that reaches it, which bounds what a receiver keeps for an open batch whatever the names are.
 pub const MAX_BATCH_NAMES: usize = 8 << 20;
 
 /// One name of a transfer.

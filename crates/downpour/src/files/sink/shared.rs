@@ -263,8 +263,9 @@ impl Shared {
         if self.stopped.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
     }
 }
-/// Returns the number of bytes that this process may write to the file system of a directory, or of the one that it will
-/// be made in.
+
+/// Returns the number of bytes that this process may write to the file system of a directory, or of the one that it
+/// will be made in.
 fn room(directory: &Path) -> Option<u64> {
     let parent = || directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let found = statvfs(directory).or_else(|_| statvfs(parent())).ok()?;
