@@ -33,7 +33,7 @@ impl ExtraRule {
     /// The rule for this process.
     pub(super) fn new(preserve: Preserve) -> Self {
         let is_root = geteuid().is_root();
-        let gives_rights = preserve.owner && preserve.group && is_root;
+        let gives_rights = preserve.rights() && is_root;
         Self { preserve, xattrs: XattrRule::new(preserve), is_root, gives_rights }
     }
 
@@ -79,8 +79,7 @@ impl ExtraRule {
         let has_rights = owned.is_ok() && if are_sent { is_complete } else { changed.is_none() };
         let may_be_capable = self.gives_rights && owned.is_ok() && is_complete;
         let allows = |name: &[u8]| !is_acl(name) && (may_be_capable || name != CAPABILITY);
-        let is_denied =
-            self.gives_rights && !may_be_capable && extra.xattrs.iter().any(|xattr| xattr.name == CAPABILITY);
+        let is_denied = self.gives_rights && !may_be_capable && has_capability(extra);
         let written = self.write_xattrs(held, &found, &extra.xattrs, allows);
         if !found.is_symlink() {
             // Also of what was made writable for that.
@@ -116,7 +115,7 @@ impl ExtraRule {
     /// Somebody else may have put it there with the size and time of what is sent: it would get the rights of an owner
     /// or group, if its content was not compared, or it may be another name of a third person's file.
     pub(super) fn distrusts(self, found: &Status, mode: u32, extra: &Extra, is_compared: bool) -> bool {
-        let gets_rights = mode & SET_ID != 0 || extra.xattrs.iter().any(|xattr| xattr.name == CAPABILITY);
+        let gets_rights = mode & SET_ID != 0 || has_capability(extra);
         let is_roots = found.owner == 0;
         self.is_root && !is_roots && (found.links > 1 || (self.gives_rights && gets_rights && !is_compared))
     }
@@ -127,6 +126,10 @@ impl ExtraRule {
         let owner = self.preserve.ids().then_some(Owner { user: found.owner, group: found.group });
         Ok(Extra { owner, xattrs: self.xattrs.read(held)? })
     }
+}
+
+fn has_capability(extra: &Extra) -> bool {
+    extra.xattrs.iter().any(|xattr| xattr.name == CAPABILITY)
 }
 
 /// Whether something has another owner or group.

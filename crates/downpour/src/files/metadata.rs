@@ -146,7 +146,7 @@ pub(super) struct ModeRule {
 impl ModeRule {
     /// The rule for this process.
     pub(super) fn new(modes: Modes, preserve: Preserve) -> Self {
-        let set_id = modes == Modes::Exact && preserve.owner && preserve.group && geteuid().is_root();
+        let set_id = modes == Modes::Exact && preserve.rights() && geteuid().is_root();
         Self { modes, mask: process_mask(), set_id }
     }
 

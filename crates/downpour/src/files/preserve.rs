@@ -17,8 +17,8 @@ pub struct Preserve {
     pub numeric_ids: bool,
     /// POSIX ACLs.
     pub acls: bool,
-    /// Extended attributes: those of users, and if both sides are root also `trusted.*` and, with the owner, file
-    /// capabilities.
+    /// Extended attributes: those of users, and if both sides are root also `trusted.*` and, with owner and
+    /// group, file capabilities.
     pub xattrs: bool,
     /// Pipes and sockets, and devices where the receiver is root.
     pub specials: bool,
@@ -34,6 +34,11 @@ impl Preserve {
     /// Whether owners or groups are asked for.
     pub(super) const fn ids(self) -> bool {
         self.owner || self.group
+    }
+
+    /// Whether set-id bits and capabilities come too, where the receiver is root: they are rights of owner and group.
+    pub(super) const fn rights(self) -> bool {
+        self.owner && self.group
     }
 
     /// Whether extended attributes of any kind are asked for; ACLs are such attributes.

@@ -42,8 +42,7 @@ impl XattrRule {
         // Overlayfs gives a meaning to its own, and in those of XFS are the ACLs once more.
         let is_foreign = is_in(b"trusted.overlay.") || is_in(b"trusted.SGI_ACL_");
         // A capability is a right of whoever runs the file, as set-user-id is.
-        let is_for_root =
-            (name == CAPABILITY && self.preserve.owner && self.preserve.group) || (is_in(b"trusted.") && !is_foreign);
+        let is_for_root = (name == CAPABILITY && self.preserve.rights()) || (is_in(b"trusted.") && !is_foreign);
         self.preserve.xattrs && (is_in(b"user.") || (self.is_root && is_for_root))
     }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, BatchSource, FileSink, FilesError, ManifestState, Modes, Notice, ReceiveOutcome, ReceiveSpec, Root,
-    ScanOptions, Scanner, SourceId, Wanted,
+    Batch, BatchSource, Entry, Extra, FileSink, FilesError, Kind, ManifestState, Modes, Mtime, Notice, ReceiveOutcome,
+    ReceiveSpec, Root, ScanOptions, Scanner, SourceId, Wanted,
 };
 use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
 use tempfile::TempDir;
@@ -19,6 +19,17 @@ pub(crate) const SOURCE: SourceId = SourceId([1; 16]);
 
 /// Block size of the tests: odd, so that it does not coincide with other boundaries.
 pub(crate) const BLOCK: usize = 100_003;
+
+/// An entry of a manifest that no disk is read for.
+pub(crate) fn entry(path: &str, kind: Kind) -> Entry {
+    Entry {
+        path: path.into(),
+        kind,
+        mode: 0o755,
+        mtime: Mtime { seconds: 99, nanoseconds: 0 },
+        extra: Extra::default(),
+    }
+}
 
 /// Both ends of flow 0: messages are encoded, hashed, cut into chunks, read and handled.
 pub(crate) struct Control<'a> {

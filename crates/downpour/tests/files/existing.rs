@@ -12,7 +12,7 @@ use downpour::files::{
 use downpour::messages::Message;
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{Control, Done, SOURCE, names, snapshot, transfer_as};
+use crate::common::{Control, Done, SOURCE, entry, names, snapshot, transfer_as};
 
 fn replacing(into: &Path) -> ReceiveSpec {
     ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::into_directory(into) }
@@ -402,16 +402,6 @@ fn a_target_that_is_a_link_to_a_folder_is_followed() {
     symlink("real", to.path().join("alias")).unwrap();
     send(from.path(), replacing(&to.path().join("alias")));
     assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("real/tree")));
-}
-
-fn entry(path: &str, kind: Kind) -> Entry {
-    Entry {
-        path: path.into(),
-        kind,
-        mode: 0o755,
-        mtime: Mtime { seconds: 99, nanoseconds: 0 },
-        extra: Extra::default(),
-    }
 }
 
 /// Receives entries without bytes.

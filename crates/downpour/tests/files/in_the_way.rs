@@ -7,27 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, Compare, Entry, Existing, Extra, FileSink, FilesError, Filter, Kind, Links, Mtime, NoticeKind, ReceiveSpec,
-    Requested, Root, ScanOptions, Scanner,
+    Batch, Compare, Entry, Existing, FileSink, FilesError, Filter, Kind, Links, NoticeKind, ReceiveSpec, Requested,
+    Root, ScanOptions, Scanner,
 };
 use downpour::messages::ManifestPart;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::tempdir;
 
-use crate::common::{Control, SOURCE, names};
+use crate::common::{Control, SOURCE, entry, names};
 
 fn replacing(into: &Path) -> ReceiveSpec {
     ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(into) }
-}
-
-fn entry(path: &str, kind: Kind) -> Entry {
-    Entry {
-        path: path.into(),
-        kind,
-        mode: 0o755,
-        mtime: Mtime { seconds: 99, nanoseconds: 0 },
-        extra: Extra::default(),
-    }
 }
 
 fn batch(entries: Vec<Entry>) -> Batch {

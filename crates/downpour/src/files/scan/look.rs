@@ -145,9 +145,10 @@ impl Looker {
 
     /// Returns owner, group and extended attributes, as far as they are to be sent.
     pub(super) fn extra(&mut self, seen: &Status, hold: impl FnOnce() -> io::Result<Held>) -> io::Result<Extra> {
-        let Extra { owner, .. } = self.owner(seen);
-        let xattrs = if self.xattrs.is_active() { self.xattrs.read(&hold()?)? } else { Vec::new() };
-        let mut extra = Extra { owner, xattrs };
+        let mut extra = self.owner(seen);
+        if self.xattrs.is_active() {
+            extra.xattrs = self.xattrs.read(&hold()?)?;
+        }
         if !self.preserve.numeric_ids {
             self.names.look_up(&mut extra);
         }

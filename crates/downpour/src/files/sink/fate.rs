@@ -52,6 +52,11 @@ pub(super) fn look(target: &DirectorySandbox, path: &[u8], existing: Existing) -
     }
 }
 
+/// Whether looking at a name failed because something stands in the place of its folder that is kept.
+pub(super) fn keeps_above(existing: Existing, error: &io::Error) -> bool {
+    existing == Existing::Skip && matches!(errno(error), Errno::NOTDIR | Errno::LOOP)
+}
+
 /// Inputs of the decision.
 pub(super) struct Judge<'a> {
     pub(super) spec: &'a ReceiveSpec,
@@ -67,8 +72,7 @@ impl Judge<'_> {
     pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<Fate> {
         let skips = self.spec.existing == Existing::Skip;
         let found = match look(self.target, path, self.spec.existing) {
-            // What stands in the place of its folder is kept.
-            Err(error) if skips && matches!(errno(&error), Errno::NOTDIR | Errno::LOOP) => return Ok(Fate::Kept),
+            Err(error) if keeps_above(self.spec.existing, &error) => return Ok(Fate::Kept),
             looked => looked?,
         };
         let Some(found) = found else { return Ok(absent(self.spec.existing)) };

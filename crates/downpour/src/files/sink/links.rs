@@ -10,7 +10,7 @@ use super::super::list::Backwards;
 use super::super::metadata::Status;
 use super::super::spec::Existing;
 use super::super::staged_id::path_hash;
-use super::fate::look;
+use super::fate::{keeps_above, look};
 use super::lock;
 use super::place::Place;
 use super::shared::Shared;
@@ -79,10 +79,7 @@ impl Shared {
         let file = if stands { place.target.look(target)? } else { None };
         let file = file.filter(|file| file.is_file());
         let there = match look(&place.target, path, self.spec.existing) {
-            // What stands in the place of its folder is kept.
-            Err(error)
-                if self.spec.existing == Existing::Skip && matches!(errno(&error), Errno::NOTDIR | Errno::LOOP) =>
-            {
+            Err(error) if keeps_above(self.spec.existing, &error) => {
                 self.report.kept(path);
                 return Ok(None);
             }

@@ -24,7 +24,7 @@ use super::super::staging::{Staging, sync_file_system};
 use super::across::Carried;
 use super::entries::FILLABLE;
 use super::lock;
-use super::report::{FailReason, Report};
+use super::report::Report;
 use crate::messages::{NoticeKind, SourceId};
 
 /// The location that files are written to.
@@ -142,8 +142,7 @@ impl Place {
         self.put_from(&folder.fd, &carried.name, path)?;
         if carried.applied == Applied::AttributesLost {
             let sent = sent_as(self.renaming(), path);
-            self.report.fail(&sent, FailReason::Refused(NoticeKind::AttributesLost));
-            self.report.notice(NoticeKind::AttributesLost, &sent);
+            self.report.refused(&sent, NoticeKind::AttributesLost);
         }
         fsync(&folder.fd)?;
         Ok(unlinkat(&self.staging.dir, name, AtFlags::empty())?)
@@ -156,8 +155,8 @@ impl Place {
         if self.spec.existing == Existing::KeepNewer && self.has_become_newer(from, name, path)? {
             return Err(Errno::EXIST.into());
         }
-        if replaces && self.newcomers.is_some() {
-            self.target.look(path)?.iter().for_each(|there| self.changes(there));
+        if replaces {
+            self.loses(path)?;
         }
         match put(!replaces) {
             Err(Errno::EXIST) if !replaces => {
@@ -176,10 +175,16 @@ impl Place {
 
     /// Removes what stands at `path`, unless it is a folder.
     pub(super) fn remove_name(&self, path: &[u8]) -> io::Result<()> {
+        self.loses(path)?;
+        self.target.remove(path)
+    }
+
+    /// Notes that what stands at `path` loses this name.
+    fn loses(&self, path: &[u8]) -> io::Result<()> {
         if self.newcomers.is_some() {
             self.target.look(path)?.iter().for_each(|there| self.changes(there));
         }
-        self.target.remove(path)
+        Ok(())
     }
 
     /// Notes that a file that stands is changed, or gets or loses a name.

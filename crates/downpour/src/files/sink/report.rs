@@ -169,6 +169,12 @@ impl Report {
         self.update(|outcome| outcome.add(path, reason));
     }
 
+    /// Counts a name that cannot be created as it was sent, and tells the sender.
+    pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
+        self.fail(sent, FailReason::Refused(kind));
+        self.notice(kind, sent);
+    }
+
     /// Counts a name of the target that is left as it is.
     pub(super) fn kept(&self, path: &[u8]) {
         self.update(|outcome| outcome.kept += 1);

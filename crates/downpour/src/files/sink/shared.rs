@@ -18,7 +18,7 @@ use super::TOP;
 use super::before::{check_usable, holds_staging};
 use super::lock;
 use super::place::{Place, open_target, sent_as};
-use super::report::{FailReason, Report};
+use super::report::Report;
 use crate::messages::{Entry, NoticeKind, SourceId};
 
 /// State shared by the parts of a sink. Every change of the target goes through its [`Place`], which follows the spec.
@@ -238,8 +238,7 @@ impl Shared {
             // It appeared after the target was examined.
             return self.report.kept(&self.goes_to(sent, 0).unwrap_or_else(|_| sent.to_vec()));
         }
-        self.report.fail(sent, FailReason::Refused(kind));
-        self.report.notice(kind, sent);
+        self.report.refused(sent, kind);
     }
 
     pub(super) fn note_change(&self) {
