@@ -61,6 +61,7 @@ impl CopyArgs {
         copy.receive.modes = modes;
         copy.receive.dry_run = self.at_target.dry_run;
         copy.receive.safe_links = self.at_target.safe_links;
+        copy.receive.differences = !self.at_target.whole_file;
         copy.receive.trust_staging = self.at_target.trust_staging;
         copy.trusts_sender = self.at_target.trust_sender;
         Ok((copy, common, self.output))

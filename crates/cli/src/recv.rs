@@ -37,6 +37,7 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
         compare: compare(args.checksum),
         safe_links: args.safe_links,
         trust_staging: args.trust_staging,
+        differences: true,
         permitted: Permitted { max_bytes: args.quota, max_entries: args.max_files, ..Permitted::default() },
         ..ReceiveSpec::into_directory(args.into)
     };

@@ -20,6 +20,7 @@
 //! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
 //! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
 //! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long, 5 absent, 6 loop, 7 dangling, 8 link left out, 9 no size, 10 other file system, 11 large extended attributes), path length 2, path |
+//! | 11 | chunks | batch 4, entry 4, state 1 (0 more follow, 1 complete, 2 void), then chunks to the end, each length 4 (not 0), digest 24 (the first bytes of its BLAKE3) |
 //! | 9 | id name | kind 1 (1 user, 2 group), id 4, name length 1 (1 to 255), name without NUL |
 //! | 6 | scanned | nothing |
 //! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
@@ -43,6 +44,7 @@
 //! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted, 25 exists, 26 unsafe link, 27 empty source, 28 deletion limit, 29 folded, 30 attributes lost, 31 low space), path length 2, path |
 //! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
 //! | 70 | untouched | unchanged 8, kept 8 |
+//! | 72 | list chunks | batch 4, then entries to the end, each 4 (index in the batch, from 0), ascending, at least one |
 //!
 //! From either:
 //!
@@ -56,6 +58,14 @@
 //! The batch's object is the concatenation of those ranges; without such a receiver it is the whole batch. Blocks and
 //! digests count in the object. An object of no bytes is not opened.
 //!
+//! # Differences
+//! A receiver that holds another version of a file asks for its chunks: list chunks names such files of a batch, once,
+//! before the wants of that batch, and the sender answers for each in turn. Chunks begin at the file's start and follow
+//! each other without gaps; a list that is complete may end before the file does. Void, which says that the file has
+//! changed meanwhile, ends a list too, and all chunks of it count as never sent. The receiver copies chunks that it has
+//! and wants the rest. Where chunks end is the sender's choice; [`crate::files`] says where it does, and where a receiver
+//! looks for them.
+//!
 //! # Order
 //! - Begin comes first. Top, where what is in one folder comes without the folder, follows it: the folder's own.
 //! - Batches count from 0. The parts of one batch follow each other, and the next batch begins after the last part. A
@@ -68,8 +78,10 @@
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
 //! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
-//! - End comes last; its root is [`RootHasher`]'s over all begin, top, id name, manifest, digest, void and skipped
-//!   messages as they stand on flow 0.
+//! - A receiver asks for chunks only if the sender announced in the handshake that it lists them, and says what it wants
+//!   of a batch after the last list that it asked for.
+//! - End comes last; its root is [`RootHasher`]'s over all begin, top, id name, manifest, chunks, digest, void and
+//!   skipped messages as they stand on flow 0.
 //! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and
 //!   limits stand anywhere between. It refuses by closing the connection, with a code and a reason for the sender's
 //!   user.
@@ -111,6 +123,9 @@ const PART_TARGET: usize = 64 << 10;
 /// Ranges in one message of wants: a long list takes several.
 const WANTS_TARGET: usize = 4096;
 
+/// Chunks in one message: a long list takes several.
+pub const CHUNKS_TARGET: usize = 2048;
+
 /// A message on flow 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
@@ -126,6 +141,8 @@ pub enum Message {
     Digest(Digest),
     /// A file whose bytes must be dropped.
     Void(Void),
+    /// Chunks of a file.
+    Chunks(Chunks),
     /// A name that is not sent.
     Skipped(Skipped),
     /// No further batch follows.
@@ -136,6 +153,8 @@ pub enum Message {
     Accepted,
     /// What the receiver wants of a batch.
     Wants(Wants),
+    /// The receiver holds other versions of these files.
+    ListChunks(ListChunks),
     /// What becomes of a name at the receiver.
     Notice(Notice),
     /// The receiver asks for no more than this rate.
@@ -170,6 +189,51 @@ pub struct Wants {
     pub last: bool,
     /// In bytes of the batch.
     pub ranges: Vec<Range<u64>>,
+}
+
+/// Files of a batch whose chunks a receiver asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListChunks {
+    /// Batch.
+    pub batch: u32,
+    /// Indices in the batch, ascending, at least one.
+    pub entries: Vec<u32>,
+}
+
+/// Some of the chunks of a file, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunks {
+    /// Batch.
+    pub batch: u32,
+    /// Index of the file's entry in the batch, from 0.
+    pub entry: u32,
+    /// Whether more follow.
+    pub state: ListState,
+    /// They begin where those before them ended.
+    pub chunks: Vec<Chunk>,
+}
+
+/// A range of a file and what identifies its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// Bytes, not 0.
+    pub length: u32,
+    /// The first bytes of its BLAKE3 digest.
+    pub digest: ChunkDigest,
+}
+
+/// The first 24 bytes of a BLAKE3 digest: two contents with the same one take 2^96 attempts to find.
+pub type ChunkDigest = [u8; 24];
+
+/// How the list of a file's chunks goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListState {
+    /// More chunks follow.
+    Going = 0,
+    /// The list ends here.
+    Complete = 1,
+    /// The list ends here, and none of its chunks counts: the file has changed.
+    Void = 2,
 }
 
 /// The BLAKE3 digest of one block's bytes.

@@ -25,9 +25,10 @@ const OF_BOTH: Answers = &[
     ),
     (&["--bwlimit"], "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)"),
     (
-        &["--inplace", "--append", "--append-verify", "--no-whole-file", "--whole-file", "-W"],
+        &["--inplace", "--append", "--append-verify"],
         "a file is replaced by a whole new one when that has arrived and is verified; leave the option out",
     ),
+    (&["--no-whole-file"], "only the differences of a changed file are sent anyway; leave the option out"),
     (
         &["--partial"],
         "what an interrupted run has received is kept and used by the next run anyway; leave the option out",

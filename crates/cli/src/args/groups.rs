@@ -155,6 +155,11 @@ pub(crate) struct TargetArgs {
     /// Skip symbolic links that point out of the copied tree
     #[arg(long)]
     pub(crate) safe_links: bool,
+    /// Send changed files in full instead of their differences
+    ///
+    /// The differences of a file cost reading both versions. Between folders of this machine it is always sent in full.
+    #[arg(short = 'W', long)]
+    pub(crate) whole_file: bool,
     /// Accept names from a remote source that were not requested
     ///
     /// By default, names that match neither the paths, wildcards and filters of the command line nor the list of

@@ -4,8 +4,12 @@
 //! reads byte ranges of a batch's object. The receiver's half: [`FileSink`] takes manifest parts, byte ranges and
 //! digests, and puts files under their final names once everything is verified. All calls block on the disk and are
 //! made from worker threads.
+//!
+//! Of a file that stands at the target in another version only the differences cross: the sender lists the chunks of its
+//! version (`chunks`), and the receiver copies those that it finds in its own.
 
 mod batch;
+mod chunks;
 mod consistency;
 mod cursor;
 mod delete;
@@ -41,6 +45,7 @@ pub use crate::messages::{
     WantedError, Xattr,
 };
 pub use batch::{Batch, Voided};
+pub use chunks::list_chunks;
 pub(crate) use error::Class;
 pub use error::{FilesError, NotPermitted};
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};

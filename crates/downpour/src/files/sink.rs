@@ -19,6 +19,7 @@ mod across;
 mod announced;
 mod batch;
 mod before;
+mod differences;
 mod entries;
 mod fate;
 mod finish;
@@ -41,8 +42,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::announced::Announced;
+use self::differences::Differences;
 use self::entries::Admission;
-use self::manifest::Manifest;
+use self::manifest::{Built, Manifest};
 use self::publisher::{Pipeline, Publisher};
 pub use self::report::{FailReason, Failed, ReceiveOutcome};
 use self::shared::Shared;
@@ -52,8 +54,8 @@ use super::error::FilesError;
 use super::names::check_path;
 use super::spec::{Destination, ReceiveSpec};
 use crate::messages::{
-    Attributes, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, SkipReason, Skipped, SourceId,
-    Void, Wanted,
+    Attributes, Chunks, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, SkipReason, Skipped,
+    SourceId, Void, Wanted,
 };
 
 /// Name of the target itself in notices.
@@ -72,6 +74,7 @@ pub struct FileSink {
     manifest: Manifest,
     writer: Writer,
     verifier: Verifier,
+    differences: Differences,
     publisher: Publisher,
 }
 
@@ -82,6 +85,9 @@ pub enum ManifestState {
     More,
     /// These bytes of the batch are wanted, and may be written.
     Complete(Wanted),
+    /// Other versions of these files, by their indices in the batch, stand here. What is wanted is known when all their
+    /// chunks have been given to [`FileSink::add_chunks`], in this order.
+    Compare(Vec<u32>),
 }
 
 impl FileSink {
@@ -106,6 +112,7 @@ impl FileSink {
             manifest: Manifest::new(&shared.spec),
             writer: Writer::new(shared.modes, shared.extras),
             verifier: Verifier::default(),
+            differences: Differences::default(),
             publisher: Publisher::default(),
             shared,
         })
@@ -245,7 +252,8 @@ impl FileSink {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
         let source = intake.source.ok_or(broken("it comes before the beginning"))?;
         intake.batches.check(part)?;
-        if !intake.batches.is_building() && self.verifier.open_batches() >= MAX_OPEN_BATCHES {
+        let open = self.verifier.open_batches() + self.differences.len();
+        if !intake.batches.is_building() && open >= MAX_OPEN_BATCHES {
             return Err(broken("too many batches are open"));
         }
         for entry in &part.entries {
@@ -260,12 +268,38 @@ impl FileSink {
         }
         intake.batches.building(part);
         Admission { shared: &self.shared }.take_entries(&mut intake, part)?;
-        let Some((batch, wanted)) = intake.batches.done(part, !self.shared.may_hold_some)? else {
+        let Some(Built { batch, wanted, compared }) = intake.batches.done(part, !self.shared.may_hold_some)? else {
             return Ok(ManifestState::More);
         };
         self.shared.check_room(intake.batches.wanted);
-        self.verifier.open(batch);
-        Ok(ManifestState::Complete(wanted))
+        if compared.is_empty() {
+            self.verifier.open(batch, Vec::new());
+            return Ok(ManifestState::Complete(wanted));
+        }
+        let entries = compared.iter().map(|at| batch.files[*at].entry).collect();
+        self.differences.add(batch, wanted, compared);
+        Ok(ManifestState::Compare(entries))
+    }
+
+    /// Says that the sender lists the chunks of files, which this then asks for where the request permits it
+    /// ([`ReceiveSpec::differences`]). To be called before the first manifest part.
+    pub fn sender_lists(&self) {
+        self.shared.sender_lists.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes chunks of a file that [`ManifestState::Compare`] named, and copies those that the version at the target
+    /// has. With the first ones that version is read. After the last list of the batch returns what is wanted of it.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`] for chunks that are not due; a failure of the disk.
+    pub fn add_chunks(&self, chunks: &Chunks) -> Result<Option<Wanted>, FilesError> {
+        self.shared.check_going()?;
+        self.manifest.hash(|out| chunks.encode(out))?;
+        let Some((batch, wanted, records)) = self.differences.take(&self.shared, &self.writer, chunks)? else {
+            return Ok(None);
+        };
+        self.verifier.open(batch, records);
+        Ok(Some(wanted))
     }
 
     /// Writes a range of a batch's object: of its wanted ranges one after another. Bytes behind the object's end are
@@ -380,7 +414,7 @@ impl FileSink {
     pub fn unverified(&self) -> u64 {
         // One after the other, as everywhere: a batch that is complete meanwhile counts twice rather than not at all.
         let building = u64::from(self.manifest.intake().batches.is_building());
-        building + self.verifier.open_batches() as u64
+        building + (self.differences.len() + self.verifier.open_batches()) as u64
     }
 
     /// Compares the sender's last message with what it announced before: nothing may be missing.

@@ -136,6 +136,23 @@ impl BatchSource {
         std::mem::take(&mut self.states().news)
     }
 
+    /// Opens the file of an entry; `None` if there is none, or if it cannot be opened.
+    pub(super) fn entry_file(&self, index: u32) -> Option<(&Entry, File)> {
+        let entry = self.batch.entries.get(index as usize)?;
+        let file = self.open_file(entry, &mut DirectoryCursor::new(Arc::clone(&self.roots))).ok()?;
+        Some((entry, file))
+    }
+
+    /// Returns the version of an open file; `None` if its kind, size or time differ from what the scan has seen.
+    pub(super) fn version(&self, file: &File, entry: &Entry) -> Option<u64> {
+        look(file, entry).ok().filter(|seen| seen.links > 0).map(|seen| seen.version())
+    }
+
+    /// Set when no reader is left.
+    pub(super) fn stopped(&self) -> &AtomicBool {
+        &self.stopped
+    }
+
     /// Fills `out` with a range of the batch.
     fn read_range(&self, range: Range<u64>, out: &mut [u8], cursor: &mut DirectoryCursor) {
         let mut at = self.files.partition_point(|(_, start)| *start <= range.start).saturating_sub(1);

@@ -58,6 +58,9 @@ pub struct ReceiveSpec {
     /// Use what an interrupted run has left without reading and comparing it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trust_staging: bool,
+    /// Ask for the differences only where another version of a file stands.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub differences: bool,
     /// With `dry_run`: two places are compared, and a directory stands for its contents.
     pub compared: bool,
     /// Change nothing; notices report what would be done.
@@ -202,6 +205,7 @@ impl ReceiveSpec {
             safe_links: false,
             one_file_system: false,
             trust_staging: false,
+            differences: false,
             compared: false,
             dry_run: false,
             permitted: Permitted::default(),

@@ -3,9 +3,10 @@
 use transport::Rate;
 
 use super::{
-    Attributes, Complete, DeviceNumber, Digest, End, Entry, Extra, IdKind, IdName, Kind, MAX_ID_NAME, MAX_MESSAGE,
-    MAX_PATH, MAX_XATTR_NAME, MAX_XATTRS, ManifestPart, Message, MessageError, Mtime, Notice, NoticeKind, Owner, Root,
-    SkipReason, Skipped, SourceId, Special, Strain, Untouched, Void, VoidReason, Wants, Xattr,
+    Attributes, Chunk, Chunks, Complete, DeviceNumber, Digest, End, Entry, Extra, IdKind, IdName, Kind, ListChunks,
+    ListState, MAX_ID_NAME, MAX_MESSAGE, MAX_PATH, MAX_XATTR_NAME, MAX_XATTRS, ManifestPart, Message, MessageError,
+    Mtime, Notice, NoticeKind, Owner, Root, SkipReason, Skipped, SourceId, Special, Strain, Untouched, Void,
+    VoidReason, Wants, Xattr,
 };
 
 const MANIFEST: u8 = 1;
@@ -18,6 +19,7 @@ const BEGIN: u8 = 7;
 const TOP: u8 = 8;
 const ID_NAME: u8 = 9;
 const TOP_WITH_EXTRA: u8 = 10;
+const CHUNKS: u8 = 11;
 const ACCEPTED: u8 = 65;
 const WANTS: u8 = 66;
 const COMPLETE: u8 = 67;
@@ -25,6 +27,7 @@ const NOTICE: u8 = 68;
 const LIMIT: u8 = 69;
 const UNTOUCHED: u8 = 70;
 const STRAIN: u8 = 71;
+const LIST_CHUNKS: u8 = 72;
 
 const KIND_FILE: u8 = 1;
 const KIND_DIRECTORY: u8 = 2;
@@ -61,6 +64,8 @@ impl Message {
             Self::Top(top) => top.encode(out),
             Self::IdName(name) => name.encode(out),
             Self::Wants(wants) => wants.encode(out),
+            Self::Chunks(chunks) => chunks.encode(out),
+            Self::ListChunks(asked) => asked.encode(out),
             Self::Notice(notice) => framed(NOTICE, out, |out| {
                 out.push(notice.kind as u8);
                 put_name(NOTICE, &notice.path, out)
@@ -129,6 +134,8 @@ impl Message {
             },
             ID_NAME => Self::IdName(IdName::decode(&mut body)?),
             WANTS => Self::Wants(Wants::decode(&mut body)?),
+            CHUNKS => Self::Chunks(Chunks::decode(&mut body)?),
+            LIST_CHUNKS => Self::ListChunks(ListChunks::decode(&mut body)?),
             NOTICE => {
                 let kind = NoticeKind::from_code(body.u8()?).ok_or(MessageError::Field(kind, "kind"))?;
                 Self::Notice(Notice { kind, path: body.name()? })
@@ -322,6 +329,70 @@ impl Wants {
             ranges.push(body.u64()?..body.u64()?);
         }
         Ok(Self { batch, last, ranges })
+    }
+}
+
+impl Chunks {
+    /// Appends the chunks as a message.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(CHUNKS, out, |out| {
+            out.extend(self.batch.to_be_bytes());
+            out.extend(self.entry.to_be_bytes());
+            out.push(self.state as u8);
+            for Chunk { length, digest } in &self.chunks {
+                if *length == 0 {
+                    return Err(MessageError::Field(CHUNKS, "length"));
+                }
+                out.extend(length.to_be_bytes());
+                out.extend(digest);
+            }
+            Ok(())
+        })
+    }
+
+    fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
+        let (batch, entry) = (body.u32()?, body.u32()?);
+        let state = match body.u8()? {
+            0 => ListState::Going,
+            1 => ListState::Complete,
+            2 => ListState::Void,
+            _ => return Err(MessageError::Field(CHUNKS, "state")),
+        };
+        let mut chunks = Vec::new();
+        while !body.rest.is_empty() {
+            let chunk = Chunk { length: body.u32()?, digest: body.array()? };
+            if chunk.length == 0 {
+                return Err(MessageError::Field(CHUNKS, "length"));
+            }
+            chunks.push(chunk);
+        }
+        Ok(Self { batch, entry, state, chunks })
+    }
+}
+
+impl ListChunks {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
+        framed(LIST_CHUNKS, out, |out| {
+            if !self.is_valid() {
+                return Err(MessageError::Field(LIST_CHUNKS, "entry"));
+            }
+            out.extend(self.batch.to_be_bytes());
+            out.extend(self.entries.iter().flat_map(|entry| entry.to_be_bytes()));
+            Ok(())
+        })
+    }
+
+    fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
+        let (batch, mut entries) = (body.u32()?, Vec::new());
+        while !body.rest.is_empty() {
+            entries.push(body.u32()?);
+        }
+        let asked = Self { batch, entries };
+        if asked.is_valid() { Ok(asked) } else { Err(MessageError::Field(LIST_CHUNKS, "entry")) }
+    }
+
+    fn is_valid(&self) -> bool {
+        !self.entries.is_empty() && self.entries.is_sorted_by(|one, next| one < next)
     }
 }
 

@@ -88,6 +88,36 @@ impl Wanted {
         whole.into_iter().chain(self.0.iter().flatten().map(|piece| piece.start..piece.end))
     }
 
+    /// Returns the number of wanted bytes in a range of a batch of `full` bytes.
+    #[must_use]
+    pub fn bytes_in(&self, range: &Range<u64>, full: u64) -> u64 {
+        let Some(pieces) = &self.0 else { return range.end.min(full).saturating_sub(range.start) };
+        let first = pieces.partition_point(|piece| piece.end <= range.start);
+        let overlapping = pieces[first..].iter().take_while(|piece| piece.start < range.end);
+        overlapping.map(|piece| piece.end.min(range.end) - piece.start.max(range.start)).sum()
+    }
+
+    /// Returns what is wanted of a batch of `full` bytes except `ranges`, which are in order and do not overlap.
+    #[must_use]
+    pub fn without(&self, ranges: &[Range<u64>], full: u64) -> Self {
+        let (mut rest, mut taken) = (Self::none(), ranges.iter().peekable());
+        for piece in self.ranges(full) {
+            let mut start = piece.start;
+            while taken.next_if(|range| range.end <= start).is_some() {}
+            // One that ends beyond this piece may reach into the next.
+            while let Some(range) = taken.peek().filter(|range| range.start < piece.end) {
+                rest.push(start..range.start.max(start));
+                start = range.end.min(piece.end);
+                if range.end > piece.end {
+                    break;
+                }
+                taken.next();
+            }
+            rest.push(start..piece.end);
+        }
+        rest
+    }
+
     /// Maps the object's bytes from `offset` on, at most `length` of them, to ranges of the batch, in order. Bytes
     /// beyond the end of the object are omitted.
     pub fn locate(&self, offset: u64, length: u64, full: u64) -> impl Iterator<Item = Range<u64>> + '_ {
@@ -151,6 +181,34 @@ mod tests {
         let bytewise: Vec<u64> = (0..66).flat_map(|at| some.locate(at, 1, 1000)).map(|range| range.start).collect();
         let whole: Vec<u64> = some.ranges(1000).flatten().collect();
         assert_eq!(bytewise, whole);
+    }
+
+    #[test]
+    fn ranges_are_taken_out_byte_by_byte() {
+        let some = some();
+        let cases: [&[(u64, u64)]; 7] = [
+            &[],
+            &[(0, 9)],
+            &[(0, 1000)],
+            &[(12, 13), (14, 22)],
+            &[(15, 45)],
+            &[(24, 40), (41, 120), (150, 200)],
+            &[(10, 25), (40, 41)],
+        ];
+        for ranges in cases {
+            let ranges: &[_] = &ranges.iter().map(|(start, end)| *start..*end).collect::<Vec<_>>();
+            let rest = some.without(ranges, 1000);
+            let bytes: Vec<u64> = rest.ranges(1000).flatten().collect();
+            let expected = some.ranges(1000).flatten().filter(|at| !ranges.iter().any(|range| range.contains(at)));
+            assert_eq!(bytes, expected.collect::<Vec<_>>(), "{ranges:?}");
+            assert_eq!(rest.length(1000), bytes.len() as u64);
+            for range in [0..1000, 11..14, 24..41, 50..60] {
+                let inside = bytes.iter().filter(|at| range.contains(*at)).count() as u64;
+                assert_eq!(rest.bytes_in(&range, 1000), inside, "{ranges:?} {range:?}");
+            }
+        }
+        assert_eq!(pairs(Wanted::all().without(&[2..3, 3..4], 7).ranges(7)), [(0, 2), (4, 7)]);
+        assert_eq!(Wanted::all().bytes_in(&(5..20), 7), 2);
     }
 
     #[test]

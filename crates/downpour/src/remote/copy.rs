@@ -127,7 +127,8 @@ impl Copy {
     fn within(self) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
         not_into_itself(&roots, &self.receive.target)?;
-        let spec = self.local_spec(self.requested(&roots));
+        // Bytes are read from the other version no faster than from the source.
+        let spec = ReceiveSpec { differences: false, ..self.local_spec(self.requested(&roots)) };
         let evidence = Evidence::before(spec.target.is_dir());
         let rename = spec.destination(&evidence).and_then(|destination| destination.rename);
         let receiver = TransferConfig { checksums: None, ..self.config(Task::receive(spec, false)) };

@@ -180,7 +180,7 @@ impl TransferConfig {
         let (mut session, result) = match (&self.task, store) {
             (Task::Send { roots, scan, dry_run }, Store::Sources) => {
                 match Scan::start(roots.clone(), scan.clone(), &mailbox) {
-                    Ok(scan) => Sending::new(session, scan, *dry_run, checksums).run(),
+                    Ok(scan) => Sending::new(session, mailbox, scan, *dry_run, checksums).run(),
                     Err(error) => (session, Err(error)),
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::messages::Message;
+use crate::messages::{ListState, Message};
 
 /// How long a peer may make no progress while this side waits for it.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,8 @@ impl Headway {
         let advances = match message {
             Message::Manifest(part) => part.last || !part.entries.is_empty(),
             Message::Wants(wants) => wants.last,
-            Message::Digest(_) | Message::End(_) | Message::Complete(_) => true,
+            Message::Chunks(chunks) => chunks.state != ListState::Going || !chunks.chunks.is_empty(),
+            Message::ListChunks(_) | Message::Digest(_) | Message::End(_) | Message::Complete(_) => true,
             Message::Begin(_)
             | Message::Top(_)
             | Message::IdName(_)

@@ -13,6 +13,7 @@ mod headway;
 #[cfg(test)]
 mod hostile;
 mod listen;
+mod listing;
 mod mailbox;
 mod receiving;
 mod scanning;

@@ -14,8 +14,8 @@ use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use super::target::{BatchSink, Target, batch_number};
 use crate::error::Error;
-use crate::files::{Compare, Entry, FailReason, Failed, FilesError, Kind, ManifestState, Notice};
-use crate::messages::{Complete, End, MAX_OPEN_BATCHES, ManifestPart, Message, Untouched, wants};
+use crate::files::{Compare, Entry, FailReason, Failed, FilesError, Kind, ManifestState, Notice, Wanted};
+use crate::messages::{Complete, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, Untouched, wants};
 
 /// Bytes of messages after which the user is asked even if the first batch's manifest is not complete: well below the
 /// amount that the driver buffers before it stops reading.
@@ -79,7 +79,9 @@ impl Listing {
 /// A batch from its first manifest part, or its announcement, to its last byte.
 #[derive(Debug, Default)]
 struct Batch {
-    /// Length of its object, once the manifest is complete.
+    /// Length of all its files, once the manifest has begun.
+    full: u64,
+    /// Length of its object, once it is known what is wanted.
     wanted: Option<u64>,
     /// The announced object, until it is accepted.
     object: Option<IncomingObject>,
@@ -196,6 +198,9 @@ impl Receiving {
         match step {
             // Needs no consent: it creates nothing.
             Step::Message(Message::Begin(source)) => {
+                if self.session.peer_lists_chunks() {
+                    self.target.files().sender_lists();
+                }
                 self.target.begin(source)?;
                 self.tell_check();
                 Ok(())
@@ -234,7 +239,7 @@ impl Receiving {
                 Ok(())
             }
             Step::Limit(limit) => self.say(&Message::Limit(limit)),
-            Step::Network(_) | Step::Scanned => Ok(()),
+            Step::Network(_) | Step::Scanned | Step::Listed => Ok(()),
         }
     }
 
@@ -331,6 +336,11 @@ impl Receiving {
                     checksums.forget(&path);
                 }
             }
+            Message::Chunks(chunks) => {
+                if let Some(wanted) = files.add_chunks(&chunks)? {
+                    self.want(chunks.batch, &wanted)?;
+                }
+            }
             Message::Skipped(skipped) => {
                 files.skipped(&skipped)?;
                 self.session.left_out(&skipped);
@@ -346,6 +356,7 @@ impl Receiving {
             | Message::End(_)
             | Message::Accepted
             | Message::Wants(_)
+            | Message::ListChunks(_)
             | Message::Notice(_)
             | Message::Limit(_)
             | Message::Untouched(_)
@@ -363,16 +374,27 @@ impl Receiving {
         let bytes = part.entries.iter().map(Entry::size).fold(0, u64::saturating_add);
         self.counts.bytes_known = self.counts.bytes_known.saturating_add(bytes);
         self.list(part)?;
-        let tag = u64::from(part.batch);
-        self.begun(tag)?;
-        let ManifestState::Complete(wanted) = state else { return Ok(()) };
+        self.begun(part.batch.into())?.full = part.length;
+        match state {
+            ManifestState::More => Ok(()),
+            ManifestState::Complete(wanted) => self.want(part.batch, &wanted),
+            ManifestState::Compare(entries) => {
+                self.say(&Message::ListChunks(ListChunks { batch: part.batch, entries }))
+            }
+        }
+    }
+
+    /// Tells the sender what is wanted of a batch, and waits for that.
+    fn want(&mut self, batch: u32, wanted: &Wanted) -> Result<(), Error> {
+        let tag = u64::from(batch);
+        let full = self.begun(tag)?.full;
         if self.target.may_hold_some() {
-            for wants in wants(part.batch, &wanted, part.length) {
+            for wants in wants(batch, wanted, full) {
                 self.say(&Message::Wants(wants))?;
             }
         }
-        let length = wanted.length(part.length);
-        self.counts.bytes_present += part.length - length;
+        let length = wanted.length(full);
+        self.counts.bytes_present += full - length;
         // Empty files have no block to wait for.
         self.settle();
         if length == 0 || self.target.files().spec().dry_run {
@@ -427,7 +449,7 @@ impl Receiving {
         Ok(self.batches.entry(tag).or_default())
     }
 
-    /// Accepts a batch's object once its manifest is complete.
+    /// Accepts a batch's object once it is known what is wanted.
     fn open(&mut self, tag: u64) -> Result<(), Error> {
         let Some(batch) = self.batches.get_mut(&tag) else { return Ok(()) };
         let Some(wanted) = batch.wanted else { return Ok(()) };

@@ -8,13 +8,15 @@ use net::{BlockDigest, Event};
 
 use super::TransferEvent;
 use super::checksums::{Checksums, List};
+use super::listing::Lister;
+use super::mailbox::Mailbox;
 use super::scanning::{Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
 use crate::files::{Batch, BatchSource, FailReason, IdName, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
 use crate::messages::{
-    Complete, Digest, End, MAX_OPEN_BATCHES, Message, RootHasher, Untouched, Void, Wants, manifest_parts,
+    Complete, Digest, End, ListChunks, MAX_OPEN_BATCHES, Message, RootHasher, Untouched, Void, Wants, manifest_parts,
 };
 
 /// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
@@ -33,6 +35,8 @@ struct Begun {
     wanted: Wanted,
     /// Number of wanted ranges received.
     pieces: usize,
+    /// Whether the receiver has asked for chunks.
+    listed: bool,
     /// Entries whose files changed while they were read.
     voided: BTreeSet<u32>,
     phase: Phase,
@@ -82,6 +86,7 @@ pub(super) struct Sending {
     /// Whether to report only what would be sent.
     dry_run: bool,
     checksums: Option<Checksums>,
+    lister: Lister,
     all_scanned: bool,
     opening: Option<Opening>,
     begun: BTreeMap<u64, Begun>,
@@ -106,12 +111,13 @@ pub(super) struct Sending {
 
 impl Sending {
     /// Creates a sender of what `scan` finds.
-    pub(super) fn new(session: Session, scan: Scan, dry_run: bool, checksums: Option<List>) -> Self {
+    pub(super) fn new(session: Session, mailbox: Mailbox, scan: Scan, dry_run: bool, checksums: Option<List>) -> Self {
         Self {
             session,
             scan,
             dry_run,
             checksums: checksums.map(Checksums::new),
+            lister: Lister::new(mailbox),
             all_scanned: false,
             opening: None,
             begun: BTreeMap::new(),
@@ -165,7 +171,8 @@ impl Sending {
                 self.advance()?;
             }
             // No batch can begin before the scan has found its files.
-            self.session.set_busy(!self.all_scanned && self.begun.is_empty() && self.opening.is_none());
+            let is_scanning = !self.all_scanned && self.begun.is_empty() && self.opening.is_none();
+            self.session.set_busy(is_scanning || self.lister.is_busy());
         }
     }
 
@@ -185,7 +192,13 @@ impl Sending {
                 self.session.report(counts);
             }
             Step::Limit(limit) => self.session.limit(limit),
-            Step::Network(_) | Step::Scanned | Step::Verified(_) | Step::Settled(_) | Step::Accept | Step::Refuse => {}
+            Step::Network(_)
+            | Step::Scanned
+            | Step::Listed
+            | Step::Verified(_)
+            | Step::Settled(_)
+            | Step::Accept
+            | Step::Refuse => {}
         }
         Ok(None)
     }
@@ -194,6 +207,7 @@ impl Sending {
         match message {
             Message::Accepted => Ok(None),
             Message::Wants(wants) => self.wants(wants).map(|()| None),
+            Message::ListChunks(asked) => self.list(asked).map(|()| None),
             Message::Notice(notice) => {
                 self.notice(notice);
                 Ok(None)
@@ -218,6 +232,9 @@ impl Sending {
         if !matches!(begun.phase, Phase::Asked) {
             return Err(broken("lists twice what it wants of"));
         }
+        if self.lister.is_due(wants.batch) {
+            return Err(broken("wants ranges ahead of the chunks that it asked for of"));
+        }
         begun.pieces += wants.ranges.len();
         if begun.pieces > 2 * begun.batch.entries.len() + MAX_PIECES {
             return Err(broken("wants too many ranges of"));
@@ -231,6 +248,23 @@ impl Sending {
             self.present += begun.batch.length - begun.length();
         }
         Ok(())
+    }
+
+    /// Lists the chunks of files of which the receiver has other versions.
+    fn list(&mut self, asked: ListChunks) -> Result<(), Error> {
+        let broken = |what: &str| Error::Violation(format!("it asks for chunks of {what} {}", asked.batch));
+        let begun = self.begun.get_mut(&asked.batch.into()).ok_or_else(|| broken("unknown batch"))?;
+        if !matches!(begun.phase, Phase::Asked) || begun.pieces > 0 || std::mem::replace(&mut begun.listed, true) {
+            return Err(broken("what is no longer open of batch"));
+        }
+        let is_file = |entry: &u32| {
+            begun.batch.entries.get(*entry as usize).is_some_and(|entry| matches!(entry.kind, Kind::File { .. }))
+        };
+        if self.dry_run || !asked.entries.iter().all(is_file) {
+            return Err(broken("what is no file of batch"));
+        }
+        let source = self.scan.source(Arc::clone(&begun.batch), Wanted::all());
+        self.lister.ask(asked.batch, source, asked.entries, self.session.line_rate())
     }
 
     fn notice(&mut self, notice: Notice) {
@@ -271,7 +305,7 @@ impl Sending {
             self.say_id_names(id_names)?;
         }
         self.forget_sent();
-        while self.next_part()? {}
+        while self.next_chunks()? || self.next_part()? {}
         self.open_objects();
         self.forget_sent();
         let all_digested = self.begun.values().all(Begun::is_digested);
@@ -342,11 +376,23 @@ impl Sending {
                 true => (Wanted::none(), Phase::Asked),
                 false => (Wanted::all(), Phase::Ready),
             };
-            self.begun
-                .insert(u64::from(batch.number), Begun { batch, wanted, pieces: 0, voided: BTreeSet::new(), phase });
+            self.begun.insert(
+                u64::from(batch.number),
+                Begun { batch, wanted, pieces: 0, listed: false, voided: BTreeSet::new(), phase },
+            );
         } else {
             self.opening = Some(Opening { batch, next_entry });
         }
+        Ok(true)
+    }
+
+    /// Writes the next chunks that the receiver has asked for; returns false if there are none, or no more may be written.
+    fn next_chunks(&mut self) -> Result<bool, Error> {
+        if self.session.backlog() + self.unwritten.len() >= MAX_BACKLOG {
+            return Ok(false);
+        }
+        let Some(chunks) = self.lister.next() else { return Ok(false) };
+        self.say(&Message::Chunks(chunks))?;
         Ok(true)
     }
 

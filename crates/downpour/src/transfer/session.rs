@@ -54,10 +54,13 @@ const HEARS_UNTOUCHED: u8 = 2;
 /// Flag of a side that understands [`Message::Strain`].
 const HEARS_STRAIN: u8 = 4;
 
+/// Flag of a sender that lists the chunks of files: [`Message::ListChunks`].
+const LISTS_CHUNKS: u8 = 8;
+
 /// Returns the application bytes that a side sends in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
     let flags = match role {
-        Role::Sends => HEARS_UNTOUCHED,
+        Role::Sends => HEARS_UNTOUCHED | LISTS_CHUNKS,
         Role::Receives if may_hold_some => MAY_HOLD_SOME,
         Role::Receives | Role::Tunnels => 0,
     };
@@ -193,6 +196,17 @@ impl Session {
     /// Returns whether the sender understands [`Message::Untouched`].
     pub(super) const fn peer_hears_untouched(&self) -> bool {
         self.peer_flags & HEARS_UNTOUCHED != 0
+    }
+
+    /// Returns whether the sender lists the chunks of files on request.
+    pub(super) const fn peer_lists_chunks(&self) -> bool {
+        self.peer_flags & LISTS_CHUNKS != 0
+    }
+
+    /// Returns the rate that the path is known to carry, if any is.
+    pub(super) fn line_rate(&self) -> Option<Rate> {
+        let learned = || self.stats.as_ref().and_then(|stats| stats.connection.memory).map(|memory| memory.rate);
+        self.config.told.or_else(learned).or(self.remembered)
     }
 
     /// Whether the peer was found by a ticket.
@@ -356,6 +370,7 @@ impl Session {
     fn take(&mut self, input: Input) -> Result<Option<Step>, Error> {
         Ok(Some(match input {
             Input::Scanned => Step::Scanned,
+            Input::Listed => Step::Listed,
             Input::Verified(files) => Step::Verified(files),
             Input::Settled(count) => Step::Settled(count),
             Input::Failed(error) => return Err(error),

@@ -26,6 +26,8 @@ pub(super) enum Input {
     Network(Event),
     /// The scan has a batch ready, or has ended.
     Scanned,
+    /// Chunks of a file are listed.
+    Listed,
     /// Files that have their final names, every byte of them verified: path and length.
     Verified(Vec<(Vec<u8>, u64)>),
     /// Number of requests to settle files that were processed.
@@ -53,6 +55,7 @@ impl Input {
             Self::Failed(_) | Self::Gone | Self::Stop(_) | Self::Network(Event::Failed(_) | Event::Closed(_)) => true,
             Self::Network(_)
             | Self::Scanned
+            | Self::Listed
             | Self::Verified(_)
             | Self::Settled(_)
             | Self::Accept
@@ -69,6 +72,7 @@ pub(super) enum Step {
     Message(Message),
     Network(Event),
     Scanned,
+    Listed,
     Verified(Vec<(Vec<u8>, u64)>),
     Settled(usize),
     Accept,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,9 @@ use std::sync::Arc;
 
 use downpour::files::{
     Batch, BatchSource, Entry, Extra, FileSink, FilesError, Kind, ManifestState, Modes, Mtime, Notice, ReceiveOutcome,
-    ReceiveSpec, Root, ScanOptions, Scanner, SourceId, Wanted,
+    ReceiveSpec, Root, Roots, ScanOptions, Scanner, SourceId, Wanted, list_chunks,
 };
-use downpour::messages::{Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
+use downpour::messages::{Chunks, Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
 use tempfile::TempDir;
 
 /// The source of all transfers in the tests.
@@ -39,6 +40,8 @@ pub(crate) struct Control<'a> {
     pub(crate) end: (u32, u64, u64, u64),
     /// The wanted ranges of the batch whose manifest came last.
     pub(crate) wanted: Wanted,
+    /// Entries of that batch whose chunks the receiver asks for.
+    pub(crate) compared: Vec<u32>,
 }
 
 impl<'a> Control<'a> {
@@ -49,6 +52,7 @@ impl<'a> Control<'a> {
             reader: MessageReader::new(),
             end: (0, 0, 0, 0),
             wanted: Wanted::all(),
+            compared: Vec::new(),
         }
     }
 
@@ -70,8 +74,10 @@ impl<'a> Control<'a> {
                     Message::Manifest(part) => {
                         let state = self.receiving.add_manifest_part(&part)?;
                         assert_eq!(state != ManifestState::More, part.last);
-                        if let ManifestState::Complete(wanted) = state {
-                            self.wanted = wanted;
+                        match state {
+                            ManifestState::More => {}
+                            ManifestState::Complete(wanted) => self.wanted = wanted,
+                            ManifestState::Compare(entries) => self.compared = entries,
                         }
                     }
                     Message::Begin(source) => self.receiving.begin(source)?,
@@ -79,6 +85,11 @@ impl<'a> Control<'a> {
                     Message::IdName(name) => self.receiving.id_name(&name)?,
                     Message::Digest(digest) => {
                         self.receiving.expect_digest(&digest)?;
+                    }
+                    Message::Chunks(chunks) => {
+                        if let Some(wanted) = self.receiving.add_chunks(&chunks)? {
+                            self.wanted = wanted;
+                        }
                     }
                     Message::Void(void) => drop(self.receiving.void(&void)?),
                     Message::Skipped(skipped) => self.receiving.skipped(&skipped)?,
@@ -105,6 +116,20 @@ impl<'a> Control<'a> {
         self.end.2 += batch.length;
         self.end.3 += batch.skipped.len() as u64;
         Ok(())
+    }
+
+    /// Lists what the receiver asks for of the last batch.
+    pub(crate) fn send_chunks(&mut self, batch: &Arc<Batch>, roots: &Arc<Roots>) -> Result<(), FilesError> {
+        let source = BatchSource::new(Arc::clone(batch), Arc::clone(roots), Wanted::all());
+        let mut result = Ok(());
+        for entry in std::mem::take(&mut self.compared) {
+            list_chunks(&source, entry, None, |chunks, state| {
+                result = self.send(&Message::Chunks(Chunks { batch: batch.number, entry, state, chunks }));
+                if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            std::mem::replace(&mut result, Ok(()))?;
+        }
+        self.receiving.settle(|_, _| {})
     }
 
     pub(crate) fn end(&self) -> End {
@@ -199,6 +224,7 @@ pub(crate) fn transfer_from(
     let roots = scanner.roots();
     let dry_run = settings.dry_run;
     let receiving = FileSink::with_target(Arc::new(settings), false)?;
+    receiving.sender_lists();
     let mut control = Control::begin(&receiving)?;
     top.map_or(Ok(()), |top| control.send(&Message::Top(top)))?;
     names.into_iter().try_for_each(|name| control.send(&Message::IdName(name)))?;
@@ -206,6 +232,7 @@ pub(crate) fn transfer_from(
     for batch in scanner {
         let batch = Arc::new(batch);
         control.send_manifest(&batch)?;
+        control.send_chunks(&batch, &roots)?;
         before_read(&batch);
         notices.extend(receiving.take_notices());
         wanted += control.wanted.length(batch.length);

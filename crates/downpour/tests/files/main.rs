@@ -8,6 +8,8 @@ mod common;
 #[cfg(test)]
 mod corpora;
 #[cfg(test)]
+mod differences;
+#[cfg(test)]
 mod existing;
 #[cfg(test)]
 mod filters;

@@ -6,8 +6,9 @@ use downpour::files::{
     SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, Xattr,
 };
 use downpour::messages::{
-    Complete, Digest, End, MAX_MESSAGE, MAX_XATTRS, ManifestPart, Message, MessageError, MessageReader, Root,
-    RootHasher, Strain, Untouched, Void, Wants, fuzz_messages, manifest_parts, wants,
+    Chunk, Chunks, Complete, Digest, End, ListChunks, ListState, MAX_MESSAGE, MAX_XATTRS, ManifestPart, Message,
+    MessageError, MessageReader, Root, RootHasher, Strain, Untouched, Void, Wants, fuzz_messages, manifest_parts,
+    wants,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -113,6 +114,19 @@ fn examples_on_request() -> Vec<(Message, String)> {
         (Message::Manifest(ManifestPart { batch: 8, last: true, length: 0, entries: owned }), special_files.concat()),
         (Message::Top(Attributes { mode: 0o755, mtime, extra }), format!("0000002d0a{mode_and_time}{extra_bytes}")),
         (
+            Message::ListChunks(ListChunks { batch: 1, entries: vec![2, 0x0100] }),
+            "0000000d48000000010000000200000100".into(),
+        ),
+        (
+            Message::Chunks(Chunks {
+                batch: 1,
+                entry: 2,
+                state: ListState::Complete,
+                chunks: vec![Chunk { length: 0x0102, digest: [1; 24] }],
+            }),
+            "000000260b0000000100000002010000".to_owned() + "0102" + &"01".repeat(24),
+        ),
+        (
             Message::IdName(IdName { kind: IdKind::Group, id: 0x0304, name: b"ann".to_vec() }),
             "0000000a0902".to_owned() + "0000030403616e6e",
         ),
@@ -151,10 +165,10 @@ fn bodies_that_are_too_short_or_too_long_are_refused() {
         for length in 1..bytes.len() - 4 {
             let mut cut = (length as u32).to_be_bytes().to_vec();
             cut.extend(&bytes[4..4 + length]);
-            // A part with fewer entries or ranges is also a valid message.
+            // A part with fewer entries, ranges or chunks is also a valid message.
             match read(&cut) {
                 Err(MessageError::Truncated(k) | MessageError::Field(k, _)) => assert_eq!(k, kind),
-                Ok(Some(Message::Manifest(_) | Message::Wants(_))) => {}
+                Ok(Some(Message::Manifest(_) | Message::Wants(_) | Message::Chunks(_) | Message::ListChunks(_))) => {}
                 // Messages of earlier releases end here.
                 Ok(Some(Message::Complete(Complete { unchecked: 0, .. }))) => assert_eq!(length, 33),
                 other => panic!("{message:?} cut to {length}: {other:?}"),
@@ -195,6 +209,25 @@ fn claims_cost_nothing() {
 }
 
 #[test]
+fn lists_that_say_nothing_or_twice_the_same_are_refused() {
+    for entries in [vec![], vec![2, 2], vec![3, 2]] {
+        let asked = Message::ListChunks(ListChunks { batch: 1, entries: entries.clone() });
+        assert_eq!(asked.encode(&mut Vec::new()), Err(MessageError::Field(72, "entry")));
+        let body = [1].into_iter().chain(entries).flat_map(u32::to_be_bytes);
+        let body: Vec<u8> = [72].into_iter().chain(body).collect();
+        let forged = [&(body.len() as u32).to_be_bytes()[..], &body].concat();
+        assert_eq!(read(&forged), Err(MessageError::Field(72, "entry")));
+    }
+    let chunk = Chunk { length: 0, digest: [1; 24] };
+    let empty = Message::Chunks(Chunks { batch: 1, entry: 2, state: ListState::Going, chunks: vec![chunk] });
+    assert_eq!(empty.encode(&mut Vec::new()), Err(MessageError::Field(11, "length")));
+    let forged = [&[0, 0, 0, 38, 11][..], &[0, 0, 0, 1, 0, 0, 0, 2, 0], &[0; 4], &[1; 24]].concat();
+    assert_eq!(read(&forged), Err(MessageError::Field(11, "length")));
+    let forged = [&[0, 0, 0, 10, 11][..], &[0, 0, 0, 1, 0, 0, 0, 2, 3]].concat();
+    assert_eq!(read(&forged), Err(MessageError::Field(11, "state")));
+}
+
+#[test]
 fn fields_out_of_range_are_refused_and_errors_stay() {
     let (manifest, _) = examples().swap_remove(0);
     let good = encoded(&manifest);
@@ -204,7 +237,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
     }
     assert_eq!(read(&[0, 0, 0, 1, 6]), Ok(Some(Message::Scanned)));
-    for unknown in [0, 11, 64, 72, 99, 255] {
+    for unknown in [0, 12, 64, 73, 99, 255] {
         assert_eq!(read(&[0, 0, 0, 1, unknown]), Err(MessageError::UnknownType(unknown)));
     }
     let mut reader = MessageReader::new();

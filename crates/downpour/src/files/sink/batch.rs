@@ -137,6 +137,15 @@ impl OpenBatch {
         Self { number, full, wanted, entries, files, progress: Mutex::new(progress) }
     }
 
+    /// Sets what is wanted, which is less than before, and what is left of each file with it.
+    pub(super) fn want(&mut self, wanted: Wanted) {
+        let progress = self.progress.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (file, state) in self.files.iter().zip(&mut progress.states) {
+            state.left = wanted.bytes_in(&(file.start..file.start + file.size), self.full);
+        }
+        self.wanted = wanted;
+    }
+
     /// Returns the indices of the files without missing bytes.
     pub(super) fn complete_files(&self) -> Vec<usize> {
         let progress = self.lock();

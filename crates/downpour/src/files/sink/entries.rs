@@ -13,7 +13,8 @@ use super::super::spec::Existing;
 use super::super::staged_id::{StagedId, path_hash};
 use super::super::staging::is_staging_name;
 use super::batch::{FileState, ReceivedFile};
-use super::fate::{Fate, Judge, absent};
+use super::differences;
+use super::fate::{Fate, Judge, Replaced, absent};
 use super::lock;
 use super::manifest::{Building, Intake};
 use super::place::{Clearing, Place, refusal};
@@ -34,6 +35,8 @@ struct Staged {
     state: FileState,
     /// Its final mode.
     mode: u32,
+    /// Whether another version stands at the target, to be compared.
+    compared: bool,
 }
 
 /// Admits entries: decides about each one by what exists at the target.
@@ -366,9 +369,11 @@ impl Admission<'_> {
             return Err(FilesError::bad_name(path, NameError::Duplicate));
         }
         let fresh = FileState::fresh(entry.size());
-        let kept = if let Fate::Replace { mode } = fate { mode } else { None };
-        let mode = kept.unwrap_or_else(|| self.shared.modes.apply(entry.mode));
-        let new = Staged { id, held: RangeSet::default(), state: fresh, mode };
+        let replaced = if let Fate::Replace { file } = fate { file } else { None };
+        let mode = replaced.map_or_else(|| self.shared.modes.apply(entry.mode), |replaced| replaced.mode);
+        let is_comparable = |replaced: Replaced| differences::is_comparable(entry.size(), replaced.size);
+        let compared = self.shared.compares() && replaced.is_some_and(is_comparable);
+        let new = Staged { id, held: RangeSet::default(), state: fresh, mode, compared };
         // An unusable staging folder affects more than one name.
         let failed = |error| FilesError::system(place.staging.path(), error);
         match place.staging.claim(id).map_err(failed)? {
@@ -408,6 +413,9 @@ impl Admission<'_> {
             for gap in staged.held.gaps(entry.size()) {
                 building.wanted.push(base + gap.start..base + gap.end);
             }
+            if staged.compared {
+                building.compared.push(building.files.len());
+            }
         }
         self.push(building, path, entry, staged);
     }
@@ -423,7 +431,7 @@ impl Admission<'_> {
             building,
             path,
             entry,
-            Staged { id: StagedId::new(path, entry), held: RangeSet::default(), state, mode },
+            Staged { id: StagedId::new(path, entry), held: RangeSet::default(), state, mode, compared: false },
         );
     }
 

@@ -29,13 +29,22 @@ pub(super) enum Fate {
     New,
     /// Something else exists and is replaced.
     Replace {
-        /// Mode of the existing file, if it is to be kept.
-        mode: Option<u32>,
+        /// The existing file, if a file replaces a file.
+        file: Option<Replaced>,
     },
     /// The target is left as it is: something else exists, or nothing.
     Kept,
     /// It cannot be created.
     Refused(NoticeKind),
+}
+
+/// A file that is replaced by another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Replaced {
+    /// Mode of the one that replaces it.
+    pub(super) mode: u32,
+    /// Its length in bytes.
+    pub(super) size: u64,
 }
 
 /// Returns what happens to an entry under whose name nothing exists.
@@ -109,7 +118,8 @@ impl Judge<'_> {
             return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
         }
         let stays = matches!(entry.kind, Kind::File { .. }) && found.is_file();
-        Ok(Fate::Replace { mode: stays.then(|| self.modes.replace(entry.mode, found.mode)) })
+        let replaced = || Replaced { mode: self.modes.replace(entry.mode, found.mode), size: found.size };
+        Ok(Fate::Replace { file: stays.then(replaced) })
     }
 
     fn has_other_attributes(&self, path: &[u8], entry: &Entry, found: &Status) -> bool {

@@ -149,6 +149,17 @@ pub(super) struct Building {
     name_bytes: usize,
     pub(super) wanted: Wanted,
     pub(super) files: Vec<(ReceivedFile, FileState)>,
+    /// Indices of those among `files` of which another version stands at the target and is to be compared.
+    pub(super) compared: Vec<usize>,
+}
+
+/// A batch whose manifest is complete.
+#[derive(Debug)]
+pub(super) struct Built {
+    pub(super) batch: OpenBatch,
+    pub(super) wanted: Wanted,
+    /// See [`Building::compared`].
+    pub(super) compared: Vec<usize>,
 }
 
 impl Batches {
@@ -206,23 +217,27 @@ impl Batches {
             name_bytes: 0,
             wanted: Wanted::none(),
             files: Vec::new(),
+            compared: Vec::new(),
         })
     }
 
-    /// Counts a part whose entries were processed; for the last part returns the batch and its wanted ranges. `all`
-    /// says that the sender does not wait for wants.
-    pub(super) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<(OpenBatch, Wanted)>, FilesError> {
+    /// Counts a part whose entries were processed; for the last part returns the batch. `all` says that the sender does
+    /// not wait for wants.
+    pub(super) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<Built>, FilesError> {
         self.entries += part.entries.len() as u64;
         if !part.last {
             return Ok(None);
         }
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let Some(Building { full, entries, wanted, files, .. }) = self.building.take() else { return Ok(None) };
+        let Some(Building { full, entries, wanted, files, compared, .. }) = self.building.take() else {
+            return Ok(None);
+        };
         self.wanted = self.wanted.saturating_add(wanted.length(full));
         let wanted = if all { Wanted::all() } else { wanted };
         self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
         self.bytes = self.bytes.checked_add(full).ok_or(broken("the total length of the batches overflows"))?;
-        Ok(Some((OpenBatch::new(part.batch, full, wanted.clone(), entries, files), wanted)))
+        let batch = OpenBatch::new(part.batch, full, wanted.clone(), entries, files);
+        Ok(Some(Built { batch, wanted, compared }))
     }
 }
 
@@ -278,7 +293,7 @@ mod tests {
         let last = part(0, 5, true, vec![file("b", 2)]);
         batches.check(&last).unwrap();
         assert!(batches.done(&first, true).unwrap().is_none());
-        let (_, wanted) = batches.done(&last, true).unwrap().unwrap();
+        let Built { wanted, .. } = batches.done(&last, true).unwrap().unwrap();
         assert!(wanted.is_all() && !batches.is_building());
         assert_eq!((batches.count, batches.entries, batches.bytes), (1, 2, 5));
     }

@@ -46,6 +46,8 @@ pub(super) struct Shared {
     room_told: AtomicBool,
     /// Whether something was created, moved or deleted that has to be made durable at the end.
     changed: AtomicBool,
+    /// Whether the sender lists the chunks of files.
+    pub(super) sender_lists: AtomicBool,
     /// Whether the sink accepts nothing more.
     over: AtomicBool,
     /// Makes long operations end at once.
@@ -91,6 +93,7 @@ impl Shared {
             room: OnceLock::new(),
             room_told: AtomicBool::new(false),
             changed: AtomicBool::new(false),
+            sender_lists: AtomicBool::new(false),
             over: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
         })
@@ -171,6 +174,11 @@ impl Shared {
         if wanted > room && !self.spec.compared && !self.room_told.swap(true, Ordering::Relaxed) {
             self.report.notice(NoticeKind::LowSpace, TOP);
         }
+    }
+
+    /// Whether files are compared with other versions that stand at the target. The sender has to wait for wants.
+    pub(super) fn compares(&self) -> bool {
+        self.spec.differences && self.may_hold_some && self.sender_lists.load(Ordering::Relaxed)
     }
 
     /// Whether the target is to be a directory even if nothing comes.

@@ -48,14 +48,15 @@ struct Queue {
 }
 
 impl Verifier {
-    /// Opens a batch whose manifest is complete. Files that need no bytes are complete at once.
-    pub(super) fn open(&self, batch: OpenBatch) {
+    /// Opens a batch of which it is known what is wanted. Files that need no bytes are complete at once. `records` are
+    /// of ranges that are verified already.
+    pub(super) fn open(&self, batch: OpenBatch, records: Vec<Record>) {
         if batch.files.is_empty() {
             return;
         }
         let batch = Arc::new(batch);
         lock(&self.open).insert(batch.number, Arc::clone(&batch));
-        let verified = Verified { files: batch.complete_files(), records: Vec::new() };
+        let verified = Verified { files: batch.complete_files(), records };
         self.add(&batch, verified);
     }
 
@@ -168,7 +169,7 @@ mod tests {
         };
         let verifier = Verifier::default();
         let files = vec![file("two", 0, size), file("none", size, 0)];
-        verifier.open(OpenBatch::new(0, size, Wanted::all(), 2, files));
+        verifier.open(OpenBatch::new(0, size, Wanted::all(), 2, files), Vec::new());
         verifier
     }
 

@@ -71,6 +71,19 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes bytes of one file of a batch that were not received.
+    pub(super) fn write_at(
+        &self,
+        place: &Place,
+        batch: &OpenBatch,
+        file: usize,
+        inside: u64,
+        bytes: &[u8],
+    ) -> Result<(), WriteError> {
+        let piece = Piece { file, inside, bytes: 0..bytes.len() };
+        self.write_piece(place, batch, &piece, bytes).map_err(|source| WriteError { file, source })
+    }
+
     /// Removes the staged part of a voided file; returns whether it was to be received until now.
     pub(super) fn discard(&self, place: &Place, batch: &OpenBatch, file: usize) -> io::Result<bool> {
         // Prevents others from creating it meanwhile.

@@ -1,0 +1,305 @@
+//! Files of which another version stands at the target: what both versions have in common is copied here, and only the
+//! rest is wanted.
+//!
+//! The sender lists the chunks of its version ([`super::super::chunks`]). Each that is found in the version here is read
+//! from it, compared with its digest, and written to the staged file, as if it had been received.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use super::super::chunks::{Cuts, digest};
+use super::super::error::FilesError;
+use super::super::journal::Record;
+use super::batch::{OpenBatch, SMALL_FILE};
+use super::lock;
+use super::place::Place;
+use super::shared::Shared;
+use super::writer::Writer;
+use crate::messages::{Chunk, ChunkDigest, Chunks, ListState, Wanted};
+
+/// Most chunks of the version here that are looked for. A sender's list has at most half as many, unless its chunks are
+/// very short.
+const MAX_PLACES: usize = 1 << 22;
+
+/// Most ranges of a batch that are not wanted because they were copied; of more, the shortest come all the same. A
+/// sender refuses longer lists.
+const MAX_COPIED: usize = 60_000;
+
+/// Bytes after which a copied range is put on record, with a digest of its own.
+const MAX_RECORD: u64 = 8 << 20;
+
+/// Part of the longer version, in bytes per byte, that the other one has to have at least.
+const LEAST_SHARE: u64 = 16;
+
+/// Whether a file of `size` bytes may have much in common with the one here, of `here` bytes.
+pub(super) fn is_comparable(size: u64, here: u64) -> bool {
+    Cuts::of(size).is_some() && size.min(here) >= size.max(here) / LEAST_SHARE
+}
+
+/// Batches whose manifest is complete and of which chunks are to come before it is known what is wanted of them.
+#[derive(Debug, Default)]
+pub(super) struct Differences {
+    open: Mutex<BTreeMap<u32, Comparison>>,
+}
+
+/// A batch with files of which other versions stand here.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    pub(super) batch: OpenBatch,
+    /// What would be wanted without a comparison.
+    pub(super) wanted: Wanted,
+    /// Indices in the batch's files of those whose lists are to come, in this order.
+    awaited: VecDeque<usize>,
+    /// The list that is coming, of the first of them.
+    listing: Option<Listing>,
+    /// Ranges of the batch that were copied, in order, merged where they touch.
+    copied: Vec<Range<u64>>,
+    records: Vec<Record>,
+}
+
+/// A file while its chunks are coming.
+#[derive(Debug)]
+struct Listing {
+    /// The version that stands here, if it can be read.
+    basis: Option<Basis>,
+    /// End of the chunks so far.
+    position: u64,
+    /// The range that was copied last, while it may still grow, and its hash.
+    run: (Range<u64>, blake3::Hasher),
+    /// Lengths of the comparison's lists before this file.
+    before: (usize, usize),
+}
+
+/// The version of a file that stands here.
+#[derive(Debug)]
+struct Basis {
+    file: File,
+    /// Its chunks, sorted.
+    places: Vec<ChunkPlace>,
+}
+
+/// Where a chunk lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ChunkPlace {
+    /// The beginning of its digest: what is read there is compared in full.
+    key: u64,
+    offset: u64,
+    length: u32,
+}
+
+impl Differences {
+    /// Returns the number of batches of which chunks are to come.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.open).len()
+    }
+
+    /// Adds a batch with these files, by their indices, of which other versions stand here.
+    pub(super) fn add(&self, batch: OpenBatch, wanted: Wanted, files: Vec<usize>) {
+        let comparison =
+            Comparison { wanted, awaited: files.into(), listing: None, copied: vec![], records: vec![], batch };
+        lock(&self.open).insert(comparison.batch.number, comparison);
+    }
+
+    /// Takes chunks: copies those that are here. Returns the batch and its records when that was the last of its lists;
+    /// what is wanted of it is known then.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`] for chunks that were not asked for, or that lie beyond the end of the file; a failure
+    /// of the disk; [`FilesError::Over`].
+    pub(super) fn take(
+        &self,
+        shared: &Shared,
+        writer: &Writer,
+        chunks: &Chunks,
+    ) -> Result<Option<(OpenBatch, Wanted, Vec<Record>)>, FilesError> {
+        let mut open = lock(&self.open);
+        let broken = |reason| FilesError::Protocol { batch: chunks.batch, reason };
+        let comparison = open.get_mut(&chunks.batch).ok_or(broken("its chunks were not asked for"))?;
+        let at = *comparison.awaited.front().ok_or(broken("its chunks were not asked for"))?;
+        if comparison.batch.files[at].entry != chunks.entry {
+            return Err(broken("chunks come of another file than was asked for"));
+        }
+        comparison.copy(shared, writer, at, &chunks.chunks)?;
+        match chunks.state {
+            ListState::Going => return Ok(None),
+            ListState::Complete => comparison.complete(at),
+            ListState::Void => comparison.forget(at),
+        }
+        comparison.awaited.pop_front();
+        if !comparison.awaited.is_empty() {
+            return Ok(None);
+        }
+        Ok(open.remove(&chunks.batch).map(|comparison| comparison.end(shared)))
+    }
+}
+
+impl Comparison {
+    /// Copies those of the next chunks of a file that are here and would be wanted.
+    fn copy(&mut self, shared: &Shared, writer: &Writer, at: usize, chunks: &[Chunk]) -> Result<(), FilesError> {
+        let place = shared.place()?;
+        let file = &self.batch.files[at];
+        let listing = match &mut self.listing {
+            Some(listing) => listing,
+            none => none.insert(Listing {
+                basis: Basis::read(place, &file.path, file.size, &shared.stopped).ok(),
+                position: 0,
+                run: (0..0, blake3::Hasher::new()),
+                before: (self.copied.len(), self.records.len()),
+            }),
+        };
+        let mut bytes = Vec::new();
+        for chunk in chunks {
+            shared.check_stopped()?;
+            let range = listing.position..listing.position.saturating_add(chunk.length.into());
+            if range.end > file.size {
+                let reason = "the chunks of a file are longer than the file";
+                return Err(FilesError::Protocol { batch: self.batch.number, reason });
+            }
+            listing.position = range.end;
+            let in_batch = file.start + range.start..file.start + range.end;
+            let is_wanted = self.wanted.bytes_in(&in_batch, u64::MAX) > 0;
+            let Some(basis) = listing.basis.as_ref().filter(|_| is_wanted) else { continue };
+            if !basis.find(chunk, range.start, &mut bytes) {
+                continue;
+            }
+            let written = writer.write_at(place, &self.batch, at, range.start, &bytes);
+            written.map_err(|error| error.of(&self.batch, place))?;
+            if listing.run.0.end != range.start || listing.run.0.end - listing.run.0.start >= MAX_RECORD {
+                self.records.extend(listing.record(file.id, file.size));
+                listing.run = (range.start..range.start, blake3::Hasher::new());
+            }
+            listing.run.0.end = range.end;
+            listing.run.1.update(&bytes);
+            match self.copied.last_mut() {
+                Some(last) if last.end == in_batch.start => last.end = in_batch.end,
+                _ => self.copied.push(in_batch),
+            }
+        }
+        Ok(())
+    }
+
+    /// The list of a file has ended.
+    fn complete(&mut self, at: usize) {
+        let file = &self.batch.files[at];
+        if let Some(listing) = self.listing.take() {
+            self.records.extend(listing.record(file.id, file.size));
+        }
+    }
+
+    /// Nothing of a file that was copied counts.
+    fn forget(&mut self, at: usize) {
+        let Some(Listing { before: (copied, records), .. }) = self.listing.take() else { return };
+        let start = self.batch.files[at].start;
+        self.copied.truncate(copied);
+        // The range before the file's first one may have grown into it.
+        self.copied.last_mut().into_iter().for_each(|last| last.end = last.end.min(start));
+        self.records.truncate(records);
+        // The rest of it holds what was copied, so that zeros have to be written too.
+        self.batch.change(at, |state| state.dense = true);
+    }
+
+    /// Returns the batch with what is still wanted of it.
+    fn end(mut self, shared: &Shared) -> (OpenBatch, Wanted, Vec<Record>) {
+        keep_longest(&mut self.copied, MAX_COPIED);
+        let (mut batch, before) = (self.batch, self.wanted);
+        let wanted = before.without(&self.copied, u64::MAX);
+        batch.want(wanted.clone());
+        let copied = before.length(u64::MAX) - wanted.length(u64::MAX);
+        shared.report.update(|outcome| outcome.present += copied);
+        (batch, wanted, self.records)
+    }
+}
+
+impl Listing {
+    /// Returns the record of the range that was copied last, if its file is long enough for one.
+    fn record(&self, id: super::super::staged_id::StagedId, size: u64) -> Option<Record> {
+        let (range, hasher) = &self.run;
+        let digest = || *hasher.finalize().as_bytes();
+        (size > SMALL_FILE && !range.is_empty()).then(|| Record::Verified(id, range.clone(), digest()))
+    }
+}
+
+impl Basis {
+    /// Reads the file that stands at `path`, and looks for the chunks that a file of `size` bytes would be cut into.
+    fn read(place: &Place, path: &[u8], size: u64, stopped: &AtomicBool) -> io::Result<Self> {
+        let (file, cuts) = (place.target.open(path)?, Cuts::of(size));
+        let found = file.metadata()?;
+        let cuts = cuts.filter(|_| found.is_file()).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut places = Vec::new();
+        cuts.cut(&file, found.len(), stopped, |offset, Chunk { length, digest }| {
+            places.push(ChunkPlace { key: key(&digest), offset, length });
+            if places.len() < MAX_PLACES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        places.sort_unstable();
+        Ok(Self { file, places })
+    }
+
+    /// Reads a chunk into `bytes`, preferably from `offset`; returns false if it is not here, or no longer.
+    fn find(&self, chunk: &Chunk, offset: u64, bytes: &mut Vec<u8>) -> bool {
+        let key = key(&chunk.digest);
+        let from = self.places.partition_point(|place| (place.key, place.offset) < (key, offset));
+        let is_it = |place: &&ChunkPlace| place.key == key && place.length == chunk.length;
+        let first = || self.places.get(self.places.partition_point(|place| place.key < key));
+        let Some(place) = self.places.get(from).filter(is_it).or_else(|| first().filter(is_it)) else { return false };
+        bytes.resize(chunk.length as usize, 0);
+        self.file.read_exact_at(bytes, place.offset).is_ok() && digest(bytes) == chunk.digest
+    }
+}
+
+fn key(digest: &ChunkDigest) -> u64 {
+    u64::from_be_bytes(*digest.first_chunk().expect("24 bytes"))
+}
+
+/// Removes the shortest ranges until at most `most` are left.
+fn keep_longest(ranges: &mut Vec<Range<u64>>, most: usize) {
+    let excess = ranges.len().saturating_sub(most);
+    if excess == 0 {
+        return;
+    }
+    let mut lengths: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
+    let (shorter, bound, _) = lengths.select_nth_unstable(excess - 1);
+    let bound = *bound;
+    // Of those as long as the longest one that goes, only as many go.
+    let mut also = excess - shorter.iter().filter(|length| **length < bound).count();
+    ranges.retain(|range| match (range.end - range.start).cmp(&bound) {
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal if also > 0 => {
+            also -= 1;
+            false
+        }
+        _ => true,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_ranges_are_kept() {
+        let ranges = || vec![0..3, 10..11, 20..22, 30..31, 40..45, 50..51];
+        for most in 0..=7 {
+            let mut kept = ranges();
+            keep_longest(&mut kept, most);
+            assert_eq!(kept.len(), most.min(6));
+            let shortest = kept.iter().map(|range| range.end - range.start).min().unwrap_or(u64::MAX);
+            let lost = ranges().into_iter().filter(|range| !kept.contains(range)).map(|range| range.end - range.start);
+            assert!(lost.max().is_none_or(|longest| longest <= shortest), "{kept:?}");
+            assert!(kept.is_sorted_by(|one, next| one.end < next.start));
+        }
+    }
+
+    #[test]
+    fn files_with_little_in_common_are_not_compared() {
+        assert!(
+            is_comparable(1 << 20, 1 << 20) && is_comparable(1 << 30, 64 << 20) && is_comparable(1 << 20, 16 << 20)
+        );
+        assert!(!is_comparable(1 << 30, 63 << 20) && !is_comparable(1 << 20, 17 << 20) && !is_comparable(1 << 20, 0));
+        assert!(!is_comparable(1000, 1 << 20) && !is_comparable(1000, 1000));
+    }
+}

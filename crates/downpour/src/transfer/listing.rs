@@ -1,0 +1,108 @@
+//! The lists of chunks that a receiver asks for: made by a thread of their own, since files are read in full for them.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use net::Rate;
+
+use super::mailbox::Mailbox;
+use super::step::Input;
+use crate::error::Error;
+use crate::files::{BatchSource, list_chunks};
+use crate::messages::{Chunks, ListState};
+
+/// Files of a batch whose chunks are to be listed.
+struct Asked {
+    batch: u32,
+    source: Arc<BatchSource>,
+    entries: Vec<u32>,
+    /// What the line carries, if that is known.
+    line: Option<Rate>,
+}
+
+/// The lists that are being made. The thread starts with the first request and ends when this is dropped.
+pub(super) struct Lister {
+    mailbox: Mailbox,
+    thread: Option<(Sender<Asked>, Receiver<Chunks>)>,
+    /// Batches and numbers of their lists that are not complete, in order.
+    due: VecDeque<(u32, usize)>,
+}
+
+impl Lister {
+    /// Creates one that nobody has asked yet.
+    pub(super) const fn new(mailbox: Mailbox) -> Self {
+        Self { mailbox, thread: None, due: VecDeque::new() }
+    }
+
+    /// Lists the chunks of entries of a batch, of which there is at least one, after those asked for before.
+    ///
+    /// # Errors
+    /// [`Error::System`] if the thread cannot be spawned.
+    pub(super) fn ask(
+        &mut self,
+        batch: u32,
+        source: BatchSource,
+        entries: Vec<u32>,
+        line: Option<Rate>,
+    ) -> Result<(), Error> {
+        let (asked, _) = match &mut self.thread {
+            Some(thread) => thread,
+            none => none.insert(start(&self.mailbox)?),
+        };
+        self.due.push_back((batch, entries.len()));
+        // The thread ends only with the session, which learns of a panic by other means.
+        let _ = asked.send(Asked { batch, source: Arc::new(source), entries, line });
+        Ok(())
+    }
+
+    /// Whether lists of a batch are not complete.
+    pub(super) fn is_due(&self, batch: u32) -> bool {
+        self.due.iter().any(|(due, _)| *due == batch)
+    }
+
+    /// Whether any list is not complete.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Returns the next chunks, if there are any.
+    pub(super) fn next(&mut self) -> Option<Chunks> {
+        let (_, listed) = self.thread.as_ref()?;
+        let chunks = listed.try_recv().ok()?;
+        if chunks.state != ListState::Going
+            && let Some((_, left)) = self.due.front_mut()
+        {
+            *left -= 1;
+            if *left == 0 {
+                self.due.pop_front();
+            }
+        }
+        Some(chunks)
+    }
+}
+
+fn start(mailbox: &Mailbox) -> Result<(Sender<Asked>, Receiver<Chunks>), Error> {
+    let (asked, requests) = channel::<Asked>();
+    // Enough to stay ahead of a line that is taken up with something else.
+    let (listed, lists) = sync_channel(8);
+    let session = mailbox.clone();
+    mailbox
+        .spawn("downpour-list", move || while requests.recv().is_ok_and(|asked| list(&asked, &listed, &session)) {})?;
+    Ok((asked, lists))
+}
+
+/// Lists what was asked for; returns false when nobody wants it.
+fn list(asked: &Asked, listed: &SyncSender<Chunks>, session: &Mailbox) -> bool {
+    let line = asked.line.map(|rate| rate.bits_per_second() / 8);
+    let mut is_wanted = true;
+    for &entry in &asked.entries {
+        list_chunks(&asked.source, entry, line, |chunks, state| {
+            let chunks = Chunks { batch: asked.batch, entry, state, chunks };
+            is_wanted &= listed.send(chunks).is_ok() && session.put(Input::Listed);
+            if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+    }
+    is_wanted
+}
