@@ -201,6 +201,13 @@ impl Connection {
         self.controls.command(Command::Close { code, reason: reason.into() });
     }
 
+    /// Closes the connection normally, once what was written is on its way, for a peer that also learns by other means
+    /// that this side has left, such as one that was started by a login: dropping the endpoint then waits for nothing
+    /// more.
+    pub fn leave(&self) {
+        self.controls.command(Command::Leave);
+    }
+
     /// Asks the network thread. The error is the end of the connection: later requests are dropped without a reply.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, (NetError, Stats)> {
         let (sender, receiver) = oneshot::channel();

@@ -131,6 +131,7 @@ pub(crate) enum Command {
     Stats(oneshot::Sender<Stats>),
     Ping,
     ExpectClose,
+    Leave,
     Close {
         code: u32,
         reason: String,

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::tempdir;
 
+use crate::far::Far;
 use crate::program::{Ended, arguments, downpour, json};
 use crate::tree;
 
@@ -41,6 +42,40 @@ fn an_unchanged_tree_takes_no_data() {
     let again = downpour(arguments!["sync", "--json", "--checksum", source, copy]).end().expect(0);
     assert_eq!(summary(&again)["bytes_present"], 3_100_002, "{}", again.stdout);
     tree::assert_same(&source, &copy);
+}
+
+#[test]
+fn of_a_changed_file_only_the_differences_cross() {
+    const SIZE: usize = 3 << 20;
+    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let (ours, theirs) = (here.path().join("image"), far.there("image"));
+    let version = |seed: u64| {
+        let mut bytes = vec![0; SIZE];
+        fastrand::Rng::with_seed(7).fill(&mut bytes);
+        bytes.splice(1_000_000..1_000_000, seed.to_be_bytes());
+        bytes
+    };
+    let cases: [(&str, &[&str], bool, bool); 4] = [
+        ("up", &[], true, false),
+        ("down", &[], false, false),
+        ("in full", &["-W"], true, true),
+        ("sync", &[], true, false),
+    ];
+    for (seed, (name, options, is_up, is_whole)) in (1..).zip(cases) {
+        let (new, old) = if is_up { (&ours, &theirs) } else { (&theirs, &ours) };
+        fs::write(old, version(0)).expect("a file");
+        fs::write(new, version(seed)).expect("a file");
+        let command = if name == "sync" { "sync" } else { "cp" };
+        let paths = if is_up { [ours.clone(), "far:".into()] } else { ["far:image".into(), ours.clone()] };
+        let options = ["--json"].iter().chain(options).map(std::ffi::OsString::from);
+        let ended = far.run(command, options.chain(paths.map(Into::into))).expect(0);
+        assert_eq!(fs::read(old).expect("a file"), version(seed), "{name}");
+        let summary = summary(&ended);
+        let present = summary["bytes_present"].as_u64().expect("a number");
+        let crossed = SIZE as u64 + 8 - present;
+        assert!(if is_whole { present == 0 } else { (1..100_000).contains(&crossed) }, "{name}: {summary}");
+        assert_eq!(summary["verified"], true, "{name}");
+    }
 }
 
 #[test]

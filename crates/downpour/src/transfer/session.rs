@@ -588,9 +588,13 @@ impl Session {
     /// The error with which the session ended.
     pub(super) fn conclude(&mut self, result: Result<Totals, Error>) -> Result<Summary, Error> {
         let since = Instant::now();
+        // What was started by this side's login ends with it, and has no user to whom the result matters.
+        let leaves = result.is_ok() && !self.config.by_ticket && matches!(self.config.origin, Origin::Connected { .. });
         // The sender has the receiver's confirmation; the receiver first waits until its confirmation has arrived.
         let mut may_close = result.is_err() || self.config.role == Role::Sends;
-        if !may_close {
+        if leaves {
+            self.connection.leave();
+        } else if !may_close {
             self.connection.expect_close();
         }
         let (code, reason) = match &result {
@@ -598,7 +602,7 @@ impl Session {
             Err(error) => (error.close_code(), shortened(error.close_reason())),
         };
         while !self.closed {
-            if may_close || self.written == 0 {
+            if !leaves && (may_close || self.written == 0) {
                 may_close = false;
                 self.connection.close(code as u32, reason.clone());
             }

@@ -79,6 +79,8 @@ pub(super) struct Link {
     overflowed_before: u64,
     trace: Option<Vec<u8>>,
     connected: bool,
+    /// Whether to leave once what was written is on its way.
+    pub(super) leaves: bool,
     /// Whether the program was told of the end.
     closed: bool,
     /// Whether the program's handler panicked.
@@ -119,6 +121,7 @@ impl Link {
             overflowed_before: elsewhere.overflowed.unwrap_or(0),
             trace: trace.then(Vec::new),
             connected: false,
+            leaves: false,
             closed: false,
             faulty: false,
         }
@@ -238,6 +241,7 @@ impl Link {
             Command::Stats(asked) => drop(asked.send(self.stats(connection, elsewhere))),
             Command::Ping => connection.ping(),
             Command::ExpectClose => connection.expect_close(),
+            Command::Leave => self.leaves = true,
             Command::Close { code, reason } => connection.close(now, code, &reason),
         }
     }

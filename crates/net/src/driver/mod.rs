@@ -402,6 +402,9 @@ impl Running {
                 true
             };
             let mut more = transmit(connection);
+            if mem::take(&mut link.leaves) {
+                connection.leave(self.clock.now());
+            }
             link.requests(connection, &mut self.jobs);
             // Reading gives the peer credit, which must not wait for the next wake-up.
             if link.events(connection, elsewhere, self.clock.now(), &mut self.send_error) && !more {

@@ -65,6 +65,14 @@ impl Closing {
         }
     }
 
+    /// Closes as [`Closing::ours`] does, but for a peer that also learns by other means that this side has left: the
+    /// program may leave after the first copy.
+    pub(super) fn brief(now: Time, rtt: Duration) -> Self {
+        let mut closing = Self::ours(now, (rtt, 0.0), CloseCode::Done as u32, "");
+        closing.repetition.iter_mut().for_each(|repetition| repetition.copies = 1);
+        closing
+    }
+
     /// Answers the peer's close: once now, and once for each packet that shows that the peer did not hear it.
     pub(super) fn answering(now: Time, rtt: Duration) -> Self {
         Self {
@@ -190,6 +198,15 @@ mod tests {
         let now = Time::ZERO + Duration::from_secs(7);
         let mut closing = Closing::ours(now, (RTT, 0.05), 0, "");
         assert_eq!(times(&mut closing, now), [0, 10, 20, 30, 60, 120, 240, 480, 960, 1920]);
+    }
+
+    #[test]
+    fn a_brief_end_may_be_left_after_one_copy_and_goes_on_where_nobody_leaves() {
+        let now = Time::ZERO;
+        let mut closing = Closing::brief(now, RTT);
+        assert!(!closing.may_leave());
+        assert!(closing.poll(now).is_some() && closing.may_leave());
+        assert_eq!(times(&mut closing, now), [30, 90, 210, 450, 930, 1890]);
     }
 
     #[test]

@@ -331,13 +331,24 @@ impl Connection {
         self.close_as(now, code, reason, Closed::ByUs);
     }
 
+    /// Ends the connection normally, for a peer that also learns by other means that this side has left: the program
+    /// may leave as soon as one packet with the close is sent.
+    pub fn leave(&mut self, now: Time) {
+        let closing = Closing::brief(now, self.known_rtt());
+        self.end_with(now, Closed::ByUs, closing);
+    }
+
     fn close_as(&mut self, now: Time, code: u32, reason: &str, closed: Closed) {
+        let path = (self.known_rtt(), self.recovery.loss().loss());
+        self.end_with(now, closed, Closing::ours(now, path, code, reason));
+    }
+
+    fn end_with(&mut self, now: Time, closed: Closed, closing: Closing) {
         match self.phase {
             Phase::Open => {
                 self.recovery.close(now);
                 self.end(closed);
-                let path = (self.known_rtt(), self.recovery.loss().loss());
-                self.phase = Phase::Closing(Closing::ours(now, path, code, reason));
+                self.phase = Phase::Closing(closing);
             }
             Phase::Handshake(_) => self.end(closed),
             Phase::Closing(_) | Phase::Drained => {}
