@@ -16,7 +16,7 @@
 //! | 7 | begin | source id 16 |
 //! | 8 | top | mode 2, modification time 8 + 4, as in an entry |
 //! | 10 | top with extra | the same, then an extra |
-//! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; others 0), length of the batch 8, then entries to the end |
+//! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; bit 1: all of the batch follows; others 0), length of the batch 8, then entries to the end |
 //! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
 //! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
 //! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long, 5 absent, 6 loop, 7 dangling, 8 link left out, 9 no size, 10 other file system, 11 large extended attributes), path length 2, path |
@@ -56,7 +56,9 @@
 //! A receiver that may hold some of the bytes says so in the handshake. It then answers each batch's last manifest part
 //! with its wants: ranges of the batch, that is of the concatenation of its files, ascending and apart from each other.
 //! The batch's object is the concatenation of those ranges; without such a receiver it is the whole batch. Blocks and
-//! digests count in the object. An object of no bytes is not opened.
+//! digests count in the object. An object of no bytes is not opened. Where all parts of a manifest say that all of the
+//! batch follows, its object is the whole batch though the receiver may hold some of it: the sender does not wait for
+//! wants, which come all the same and only say what was needed.
 //!
 //! # Differences
 //! A receiver that holds another version of a file asks for its chunks: list chunks names such files of a batch, once,
@@ -78,6 +80,7 @@
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
 //! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
+//! - All of a batch follows only if the receiver announced in the handshake that it understands that.
 //! - A receiver asks for chunks only if the sender announced in the handshake that it lists them, and says what it wants
 //!   of a batch after the last list that it asked for.
 //! - End comes last; its root is [`RootHasher`]'s over all begin, top, id name, manifest, chunks, digest, void and
@@ -174,6 +177,8 @@ pub struct ManifestPart {
     pub batch: u32,
     /// Whether the batch ends with this part.
     pub last: bool,
+    /// Whether the object is the whole batch, whatever the receiver wants; the same in all parts.
+    pub whole: bool,
     /// Length of the whole batch in bytes.
     pub length: u64,
     /// The entries of this part.
@@ -335,7 +340,7 @@ pub fn manifest_parts(batch: u32, length: u64, entries: &[Entry]) -> impl Iterat
         let taken = ends.take_while(|end| *end < PART_TARGET).count().max(1).min(left.len());
         let (part, after) = left.split_at(taken);
         rest = (!after.is_empty()).then_some(after);
-        Some(ManifestPart { batch, last: after.is_empty(), length, entries: part.to_vec() })
+        Some(ManifestPart { batch, last: after.is_empty(), whole: false, length, entries: part.to_vec() })
     })
 }
 

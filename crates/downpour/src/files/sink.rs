@@ -85,6 +85,8 @@ pub enum ManifestState {
     More,
     /// These bytes of the batch are wanted, and may be written.
     Complete(Wanted),
+    /// All bytes of the batch come and may be written; these are wanted.
+    Whole(Wanted),
     /// Other versions of these files, by their indices in the batch, stand here. What is wanted is known when all their
     /// chunks have been given to [`FileSink::add_chunks`], in this order.
     Compare(Vec<u32>),
@@ -268,13 +270,14 @@ impl FileSink {
         }
         intake.batches.building(part);
         Admission { shared: &self.shared }.take_entries(&mut intake, part)?;
-        let Some(Built { batch, wanted, compared }) = intake.batches.done(part, !self.shared.may_hold_some)? else {
+        let Some(Built { batch, wanted, whole, compared }) = intake.batches.done(part, !self.shared.may_hold_some)?
+        else {
             return Ok(ManifestState::More);
         };
         self.shared.check_room(intake.batches.wanted);
         if compared.is_empty() {
             self.verifier.open(batch, Vec::new());
-            return Ok(ManifestState::Complete(wanted));
+            return Ok(if whole { ManifestState::Whole(wanted) } else { ManifestState::Complete(wanted) });
         }
         let entries = compared.iter().map(|at| batch.files[*at].entry).collect();
         self.differences.add(batch, wanted, compared);

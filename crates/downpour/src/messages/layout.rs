@@ -166,7 +166,7 @@ impl ManifestPart {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         framed(MANIFEST, out, |out| {
             out.extend(self.batch.to_be_bytes());
-            out.push(self.last.into());
+            out.push(u8::from(self.last) | u8::from(self.whole) << 1);
             out.extend(self.length.to_be_bytes());
             self.entries.iter().try_for_each(|entry| put_entry(entry, out))
         })
@@ -174,13 +174,17 @@ impl ManifestPart {
 
     fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
         let batch = body.u32()?;
-        let last = body.flag()?;
+        let flags = body.u8()?;
+        if flags > 3 {
+            return Err(MessageError::Field(MANIFEST, "flag"));
+        }
+        let (last, whole) = (flags & 1 != 0, flags & 2 != 0);
         let length = body.u64()?;
         let mut entries = Vec::new();
         while !body.rest.is_empty() {
             entries.push(take_entry(body)?);
         }
-        Ok(Self { batch, last, length, entries })
+        Ok(Self { batch, last, whole, length, entries })
     }
 }
 

@@ -152,7 +152,7 @@ fn part(files: &[(&str, u64)]) -> ManifestPart {
         extra: Extra::default(),
     };
     let length = files.iter().map(|(_, size)| size).sum();
-    ManifestPart { batch: 0, last: true, length, entries: files.iter().map(entry).collect() }
+    ManifestPart { batch: 0, last: true, whole: false, length, entries: files.iter().map(entry).collect() }
 }
 
 fn listening() -> Peer {

@@ -338,7 +338,7 @@ impl Receiving {
             }
             Message::Chunks(chunks) => {
                 if let Some(wanted) = files.add_chunks(&chunks)? {
-                    self.want(chunks.batch, &wanted)?;
+                    self.want(chunks.batch, &wanted, &wanted)?;
                 }
             }
             Message::Skipped(skipped) => {
@@ -377,15 +377,16 @@ impl Receiving {
         self.begun(part.batch.into())?.full = part.length;
         match state {
             ManifestState::More => Ok(()),
-            ManifestState::Complete(wanted) => self.want(part.batch, &wanted),
+            ManifestState::Complete(wanted) => self.want(part.batch, &wanted, &wanted),
+            ManifestState::Whole(wanted) => self.want(part.batch, &wanted, &Wanted::all()),
             ManifestState::Compare(entries) => {
                 self.say(&Message::ListChunks(ListChunks { batch: part.batch, entries }))
             }
         }
     }
 
-    /// Tells the sender what is wanted of a batch, and waits for that.
-    fn want(&mut self, batch: u32, wanted: &Wanted) -> Result<(), Error> {
+    /// Tells the sender what is wanted of a batch, and waits for its object.
+    fn want(&mut self, batch: u32, wanted: &Wanted, object: &Wanted) -> Result<(), Error> {
         let tag = u64::from(batch);
         let full = self.begun(tag)?.full;
         if self.target.may_hold_some() {
@@ -393,7 +394,7 @@ impl Receiving {
                 self.say(&Message::Wants(wants))?;
             }
         }
-        let length = wanted.length(full);
+        let length = object.length(full);
         self.counts.bytes_present += full - length;
         // Empty files have no block to wait for.
         self.settle();

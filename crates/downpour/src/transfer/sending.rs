@@ -16,7 +16,8 @@ use super::step::{Counts, Step, Totals};
 use crate::error::Error;
 use crate::files::{Batch, BatchSource, FailReason, IdName, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
 use crate::messages::{
-    Complete, Digest, End, ListChunks, MAX_OPEN_BATCHES, Message, RootHasher, Untouched, Void, Wants, manifest_parts,
+    Complete, Digest, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Untouched, Void, Wants,
+    manifest_parts,
 };
 
 /// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
@@ -29,10 +30,16 @@ const MAX_BEGUN: usize = MAX_OPEN_BATCHES / 2;
 /// holds in scattered parts.
 const MAX_PIECES: usize = 65_536;
 
+/// Bytes of a transfer up to which the sender does not wait to hear what is wanted: they fit in its first flight.
+const NOT_WORTH_WAITING: u64 = 8 << 10;
+
 /// A batch whose manifest is written.
 struct Begun {
     batch: Arc<Batch>,
+    /// What its object is made of.
     wanted: Wanted,
+    /// What the receiver wants of it, if all of it is sent anyway, and whether that is all it wants.
+    needed: Option<(Wanted, bool)>,
     /// Number of wanted ranges received.
     pieces: usize,
     /// Whether the receiver has asked for chunks.
@@ -65,7 +72,8 @@ impl Begun {
 
     /// Whether the whole object has arrived and all digests are written.
     fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Open { digested, sent: true, .. } if digested == self.length())
+        let is_answered = self.needed.as_ref().is_none_or(|(_, is_all)| *is_all);
+        is_answered && matches!(self.phase, Phase::Open { digested, sent: true, .. } if digested == self.length())
     }
 
     fn is_digested(&self) -> bool {
@@ -229,7 +237,11 @@ impl Sending {
     fn wants(&mut self, wants: Wants) -> Result<(), Error> {
         let broken = |what: &str| Error::Violation(format!("it {what} batch {}", wants.batch));
         let begun = self.begun.get_mut(&wants.batch.into()).ok_or_else(|| broken("wants ranges of unknown"))?;
-        if !matches!(begun.phase, Phase::Asked) {
+        let is_due = match &begun.needed {
+            Some((_, is_all)) => !is_all,
+            None => matches!(begun.phase, Phase::Asked),
+        };
+        if !is_due {
             return Err(broken("lists twice what it wants of"));
         }
         if self.lister.is_due(wants.batch) {
@@ -240,10 +252,13 @@ impl Sending {
             return Err(broken("wants too many ranges of"));
         }
         for range in &wants.ranges {
-            let taken = begun.wanted.push_received(range.clone(), begun.batch.length);
+            let wanted = begun.needed.as_mut().map_or(&mut begun.wanted, |(needed, _)| needed);
+            let taken = wanted.push_received(range.clone(), begun.batch.length);
             taken.map_err(|_| broken("wants invalid ranges of"))?;
         }
-        if wants.last {
+        if let Some((_, is_all)) = &mut begun.needed {
+            *is_all = wants.last;
+        } else if wants.last {
             begun.phase = Phase::Ready;
             self.present += begun.batch.length - begun.length();
         }
@@ -336,7 +351,8 @@ impl Sending {
     fn tell_files(&mut self, begun: &Begun) {
         let mut files = Vec::new();
         let mut start = 0;
-        let mut wanted = begun.wanted.ranges(begun.batch.length).peekable();
+        let needed = begun.needed.as_ref().map_or(&begun.wanted, |(needed, _)| needed);
+        let mut wanted = needed.ranges(begun.batch.length).peekable();
         for (number, entry) in (0..).zip(&begun.batch.entries) {
             let Kind::File { size, .. } = entry.kind else { continue };
             let end = start + size;
@@ -365,25 +381,35 @@ impl Sending {
         }
         let Some(Opening { batch, next_entry }) = self.opening.take() else { return self.next_batch() };
         let part = manifest_parts(batch.number, batch.length, &batch.entries[next_entry..]).next();
-        let Some(part) = part else { return Err(Error::Internal("a manifest without parts")) };
+        let whole = self.is_sent_whole(&batch);
+        let Some(part) = part.map(|part| ManifestPart { whole, ..part }) else {
+            return Err(Error::Internal("a manifest without parts"));
+        };
         let (last, next_entry) = (part.last, next_entry + part.entries.len());
         if last && batch.is_last {
             self.say(&Message::Scanned)?;
         }
         self.say(&Message::Manifest(part))?;
         if last {
-            let (wanted, phase) = match self.session.peer_may_hold_some() {
+            let (wanted, phase) = match self.session.peer_may_hold_some() && !whole {
                 true => (Wanted::none(), Phase::Asked),
                 false => (Wanted::all(), Phase::Ready),
             };
+            let needed = whole.then(|| (Wanted::none(), false));
             self.begun.insert(
                 u64::from(batch.number),
-                Begun { batch, wanted, pieces: 0, listed: false, voided: BTreeSet::new(), phase },
+                Begun { batch, wanted, needed, pieces: 0, listed: false, voided: BTreeSet::new(), phase },
             );
         } else {
             self.opening = Some(Opening { batch, next_entry });
         }
         Ok(true)
+    }
+
+    /// Whether all of a batch is sent without waiting to hear what is wanted of it.
+    fn is_sent_whole(&self, batch: &Batch) -> bool {
+        let is_short = batch.number == 0 && batch.is_last && batch.length <= NOT_WORTH_WAITING;
+        is_short && self.session.peer_takes_whole() && !self.dry_run
     }
 
     /// Writes the next chunks that the receiver has asked for; returns false if there are none, or no more may be written.

@@ -57,11 +57,14 @@ const HEARS_STRAIN: u8 = 4;
 /// Flag of a sender that lists the chunks of files: [`Message::ListChunks`].
 const LISTS_CHUNKS: u8 = 8;
 
+/// A receiver's flag: it takes all of a batch though it may hold some.
+const TAKES_WHOLE: u8 = 16;
+
 /// Returns the application bytes that a side sends in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
     let flags = match role {
         Role::Sends => HEARS_UNTOUCHED | LISTS_CHUNKS,
-        Role::Receives if may_hold_some => MAY_HOLD_SOME,
+        Role::Receives if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE,
         Role::Receives | Role::Tunnels => 0,
     };
     vec![TRANSFER, role as u8, flags | HEARS_STRAIN]
@@ -191,6 +194,11 @@ impl Session {
     /// Whether the receiver lists what it wants of each batch.
     pub(super) const fn peer_may_hold_some(&self) -> bool {
         self.peer_flags & MAY_HOLD_SOME != 0
+    }
+
+    /// Whether the receiver takes all of a batch without being asked what it wants of it.
+    pub(super) const fn peer_takes_whole(&self) -> bool {
+        self.peer_flags & TAKES_WHOLE != 0
     }
 
     /// Returns whether the sender understands [`Message::Untouched`].

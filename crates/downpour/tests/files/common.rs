@@ -77,6 +77,7 @@ impl<'a> Control<'a> {
                         match state {
                             ManifestState::More => {}
                             ManifestState::Complete(wanted) => self.wanted = wanted,
+                            ManifestState::Whole(_) => self.wanted = Wanted::all(),
                             ManifestState::Compare(entries) => self.compared = entries,
                         }
                     }

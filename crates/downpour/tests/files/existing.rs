@@ -1,18 +1,19 @@
 //! Existing names in the target: kept, replaced, recognised, linked or deleted.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{
-    Attributes, Batch, Compare, Entry, Existing, Extra, FileSink, FilesError, Filter, Kind, Modes, Mtime, NoticeKind,
-    Pattern, ReceiveSpec, Requested, Root, Rule, ScanOptions, Scanner,
+    Attributes, Batch, BatchSource, Compare, Entry, Existing, Extra, FileSink, FilesError, Filter, Kind, ManifestState,
+    Modes, Mtime, NoticeKind, Pattern, ReceiveSpec, Requested, Root, Rule, ScanOptions, Scanner, Wanted,
 };
-use downpour::messages::Message;
+use downpour::messages::{ManifestPart, Message, manifest_parts};
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{Control, Done, SOURCE, entry, names, snapshot, transfer_as};
+use crate::common::{Control, Done, SOURCE, entry, names, send_block, snapshot, transfer_as};
 
 fn replacing(into: &Path) -> ReceiveSpec {
     ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::into_directory(into) }
@@ -614,7 +615,7 @@ fn one_process_at_a_time_receives_a_source() {
     let dir = tempdir().unwrap();
     let first = FileSink::new(replacing(dir.path())).unwrap();
     let _control = Control::begin(&first).unwrap();
-    let part = downpour::messages::ManifestPart { batch: 0, last: true, length: 0, entries: vec![] };
+    let part = downpour::messages::ManifestPart { batch: 0, last: true, whole: false, length: 0, entries: vec![] };
     first.add_manifest_part(&part).unwrap();
     let second = FileSink::new(replacing(dir.path())).unwrap();
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Busy { .. })));
@@ -703,4 +704,42 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
     assert_eq!(names(empty.path()), [""; 0]);
     let absent = empty.path().join("absent");
     assert!(FileSink::new(only(&absent)).is_err() && !absent.exists(), "not even the target");
+}
+
+/// A sender of little does not wait to hear what is wanted. What is not wanted comes all the same, and is dropped.
+#[test]
+fn what_comes_without_being_wanted_changes_nothing() {
+    for existing in [Existing::Replace, Existing::Skip, Existing::KeepNewer] {
+        let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
+        for (name, here) in [("changed", Some("old")), ("new", None), ("same", Some("same"))] {
+            fs::write(from.path().join(name), name).unwrap();
+            here.iter().for_each(|here| fs::write(into.path().join(name), here).unwrap());
+        }
+        let time = fs::metadata(from.path().join("same")).unwrap().modified().unwrap();
+        let set =
+            |name: &str, time| File::options().write(true).open(into.path().join(name)).unwrap().set_modified(time);
+        set("same", time).unwrap();
+        set("changed", time + Duration::from_secs(9)).unwrap();
+        let before = fs::metadata(into.path().join("same")).unwrap().ino();
+        let spec = ReceiveSpec { existing, ..ReceiveSpec::into_directory(into.path()) };
+        let sink = FileSink::new(spec).unwrap();
+        let mut control = Control::begin(&sink).unwrap();
+        let names = ["changed", "new", "same"].map(|name| Root::new(from.path().join(name)));
+        let mut scanner = Scanner::new(names.into(), ScanOptions::default()).unwrap();
+        let roots = scanner.roots();
+        let batch = Arc::new(scanner.next().unwrap());
+        let part = manifest_parts(0, batch.length, &batch.entries).next().unwrap();
+        let state = sink.add_manifest_part(&ManifestPart { whole: true, ..part }).unwrap();
+        let ManifestState::Whole(wanted) = state else { panic!("{state:?}") };
+        let replaces = existing == Existing::Replace;
+        assert_eq!(wanted.length(batch.length), if replaces { 10 } else { 3 }, "{existing:?}");
+        let source = BatchSource::new(batch, roots, Wanted::all());
+        send_block(&mut control, &source, 0, 0, false).unwrap();
+        sink.settle(|_, _| {}).unwrap();
+        assert_eq!(sink.unverified(), 0);
+        let read = |name: &str| fs::read_to_string(into.path().join(name)).unwrap();
+        assert_eq!(["changed", "new", "same"].map(read), [if replaces { "changed" } else { "old" }, "new", "same"]);
+        assert_eq!(fs::metadata(into.path().join("same")).unwrap().ino(), before);
+        sink.abandon(true).unwrap();
+    }
 }

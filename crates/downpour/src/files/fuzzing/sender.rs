@@ -4,7 +4,7 @@ use super::draws::Draws;
 use super::tree::path;
 use crate::files::{
     Attributes, Entry, Extra, FileSink, FilesError, IdKind, IdName, Kind, ManifestState, Mtime, Owner, SkipReason,
-    Skipped, SourceId, Special, VoidReason, Xattr,
+    Skipped, SourceId, Special, VoidReason, Wanted, Xattr,
 };
 use crate::messages::{Digest, End, ManifestPart, Message, RootHasher, Void};
 
@@ -79,7 +79,8 @@ impl Sender<'_> {
         self.end.batches += 1;
         let count = entries.len();
         let rest = draws.one_in(5).then(|| entries.split_off(count / 2));
-        let part = |last, entries| ManifestPart { batch, last, length, entries };
+        let whole = draws.one_in(5);
+        let part = |last, entries| ManifestPart { batch, last, whole, length, entries };
         let parts = [Some(part(rest.is_none(), entries)), rest.map(|rest| part(true, rest))];
         let mut state = ManifestState::More;
         for part in parts.into_iter().flatten() {
@@ -89,7 +90,11 @@ impl Sender<'_> {
         if draws.one_in(9) {
             self.skip(draws)?;
         }
-        let ManifestState::Complete(wanted) = state else { return Ok(()) };
+        let wanted = match state {
+            ManifestState::Complete(wanted) => wanted,
+            ManifestState::Whole(_) => Wanted::all(),
+            ManifestState::More | ManifestState::Compare(_) => return Ok(()),
+        };
         if draws.one_in(12) {
             let entry = u32::from(draws.below(8));
             let void = Void { batch, entry, reason: VoidReason::Changed };

@@ -130,7 +130,7 @@ impl Admission<'_> {
                 self.take_same(place, path, entry, attributes.then_some(identity)).map(|()| None)
             }
             (Ok(fate), _) => match place.target.may_write(path) {
-                Ok(true) => Ok(Some(self.stage(place, path, entry, fate)?)),
+                Ok(true) => Ok(Some(self.stage(place, path, entry, fate, self.waits(building))?)),
                 Ok(false) => {
                     self.refuse(building, path, entry, NoticeKind::Permission);
                     return Ok(());
@@ -362,8 +362,13 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Determines what is staged of a file.
-    fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> Result<Staged, FilesError> {
+    /// Whether the sender sends only what is wanted of a batch.
+    fn waits(&self, building: &Building) -> bool {
+        self.shared.may_hold_some && !building.whole
+    }
+
+    /// Determines what is staged of a file. `waits` says whether the sender waits to hear what is wanted of it.
+    fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate, waits: bool) -> Result<Staged, FilesError> {
         let id = StagedId::new(path, entry);
         if !self.shared.claim(id.path()) {
             return Err(FilesError::bad_name(path, NameError::Duplicate));
@@ -372,12 +377,12 @@ impl Admission<'_> {
         let replaced = if let Fate::Replace { file } = fate { file } else { None };
         let mode = replaced.map_or_else(|| self.shared.modes.apply(entry.mode), |replaced| replaced.mode);
         let is_comparable = |replaced: Replaced| differences::is_comparable(entry.size(), replaced.size);
-        let compared = self.shared.compares() && replaced.is_some_and(is_comparable);
+        let compared = waits && self.shared.compares() && replaced.is_some_and(is_comparable);
         let new = Staged { id, held: RangeSet::default(), state: fresh, mode, compared };
         // An unusable staging folder affects more than one name.
         let failed = |error| FilesError::system(place.staging.path(), error);
         match place.staging.claim(id).map_err(failed)? {
-            true if self.shared.may_hold_some => self.resume(place, entry, new),
+            true if waits => self.resume(place, entry, new),
             true => place.staging.remove_file(id).map(|()| new).map_err(failed),
             false => Ok(new),
         }
@@ -422,7 +427,7 @@ impl Admission<'_> {
 
     /// Adds the bytes of a file that is not to be received: they arrive anyway if the sender does not wait for wants.
     fn leave_out(&self, building: &mut Building, path: &[u8], entry: &Entry) {
-        if self.shared.may_hold_some || entry.size() == 0 {
+        if self.waits(building) || entry.size() == 0 {
             return;
         }
         let state = FileState { dropped: true, ..FileState::fresh(entry.size()) };

@@ -143,6 +143,8 @@ pub(super) struct Batches {
 pub(super) struct Building {
     /// Length of the batch as every part states it.
     full: u64,
+    /// Whether all of the batch comes, whatever is wanted.
+    pub(super) whole: bool,
     /// Length of the entries so far.
     pub(super) length: u64,
     pub(super) entries: u32,
@@ -157,7 +159,10 @@ pub(super) struct Building {
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) batch: OpenBatch,
+    /// What of its object is needed.
     pub(super) wanted: Wanted,
+    /// Whether its object is all of it.
+    pub(super) whole: bool,
     /// See [`Building::compared`].
     pub(super) compared: Vec<usize>,
 }
@@ -176,7 +181,7 @@ impl Batches {
         }
         let (mut length, mut entries, mut name_bytes) = (0_u64, 0, 0);
         if let Some(building) = &self.building {
-            if building.full != part.length {
+            if (building.full, building.whole) != (part.length, part.whole) {
                 return Err(broken("its length changes between parts"));
             }
             (length, entries, name_bytes) = (building.length, building.entries as usize, building.name_bytes);
@@ -212,6 +217,7 @@ impl Batches {
     pub(super) fn building(&mut self, part: &ManifestPart) -> &mut Building {
         self.building.get_or_insert_with(|| Building {
             full: part.length,
+            whole: part.whole,
             length: 0,
             entries: 0,
             name_bytes: 0,
@@ -229,15 +235,16 @@ impl Batches {
             return Ok(None);
         }
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let Some(Building { full, entries, wanted, files, compared, .. }) = self.building.take() else {
+        let Some(Building { full, whole, entries, wanted, files, compared, .. }) = self.building.take() else {
             return Ok(None);
         };
         self.wanted = self.wanted.saturating_add(wanted.length(full));
         let wanted = if all { Wanted::all() } else { wanted };
+        let object = if whole { Wanted::all() } else { wanted.clone() };
         self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
         self.bytes = self.bytes.checked_add(full).ok_or(broken("the total length of the batches overflows"))?;
-        let batch = OpenBatch::new(part.batch, full, wanted.clone(), entries, files);
-        Ok(Some(Built { batch, wanted, compared }))
+        let batch = OpenBatch::new(part.batch, full, object, entries, files);
+        Ok(Some(Built { batch, wanted, whole, compared }))
     }
 }
 
@@ -262,7 +269,7 @@ mod tests {
     }
 
     fn part(batch: u32, length: u64, last: bool, entries: Vec<Entry>) -> ManifestPart {
-        ManifestPart { batch, last, length, entries }
+        ManifestPart { batch, last, whole: false, length, entries }
     }
 
     fn reason(result: Result<(), FilesError>) -> &'static str {

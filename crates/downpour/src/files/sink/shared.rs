@@ -176,9 +176,9 @@ impl Shared {
         }
     }
 
-    /// Whether files are compared with other versions that stand at the target. The sender has to wait for wants.
+    /// Whether files are compared with other versions that stand at the target, where the sender waits for wants.
     pub(super) fn compares(&self) -> bool {
-        self.spec.differences && self.may_hold_some && self.sender_lists.load(Ordering::Relaxed)
+        self.spec.differences && self.sender_lists.load(Ordering::Relaxed)
     }
 
     /// Whether the target is to be a directory even if nothing comes.
