@@ -35,6 +35,8 @@ struct State {
     /// Number of pieces accepted.
     taken: u64,
     comparisons: u32,
+    /// Whether the file was longer than it should be when some piece was read.
+    grown: bool,
 }
 
 /// Pieces read of a file, by start offset. Consecutive pieces of equal length form one run, so a file read from start
@@ -68,6 +70,21 @@ impl ReadConsistency {
         true
     }
 
+    /// Accepts a piece that was read while the file was longer than it should be. Returns false, without accepting it,
+    /// if it is the first.
+    pub(super) fn grow(&mut self, index: u32, piece: (u64, usize), sum: u64) -> bool {
+        let Some(state) = self.files.get_mut(&index) else { return false };
+        state.grown = true;
+        state.add(piece, sum);
+        true
+    }
+
+    /// Returns the pieces read of a file that has grown, if they have at least `bytes`.
+    pub(super) fn grown(&self, index: u32, bytes: u64) -> Option<PieceRuns> {
+        let state = self.files.get(&index).filter(|state| state.grown)?;
+        (state.runs.bytes() >= bytes).then(|| state.runs.clone())
+    }
+
     /// Returns the pieces read of a file, for a comparison; `None` before the first piece.
     ///
     /// # Errors
@@ -96,7 +113,7 @@ impl ReadConsistency {
 
 impl State {
     fn new(version: u64) -> Self {
-        Self { version, runs: PieceRuns::default(), taken: 0, comparisons: 0 }
+        Self { version, runs: PieceRuns::default(), taken: 0, comparisons: 0, grown: false }
     }
 
     fn add(&mut self, piece: (u64, usize), sum: u64) {
@@ -122,6 +139,11 @@ impl PieceRuns {
             run = run.followed_by(later);
         }
         self.0.insert(start, run);
+    }
+
+    /// Returns the number of bytes in all pieces.
+    fn bytes(&self) -> u64 {
+        self.0.values().map(|run| run.count * run.each as u64).sum()
     }
 
     /// Whether a file still contains the pieces read of it. Returns false early once `stopped` is set; the result is

@@ -27,6 +27,9 @@ use crate::messages::{Entry, Kind, VoidReason, Wanted};
 /// the file read before are then compared (`consistency.rs`) or, at the first read, its hash if one was sent. If the
 /// receiver holds part of the file from an earlier transfer and no hash was sent, there is nothing to compare, and the
 /// version at the first read must equal the scan's.
+///
+/// A file may grow once the first part of it was read in the scan's version, as a log does: what the scan has seen of it
+/// is sent, and compared with the file once, when all of it was read.
 #[derive(Debug)]
 pub struct BatchSource {
     batch: Arc<Batch>,
@@ -145,7 +148,8 @@ impl BatchSource {
 
     /// Returns the version of an open file; `None` if its kind, size or time differ from what the scan has seen.
     pub(super) fn version(&self, file: &File, entry: &Entry) -> Option<u64> {
-        look(file, entry).ok().filter(|seen| seen.links > 0).map(|seen| seen.version())
+        let is_scanned = |seen: &Status| seen.links > 0 && !has_grown(seen, entry);
+        look(file, entry).ok().filter(is_scanned).map(|seen| seen.version())
     }
 
     /// Set when no reader is left.
@@ -215,6 +219,10 @@ impl BatchSource {
         let mut seen = look(file, piece.entry)?;
         filled?;
         let place = (piece.start, out.len());
+        if has_grown(&seen, piece.entry) {
+            let begun = self.states().consistency.grow(piece.index, place, sum(out));
+            return if begun { self.compare_grown(file, piece.index) } else { Err(VoidReason::Changed) };
+        }
         // Most files are read in one piece, in the state in which they were scanned: no state is kept of them.
         if out.len() as u64 == size && seen.version() == scanned {
             return Ok(());
@@ -222,7 +230,7 @@ impl BatchSource {
         // Computed before taking the lock that all readers need.
         let found = sum(out);
         if self.states().consistency.take(piece.index, scanned, seen.version(), place, found) {
-            return Ok(());
+            return self.compare_grown(file, piece.index);
         }
         if seen.links == 0 {
             return Err(VoidReason::Vanished);
@@ -232,6 +240,9 @@ impl BatchSource {
             let compared = self.compare(file, piece)?;
             fill(file, piece.start, out)?;
             let again = look(file, piece.entry)?;
+            if has_grown(&again, piece.entry) {
+                return Err(VoidReason::Changed);
+            }
             let (stays, found) = (again.version() == seen.version(), sum(out));
             if stays && self.states().consistency.go_on(piece.index, seen.version(), compared, place, found) {
                 return Ok(());
@@ -239,6 +250,16 @@ impl BatchSource {
             seen = again;
         }
         Err(VoidReason::Changed)
+    }
+
+    /// Compares a file that has grown with what was read of it, if that is all that is wanted.
+    fn compare_grown(&self, file: &File, index: u32) -> Result<(), VoidReason> {
+        let at = self.files.binary_search_by_key(&index, |(entry, _)| *entry).map_err(|_| VoidReason::Changed)?;
+        let start = self.files[at].1;
+        let end = start + self.batch.entries[index as usize].size();
+        let wanted = self.wanted.bytes_in(&(start..end), self.batch.length);
+        let Some(runs) = self.states().consistency.grown(index, wanted) else { return Ok(()) };
+        if runs.are_in(file, &self.stopped)? { Ok(()) } else { Err(VoidReason::Changed) }
     }
 
     /// Compares a file with the pieces read of it, or with the hash that was sent; returns the number of pieces.
@@ -281,12 +302,17 @@ impl BatchSource {
     }
 }
 
-/// Returns the status of a file, whose kind, size and time must equal the scan's.
+/// Returns the status of a file, whose kind, size and time must equal the scan's, unless it has grown.
 fn look(file: &File, entry: &Entry) -> Result<Status, VoidReason> {
     let seen = Status::from(fstat(file).map_err(|_| VoidReason::Unreadable)?);
     match (seen.file_type, seen.size.cmp(&entry.size())) {
         (FileType::RegularFile, Ordering::Less) => Err(VoidReason::Shrank),
         (FileType::RegularFile, Ordering::Equal) if seen.mtime == entry.mtime => Ok(seen),
+        (FileType::RegularFile, Ordering::Greater) if seen.links > 0 => Ok(seen),
         _ => Err(VoidReason::Changed),
     }
+}
+
+fn has_grown(seen: &Status, entry: &Entry) -> bool {
+    seen.size > entry.size()
 }

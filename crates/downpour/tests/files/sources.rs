@@ -63,6 +63,11 @@ fn append(path: &Path) {
     fs::File::options().append(true).open(path).unwrap().write_all(b"more").unwrap();
 }
 
+fn replace_and_append(path: &Path) {
+    rewrite(path);
+    append(path);
+}
+
 fn shrink(path: &Path) {
     fs::File::options().write(true).open(path).unwrap().set_len(BLOCK as u64).unwrap();
 }
@@ -96,9 +101,11 @@ fn a_file_that_changed_before_it_was_read_is_left_out() {
 
 #[test]
 fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
-    for (spoil, reason) in
-        [(append as fn(&Path), VoidReason::Changed), (rewrite, VoidReason::Changed), (shrink, VoidReason::Shrank)]
-    {
+    for (spoil, reason) in [
+        (replace_and_append as fn(&Path), VoidReason::Changed),
+        (rewrite, VoidReason::Changed),
+        (shrink, VoidReason::Shrank),
+    ] {
         let from = tempdir().unwrap();
         let dir = from.path().join("dir");
         three_files(&dir);
@@ -121,6 +128,35 @@ fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
         assert_eq!(source.take_voided(), [], "said once");
         source.read(a + 2 * BLOCK as u64, &mut bytes);
         assert!(bytes == noise(BLOCK / 2, 3), "the neighbour stands");
+    }
+}
+
+/// As a log does: what the scan has seen of it arrives. If what was read first is no longer there, nothing does.
+#[test]
+fn a_file_that_grows_while_it_is_read_arrives_as_it_was_scanned() {
+    for (pieces, spoils) in [(2, false), (5, false), (9, false), (2, true), (9, true)] {
+        let from = tempdir().unwrap();
+        let dir = from.path().join("dir");
+        three_files(&dir);
+        let (batch, roots) = scanned(&dir, ScanOptions::default());
+        let source = BatchSource::new(batch, roots, Wanted::all());
+        let (start, size) = (BLOCK / 2, 2 * BLOCK);
+        let step = size.div_ceil(pieces);
+        let mut bytes = vec![1; size];
+        for (number, piece) in bytes.chunks_mut(step).enumerate() {
+            source.read((start + number * step) as u64, piece);
+            append(&dir.join("b"));
+            if spoils && number + 2 == pieces {
+                fs::File::options().write(true).open(dir.join("b")).unwrap().write_all(b"other").unwrap();
+            }
+        }
+        let voided = source.take_voided();
+        if spoils {
+            assert_eq!(voided.iter().map(|v| (v.entry, v.reason)).collect::<Vec<_>>(), [(2, VoidReason::Changed)]);
+        } else {
+            assert_eq!(voided, [], "{pieces}");
+            assert!(bytes == noise(size, 2), "{pieces}");
+        }
     }
 }
 
