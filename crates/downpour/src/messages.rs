@@ -16,7 +16,7 @@
 //! | 7 | begin | source id 16 |
 //! | 8 | top | mode 2, modification time 8 + 4, as in an entry |
 //! | 10 | top with extra | the same, then an extra |
-//! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; bit 1: all of the batch follows; others 0), length of the batch 8, then entries to the end |
+//! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; bit 1: all of the batch follows; bit 2: its files come again; others 0), length of the batch 8, then entries to the end |
 //! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
 //! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
 //! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long, 5 absent, 6 loop, 7 dangling, 8 link left out, 9 no size, 10 other file system, 11 large extended attributes), path length 2, path |
@@ -79,8 +79,10 @@
 //! - A void precedes the digest of the block whose reading revealed it: a receiver that has verified a whole batch
 //!   forgets it.
 //! - Skipped messages stand anywhere before the end.
-//! - Scanned, if it comes, precedes the last part of the last batch: with that part, all there is has been announced.
+//! - Scanned, if it comes, precedes the last part of the last batch: with that part, all names there are have been announced.
 //! - All of a batch follows only if the receiver announced in the handshake that it understands that.
+//! - Files come again after the last batch, if the receiver announced in the handshake that it takes them: those that
+//!   were voided because they had changed or shrunk, once each, in one batch, when all digests before are written.
 //! - A receiver asks for chunks only if the sender announced in the handshake that it lists them, and says what it wants
 //!   of a batch after the last list that it asked for.
 //! - End comes last; its root is [`RootHasher`]'s over all begin, top, id name, manifest, chunks, digest, void and
@@ -179,6 +181,8 @@ pub struct ManifestPart {
     pub last: bool,
     /// Whether the object is the whole batch, whatever the receiver wants; the same in all parts.
     pub whole: bool,
+    /// Whether its entries were voided before, and have new sizes and times; the same in all parts.
+    pub again: bool,
     /// Length of the whole batch in bytes.
     pub length: u64,
     /// The entries of this part.
@@ -340,7 +344,7 @@ pub fn manifest_parts(batch: u32, length: u64, entries: &[Entry]) -> impl Iterat
         let taken = ends.take_while(|end| *end < PART_TARGET).count().max(1).min(left.len());
         let (part, after) = left.split_at(taken);
         rest = (!after.is_empty()).then_some(after);
-        Some(ManifestPart { batch, last: after.is_empty(), whole: false, length, entries: part.to_vec() })
+        Some(ManifestPart { batch, last: after.is_empty(), whole: false, again: false, length, entries: part.to_vec() })
     })
 }
 

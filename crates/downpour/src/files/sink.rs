@@ -53,6 +53,7 @@ use self::writer::Writer;
 use super::error::FilesError;
 use super::names::check_path;
 use super::spec::{Destination, ReceiveSpec};
+use super::staged_id::path_hash;
 use crate::messages::{
     Attributes, Chunks, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, SkipReason, Skipped,
     SourceId, Void, Wanted,
@@ -357,10 +358,14 @@ impl FileSink {
         let Some(at) = self.verifier.voided(&batch, void.entry)? else { return Ok(None) };
         let place = self.shared.place()?;
         let discarded = self.writer.discard(place, &batch, at);
-        if !discarded.map_err(|error| FilesError::system(place.staging.path(), error))? {
+        let was_due = discarded.map_err(|error| FilesError::system(place.staging.path(), error))?;
+        let path = self.shared.sent_as(&batch.files[at].path);
+        if void.reason.may_pass() && !batch.again {
+            self.manifest.intake().voided.entry(path_hash(&path)).or_insert(was_due);
+        }
+        if !was_due {
             return Ok(None);
         }
-        let path = self.shared.sent_as(&batch.files[at].path);
         self.shared.report.fail(&path, FailReason::Voided(void.reason));
         Ok(Some(path))
     }

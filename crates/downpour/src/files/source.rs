@@ -146,6 +146,16 @@ impl BatchSource {
         Some((entry, file))
     }
 
+    /// Returns the entry of a file as it is now; `None` if it is no longer there, or no regular file.
+    #[must_use]
+    pub fn entry_again(&self, index: u32) -> Option<Entry> {
+        let (entry, file) = self.entry_file(index)?;
+        let seen = Status::from(fstat(&file).ok()?);
+        let kind = Kind::File { size: seen.size, version: seen.version(), hash: None };
+        let is_file = seen.is_file() && seen.links > 0;
+        is_file.then(|| Entry { kind, mode: seen.mode, mtime: seen.mtime, ..entry.clone() })
+    }
+
     /// Returns the version of an open file; `None` if its kind, size or time differ from what the scan has seen.
     pub(super) fn version(&self, file: &File, entry: &Entry) -> Option<u64> {
         let is_scanned = |seen: &Status| seen.links > 0 && !has_grown(seen, entry);

@@ -248,6 +248,12 @@ pub enum VoidReason {
 }
 
 impl VoidReason {
+    /// Whether the file may be read unchanged at another try.
+    #[must_use]
+    pub const fn may_pass(self) -> bool {
+        matches!(self, Self::Changed | Self::Shrank)
+    }
+
     /// Returns the reason with this number on the wire.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {

@@ -166,7 +166,7 @@ impl ManifestPart {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         framed(MANIFEST, out, |out| {
             out.extend(self.batch.to_be_bytes());
-            out.push(u8::from(self.last) | u8::from(self.whole) << 1);
+            out.push(u8::from(self.last) | u8::from(self.whole) << 1 | u8::from(self.again) << 2);
             out.extend(self.length.to_be_bytes());
             self.entries.iter().try_for_each(|entry| put_entry(entry, out))
         })
@@ -175,16 +175,16 @@ impl ManifestPart {
     fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
         let batch = body.u32()?;
         let flags = body.u8()?;
-        if flags > 3 {
+        if flags > 7 {
             return Err(MessageError::Field(MANIFEST, "flag"));
         }
-        let (last, whole) = (flags & 1 != 0, flags & 2 != 0);
+        let (last, whole, again) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
         let length = body.u64()?;
         let mut entries = Vec::new();
         while !body.rest.is_empty() {
             entries.push(take_entry(body)?);
         }
-        Ok(Self { batch, last, whole, length, entries })
+        Ok(Self { batch, last, whole, again, length, entries })
     }
 }
 

@@ -560,8 +560,14 @@ mod tests {
             let spec = ReceiveSpec { within: within.clone(), ..ReceiveSpec::into_directory(&target) };
             let sink = crate::files::FileSink::new(spec).unwrap();
             let begun = sink.begin(crate::files::SourceId([1; 16])).and_then(|()| sink.decide(None));
-            let batch =
-                crate::messages::ManifestPart { batch: 0, last: true, whole: false, length: 0, entries: Vec::new() };
+            let batch = crate::messages::ManifestPart {
+                batch: 0,
+                last: true,
+                whole: false,
+                again: false,
+                length: 0,
+                entries: Vec::new(),
+            };
             let taken = begun.and_then(|()| sink.add_manifest_part(&batch).map(drop));
             assert_eq!(matches!(taken, Err(FilesError::TargetOutside { .. })), outside, "{target:?}: {taken:?}");
         }
@@ -602,8 +608,14 @@ mod tests {
                         entry("new", crate::files::Kind::Directory),
                         entry("new/file", crate::files::Kind::File { size: 0, version: 0, hash: None }),
                     ];
-                    let batch =
-                        crate::messages::ManifestPart { batch: 0, last: true, whole: false, length: 0, entries };
+                    let batch = crate::messages::ManifestPart {
+                        batch: 0,
+                        last: true,
+                        whole: false,
+                        again: false,
+                        length: 0,
+                        entries,
+                    };
                     sink.add_manifest_part(&batch)?;
                     sink.settle(|_, _| {})?;
                     sink.flush()

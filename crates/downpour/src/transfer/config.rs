@@ -93,8 +93,8 @@ impl Store {
     pub(super) fn new(task: &Task) -> Result<Self, Error> {
         Ok(match task {
             Task::Send { .. } => Self::Sources,
-            Task::Receive { spec, target_is_directory, .. } => {
-                Self::Target(Arc::new(Target::new(Arc::clone(spec), *target_is_directory)?))
+            Task::Receive { spec, target_is_directory, ask } => {
+                Self::Target(Arc::new(Target::new(Arc::clone(spec), *target_is_directory, *ask)?))
             }
         })
     }
@@ -102,8 +102,8 @@ impl Store {
     /// Returns this side's application data for the handshake.
     pub(super) fn application(&self) -> Vec<u8> {
         match self {
-            Self::Sources => application(Role::Sends, false),
-            Self::Target(target) => application(Role::Receives, target.may_hold_some()),
+            Self::Sources => application(Role::Sends, false, false),
+            Self::Target(target) => application(Role::Receives, target.may_hold_some(), target.takes_again()),
         }
     }
 }

@@ -100,7 +100,7 @@ mod tests {
         headway.on_bytes(at(100), 1);
         headway.on_bytes(at(200), 1);
         assert!(!headway.is_stalled(at(219), LIMIT) && headway.is_stalled(at(220), LIMIT));
-        let empty = ManifestPart { batch: 0, last: false, whole: false, length: 0, entries: Vec::new() };
+        let empty = ManifestPart { batch: 0, last: false, whole: false, again: false, length: 0, entries: Vec::new() };
         let endless = [
             Message::Limit(None),
             Message::Accepted,

@@ -60,7 +60,7 @@ struct Puppet {
 
 impl Puppet {
     fn connect(ticket: &Ticket, role: Role) -> Self {
-        Self::connect_saying(ticket, role, application(role, false))
+        Self::connect_saying(ticket, role, application(role, false, false))
     }
 
     /// Connects with these application bytes in the handshake.
@@ -152,7 +152,14 @@ fn part(files: &[(&str, u64)]) -> ManifestPart {
         extra: Extra::default(),
     };
     let length = files.iter().map(|(_, size)| size).sum();
-    ManifestPart { batch: 0, last: true, whole: false, length, entries: files.iter().map(entry).collect() }
+    ManifestPart {
+        batch: 0,
+        last: true,
+        whole: false,
+        again: false,
+        length,
+        entries: files.iter().map(entry).collect(),
+    }
 }
 
 fn listening() -> Peer {
@@ -489,7 +496,7 @@ fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) ->
 fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
     for (told, unchanged) in [(None, 1), (Some(Untouched { unchanged: 0, kept: 0 }), 0)] {
         let told: Vec<Message> = told.map(Message::Untouched).into_iter().collect();
-        let summary = summary_for_one_that_wants_nothing(application(Role::Receives, true), &told);
+        let summary = summary_for_one_that_wants_nothing(application(Role::Receives, true, false), &told);
         assert_eq!((summary.files, summary.unchanged, summary.is_verified()), (1, unchanged, unchanged == 0));
     }
 }
@@ -497,7 +504,7 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
 /// Not a hostile case either: what the receiver's kernel has dropped is known to the sender's user, to the last of it.
 #[test]
 fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() {
-    let recent = application(Role::Receives, true);
+    let recent = application(Role::Receives, true, false);
     let older = [&recent[..2], &[1]].concat();
     let told = [5, 77].map(|overflowed| Message::Strain(Strain { memory: false, overflowed }));
     assert_eq!(summary_for_one_that_wants_nothing(recent, &told).overflowed, Some(77));
@@ -507,7 +514,7 @@ fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() 
 /// Not a hostile case: an older release ends a transfer at a kind of notice that it does not know.
 #[test]
 fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
-    let recent = application(Role::Sends, false);
+    let recent = application(Role::Sends, false, false);
     let older = [&recent[..2], &[0]].concat();
     for (application, wanted) in [(recent, NoticeKind::UnsafeLink), (older, NoticeKind::Other)] {
         let to = tempdir().unwrap();

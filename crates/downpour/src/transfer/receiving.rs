@@ -190,7 +190,9 @@ impl Receiving {
     fn is_too_early(&self, message: &Message) -> bool {
         let (Message::Manifest(part), Consent::Given) = (message, &self.consent) else { return false };
         let begins = self.building != Some(part.batch);
-        let full = self.target.files().unverified() >= MAX_OPEN_BATCHES as u64;
+        // What comes again takes the place of what was voided, which has to be settled.
+        let most = if part.again { 1 } else { MAX_OPEN_BATCHES as u64 };
+        let full = self.target.files().unverified() >= most;
         (begins && full) || self.session.backlog() >= MAX_BACKLOG
     }
 
@@ -317,7 +319,8 @@ impl Receiving {
 
     fn message(&mut self, message: Message) -> Result<(), Error> {
         let files = self.target.files();
-        if self.listing == Listing::Complete && matches!(message, Message::Manifest(_)) {
+        let again = |part: &ManifestPart| part.again && self.target.takes_again();
+        if self.listing == Listing::Complete && matches!(&message, Message::Manifest(part) if !again(part)) {
             // The user may have been shown a complete list, and agreed to that.
             return Err(Error::Violation("it announces more after the end of its list".to_owned()));
         }

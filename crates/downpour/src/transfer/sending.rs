@@ -14,7 +14,9 @@ use super::scanning::{Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
-use crate::files::{Batch, BatchSource, FailReason, IdName, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
+use crate::files::{
+    Batch, BatchSource, Entry, FailReason, IdName, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted,
+};
 use crate::messages::{
     Complete, Digest, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Untouched, Void, Wants,
     manifest_parts,
@@ -32,6 +34,9 @@ const MAX_PIECES: usize = 65_536;
 
 /// Bytes of a transfer up to which the sender does not wait to hear what is wanted: they fit in its first flight.
 const NOT_WORTH_WAITING: u64 = 8 << 10;
+
+/// Files that come again at most: those that change all the time would make a transfer much longer.
+const MAX_AGAIN: usize = 1024;
 
 /// A batch whose manifest is written.
 struct Begun {
@@ -85,6 +90,8 @@ impl Begun {
 struct Opening {
     batch: Arc<Batch>,
     next_entry: usize,
+    /// Whether its files have come before.
+    again: bool,
 }
 
 /// The sender of one transfer.
@@ -98,6 +105,9 @@ pub(super) struct Sending {
     all_scanned: bool,
     opening: Option<Opening>,
     begun: BTreeMap<u64, Begun>,
+    /// Files that have changed while they were read: they come again when all else is read, once.
+    changed: Vec<(Arc<Batch>, Voided)>,
+    comes_again: bool,
     hasher: RootHasher,
     /// Messages not yet passed to the session, so that a burst of digests becomes one write.
     unwritten: Vec<u8>,
@@ -129,6 +139,8 @@ impl Sending {
             all_scanned: false,
             opening: None,
             begun: BTreeMap::new(),
+            changed: Vec::new(),
+            comes_again: false,
             hasher: RootHasher::new(),
             unwritten: Vec::new(),
             totals: End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() },
@@ -300,10 +312,14 @@ impl Sending {
         *digested += block.range.end - block.range.start;
         let (batch, voided) = (Arc::clone(&begun.batch), source.take_voided());
         begun.voided.extend(voided.iter().map(|voided| voided.entry));
-        for Voided { entry, reason } in voided {
+        for voided in voided {
+            let Voided { entry, reason } = voided;
             self.say(&Message::Void(Void { batch: batch.number, entry, reason }))?;
-            if let Some(entry) = batch.entries.get(entry as usize) {
-                self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
+            let Some(entry) = batch.entries.get(entry as usize) else { continue };
+            self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
+            if self.may_come_again(entry, reason) {
+                self.changed.push((Arc::clone(&batch), voided));
+            } else {
                 self.done.fail(&entry.path, FailReason::Voided(reason));
             }
         }
@@ -324,7 +340,7 @@ impl Sending {
         self.open_objects();
         self.forget_sent();
         let all_digested = self.begun.values().all(Begun::is_digested);
-        if self.all_scanned && self.opening.is_none() && all_digested && !self.ended {
+        if self.all_scanned && self.opening.is_none() && all_digested && !self.ended && !self.repeat()? {
             self.ended = true;
             self.totals.root = self.hasher.root();
             Message::End(self.totals).encode(&mut self.unwritten)?;
@@ -334,6 +350,36 @@ impl Sending {
             self.session.write(bytes);
         }
         Ok(())
+    }
+
+    /// Whether a file that was voided comes again. One that was hashed does not: that took a reading of its own.
+    fn may_come_again(&self, entry: &Entry, reason: VoidReason) -> bool {
+        let is_hashed = matches!(entry.kind, Kind::File { hash: Some(_), .. });
+        let is_first = reason.may_pass() && !self.comes_again && self.session.peer_takes_again();
+        is_first && !is_hashed && self.changed.len() < MAX_AGAIN
+    }
+
+    /// Announces the files that have changed once more, as they are now. Returns false if there are none.
+    fn repeat(&mut self) -> Result<bool, Error> {
+        let mut entries = Vec::new();
+        for (batch, Voided { entry, reason }) in std::mem::take(&mut self.changed) {
+            match self.scan.source(Arc::clone(&batch), Wanted::all()).entry_again(entry) {
+                Some(entry) => entries.push(entry),
+                None => self.done.fail(&batch.entries[entry as usize].path, FailReason::Voided(reason)),
+            }
+        }
+        if entries.is_empty() {
+            return Ok(false);
+        }
+        let files = if entries.len() == 1 { "file that has" } else { "files that have" };
+        let note = format!("sending {} {files} changed meanwhile again", entries.len());
+        self.session.events.tell(TransferEvent::Note(note));
+        self.comes_again = true;
+        let length = entries.iter().map(Entry::size).sum();
+        let number = self.totals.batches;
+        self.begin(Batch { number, entries, length, skipped: vec![], id_names: vec![], is_last: false })?;
+        while self.next_part()? {}
+        Ok(true)
     }
 
     /// Drops batches that the receiver has and whose digests are written, in order.
@@ -379,10 +425,10 @@ impl Sending {
         if self.session.backlog() + self.unwritten.len() >= MAX_BACKLOG {
             return Ok(false);
         }
-        let Some(Opening { batch, next_entry }) = self.opening.take() else { return self.next_batch() };
+        let Some(Opening { batch, next_entry, again }) = self.opening.take() else { return self.next_batch() };
         let part = manifest_parts(batch.number, batch.length, &batch.entries[next_entry..]).next();
-        let whole = self.is_sent_whole(&batch);
-        let Some(part) = part.map(|part| ManifestPart { whole, ..part }) else {
+        let whole = self.is_sent_whole(&batch, again);
+        let Some(part) = part.map(|part| ManifestPart { whole, again, ..part }) else {
             return Err(Error::Internal("a manifest without parts"));
         };
         let (last, next_entry) = (part.last, next_entry + part.entries.len());
@@ -401,15 +447,16 @@ impl Sending {
                 Begun { batch, wanted, needed, pieces: 0, listed: false, voided: BTreeSet::new(), phase },
             );
         } else {
-            self.opening = Some(Opening { batch, next_entry });
+            self.opening = Some(Opening { batch, next_entry, again });
         }
         Ok(true)
     }
 
     /// Whether all of a batch is sent without waiting to hear what is wanted of it.
-    fn is_sent_whole(&self, batch: &Batch) -> bool {
+    fn is_sent_whole(&self, batch: &Batch, again: bool) -> bool {
         let is_short = batch.number == 0 && batch.is_last && batch.length <= NOT_WORTH_WAITING;
-        is_short && self.session.peer_takes_whole() && !self.dry_run
+        // What has changed once may do so again meanwhile.
+        (again || is_short) && self.session.peer_takes_whole() && !self.dry_run
     }
 
     /// Writes the next chunks that the receiver has asked for; returns false if there are none, or no more may be written.
@@ -464,7 +511,7 @@ impl Sending {
                 Kind::Symlink { .. } => self.done.symlinks += 1,
             }
         }
-        self.opening = Some(Opening { batch: Arc::new(batch), next_entry: 0 });
+        self.opening = Some(Opening { batch: Arc::new(batch), next_entry: 0, again: self.comes_again });
         Ok(())
     }
 

@@ -60,12 +60,16 @@ const LISTS_CHUNKS: u8 = 8;
 /// A receiver's flag: it takes all of a batch though it may hold some.
 const TAKES_WHOLE: u8 = 16;
 
+/// A receiver's flag: files that have changed while they were read may come again.
+const TAKES_AGAIN: u8 = 32;
+
 /// Returns the application bytes that a side sends in the handshake.
-pub(super) fn application(role: Role, may_hold_some: bool) -> Vec<u8> {
+pub(super) fn application(role: Role, may_hold_some: bool, takes_again: bool) -> Vec<u8> {
+    let again = if takes_again { TAKES_AGAIN } else { 0 };
     let flags = match role {
         Role::Sends => HEARS_UNTOUCHED | LISTS_CHUNKS,
-        Role::Receives if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE,
-        Role::Receives | Role::Tunnels => 0,
+        Role::Receives if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE | again,
+        Role::Receives | Role::Tunnels => again,
     };
     vec![TRANSFER, role as u8, flags | HEARS_STRAIN]
 }
@@ -199,6 +203,11 @@ impl Session {
     /// Whether the receiver takes all of a batch without being asked what it wants of it.
     pub(super) const fn peer_takes_whole(&self) -> bool {
         self.peer_flags & TAKES_WHOLE != 0
+    }
+
+    /// Whether the receiver takes files again that have changed while they were read.
+    pub(super) const fn peer_takes_again(&self) -> bool {
+        self.peer_flags & TAKES_AGAIN != 0
     }
 
     /// Returns whether the sender understands [`Message::Untouched`].

@@ -22,6 +22,8 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Target {
     files: FileSink,
+    /// Whether the user is asked about what comes.
+    asks: bool,
     started: AtomicBool,
     /// Whether the session has ended.
     stopped: Mutex<bool>,
@@ -33,9 +35,10 @@ impl Target {
     ///
     /// # Errors
     /// A target that cannot be used.
-    pub(super) fn new(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, Error> {
+    pub(super) fn new(spec: Arc<ReceiveSpec>, target_is_directory: bool, asks: bool) -> Result<Self, Error> {
         Ok(Self {
             files: FileSink::with_target(spec, target_is_directory)?,
+            asks,
             started: AtomicBool::new(false),
             stopped: Mutex::new(false),
             on_stop: Condvar::new(),
@@ -61,6 +64,12 @@ impl Target {
     /// Whether the sender must wait for the wanted ranges of each batch.
     pub(super) fn may_hold_some(&self) -> bool {
         self.files.may_hold_some()
+    }
+
+    /// Whether files that have changed may come again, with other sizes. They may not where a user has agreed to a list
+    /// of what comes.
+    pub(super) const fn takes_again(&self) -> bool {
+        !self.asks
     }
 
     /// Starts a thread that settles files, at least once after each `()` sent to it.

@@ -615,7 +615,14 @@ fn one_process_at_a_time_receives_a_source() {
     let dir = tempdir().unwrap();
     let first = FileSink::new(replacing(dir.path())).unwrap();
     let _control = Control::begin(&first).unwrap();
-    let part = downpour::messages::ManifestPart { batch: 0, last: true, whole: false, length: 0, entries: vec![] };
+    let part = downpour::messages::ManifestPart {
+        batch: 0,
+        last: true,
+        whole: false,
+        again: false,
+        length: 0,
+        entries: vec![],
+    };
     first.add_manifest_part(&part).unwrap();
     let second = FileSink::new(replacing(dir.path())).unwrap();
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Busy { .. })));

@@ -32,7 +32,7 @@ fn link(path: &str, target: &str) -> Entry {
 
 fn part(batch: u32, entries: Vec<Entry>) -> ManifestPart {
     let length = entries.iter().map(Entry::size).sum();
-    ManifestPart { batch, last: true, whole: false, length, entries }
+    ManifestPart { batch, last: true, whole: false, again: false, length, entries }
 }
 
 fn receiving() -> (TempDir, FileSink) {
@@ -185,7 +185,7 @@ fn numbers_that_contradict_each_other_are_refused() {
     refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
     let sum = vec![file("a", u64::MAX), file("b", 1)];
     refuse(
-        ManifestPart { batch: 0, last: true, whole: false, length: 0, entries: sum },
+        ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries: sum },
         "its files are longer than any object",
     );
     let many = (0..=MAX_BATCH_ENTRIES).map(|n| file(n.to_string(), 0)).collect();
@@ -193,9 +193,11 @@ fn numbers_that_contradict_each_other_are_refused() {
     let long = (0..2100).map(|n| link(&format!("{n:0>200}"), &"x".repeat(4000))).collect();
     refuse(part(0, long), "its names are too long together");
     let (_dir, receiving) = receiving();
-    let first = ManifestPart { batch: 0, last: false, whole: false, length: 9, entries: vec![file("a", 4)] };
+    let first =
+        ManifestPart { batch: 0, last: false, whole: false, again: false, length: 9, entries: vec![file("a", 4)] };
     assert_eq!(receiving.add_manifest_part(&first).unwrap(), ManifestState::More);
-    let changed = ManifestPart { batch: 0, last: true, whole: false, length: 8, entries: vec![file("b", 4)] };
+    let changed =
+        ManifestPart { batch: 0, last: true, whole: false, again: false, length: 8, entries: vec![file("b", 4)] };
     protocol(receiving.add_manifest_part(&changed), "its length changes between parts");
 }
 

@@ -142,7 +142,8 @@ fn a_stop_ends_what_takes_long_and_the_rest_still_works() {
     receiving.begin(SOURCE).unwrap();
     receiving.stop();
     let same = Kind::File { size: 4, version: 0, hash: Some(*blake3::hash(b"mine").as_bytes()) };
-    let part = ManifestPart { batch: 0, last: true, whole: false, length: 4, entries: vec![entry("f", same)] };
+    let part =
+        ManifestPart { batch: 0, last: true, whole: false, again: false, length: 4, entries: vec![entry("f", same)] };
     assert!(matches!(receiving.add_manifest_part(&part), Err(FilesError::Over)));
     receiving.flush().unwrap();
     receiving.abandon(true).unwrap();

@@ -95,7 +95,7 @@ fn child_uses_up_inodes() {
         mtime: Mtime::default(),
         extra: Extra::default(),
     });
-    let part = ManifestPart { batch: 0, last: true, whole: false, length: 0, entries: entries.collect() };
+    let part = ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries: entries.collect() };
     receiving.begin(SOURCE).unwrap();
     receiving.add_manifest_part(&part).unwrap();
     let error = receiving.settle(|_, _| {}).unwrap_err();
@@ -212,8 +212,14 @@ fn child_waits_to_be_killed() {
         mtime: Mtime::default(),
         extra: Extra::default(),
     };
-    let part =
-        ManifestPart { batch: 0, last: true, whole: false, length: 2000, entries: vec![entry("done"), entry("half")] };
+    let part = ManifestPart {
+        batch: 0,
+        last: true,
+        whole: false,
+        again: false,
+        length: 2000,
+        entries: vec![entry("done"), entry("half")],
+    };
     receiving.begin(SOURCE).unwrap();
     receiving.add_manifest_part(&part).unwrap();
     receiving.write(0, 0, &[1; 1500]).unwrap();
@@ -234,7 +240,8 @@ fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
         mtime: Mtime::default(),
         extra: Extra::default(),
     };
-    let part = |last, entry| ManifestPart { batch: 0, last, whole: false, length: 10, entries: vec![entry] };
+    let part =
+        |last, entry| ManifestPart { batch: 0, last, whole: false, again: false, length: 10, entries: vec![entry] };
     receiving.begin(SOURCE).unwrap();
     receiving.add_manifest_part(&part(false, entry("folder", Kind::Directory))).unwrap();
     fs::remove_dir_all(&into).unwrap();

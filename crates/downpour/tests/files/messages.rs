@@ -46,7 +46,7 @@ fn examples() -> Vec<(Message, String)> {
         &format!("04{mode_and_time}0003642f680003642f66"),
         &format!("05{mode_and_time}0003642f6300000000000000000000000000000008{twos}"),
     ];
-    let part = ManifestPart { batch: 7, last: true, whole: false, length: 0x1_0000_0002, entries };
+    let part = ManifestPart { batch: 7, last: true, whole: false, again: false, length: 0x1_0000_0002, entries };
     let ones = "01".repeat(32);
     vec![
         (Message::Manifest(part), manifest.concat()),
@@ -112,7 +112,14 @@ fn examples_on_request() -> Vec<(Message, String)> {
     ];
     vec![
         (
-            Message::Manifest(ManifestPart { batch: 8, last: true, whole: false, length: 0, entries: owned }),
+            Message::Manifest(ManifestPart {
+                batch: 8,
+                last: true,
+                whole: false,
+                again: false,
+                length: 0,
+                entries: owned,
+            }),
             special_files.concat(),
         ),
         (Message::Top(Attributes { mode: 0o755, mtime, extra }), format!("0000002d0a{mode_and_time}{extra_bytes}")),
@@ -234,7 +241,7 @@ fn lists_that_say_nothing_or_twice_the_same_are_refused() {
 fn fields_out_of_range_are_refused_and_errors_stay() {
     let (manifest, _) = examples().swap_remove(0);
     let good = encoded(&manifest);
-    for (at, value, field) in [(9, 4, "flag"), (18, 9, "kind"), (19, 0x10, "mode"), (29, 0xff, "time")] {
+    for (at, value, field) in [(9, 8, "flag"), (18, 9, "kind"), (19, 0x10, "mode"), (29, 0xff, "time")] {
         let mut bad = good.clone();
         bad[at] = value;
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
@@ -254,7 +261,14 @@ fn extras_have_one_form_and_bounds() {
     let entry =
         |extra| Entry { path: b"a".to_vec(), kind: Kind::Directory, mode: 0o755, mtime: Mtime::default(), extra };
     let message = |extra| {
-        Message::Manifest(ManifestPart { batch: 0, last: true, whole: false, length: 0, entries: vec![entry(extra)] })
+        Message::Manifest(ManifestPart {
+            batch: 0,
+            last: true,
+            whole: false,
+            again: false,
+            length: 0,
+            entries: vec![entry(extra)],
+        })
     };
     let xattr = |name: &str, length| Xattr { name: name.into(), value: vec![7; length] };
     let xattrs = |xattrs| Extra { xattrs, ..Extra::default() };
@@ -298,6 +312,7 @@ fn extras_have_one_form_and_bounds() {
         batch: 0,
         last: true,
         whole: false,
+        again: false,
         length: 0,
         entries: vec![pipe],
     }));
@@ -319,7 +334,7 @@ fn a_failed_encoding_leaves_the_buffer_alone() {
         mtime: Mtime::default(),
         extra: Extra::default(),
     };
-    let part = ManifestPart { batch: 0, last: true, whole: false, length: 0, entries: vec![entry] };
+    let part = ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries: vec![entry] };
     assert_eq!(Message::Manifest(part).encode(&mut out), Err(MessageError::Field(1, "mode")));
     assert_eq!(out, [1, 2, 3]);
 }

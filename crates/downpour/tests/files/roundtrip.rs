@@ -257,7 +257,9 @@ fn a_file_is_told_once_it_stands() {
         extra: Extra::default(),
     };
     let entries = vec![entry("empty", 0), entry("a", 15), entry("void", 5), entry("b", 10)];
-    receiving.add_manifest_part(&ManifestPart { batch: 0, last: true, whole: false, length: 30, entries }).unwrap();
+    receiving
+        .add_manifest_part(&ManifestPart { batch: 0, last: true, whole: false, again: false, length: 30, entries })
+        .unwrap();
     let told = || {
         let mut told = Vec::new();
         receiving

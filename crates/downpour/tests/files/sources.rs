@@ -7,12 +7,16 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use downpour::files::{Batch, BatchSource, FailReason, Links, Root, Roots, ScanOptions, Scanner, VoidReason, Wanted};
+use downpour::files::{
+    Batch, BatchSource, Entry, Existing, FailReason, FileSink, FilesError, Kind, Links, ReceiveSpec, Root, Roots,
+    ScanOptions, Scanner, VoidReason, Wanted,
+};
+use downpour::messages::{Digest, ManifestPart, Message, Void};
 use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{BLOCK, names, noise, quick_dir, snapshot, transfer_with};
+use crate::common::{BLOCK, Control, entry, names, noise, quick_dir, snapshot, transfer_with};
 
 fn three_files(dir: &Path) {
     fs::create_dir(dir).unwrap();
@@ -492,4 +496,72 @@ proptest! {
             start += LENGTHS[at];
         }
     }
+}
+
+fn file(name: &str, size: u64) -> Entry {
+    entry(name, Kind::File { size, version: 0, hash: None })
+}
+
+fn part(batch: u32, again: bool, entries: Vec<Entry>) -> Message {
+    let length = entries.iter().map(Entry::size).sum();
+    Message::Manifest(ManifestPart { batch, last: true, whole: false, again, length, entries })
+}
+
+fn void(batch: u32, reason: VoidReason) -> Message {
+    Message::Void(Void { batch, entry: 0, reason })
+}
+
+/// Sends `a`, which is voided, and `b`.
+fn voided_a(sink: &FileSink, reason: VoidReason) -> Control<'_> {
+    let mut control = Control::begin(sink).unwrap();
+    control.send(&part(0, false, vec![file("a", 4), file("b", 4)])).unwrap();
+    control.send(&void(0, reason)).unwrap();
+    let bytes = [[0; 4], *b"bbbb"].concat();
+    let digest = *blake3::hash(&bytes).as_bytes();
+    control.send(&Message::Digest(Digest { batch: 0, block: 0, digest })).unwrap();
+    sink.write(0, 0, &bytes).unwrap();
+    sink.found_digest(0, 0, 0..8, digest).unwrap();
+    sink.settle(|_, _| {}).unwrap();
+    assert_eq!(sink.unverified(), 0);
+    control.send(&part(1, false, vec![])).unwrap();
+    control
+}
+
+/// What was voided may come once more, whatever else a sender says.
+#[test]
+fn only_what_was_voided_comes_again_and_only_once() {
+    let again = |name: &str| part(2, true, vec![file(name, 5)]);
+    let twice = part(2, true, vec![file("a", 5), file("a", 5)]);
+    let folder = part(2, true, vec![Entry { kind: Kind::Directory, ..file("a", 0) }]);
+    let (changed, vanished) = (VoidReason::Changed, VoidReason::Vanished);
+    for (name, reason, message) in [
+        ("one that is in place", changed, again("b")),
+        ("one that was not announced", changed, again("c")),
+        ("one that has vanished", vanished, again("a")),
+        ("twice in a batch", changed, twice),
+        ("a folder", changed, folder),
+    ] {
+        let to = tempdir().unwrap();
+        let spec = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
+        let sink = FileSink::new(spec).unwrap();
+        let refused = voided_a(&sink, reason).send(&message);
+        assert!(
+            matches!(refused, Err(FilesError::Protocol { .. } | FilesError::BadName { .. })),
+            "{name}: {refused:?}"
+        );
+        assert_eq!(names(to.path()).iter().filter(|name| !name.starts_with('.')).count(), 1);
+    }
+    let to = tempdir().unwrap();
+    let sink = FileSink::new(ReceiveSpec::into_directory(to.path())).unwrap();
+    let mut control = voided_a(&sink, changed);
+    control.send(&again("a")).unwrap();
+    control.send(&void(2, changed)).unwrap();
+    let digest = *blake3::hash(&[0; 5]).as_bytes();
+    control.send(&Message::Digest(Digest { batch: 2, block: 0, digest })).unwrap();
+    sink.write(2, 0, &[0; 5]).unwrap();
+    sink.found_digest(2, 0, 0..5, digest).unwrap();
+    sink.settle(|_, _| {}).unwrap();
+    assert_eq!(sink.unverified(), 0);
+    assert!(matches!(control.send(&part(3, true, vec![file("a", 6)])), Err(FilesError::Protocol { .. })));
+    assert_eq!(names(to.path()).iter().filter(|name| !name.starts_with('.')).count(), 1);
 }

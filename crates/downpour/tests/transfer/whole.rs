@@ -1,9 +1,11 @@
 //! Successful transfers.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, UNIX_EPOCH};
 
+use downpour::files::{Existing, ReceiveSpec};
 use downpour::{
     CommonOptions, ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, Stop, TransferEvent, receive, send,
 };
@@ -180,5 +182,66 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
     for trace in traces {
         let trace = fs::read(trace).unwrap();
         assert!(trace.starts_with(b"\x1e{") && trace.ends_with(b"}\n"), "{} bytes", trace.len());
+    }
+}
+
+#[test]
+fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
+    const LONG: usize = 48_000_000;
+    for existing in [Existing::Refuse, Existing::Replace] {
+        let (from, to) = (folder(), folder());
+        let path = |name: &str| from.path().join("dir").join(name);
+        fs::create_dir(path("")).unwrap();
+        fs::write(path("a"), noise(LONG, 5)).unwrap();
+        for (seed, name) in (6..).zip(["gone", "log", "other", "shorter"]) {
+            fs::write(path(name), noise(200_000, seed)).unwrap();
+        }
+        let change = || {
+            fs::remove_file(path("gone")).unwrap();
+            File::options().append(true).open(path("log")).unwrap().write_all(b"a line\n").unwrap();
+            fs::write(path("other"), noise(200_001, 20)).unwrap();
+            fs::write(path("shorter"), "").unwrap();
+        };
+        if existing == Existing::Replace {
+            fs::create_dir(to.path().join("dir")).unwrap();
+            fs::write(to.path().join("dir/other"), noise(200_000, 30)).unwrap();
+        }
+        let (mut notes, mut files) = (Vec::new(), Vec::new());
+        run(async {
+            // Slow enough for the others to change before they are read.
+            let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(150_000_000));
+            let options = SendOptions { profile, ..SendOptions::default() };
+            let mut sender = send(vec![path("")], listen(), options).unwrap();
+            let spec = ReceiveSpec { existing, differences: true, ..ReceiveSpec::into_directory(to.path()) };
+            let receiver = receive(spec, Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
+            let watched = wait_for(&mut sender, |event| match event {
+                TransferEvent::Progress(now) if now.bytes_done > 0 && notes.is_empty() => {
+                    change();
+                    notes.push(String::new());
+                    None
+                }
+                TransferEvent::Note(note) => {
+                    notes.push(note);
+                    None
+                }
+                TransferEvent::Files(sent) => {
+                    files.extend(sent.into_iter().map(|(name, size)| (String::from_utf8(name).unwrap(), size)));
+                    None
+                }
+                other => done(other),
+            });
+            let (sent, received) = tokio::join!(watched, receiver.finish());
+            for summary in [sent.unwrap(), received.unwrap()] {
+                assert_eq!((summary.files, summary.failed_count, summary.vanished_count), (4, 1, 1));
+                assert_eq!(summary.failed[0].path, b"dir/gone");
+                assert_eq!(summary.bytes, LONG as u64 + 200_007 + 200_001);
+            }
+        });
+        assert_eq!(notes[1..], ["sending 3 files that have changed meanwhile again"]);
+        files.sort();
+        let again = [("dir/log", 200_007), ("dir/other", 200_001)];
+        assert!(again.iter().all(|(name, size)| files.contains(&((*name).to_owned(), *size))), "{files:?}");
+        let (sent, found) = (tree(from.path()), tree(to.path()));
+        assert!(sent.keys().eq(found.keys()) && sent.iter().skip(1).eq(found.iter().skip(1)), "{existing:?}");
     }
 }

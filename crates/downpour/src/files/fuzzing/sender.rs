@@ -80,7 +80,7 @@ impl Sender<'_> {
         let count = entries.len();
         let rest = draws.one_in(5).then(|| entries.split_off(count / 2));
         let whole = draws.one_in(5);
-        let part = |last, entries| ManifestPart { batch, last, whole, length, entries };
+        let part = |last, entries| ManifestPart { batch, last, whole, again: false, length, entries };
         let parts = [Some(part(rest.is_none(), entries)), rest.map(|rest| part(true, rest))];
         let mut state = ManifestState::More;
         for part in parts.into_iter().flatten() {

@@ -64,6 +64,8 @@ impl FileState {
 #[derive(Debug)]
 pub(super) struct OpenBatch {
     pub(super) number: u32,
+    /// Whether its files were voided before.
+    pub(super) again: bool,
     /// Length of the whole batch.
     full: u64,
     /// The ranges of the batch that make up the object.
@@ -119,7 +121,7 @@ pub(super) struct Verified {
 
 impl OpenBatch {
     pub(super) fn new(
-        number: u32,
+        (number, again): (u32, bool),
         full: u64,
         wanted: Wanted,
         entries: u32,
@@ -134,7 +136,7 @@ impl OpenBatch {
             states,
             unsettled: files.len(),
         };
-        Self { number, full, wanted, entries, files, progress: Mutex::new(progress) }
+        Self { number, again, full, wanted, entries, files, progress: Mutex::new(progress) }
     }
 
     /// Sets what is wanted, which is less than before, and what is left of each file with it.

@@ -60,6 +60,16 @@ impl Admission<'_> {
                 sent.add(&path, matches!(entry.kind, Kind::Directory));
             }
             let is_other = intake.spellings.admit(&path, folding);
+            if part.again {
+                if intake.repeat(part.batch, entry)? {
+                    self.shared.report.forgive(&entry.path);
+                } else {
+                    let building = intake.batches.building(part);
+                    self.leave_out(building, &path, entry);
+                    building.count(entry.size(), entry.name_bytes());
+                    continue;
+                }
+            }
             let local;
             let mut entry = entry;
             if !entry.extra.is_empty() {

@@ -9,12 +9,13 @@ use super::super::error::FilesError;
 use super::super::ids::LocalIds;
 use super::super::names::{check_path, check_target};
 use super::super::spec::ReceiveSpec;
+use super::super::staged_id::path_hash;
 use super::announced::Announced;
 use super::batch::{FileState, OpenBatch, ReceivedFile};
 use super::lock;
 use super::spellings::Spellings;
 use crate::messages::{
-    Attributes, End, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher,
+    Attributes, End, Entry, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher,
     SkipReason, Skipped, SourceId, Wanted,
 };
 
@@ -37,6 +38,9 @@ pub(super) struct Intake {
     skipped: u64,
     /// Users and groups of the sender, by their numbers here.
     pub(super) ids: LocalIds,
+    /// Files that have changed while they were read, by the hashes of their paths as sent, each with whether it was to
+    /// be received: each may come once more.
+    pub(super) voided: HashMap<u64, bool>,
     /// Whether the sender has skipped names that it should send.
     pub(super) incomplete: bool,
     /// The paths announced, if names that are not sent are to be deleted.
@@ -92,6 +96,16 @@ impl Intake {
         self.ids.name(name).map_err(|reason| FilesError::Protocol { batch: 0, reason })
     }
 
+    /// Lets a file come again. Returns whether it was to be received before.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`] for one that has not changed before, or that comes a third time.
+    pub(super) fn repeat(&mut self, batch: u32, entry: &Entry) -> Result<bool, FilesError> {
+        let is_file = matches!(entry.kind, Kind::File { .. });
+        let was = self.voided.remove(&path_hash(&entry.path)).filter(|_| is_file);
+        was.ok_or(FilesError::Protocol { batch, reason: "something comes again that was not voided" })
+    }
+
     /// Counts a name that the sender skipped.
     pub(super) fn skip(&mut self, skipped: &Skipped) -> Result<(), FilesError> {
         self.hash(|out| skipped.encode(out))?;
@@ -145,6 +159,8 @@ pub(super) struct Building {
     full: u64,
     /// Whether all of the batch comes, whatever is wanted.
     pub(super) whole: bool,
+    /// Whether its files were voided before.
+    again: bool,
     /// Length of the entries so far.
     pub(super) length: u64,
     pub(super) entries: u32,
@@ -181,7 +197,7 @@ impl Batches {
         }
         let (mut length, mut entries, mut name_bytes) = (0_u64, 0, 0);
         if let Some(building) = &self.building {
-            if (building.full, building.whole) != (part.length, part.whole) {
+            if (building.full, building.whole, building.again) != (part.length, part.whole, part.again) {
                 return Err(broken("its length changes between parts"));
             }
             (length, entries, name_bytes) = (building.length, building.entries as usize, building.name_bytes);
@@ -218,6 +234,7 @@ impl Batches {
         self.building.get_or_insert_with(|| Building {
             full: part.length,
             whole: part.whole,
+            again: part.again,
             length: 0,
             entries: 0,
             name_bytes: 0,
@@ -235,7 +252,7 @@ impl Batches {
             return Ok(None);
         }
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let Some(Building { full, whole, entries, wanted, files, compared, .. }) = self.building.take() else {
+        let Some(Building { full, whole, again, entries, wanted, files, compared, .. }) = self.building.take() else {
             return Ok(None);
         };
         self.wanted = self.wanted.saturating_add(wanted.length(full));
@@ -243,7 +260,7 @@ impl Batches {
         let object = if whole { Wanted::all() } else { wanted.clone() };
         self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
         self.bytes = self.bytes.checked_add(full).ok_or(broken("the total length of the batches overflows"))?;
-        let batch = OpenBatch::new(part.batch, full, object, entries, files);
+        let batch = OpenBatch::new((part.batch, again), full, object, entries, files);
         Ok(Some(Built { batch, wanted, whole, compared }))
     }
 }
@@ -269,7 +286,7 @@ mod tests {
     }
 
     fn part(batch: u32, length: u64, last: bool, entries: Vec<Entry>) -> ManifestPart {
-        ManifestPart { batch, last, whole: false, length, entries }
+        ManifestPart { batch, last, whole: false, again: false, length, entries }
     }
 
     fn reason(result: Result<(), FilesError>) -> &'static str {

@@ -358,7 +358,8 @@ mod tests {
             mtime: Mtime { seconds: TIME, nanoseconds: 0 },
             extra: Extra::default(),
         };
-        let part = ManifestPart { batch, length: SIZE as u64, last: true, whole: false, entries: vec![entry] };
+        let part =
+            ManifestPart { batch, length: SIZE as u64, last: true, whole: false, again: false, entries: vec![entry] };
         receiving.add_manifest_part(&part).unwrap();
     }
 

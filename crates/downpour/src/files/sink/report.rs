@@ -169,6 +169,14 @@ impl Report {
         self.update(|outcome| outcome.add(path, reason));
     }
 
+    /// Takes back that a file has failed: it comes again.
+    pub(super) fn forgive(&self, path: &[u8]) {
+        self.update(|outcome| {
+            outcome.failed_count -= 1;
+            outcome.listed.retain(|failed| failed.path != path);
+        });
+    }
+
     /// Counts a name that cannot be created as it was sent, and tells the sender.
     pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
         self.fail(sent, FailReason::Refused(kind));

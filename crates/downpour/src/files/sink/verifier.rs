@@ -169,7 +169,7 @@ mod tests {
         };
         let verifier = Verifier::default();
         let files = vec![file("two", 0, size), file("none", size, 0)];
-        verifier.open(OpenBatch::new(0, size, Wanted::all(), 2, files), Vec::new());
+        verifier.open(OpenBatch::new((0, false), size, Wanted::all(), 2, files), Vec::new());
         verifier
     }
 

@@ -234,7 +234,7 @@ mod tests {
         let id = StagedId::new(&entry.path, &entry);
         let path = entry.path.as_slice().into();
         let file = ReceivedFile { path, entry: 0, id, start: 0, size, mode: 0o444, mtime, extra: Extra::default() };
-        (place, OpenBatch::new(0, size, Wanted::all(), 1, vec![(file, FileState::fresh(size))]))
+        (place, OpenBatch::new((0, false), size, Wanted::all(), 1, vec![(file, FileState::fresh(size))]))
     }
 
     fn writer(modes: Modes) -> Writer {
