@@ -5,6 +5,7 @@
 
 mod against;
 mod client;
+mod differences;
 mod exit;
 mod files;
 mod first_byte;
@@ -66,6 +67,8 @@ enum Part {
     Exit,
     /// Many small files against one of the same size, scp and rsync
     Files,
+    /// A changed file beside rsync
+    Differences,
     /// What it costs when one side is killed
     Survive,
     /// Time and memory for a million tiny files
@@ -105,6 +108,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             Part::FirstByte => first_byte::run(&program, options.quick, &mut tally),
             Part::Exit => exit::run(&program, options.quick, &mut tally),
             Part::Files => files::run(&program, options.quick, &mut tally),
+            Part::Differences => differences::run(&program, options.quick, &mut tally),
             Part::Survive => survive::run(&program, options.quick, &mut tally),
             Part::Million => million::run(&program, options.quick, &mut tally),
         };

@@ -61,7 +61,8 @@ impl Stage {
     }
 }
 
-fn room(folder: &Path) -> Option<u64> {
+/// Bytes that may be written to the file system of a folder.
+pub(super) fn room(folder: &Path) -> Option<u64> {
     rustix::fs::statvfs(folder).ok().map(|system| system.f_bavail * system.f_frsize)
 }
 
