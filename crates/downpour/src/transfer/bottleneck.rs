@@ -188,6 +188,7 @@ mod tests {
             base: Duration::ZERO,
             queue: Duration::ZERO,
             baseline: 0.0,
+            link: None,
         };
         let connection = ConnectionStats { limited_by, controller: Some(state), ..ConnectionStats::default() };
         Stats { connection, ..Stats::default() }

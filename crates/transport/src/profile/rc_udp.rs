@@ -27,6 +27,7 @@ impl Profile {
                     rate: NOMINAL_RATE,
                     window: false,
                     insist: true,
+                    ..FixedRateConfig::default()
                 }),
                 ..RecoveryConfig::default()
             },
@@ -61,6 +62,7 @@ pub(super) const SOURCES: &[Source] = &[
     },
     Source { key: "congestion.window", section: "rc-udp §IV-B: symbols stream until the block is acknowledged" },
     Source { key: "congestion.insist", section: "rc-udp §VI-A: the rate is set, whatever the path does" },
+    Source { key: "congestion.train", section: "docs/design/pacing.md: evenly, as the rate has it" },
     Source { key: "detection", section: "RFC 9002 §6.1: reported only, losses change nothing" },
     Source {
         key: "timeout",

@@ -104,6 +104,7 @@ mod tests {
             "fixed-rate:2G",
             "fixed-rate:123456789",
             "fixed-rate:100M,insist=on",
+            "fixed-rate:5M,train=20",
             "auto",
             "auto:policy=low",
             "cubic",
@@ -140,6 +141,7 @@ mod tests {
                 rate: Rate::from_bits_per_second(1_500_000_000),
                 window: true,
                 insist: false,
+                train: 1,
             })
         );
         assert_eq!("fixed-rate:rate=1.5G".parse::<CongestionConfig>().unwrap(), told);

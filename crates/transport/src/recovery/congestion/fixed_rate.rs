@@ -1,10 +1,11 @@
 //! A fixed rate, whatever the losses, unless it is far above what the path carries.
 
 use super::auto::Auto;
+use super::dispersion::Dispersion;
 use super::{CongestionControl, Constraint, ControllerState, MIN_PACKETS, PathView};
 use crate::recovery::report::Report;
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::settings::{BitRate, Setting, Settings, Switch, field};
+use crate::settings::{BitRate, Count, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
@@ -19,17 +20,24 @@ pub struct FixedRateConfig {
     /// Whether the rate is kept even if the path carries far less: off. If off, `auto` takes over after five seconds in
     /// which more than 30 % were lost at a full queue.
     pub insist: bool,
+    /// Packets that leave together: 1. Trains at a low rate show what the path's slowest link does
+    /// ([`ControllerState::link`]).
+    pub train: u32,
 }
 
 impl Default for FixedRateConfig {
     fn default() -> Self {
-        Self { rate: Rate::from_bits_per_second(10_000_000), window: true, insist: false }
+        Self { rate: Rate::from_bits_per_second(10_000_000), window: true, insist: false, train: 1 }
     }
 }
 
 impl Settings for FixedRateConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!(bare "rate", rate, BitRate), field!("window", window, Switch), field!("insist", insist, Switch)];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!(bare "rate", rate, BitRate),
+        field!("window", window, Switch),
+        field!("insist", insist, Switch),
+        field!("train", train, Count(1, 64)),
+    ];
 }
 
 /// The window's minimum beyond one round trip, for short paths: a sender and a receiver that each wake up 4 ms late. On
@@ -47,6 +55,7 @@ pub(super) struct FixedRate {
     config: FixedRateConfig,
     window: u64,
     overload: Overload,
+    dispersion: Dispersion,
     base: Duration,
     queue: Duration,
     successor: Option<Box<Auto>>,
@@ -58,6 +67,7 @@ impl FixedRate {
             config,
             window: window(config, INITIAL_RTT, max_packet),
             overload: Overload::default(),
+            dispersion: Dispersion::default(),
             base: Duration::ZERO,
             queue: Duration::ZERO,
             successor: None,
@@ -122,7 +132,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 fn window(config: FixedRateConfig, rtt: Duration, max_packet: u32) -> u64 {
     let least = if config.window { LATE_WAKING } else { SILENCE };
     let span = rtt + rtt.max(least);
-    config.rate.bytes_in(span).max(2 * u64::from(MIN_PACKETS) * u64::from(max_packet))
+    let packets = MIN_PACKETS.max(config.train);
+    config.rate.bytes_in(span).max(2 * u64::from(packets) * u64::from(max_packet))
 }
 
 impl CongestionControl for FixedRate {
@@ -136,6 +147,9 @@ impl CongestionControl for FixedRate {
         self.on_path(path);
         self.base = path.rtt.min();
         self.queue = report.path_rtt.map_or(self.queue, |rtt| rtt.saturating_sub(self.base));
+        if self.config.train > 1 {
+            self.dispersion.on_report(report, self.base.as_secs_f64());
+        }
         let gives_up = self.overload.on_report(report, self.base, path.rtt.smoothed());
         if gives_up && !self.config.insist {
             let rate = self.overload.rate.unwrap_or_default();
@@ -153,6 +167,10 @@ impl CongestionControl for FixedRate {
 
     fn rate(&self) -> Option<Rate> {
         Some(self.config.rate)
+    }
+
+    fn train(&self) -> u32 {
+        self.config.train
     }
 
     fn name(&self) -> &'static str {
@@ -174,6 +192,7 @@ impl CongestionControl for FixedRate {
             base: self.base,
             queue: self.queue,
             baseline: 0.0,
+            link: self.dispersion.link(),
         })
     }
 }
@@ -182,6 +201,7 @@ impl CongestionControl for FixedRate {
 mod tests {
     use super::super::bench::{Bench, Event};
     use super::*;
+    use crate::recovery::sent_packets::{Content, SentPacket};
 
     /// A second of a path of 50 ms that delivers 7 of 10 packets, or another number, and has a queue of 20 ms, or none.
     fn second(bench: &mut Bench<FixedRate>, delivered: u64, queue: u64) -> Option<Constraint> {
@@ -224,5 +244,29 @@ mod tests {
             assert!((0..10).all(|_| second(&mut bench, delivered, queue) == Some(Constraint::FixedRate)));
         }
         assert!(bench.controller.successor().is_none());
+    }
+
+    #[test]
+    fn trains_leave_whole_and_show_the_slowest_link() {
+        let rate = Rate::from_bits_per_second(4_000_000);
+        let link = |train: u32| {
+            let config = FixedRateConfig { rate, train, ..FixedRateConfig::default() };
+            let mut bench = Bench::new(FixedRate::new(config, Bench::<FixedRate>::PACKET), 50);
+            assert_eq!(bench.controller.train(), train);
+            assert!(bench.controller.window() >= 2 * u64::from(train) * u64::from(Bench::<FixedRate>::PACKET));
+            // Of each train, so many packets are reported at first; one takes the link 100 us.
+            for (first, places) in (0..).step_by(20).zip([19, 2, 18, 19, 1, 17, 19, 5, 19]) {
+                let time = bench.now;
+                bench.later(100);
+                let packet = |number| SentPacket { number, time, bytes: 1000, content: Content::Nothing };
+                let delivered: Vec<_> = (first..first + places).map(packet).collect();
+                let rtt = Some(Duration::from_micros(50_000 + 100 * places));
+                bench.report_of(Event { rtt, ..Event::default() }, &delivered, &[], &[]);
+            }
+            bench.controller.state().and_then(|state| state.link)
+        };
+        let found = link(20).expect("trains");
+        assert_eq!((found.rate.bits_per_second().div_ceil(1000), found.reports), (80_000, 9));
+        assert_eq!(link(1), None);
     }
 }

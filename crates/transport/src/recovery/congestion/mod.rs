@@ -8,6 +8,7 @@ mod ccid2;
 mod config;
 mod cubic;
 mod custom;
+mod dispersion;
 mod fixed_rate;
 mod fixed_window;
 mod grow_only;
@@ -34,7 +35,7 @@ pub use highspeed::HighSpeedConfig;
 pub use ledbat::LedbatConfig;
 pub use period::{Congestion, RecoveryPeriod};
 pub use reno::{RenoConfig, Signal, WindowLimit};
-pub use state::{Constraint, ControllerState, PathLoss, PathMemory};
+pub use state::{Constraint, ControllerState, LinkRate, PathLoss, PathMemory};
 pub use tfrc::TfrcConfig;
 pub use ttp::TtpConfig;
 

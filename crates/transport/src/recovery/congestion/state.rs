@@ -52,6 +52,17 @@ pub struct ControllerState {
     pub queue: Duration,
     /// The share of packets that the path loses without congestion, 0 to 1.
     pub baseline: f64,
+    /// What packet trains have shown of the path's slowest link, if enough of them agree.
+    pub link: Option<LinkRate>,
+}
+
+/// The rate of a path's slowest link, from how far it spreads packets that leave together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRate {
+    /// The median of all pairs of packets, in IP bits per second: what the link does for a short burst.
+    pub rate: Rate,
+    /// Number of reports that it is taken from.
+    pub reports: u32,
 }
 
 /// The loss that a controller holds to be the path's own: no lower rate would avoid it.

@@ -11,7 +11,6 @@ mod compete;
 mod config;
 mod delay;
 mod dips;
-mod dispersion;
 mod hold;
 mod ledger;
 mod marks;
@@ -699,6 +698,7 @@ impl CongestionControl for Auto {
             base: Duration::from_secs_f64(self.delay.base()),
             queue: Duration::from_secs_f64(self.delay.queue()),
             baseline: self.baseline.share(),
+            link: self.start.link(),
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use super::baseline::Baseline;
 use super::delay::Delay;
-use super::dispersion::Dispersion;
+use crate::recovery::congestion::LinkRate;
+use crate::recovery::congestion::dispersion::Dispersion;
 use crate::recovery::report::Report;
 use crate::recovery::rtt::RttEstimator;
 use crate::time::Time;
@@ -152,6 +153,11 @@ impl Start {
         self.dispersion.rate().or_else(|| (self.highest > 0.0).then_some(self.highest))
     }
 
+    /// Returns the rate of the slowest link, if trains have shown it.
+    pub(super) fn link(&self) -> Option<LinkRate> {
+        self.dispersion.link()
+    }
+
     /// Returns the pacing rate for a window of so many bytes, in bytes per second. The first packets go out together:
     /// `packets` are those of the window without compensation for losses.
     pub(super) fn pacing(&self, window: f64, packets: f64, smoothed: Duration) -> f64 {
@@ -166,7 +172,7 @@ impl Start {
 
     /// Returns the packets that are to leave together.
     pub(super) const fn train(&self) -> u32 {
-        self.dispersion.train()
+        if self.dispersion.wants_trains() { FIRST_PACKETS as u32 } else { 1 }
     }
 
     /// Takes a report. Returns the rate of the path, in bytes per second, if the queue or the losses of the last part

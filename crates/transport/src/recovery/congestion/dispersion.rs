@@ -1,9 +1,9 @@
 //! The rate of a path's slowest link, from how far it spreads packets that were sent together.
 
-use super::start::FIRST_PACKETS;
+use super::LinkRate;
 use crate::recovery::report::Report;
 use crate::recovery::sent_packets::SentPacket;
-use crate::time::Time;
+use crate::time::{Rate, Time};
 use std::time::Duration;
 
 /// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link. A
@@ -88,14 +88,21 @@ impl Dispersion {
         self.is_measured
     }
 
+    /// Returns the rate on which many trains agree, for people and programs.
+    pub(super) fn link(&self) -> Option<LinkRate> {
+        let rate = self.rate.filter(|_| self.is_measured)?;
+        let rate = Rate::from_bits_per_second((8.0 * rate) as u64);
+        Some(LinkRate { rate, reports: self.places.len() as u32 })
+    }
+
     /// Returns whether hosts, and not the slowest link, have spread packets.
     pub(super) const fn is_disproved(&self) -> bool {
         self.is_disproved
     }
 
-    /// Returns the packets that are to leave together.
-    pub(super) const fn train(&self) -> u32 {
-        if self.crowded.is_none() { FIRST_PACKETS as u32 } else { 1 }
+    /// Returns whether packets are to leave in trains.
+    pub(super) const fn wants_trains(&self) -> bool {
+        self.crowded.is_none()
     }
 
     /// Ends the trains once the pace, in bytes per second, is so high that they would meet each other in a queue, or once
@@ -227,7 +234,10 @@ mod tests {
     }
 
     fn measured(found: &Dispersion) -> Option<f64> {
-        found.rate().filter(|_| found.is_measured()).map(f64::round)
+        let rate = found.rate().filter(|_| found.is_measured()).map(f64::round);
+        let link = found.link().map(|link| (link.rate.bits_per_second() as f64 / 8.0).round());
+        assert_eq!(rate, link, "what people and programs see");
+        rate
     }
 
     const GAP: Duration = Duration::from_micros(100);
@@ -256,19 +266,19 @@ mod tests {
     #[test]
     fn trains_end_when_they_would_meet_and_later_packets_say_nothing() {
         let mut found = trains(&PLACES[..3], GAP, |_| Duration::ZERO);
-        assert_eq!((found.train(), found.places.len()), (20, 3));
+        assert!(found.wants_trains() && found.places.len() == 3);
         let rate = found.idea().or(found.rate()).expect("an idea");
         found.on_pace(Time::ZERO, 0.4 * rate);
-        assert_eq!(found.train(), 20);
+        assert!(found.wants_trains());
         found.on_pace(Time::ZERO, 0.6 * rate);
-        assert_eq!(found.train(), 1);
+        assert!(!found.wants_trains());
         let packet = SentPacket { number: 100, time: Time::ZERO, bytes: 1000, content: Content::Nothing };
         found.on_train(&packet, &packet, RTT, 1000.0);
         assert_eq!(found.places.len(), 3);
         let mut many = trains(&[19; 40], GAP, |_| Duration::ZERO);
         assert_eq!(many.places.len(), MOST_PLACES);
         many.on_pace(Time::ZERO, 0.0);
-        assert_eq!(many.train(), 1, "enough are known");
+        assert!(!many.wants_trains(), "enough are known");
     }
 
     /// A packet that is reported late is not the end of a later train.
