@@ -3,22 +3,16 @@
 use std::ops::RangeInclusive;
 
 use serde::Serialize;
-use transport::LimitedBy;
 
 use super::Doctor;
 use super::checkup::{Checkup, Side, Udp};
 use super::meter::Traffic;
+use super::survey::{Best, Survey, WHOLE_MEGABITS};
 use super::verdict::Bottleneck;
 
 /// Ports to open in a firewall if the user has named none, from the range that no system assigns automatically
 /// (RFC 6335).
 const PORTS: RangeInclusive<u16> = 44_000..=44_009;
-
-/// Loss from which a controller that takes every loss for congestion wastes most of a path.
-const MUCH_LOSS: f64 = 0.002;
-
-/// Loss at a configured rate from which that rate exceeds the capacity of the path.
-const TOO_MUCH_LOSS: f64 = 0.05;
 
 /// Queues count as long if load multiplies the round-trip time by this factor and also adds this many seconds.
 const LONG_QUEUE: f64 = 3.0;
@@ -52,9 +46,10 @@ pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
     for side in [Side::Here, Side::There] {
         socket(side, checkup, &mut add);
     }
-    for (traffic, up) in [(&checkup.up, true), (&checkup.down, false)] {
-        if let Some(traffic) = traffic.as_ref().filter(|_| !checkup.over_ssh) {
-            path(traffic, up, checkup, doctor, &mut add);
+    for (way, survey) in [("up", &checkup.up), ("down", &checkup.down)] {
+        if let Some(survey) = survey.as_ref().filter(|_| !checkup.over_ssh) {
+            rate(way, survey, &mut add);
+            queue(way, &survey.traffic, checkup, &mut add);
         }
     }
     for side in [Side::Here, Side::There] {
@@ -134,31 +129,42 @@ fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     }
 }
 
-/// Advice from one direction's traffic.
-fn path(traffic: &Traffic, up: bool, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
-    let way = if up { "up" } else { "down" };
-    let rate = traffic.rate_bits_per_second as f64;
-    let percent = units::percent(traffic.loss);
-    let told = doctor.profile.fixed_rate().is_some();
-    if told && traffic.loss > TOO_MUCH_LOSS {
-        let why = format!("{way}: at the told rate {percent} is lost: tell what arrives");
-        add(Side::Here, why, format!("downpour cp --rate {} ...", option_rate(rate)));
-    } else if !told && traffic.loss > MUCH_LOSS && traffic.limited_by == LimitedBy::Window {
-        let why =
-            format!("{way}: {percent} is lost, which slows the controller down: if the line is yours, tell its rate");
-        add(
-            Side::Here,
-            why,
-            format!("downpour cp --rate {} ...   # or what the line is sold as", option_rate(2.0 * rate)),
-        );
-    }
+/// A rate or a congestion control with which more arrives: only what has been tried.
+fn rate(way: &str, survey: &Survey, add: &mut Add<'_>) {
+    let Traffic { control, goodput, loss, .. } = &survey.traffic;
+    let usual = units::bytes_per_second(*goodput as f64);
+    let tried =
+        |traffic: Option<&Traffic>| units::bytes_per_second(traffic.map_or(0, |traffic| traffic.goodput) as f64);
+    let (why, option) = match survey.best {
+        Best::Nothing | Best::Unclear => return,
+        Best::Auto => {
+            let auto = tried(survey.auto.as_ref());
+            (format!("{way}: {control} gets {usual} where auto gets {auto}"), "--set congestion=auto".to_owned())
+        }
+        Best::Rate(rate) => {
+            let set = tried(survey.tried_at(rate));
+            let why =
+                format!("{way}: at a set rate {set} arrive, with {control} {usual}: if the line is yours, set it");
+            (why, format!("--rate {}", option_rate(rate as f64)))
+        }
+        Best::LowerRate(rate) => {
+            let why = format!("{way}: the set rate exceeds the line, and {} is lost: set less", units::percent(*loss));
+            (why, format!("--rate {}", option_rate(rate as f64)))
+        }
+    };
+    add(Side::Here, why, format!("downpour cp {option} ..."));
+}
+
+/// A queue that transfers fill.
+fn queue(way: &str, traffic: &Traffic, checkup: &Checkup, add: &mut Add<'_>) {
     if let (Some(loaded), Some(min)) = (traffic.loaded_rtt, checkup.min_rtt)
         && loaded > LONG_QUEUE * min
         && loaded > min + LONG_QUEUE_SECONDS
     {
         let why =
             format!("{way}: full speed makes the round trip {} long for everybody: leave room", units::seconds(loaded));
-        add(Side::Here, why, format!("downpour cp --limit {} ...", option_rate(0.9 * rate)));
+        let rate = 0.9 * traffic.rate_bits_per_second as f64;
+        add(Side::Here, why, format!("downpour cp --limit {} ...", option_rate(rate)));
     }
 }
 
@@ -192,8 +198,8 @@ fn waiting(side: Side, checkup: &Checkup) -> f64 {
         Side::Here => (&checkup.up, &checkup.down),
         Side::There => (&checkup.down, &checkup.up),
     };
-    let sending = sends.as_ref().and_then(|traffic| traffic.sender);
-    let taking = takes.as_ref().and_then(|traffic| traffic.receiver);
+    let sending = sends.as_ref().and_then(|survey| survey.traffic.sender);
+    let taking = takes.as_ref().and_then(|survey| survey.traffic.receiver);
     [sending, taking].into_iter().flatten().map(|share| share.waiting).fold(0.0, f64::max)
 }
 
@@ -204,5 +210,5 @@ fn quoted(word: &str) -> String {
 
 /// Formats a rate as the program's options take it: whole megabits, or kilobits below ten megabits.
 fn option_rate(bits: f64) -> String {
-    if bits >= 1e7 { format!("{:.0}M", bits / 1e6) } else { format!("{:.0}K", (bits / 1e3).max(1.0)) }
+    if bits >= WHOLE_MEGABITS { format!("{:.0}M", bits / 1e6) } else { format!("{:.0}K", (bits / 1e3).max(1.0)) }
 }

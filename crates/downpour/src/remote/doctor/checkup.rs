@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::advice::Advice;
 use super::machine::Machine;
-use super::meter::Traffic;
+use super::survey::Survey;
 use super::verdict::Verdict;
 
 /// One of the two machines.
@@ -62,12 +62,12 @@ pub enum Finding {
     },
     /// Whether UDP passes.
     Udp(Udp),
-    /// The capacity of one direction.
+    /// What was measured in one direction.
     Traffic {
         /// Whether the direction is from here to there.
         up: bool,
         /// The figures.
-        traffic: Traffic,
+        traffic: Box<Survey>,
     },
     /// The properties of a machine.
     Machine {
@@ -91,9 +91,9 @@ pub struct Checkup {
     /// Minimum round-trip time in seconds.
     pub min_rtt: Option<f64>,
     /// Traffic from here to there.
-    pub up: Option<Traffic>,
+    pub up: Option<Survey>,
     /// Traffic from there to here.
-    pub down: Option<Traffic>,
+    pub down: Option<Survey>,
     /// This machine.
     pub here: Machine,
     /// The other machine.

@@ -16,6 +16,7 @@ use super::checkup::{Checkup, Finding, Side, Udp};
 use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
 use super::probe::{Direction, Failure, Opened, Target};
+use super::survey::Survey;
 use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
 use crate::base64::Bytes;
 use crate::error::Error;
@@ -31,7 +32,7 @@ const LINE_TIME: Duration = Duration::from_secs(30);
 /// Maximum length of its answer line in bytes.
 const MAX_LINE: u64 = 64 << 10;
 
-/// Bytes that IP and UDP add to a datagram.
+/// Bytes of the headers of IP and UDP.
 const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 
@@ -90,7 +91,13 @@ pub(super) fn examine(
         };
         found.tell_udp(udp, reporter);
     }
-    let (there, read) = read_line::<Machine>(read, reporter)?;
+    let folder = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
+    let stops = || reporter.stopped().is_err();
+    let (there, here) = thread::scope(|scope| {
+        let here = scope.spawn(|| Machine::measure(&folder, endpoint.facts(), load, &stops));
+        (read_line::<Machine>(read, reporter), here.join())
+    });
+    let ((there, read), here) = (there?, here.map_err(|_| Error::Internal("the measurement of this machine failed"))?);
     let there = there.cleaned();
     reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
@@ -105,8 +112,6 @@ pub(super) fn examine(
     } else {
         drop((read, write));
     }
-    let folder = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
-    let here = Machine::measure(&folder, endpoint.facts(), load, &|| reporter.stopped().is_err());
     reporter.stopped()?;
     reporter.found(Finding::Machine { side: Side::Here, machine: Box::new(here.clone()) });
     Ok(found.checkup(doctor, over_ssh, here, there))
@@ -117,8 +122,8 @@ pub(super) fn examine(
 struct Network {
     udp: Option<Udp>,
     min_rtt: Option<Duration>,
-    up: Option<Traffic>,
-    down: Option<Traffic>,
+    up: Option<Survey>,
+    down: Option<Survey>,
     troubles: Vec<String>,
 }
 
@@ -126,11 +131,10 @@ impl Network {
     /// Probes both directions. If there is no answer, returns the kernel's error, if any.
     fn probe(&mut self, target: &Target<'_>, reporter: &Reporter) -> Result<Option<Option<String>>, Error> {
         for direction in [Direction::Up, Direction::Down] {
-            let trouble = match Opened::new(target, direction) {
-                Ok(opened) => self.run(opened, direction, reporter).err(),
+            let trouble = match Opened::new(target, direction, &target.profile.recovery.congestion) {
+                Ok(opened) => self.survey(opened, target, direction, reporter).err(),
                 Err(Failure::Silence(hint)) if direction == Direction::Up => return Ok(Some(hint)),
-                Err(Failure::Silence(_)) => Some(Error::Vanished),
-                Err(Failure::Other(error)) => Some(error),
+                Err(failure) => Some(failure.into()),
             };
             match trouble {
                 Some(error @ (Error::Cancelled | Error::Terminated | Error::Version)) => return Err(error),
@@ -141,22 +145,67 @@ impl Network {
         Ok(None)
     }
 
-    fn run(&mut self, opened: Opened<'_>, direction: Direction, reporter: &Reporter) -> Result<(), Error> {
+    /// Measures everything in one direction.
+    fn survey(
+        &mut self,
+        opened: Opened<'_>,
+        target: &Target<'_>,
+        direction: Direction,
+        reporter: &Reporter,
+    ) -> Result<(), Error> {
+        self.connected(&opened, reporter);
+        let is_limited = target.profile.limit.is_some() || opened.remote == PIPE_PEER;
+        let (traffic, takes_control) = self.run(opened)?;
+        let mut survey = Survey::new(traffic);
+        if !is_limited && (takes_control || direction == Direction::Up) {
+            // What was measured before counts, whatever becomes of the rest.
+            self.try_more(&mut survey, target, direction).or_else(|error| match error {
+                Error::Cancelled | Error::Terminated => Err(error),
+                error => {
+                    self.troubles.push(machine::cleaned(&format!("{direction}, with a set rate: {error}")));
+                    Ok(())
+                }
+            })?;
+        }
+        survey.conclude(self.rtt());
+        reporter.found(Finding::Traffic { up: direction == Direction::Up, traffic: Box::new(survey.clone()) });
+        match direction {
+            Direction::Up => self.up = Some(survey),
+            Direction::Down => self.down = Some(survey),
+        }
+        Ok(())
+    }
+
+    /// Probes under other congestion controls as long as these tell more.
+    fn try_more(&mut self, survey: &mut Survey, target: &Target<'_>, direction: Direction) -> Result<(), Error> {
+        while let Some(congestion) = survey.next(&target.profile.recovery.congestion, self.rtt()) {
+            let (traffic, _) = self.run(Opened::new(target, direction, &congestion)?)?;
+            survey.add(&congestion, traffic, self.rtt());
+        }
+        Ok(())
+    }
+
+    /// Notes what the first handshakes show.
+    fn connected(&mut self, opened: &Opened<'_>, reporter: &Reporter) {
         let (remote, stats) = (opened.remote, opened.stats);
-        let headers = if remote.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
         self.min_rtt = [self.min_rtt, stats.min_rtt].into_iter().flatten().min();
         if remote != PIPE_PEER && self.udp.is_none() {
             let udp = Udp::Open {
                 address: remote,
                 datagram: stats.datagram,
-                packet: stats.datagram + headers,
+                packet: stats.datagram + headers(remote),
                 largest_tried: opened.largest_tried(),
                 min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
             };
             self.tell_udp(udp, reporter);
         }
+    }
+
+    /// Runs one probe; returns what it measured, and whether the other side sends under another control if asked to.
+    fn run(&mut self, opened: Opened<'_>) -> Result<(Traffic, bool), Error> {
+        let (remote, congestion, direction) = (opened.remote, opened.congestion, opened.direction);
         let (sender, receiver) = opened.run()?;
-        let mut traffic = Traffic::of(&sender, &receiver, headers);
+        let mut traffic = Traffic::of(congestion, &sender, &receiver, headers(remote));
         if remote == PIPE_PEER {
             // Pipes carry no ECN marks.
             traffic.ecn = None;
@@ -164,12 +213,13 @@ impl Network {
         // The handshake's sample includes the time in which both sides woke up.
         let loaded = traffic.loaded_rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
         self.min_rtt = [self.min_rtt, loaded].into_iter().flatten().min();
-        reporter.found(Finding::Traffic { up: direction == Direction::Up, traffic: traffic.clone() });
-        match direction {
-            Direction::Up => self.up = Some(traffic),
-            Direction::Down => self.down = Some(traffic),
-        }
-        Ok(())
+        let theirs = if direction == Direction::Up { receiver } else { sender };
+        Ok((traffic, theirs.takes_control))
+    }
+
+    /// Returns the minimum round trip in seconds.
+    fn rtt(&self) -> f64 {
+        self.min_rtt.unwrap_or_default().as_secs_f64()
     }
 
     fn tell_udp(&mut self, udp: Udp, reporter: &Reporter) {
@@ -196,6 +246,11 @@ impl Network {
         checkup.advice = advice::advise(&checkup, doctor);
         checkup
     }
+}
+
+/// Returns the bytes that IP and UDP add to a datagram.
+const fn headers(remote: SocketAddr) -> usize {
+    if remote.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 }
 }
 
 /// Reads one line of JSON from the other machine, which may take long; the user may stop it.

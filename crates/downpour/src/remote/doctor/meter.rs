@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use net::{Thread, ThreadTime};
 use serde::{Deserialize, Serialize};
+use transport::congestion::{CongestionConfig, LinkRate};
 use transport::{ConnectionStats, LimitedBy};
 
 /// Interval between two samples of a connection.
@@ -15,13 +16,26 @@ const MAX_LOOKS: usize = 4096;
 /// Bytes of a source symbol's packet in addition to the symbol.
 const SYMBOL_OVERHEAD: usize = transport::wire::SYMBOL_OVERHEAD;
 
-/// One end's counters, as sent over the connection that they describe.
+/// A rate in IP bits per second that no path has: figures of the other side beyond it are not believed.
+const MAX_RATE: f64 = 1e14;
+
+/// Bytes that arrive are at most this many times those sent at the same time: a queue may have been there before.
+const MOST_ARRIVING: f64 = 1.5;
+
+/// One end's counters, as sent over the connection that they describe. Those that an earlier release does not send are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Counts {
     /// Microseconds of the second half of the probe, when the controller has found its rate...
     half_micros: u64,
-    /// ... and IP bytes received in it.
+    /// ... and IP bytes received in it, ...
     half_received: u64,
+    /// ... IP bytes and packets sent, and packets declared lost.
+    half_bytes_sent: u64,
+    half_packets_sent: u64,
+    half_packets_lost: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
     packets_sent: u64,
     packets_lost: u64,
     packets_received: u64,
@@ -34,17 +48,30 @@ pub(super) struct Counts {
     running_micros: Option<u64>,
     waiting_micros: Option<u64>,
     micros: u64,
+    /// What packet trains have shown the sender.
+    link: Option<LinkRate>,
+    /// Whether this side sends under another control if asked to.
+    pub(super) takes_control: bool,
 }
 
-/// Measured traffic in one direction.
+/// Measured traffic of one probe. The receiver counts what arrives, the sender what is lost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Traffic {
-    /// IP bits per second that arrived in the second half of the probe.
+    /// What decided how fast it was sent: the name of a congestion control, `fixed-rate` if a rate was set.
+    pub control: String,
+    /// The rate that was set, in IP bits per second.
+    pub set_bits_per_second: Option<u64>,
+    /// IP bits per second sent in the second half of the probe; `None` if the other side did not say.
+    pub sent_bits_per_second: Option<u64>,
+    /// IP bits per second that arrived in the second half of the probe: what `control` got, which may be less than the
+    /// line carries.
     pub rate_bits_per_second: u64,
     /// The corresponding bytes of files per second.
     pub goodput: u64,
-    /// Share of packets lost during the whole probe.
+    /// Share of packets lost in the second half of the probe...
     pub loss: f64,
+    /// ... of so many.
+    pub packets: u64,
     /// Share of packets marked for congestion (CE).
     pub marked: f64,
     /// Whether the path preserves ECN marks, if known.
@@ -57,6 +84,10 @@ pub struct Traffic {
     pub sender: Option<ThreadShare>,
     /// The network thread of the receiver.
     pub receiver: Option<ThreadShare>,
+    /// Rate of the slowest link, by packet trains at the beginning of the probe.
+    pub trains: Option<LinkRate>,
+    /// IP bytes sent during the whole probe; what arrived of them if an earlier release sent them.
+    pub bytes_sent: u64,
 }
 
 /// A thread's shares of a core's time, 0 to 1.
@@ -68,14 +99,23 @@ pub struct ThreadShare {
     pub waiting: f64,
 }
 
+/// What an end had counted at a moment.
+#[derive(Clone, Copy)]
+struct Look {
+    at: Instant,
+    bytes_received: u64,
+    bytes_sent: u64,
+    packets_sent: u64,
+    packets_lost: u64,
+}
+
 /// Samples one end of a probe while it runs.
 pub(super) struct Meter {
     began: Instant,
     /// The driver's thread.
     thread: Thread,
     before: Option<ThreadTime>,
-    /// Times, and IP bytes received until then.
-    looks: Vec<(Instant, u64)>,
+    looks: Vec<Look>,
     last: ConnectionStats,
     /// How often each limit was found.
     limits: [(LimitedBy, u32); 5],
@@ -102,7 +142,13 @@ impl Meter {
 
     pub(super) fn look(&mut self, stats: ConnectionStats) {
         if self.looks.len() < MAX_LOOKS {
-            self.looks.push((Instant::now(), stats.bytes_received));
+            self.looks.push(Look {
+                at: Instant::now(),
+                bytes_received: stats.bytes_received,
+                bytes_sent: stats.bytes_sent,
+                packets_sent: stats.packets_sent,
+                packets_lost: stats.packets_lost,
+            });
         }
         if let Some((_, times)) = self.limits.iter_mut().find(|(limit, _)| *limit == stats.limited_by) {
             *times += 1;
@@ -118,14 +164,21 @@ impl Meter {
     /// Returns the counters so far.
     pub(super) fn counts(&self) -> Counts {
         let last = &self.last;
-        let (half_micros, half_received) = self.second_half();
+        let (from, to) = self.second_half();
+        let half = |of: fn(Look) -> u64| to.map_or(0, of).saturating_sub(from.map_or(0, of));
+        let half_time = from.zip(to).map(|(from, to)| to.at.saturating_duration_since(from.at));
         let now = self.thread.time();
         let share = |of: fn(ThreadTime) -> Duration| Some(micros(of(now?).saturating_sub(of(self.before?))));
         // Of limits found equally often, the first in the list explains most.
         let most = self.limits.iter().rev().max_by_key(|(_, times)| *times);
         Counts {
-            half_micros,
-            half_received,
+            half_micros: half_time.map_or(0, micros),
+            half_received: half(|look| look.bytes_received),
+            half_bytes_sent: half(|look| look.bytes_sent),
+            half_packets_sent: half(|look| look.packets_sent),
+            half_packets_lost: half(|look| look.packets_lost),
+            bytes_sent: last.bytes_sent,
+            bytes_received: last.bytes_received,
             packets_sent: last.packets_sent,
             packets_lost: last.packets_lost,
             packets_received: last.packets_received,
@@ -138,14 +191,16 @@ impl Meter {
             running_micros: share(|time| time.running),
             waiting_micros: share(|time| time.waiting),
             micros: micros(self.began.elapsed()),
+            link: last.controller.and_then(|state| state.link),
+            takes_control: true,
         }
     }
 
-    fn second_half(&self) -> (u64, u64) {
-        let Some(&(end, total)) = self.looks.last() else { return (0, 0) };
-        let middle = self.began + end.saturating_duration_since(self.began) / 2;
-        let (from, before) = self.looks.iter().copied().find(|(at, _)| *at >= middle).unwrap_or((end, total));
-        (micros(end.saturating_duration_since(from)), total.saturating_sub(before))
+    /// Returns the first and the last look of the second half.
+    fn second_half(&self) -> (Option<Look>, Option<Look>) {
+        let last = self.looks.last().copied();
+        let middle = last.map(|last| self.began + last.at.saturating_duration_since(self.began) / 2);
+        (self.looks.iter().copied().find(|look| middle.is_some_and(|middle| look.at >= middle)), last)
     }
 }
 
@@ -162,26 +217,53 @@ impl Counts {
         let (running, waiting) = (self.running_micros?, self.waiting_micros?);
         Some(ThreadShare { running: share(running, self.micros), waiting: share(waiting, self.micros) })
     }
+
+    /// Returns the bits per second of so many bytes in the second half.
+    fn rate(&self, bytes: u64) -> f64 {
+        if self.half_micros == 0 { 0.0 } else { (bytes as f64 * 8e6 / self.half_micros as f64).min(MAX_RATE) }
+    }
+
+    /// Returns the share of packets lost in the second half, or in all of the probe if nothing is known of that.
+    fn loss(&self) -> f64 {
+        let lost = if self.half_packets_sent == 0 { self.packets_lost } else { self.half_packets_lost };
+        share(lost, self.judged())
+    }
+
+    fn judged(&self) -> u64 {
+        if self.half_packets_sent == 0 { self.packets_sent } else { self.half_packets_sent }
+    }
 }
 
 impl Traffic {
-    /// Computes the traffic from both ends' counters; `headers` is what IP and UDP add to a datagram.
-    pub(super) fn of(sender: &Counts, receiver: &Counts, headers: usize) -> Self {
-        let seconds = receiver.half_micros as f64 / 1e6;
-        let bytes = if seconds > 0.0 { receiver.half_received as f64 / seconds } else { 0.0 };
+    /// Computes the traffic from both ends' counters; `headers` is what IP and UDP add to a datagram. One of them is the
+    /// other side's: whatever it says, no rate is beyond what a path may have, and no more arrives than was sent.
+    pub(super) fn of(control: &CongestionConfig, sender: &Counts, receiver: &Counts, headers: usize) -> Self {
+        let sent = sender.rate(sender.half_bytes_sent);
+        let most = if sent > 0.0 { MOST_ARRIVING * sent } else { MAX_RATE };
+        let arrived = receiver.rate(receiver.half_received).min(most);
         let datagram = sender.datagram.clamp(SYMBOL_OVERHEAD, 1 << 16);
         let useful = (datagram - SYMBOL_OVERHEAD) as f64 / (datagram + headers) as f64
             * (1.0 - share(receiver.surplus_symbols, receiver.packets_received));
+        let believed = |link: &LinkRate| (link.rate.bits_per_second() as f64) < MAX_RATE;
         Self {
-            rate_bits_per_second: (bytes * 8.0) as u64,
-            goodput: (bytes * useful) as u64,
-            loss: share(sender.packets_lost, sender.packets_sent),
+            control: control.to_string().split(':').next().unwrap_or_default().to_owned(),
+            set_bits_per_second: match control {
+                CongestionConfig::FixedRate(config) => Some(config.rate.bits_per_second()),
+                _ => None,
+            },
+            sent_bits_per_second: (sent > 0.0).then_some(sent as u64),
+            rate_bits_per_second: arrived as u64,
+            goodput: (arrived / 8.0 * useful) as u64,
+            loss: sender.loss(),
+            packets: sender.judged(),
             marked: share(sender.marked, sender.packets_sent),
             ecn: sender.ecn,
             loaded_rtt: sender.rtt_micros.map(|micros| micros as f64 / 1e6),
             limited_by: sender.limited_by,
             sender: sender.thread(),
             receiver: receiver.thread(),
+            trains: sender.link.filter(believed),
+            bytes_sent: if sender.bytes_sent == 0 { receiver.bytes_received } else { sender.bytes_sent },
         }
     }
 }

@@ -10,6 +10,7 @@ use super::checkup::{Checkup, Finding, Side, Udp};
 use super::disk::Disk;
 use super::machine::{Core, Machine};
 use super::meter::Traffic;
+use super::survey::{Best, Method, Shown, Survey, Trial};
 use super::verdict::{Bottleneck, Forecast, Speed};
 
 /// Maximum number of items of advice shown; the figures contain the rest.
@@ -17,6 +18,13 @@ const MAX_ADVICE: usize = 5;
 
 /// Tasks per core from which a machine is called busy.
 const BUSY: f64 = 1.0;
+
+/// Loss from which it is worth a word what causes it.
+const NOTICEABLE_LOSS: f64 = 0.001;
+
+fn bits(rate: u64) -> String {
+    scaled(rate as f64, "bit/s")
+}
 
 fn bytes_per_second(rate: Option<u64>) -> String {
     rate.map_or_else(|| "unknown".to_owned(), |rate| units::bytes_per_second(rate as f64))
@@ -39,7 +47,7 @@ impl Display for Udp {
                 if datagram < largest_tried {
                     write!(f, ", {largest_tried} do not")?;
                 }
-                min_rtt.map_or(Ok(()), |rtt| write!(f, "; round trip {}", seconds(rtt)))
+                min_rtt.map_or(Ok(()), |rtt| write!(f, "; idle round trip {}", seconds(rtt)))
             }
             Self::Closed { port, waited, arrived, hint } => {
                 write!(f, "CLOSED: port {port} did not answer in {waited:.0} s")?;
@@ -55,8 +63,12 @@ impl Display for Udp {
 
 impl Display for Traffic {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (goodput, line) = (self.goodput as f64, self.rate_bits_per_second as f64);
-        write!(f, "{} ({} on the line), {} lost", scaled(goodput, "B/s"), scaled(line, "bit/s"), percent(self.loss))?;
+        let (goodput, arrived) = (scaled(self.goodput as f64, "B/s"), bits(self.rate_bits_per_second));
+        match self.set_bits_per_second {
+            Some(rate) => write!(f, "set to {}: {arrived} arrive ({goodput} of files)", bits(rate))?,
+            None => write!(f, "{goodput} of files with {} ({arrived} arrive)", self.control)?,
+        }
+        write!(f, ", {} lost", percent(self.loss))?;
         if self.marked > 0.0 {
             write!(f, ", {} marked", percent(self.marked))?;
         }
@@ -68,11 +80,57 @@ impl Display for Traffic {
         }
         f.write_str(match self.limited_by {
             LimitedBy::Nothing => "",
-            LimitedBy::Window => "; congestion control holds it back",
-            LimitedBy::Pacing => "; the pacer holds it back",
+            LimitedBy::Window | LimitedBy::Pacing if self.set_bits_per_second.is_some() => "",
+            LimitedBy::Window | LimitedBy::Pacing => "; congestion control holds it back",
             LimitedBy::Source => "; the sender's cores hold it back",
             LimitedBy::Receiver => "; the receiver's cores hold it back",
         })
+    }
+}
+
+impl Display for Shown {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Carried => "the line carries it",
+            Self::Exceeded => "more than the line carries",
+            Self::NotSent => "the sender is too slow for it",
+        })
+    }
+}
+
+impl Display for Trial {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { traffic, shows } = self;
+        write!(f, "{traffic}; {shows}")?;
+        let is_own = *shows == Shown::Carried && traffic.loss >= NOTICEABLE_LOSS;
+        f.write_str(if is_own { ", and loses as much at any rate" } else { "" })
+    }
+}
+
+impl Survey {
+    /// Writes what is known of the line.
+    fn write_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let trains = self.link().map(|link| {
+            format!("{} by packet trains (median of {} reports)", bits(link.rate.bits_per_second()), link.reports)
+        });
+        let Some(line) = &self.line else { return f.write_str("unknown") };
+        let rate = bits(line.rate_bits_per_second);
+        match (line.method, trains) {
+            (Method::Trains, Some(trains)) => write!(f, "about {trains}"),
+            (Method::Exceeded, Some(trains)) => write!(f, "{rate} pass when more is sent; short bursts at {trains}"),
+            (Method::Exceeded, None) => write!(f, "{rate} pass when more is sent"),
+            (Method::AtLeast | Method::Trains, _) => write!(f, "at least {rate}, the most that was tried"),
+        }
+    }
+}
+
+impl Display for Survey {
+    /// Prints two to five lines.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n  line  ", self.traffic)?;
+        self.write_line(f)?;
+        self.auto.as_ref().map_or(Ok(()), |traffic| write!(f, "\n  auto  {traffic}"))?;
+        self.trials.iter().try_for_each(|trial| write!(f, "\n  trial {trial}"))
     }
 }
 
@@ -160,16 +218,19 @@ impl Display for Forecast {
 }
 
 impl Display for Checkup {
-    /// Prints at most 25 lines.
+    /// Prints at most 34 lines.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "UDP     {}", self.udp)?;
-        let carrier = if self.over_ssh { "over ssh: " } else { "" };
         for (name, traffic) in [("up", &self.up), ("down", &self.down)] {
             match traffic {
-                Some(traffic) => writeln!(f, "{name:<7} {carrier}{traffic}")?,
+                // The line below the pipes of ssh is not measured.
+                Some(survey) if self.over_ssh => writeln!(f, "{name:<7} over ssh: {}", survey.traffic)?,
+                Some(survey) => writeln!(f, "{name:<7} {survey}")?,
                 None => writeln!(f, "{name:<7} unknown")?,
             }
         }
+        let sent = |survey: &Option<Survey>| bytes(survey.as_ref().map_or(0, Survey::bytes_sent));
+        writeln!(f, "sent    {} up and {} down for these figures", sent(&self.up), sent(&self.down))?;
         for side in [Side::Here, Side::There] {
             let machine = self.machine(side);
             writeln!(f, "{side:<7} {machine}")?;
@@ -190,6 +251,13 @@ impl Display for Checkup {
             |speed: &Option<Speed>| speed.map_or_else(|| "unknown".to_owned(), |speed| speed.bottleneck.to_string());
         let (up, down) = (narrowest(&self.verdict.up), narrowest(&self.verdict.down));
         write!(f, "{:<32} {up:<13} {down}", "limited by")?;
+        let is_best = |survey: &Option<Survey>| {
+            let survey = survey.as_ref();
+            survey.is_some_and(|survey| survey.best == Best::Nothing && !survey.trials.is_empty())
+        };
+        if is_best(&self.up) && is_best(&self.down) {
+            write!(f, "\nset     nothing: no rate that was tried is much faster")?;
+        }
         for advice in self.advice.iter().take(MAX_ADVICE) {
             write!(f, "\n{:<7} {}; run: {}", advice.side, advice.why, advice.command)?;
         }

@@ -8,6 +8,7 @@ use transport::{Connector, LimitedBy, Rate, floor};
 use super::checkup::{Checkup, Side};
 use super::machine::Machine;
 use super::meter::{ThreadShare, Traffic};
+use super::survey::Survey;
 
 /// Share of a core's time, used or waited for, from which a thread is at its limit: there are always moments in which
 /// it has nothing to do.
@@ -71,7 +72,7 @@ pub struct Forecast {
 
 /// The figures of one direction.
 struct Lane<'a> {
-    traffic: &'a Traffic,
+    traffic: Traffic,
     source: (Side, &'a Machine),
     target: (Side, &'a Machine),
     connector: Connector,
@@ -84,8 +85,11 @@ struct Lane<'a> {
 pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict {
     let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
     let (here, there, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
-    let measured = |traffic: &&Traffic| traffic.goodput > 0 && traffic.rate_bits_per_second > 0;
-    let up = checkup.up.as_ref().filter(measured).map(|traffic| Lane {
+    let measured = |survey: &Option<Survey>| {
+        let traffic = survey.as_ref().map(|survey| survey.traffic.clone());
+        traffic.filter(|traffic| traffic.goodput > 0 && traffic.rate_bits_per_second > 0)
+    };
+    let up = measured(&checkup.up).map(|traffic| Lane {
         traffic,
         source: here,
         target: there,
@@ -94,7 +98,7 @@ pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict
         over_ssh,
         told,
     });
-    let down = checkup.down.as_ref().filter(measured).map(|traffic| Lane {
+    let down = measured(&checkup.down).map(|traffic| Lane {
         traffic,
         source: there,
         target: here,
