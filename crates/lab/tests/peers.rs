@@ -150,6 +150,13 @@ fn ssh() {
 
 #[test]
 #[ignore = "needs downpour (cargo build --package cli) and sshd: apt-get install openssh-server openssh-client"]
+fn downpour_cp() {
+    moves("downpour-cp", &SIZES);
+    assert!(moved("downpour-cp", 1).versions["downpour"].starts_with("downpour "));
+}
+
+#[test]
+#[ignore = "needs downpour (cargo build --package cli) and sshd: apt-get install openssh-server openssh-client"]
 fn tunnel() {
     for name in ["tunnel", "tunnel-told"] {
         moves(name, &SIZES);

@@ -7,14 +7,13 @@ use serde_json::Value;
 use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
 
+pub(super) const DOWNPOUR: Need =
+    Need::Program { name: "downpour", install: "cargo build --release --package cli", version: &["--version"] };
+
 /// Downpour's files, encrypted.
-const DOWNPOUR: Peer = Peer {
+const BY_TICKET: Peer = Peer {
     name: "",
-    needs: &[Need::Program {
-        name: "downpour",
-        install: "cargo build --release --package cli",
-        version: &["--version"],
-    }],
+    needs: &[DOWNPOUR],
     encrypted: true,
     route_congestion: None,
     told: false,
@@ -24,23 +23,25 @@ const DOWNPOUR: Peer = Peer {
 
 /// `auto` and `arq` find their rate themselves, unless they are given one.
 pub(super) const PEERS: &[Peer] = &[
-    Peer { name: "downpour-arq", play: Play::File(|run| transfer(run, "arq", false)), ..DOWNPOUR },
-    Peer { name: "downpour-auto", ..DOWNPOUR },
-    Peer { name: "downpour-auto-told", told: true, play: Play::File(|run| transfer(run, "auto", true)), ..DOWNPOUR },
-    Peer { name: "downpour-lt-tcp", play: Play::File(|run| transfer(run, "lt-tcp", false)), ..DOWNPOUR },
-    Peer { name: "downpour-rc-udp", told: true, play: Play::File(|run| transfer(run, "rc-udp", true)), ..DOWNPOUR },
+    Peer { name: "downpour-arq", play: Play::File(|run| transfer(run, "arq", false)), ..BY_TICKET },
+    Peer { name: "downpour-auto", ..BY_TICKET },
+    Peer { name: "downpour-auto-told", told: true, play: Play::File(|run| transfer(run, "auto", true)), ..BY_TICKET },
+    Peer { name: "downpour-lt-tcp", play: Play::File(|run| transfer(run, "lt-tcp", false)), ..BY_TICKET },
+    Peer { name: "downpour-rc-udp", told: true, play: Play::File(|run| transfer(run, "rc-udp", true)), ..BY_TICKET },
     Peer {
         name: "downpour-tornado-transfer",
         play: Play::File(|run| transfer(run, "tornado-transfer", false)),
-        ..DOWNPOUR
+        ..BY_TICKET
     },
-    Peer { name: "downpour-ttp", play: Play::File(|run| transfer(run, "ttp", false)), ..DOWNPOUR },
+    Peer { name: "downpour-ttp", play: Play::File(|run| transfer(run, "ttp", false)), ..BY_TICKET },
 ];
 
-/// Returns the name of the profile with which a peer of these rows sends.
+/// Returns the name of the profile with which a peer sends.
 pub(super) fn profile(peer: &str) -> Option<&str> {
-    let name = peer.strip_prefix("downpour-")?;
-    Some(name.strip_suffix("-told").unwrap_or(name))
+    match peer.strip_prefix("downpour-")? {
+        "cp" => Some("auto"),
+        name => Some(name.strip_suffix("-told").unwrap_or(name)),
+    }
 }
 
 fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Duration, Unfinished> {

@@ -1,7 +1,7 @@
-//! scp, rsync and forwarded connections over ssh, through an sshd of their own: keys, a port and a configuration that
-//! are removed with the run.
+//! scp, rsync, `downpour cp` and forwarded connections over ssh, through an sshd of their own: keys, a port and a
+//! configuration that are removed with the run.
 //!
-//! None of these programs can choose a congestion control, so the hosts' routes do.
+//! None of these programs can choose a congestion control of TCP, so the hosts' routes do.
 
 use std::fs;
 use std::io;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use rustix::process::getuid;
 
 use super::carrier::Carrier;
+use super::downpour::DOWNPOUR;
 use super::error::PeerError;
 use super::peer::{Need, Peer, Play};
 use super::process::Process;
@@ -49,6 +50,14 @@ const RSYNCED: Peer = Peer {
     ..OVER_SSH
 };
 
+/// `downpour cp`, with the clock of scp: the login counts, and so does the file's arrival over there.
+const DOWNPOUR_CP: Peer = Peer {
+    needs: &[SSHD, SSH, KEYGEN, UNSHARE, DOWNPOUR],
+    clock: ["downpour is started, and has yet to log in", "the file over there has its name and full length"],
+    play: Play::File(downpour_cp),
+    ..OVER_SSH
+};
+
 /// Connections that ssh forwards (`-L`).
 const FORWARDED: Peer = Peer {
     needs: &[SSHD, SSH, KEYGEN, UNSHARE],
@@ -65,6 +74,7 @@ pub(super) const PEERS: &[Peer] = &[
     Peer { name: "scp-bbr", route_congestion: Some("bbr"), ..OVER_SSH },
     Peer { name: "rsync-cubic", ..RSYNCED },
     Peer { name: "rsync-bbr", route_congestion: Some("bbr"), ..RSYNCED },
+    Peer { name: "downpour-cp", ..DOWNPOUR_CP },
     Peer { name: "ssh-forward-cubic", ..FORWARDED },
     Peer { name: "ssh-forward-bbr", route_congestion: Some("bbr"), ..FORWARDED },
 ];
@@ -83,6 +93,20 @@ fn rsync(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     rsync.args(["--whole-file", "-e", &format!("ssh {}", server.options().join(" "))]);
     rsync.arg(run.stage.source()).arg(server.target(run));
     server.timed(run, rsync)
+}
+
+fn downpour_cp(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
+    let server = Server::start(run)?;
+    let program = run.program("downpour").get_program().to_owned();
+    let mut copy = run.downpour("cp");
+    // Each run is the first one over its path.
+    copy.args(["--quiet", "--no-memory", "--bootstrap", "never", "--ssh"]);
+    copy.arg(format!("ssh {}", server.options().join(" "))).arg("--remote-bin").arg(program);
+    for (key, value) in &run.job.choices {
+        copy.arg("--set").arg(format!("{key}={value}"));
+    }
+    copy.arg(run.stage.source()).arg(server.target(run));
+    server.timed(run, copy)
 }
 
 fn forward(run: &mut TransferRun<'_>, target: SocketAddrV4) -> Result<Carrier, Unfinished> {

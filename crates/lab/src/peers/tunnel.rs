@@ -5,20 +5,15 @@ use std::net::SocketAddrV4;
 use serde_json::Value;
 
 use super::carrier::Carrier;
-use super::peer::{Need, Peer, Play};
+use super::downpour::DOWNPOUR;
+use super::peer::{Peer, Play};
 use super::run::{TransferRun, Unfinished};
 use super::ssh::{KEYGEN, LOGIN, SSH, SSHD, Server, UNSHARE};
 
 /// The tunnel, encrypted.
 const TUNNEL: Peer = Peer {
     name: "tunnel",
-    needs: &[
-        Need::Program { name: "downpour", install: "cargo build --release --package cli", version: &["--version"] },
-        SSHD,
-        SSH,
-        KEYGEN,
-        UNSHARE,
-    ],
+    needs: &[DOWNPOUR, SSHD, SSH, KEYGEN, UNSHARE],
     encrypted: true,
     route_congestion: None,
     told: false,
