@@ -50,7 +50,6 @@ async fn copy(bootstrap: Bootstrap, is_quiet: bool, interrupts: &mut Interrupts)
 /// What may be copied where, should the other side of a command lack it.
 #[derive(Debug)]
 pub(crate) struct Offer {
-    host: String,
     ssh: SshOptions,
     family: Family,
     must_ask: bool,
@@ -68,12 +67,12 @@ impl Offer {
         };
         // Where another path was named, that is not where it would go.
         let ssh = Some(ssh).filter(|ssh| ssh.remote_program.is_none())?;
-        Some(Self { host: command.host()?.to_owned(), ssh, family, must_ask })
+        Some(Self { ssh, family, must_ask })
     }
 
-    /// Copies the program if the user agrees; returns whether it is there now.
-    pub(crate) async fn make(self, interrupts: &mut Interrupts) -> Result<bool, Failure> {
-        let Self { host, ssh, family, must_ask } = self;
+    /// Copies the program to `host` if the user agrees; returns whether it is there now.
+    pub(crate) async fn make(self, host: &str, interrupts: &mut Interrupts) -> Result<bool, Failure> {
+        let Self { ssh, family, must_ask } = self;
         err(escape::text(&format!("{host} has no downpour; this one can go to ~/.local/bin there.")));
         if must_ask {
             let mut question = Question::ask("Copy it?");
@@ -88,7 +87,7 @@ impl Offer {
                 return Ok(false);
             }
         }
-        copy(Bootstrap { host, ssh, family, to: None, from: None }, false, interrupts).await?;
+        copy(Bootstrap { host: host.to_owned(), ssh, family, to: None, from: None }, false, interrupts).await?;
         Ok(true)
     }
 }

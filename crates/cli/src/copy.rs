@@ -64,6 +64,7 @@ impl CopyArgs {
         copy.receive.differences = !self.at_target.whole_file;
         copy.receive.trust_staging = self.at_target.trust_staging;
         copy.trusts_sender = self.at_target.trust_sender;
+        copy.through_here = self.through_here;
         Ok((copy, common, self.output))
     }
 }
@@ -101,6 +102,7 @@ impl Common {
         Ok(Copy {
             sources,
             target_host,
+            through_here: false,
             receive: ReceiveSpec { existing: files::Existing::Replace, ..ReceiveSpec::to_target(target) },
             scan,
             keeps_names: false,

@@ -145,14 +145,14 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The exit code.
     pub(crate) code: u8,
-    /// The other machine has no downpour.
-    pub(crate) lacks_program: bool,
+    /// The machine that has no downpour, if that is the reason.
+    pub(crate) lacks_program: Option<String>,
 }
 
 impl Failure {
     /// Creates a failure of the program itself.
     pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
-        Self { message: escape::text(&message.to_string()), code: code as u8, lacks_program: false }
+        Self { message: escape::text(&message.to_string()), code: code as u8, lacks_program: None }
     }
 
     /// Creates the failure for a signal before any transfer began.
@@ -186,7 +186,10 @@ impl From<downpour::Error> for Failure {
         Self {
             message: escape::text(&format!("{error}{advice}")),
             code: Code::from(error.kind()) as u8,
-            lacks_program: matches!(error, downpour::Error::NotInstalled { .. }),
+            lacks_program: match &error {
+                downpour::Error::NotInstalled { host, .. } => Some(host.clone()),
+                _ => None,
+            },
         }
     }
 }

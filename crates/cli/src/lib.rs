@@ -74,13 +74,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
 async fn run_with_offer(command: Command, arguments: &[OsString]) -> Result<u8, Failure> {
     let offer = Offer::of(&command);
     match (run(command).await, offer) {
-        (Err(failure), Some(offer)) if failure.lacks_program => {
-            if offer.make(&mut signals()?).await? {
-                run(config::read(arguments)?.command).await
-            } else {
-                Err(failure)
-            }
-        }
+        (Err(failure), Some(offer)) => match &failure.lacks_program {
+            Some(host) if offer.make(host, &mut signals()?).await? => run(config::read(arguments)?.command).await,
+            _ => Err(failure),
+        },
         (result, _) => result,
     }
 }

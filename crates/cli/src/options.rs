@@ -170,6 +170,7 @@ pub(crate) fn ssh(args: &SshArgs) -> SshOptions {
         identity: args.identity.clone(),
         jump: args.jump.clone(),
         remote_program: args.remote_bin.clone(),
+        asks: true,
     }
 }
 

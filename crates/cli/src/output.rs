@@ -279,7 +279,9 @@ fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     if summary.failed_count > 0 {
         sentences.push(format!("{} could not be compared.", units::count(summary.failed_count, "name", "names")));
     }
-    if differences > 0 && only_in_a == summary.files + summary.directories + summary.symlinks {
+    // Both may be what another machine reports.
+    let entries = summary.files.saturating_add(summary.directories).saturating_add(summary.symlinks);
+    if differences > 0 && only_in_a == entries {
         sentences.push("B has nothing of A: is its path right?".to_owned());
     }
     sentences.join(" ")

@@ -50,6 +50,19 @@ pub(crate) mod path {
     }
 }
 
+/// A byte string, for `#[serde(with)]`.
+pub(crate) mod bytes {
+    use super::{Bytes, Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        Bytes(bytes.to_vec()).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        Ok(Bytes::deserialize(deserializer)?.0)
+    }
+}
+
 /// Names, if there are any, for `#[serde(with)]`.
 pub(crate) mod names {
     use super::{Bytes, Deserialize as _, Deserializer, Serialize as _, Serializer};

@@ -144,6 +144,16 @@ pub enum Error {
         /// Its words, which a program escapes before it shows them.
         message: String,
     },
+    /// A copy between two other machines failed on the one that sends.
+    #[error("on {host}: {message}")]
+    Elsewhere {
+        /// The machine.
+        host: String,
+        /// What kind of failure it reports.
+        kind: ErrorKind,
+        /// Its words, which a program escapes before it shows them.
+        message: String,
+    },
     /// Sources and target make no sense together.
     #[error("{0}")]
     Copy(String),
@@ -264,7 +274,7 @@ impl Error {
             Self::Cancelled => ErrorKind::Cancelled,
             Self::Terminated => ErrorKind::Terminated,
             Self::NotInstalled { .. } | Self::NoFittingProgram { .. } => ErrorKind::NotFound,
-            Self::Remote { kind, .. } => *kind,
+            Self::Remote { kind, .. } | Self::Elsewhere { kind, .. } => *kind,
             Self::Copy(_) | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => ErrorKind::Usage,
             Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) | Self::Limited(_) => {
                 ErrorKind::Storage

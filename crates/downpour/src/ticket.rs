@@ -23,6 +23,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
 
 /// Most addresses in a ticket.
 pub const MAX_ADDRESSES: usize = 16;
@@ -50,7 +51,7 @@ pub struct Ticket {
 }
 
 /// A side's part in a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Role {
     /// It sends files.

@@ -127,6 +127,7 @@ impl Bench<'_> {
         Copy {
             sources: vec![source],
             target_host,
+            through_here: false,
             receive: ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(target) },
             scan: ScanOptions::default(),
             keeps_names: false,

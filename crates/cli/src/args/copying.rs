@@ -98,6 +98,12 @@ pub(crate) struct CopyArgs {
     pub(crate) at_target: TargetArgs,
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
+    /// Between two remote hosts, send all data through this machine
+    ///
+    /// Otherwise the first host sends to the second by itself if its own ssh can log in there without asking, and through
+    /// this machine if not.
+    #[arg(short = '3', long, help_heading = "The other side")]
+    pub(crate) through_here: bool,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
     #[command(flatten)]

@@ -8,7 +8,8 @@ type Answers = &'static [(&'static [&'static str], &'static str)];
 const OF_CP: Answers = &[
     (&["-l"], "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)"),
     (&["-o", "-F"], "use --ssh 'ssh -o OPTION' or --ssh 'ssh -F FILE'"),
-    (&["-3", "-B", "-O", "-R", "-s", "-T", "-D", "-c"], "it has no meaning here; leave it out"),
+    (&["-R"], "from host to host the data goes directly if it can, and through this machine with -3; leave it out"),
+    (&["-B", "-O", "-s", "-T", "-D", "-c"], "it has no meaning here; leave it out"),
 ];
 
 const OF_SYNC: Answers = &[

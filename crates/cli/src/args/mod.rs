@@ -60,7 +60,8 @@ pub(crate) enum Command {
     /// Copy files and folders to or from a host that ssh can reach
     ///
     /// Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. An
-    /// interrupted copy resumes when the same command runs again. Without a host it copies locally.
+    /// interrupted copy resumes when the same command runs again. Without a host it copies locally, and with two from one
+    /// to the other.
     ///
     /// A source that is a symbolic link is followed: what it points to arrives under the name of the link. Links within
     /// folders are copied as links. --links sets the same for both.
@@ -159,6 +160,7 @@ Examples:
   downpour cp -r results/ me@far.example:archive   copy the contents of results into archive
   downpour cp -r far.example:archive/2024 .        copy the folder 2024 to the current folder
   downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   with a limit by day
+  downpour cp -r far.example:data other.example:   from host to host
   downpour cp -rn --exclude '*.tmp' results far:   show what would be copied";
 
 const SYNC_EXAMPLES: &str = "\

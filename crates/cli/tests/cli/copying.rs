@@ -153,7 +153,7 @@ fn what_makes_no_sense() {
     let here = tempdir().expect("a folder");
     let file = tree::file(&here.path().join("file"), 10);
     for (arguments, code, words) in [
-        (arguments!["cp", "a:x", "b:y"].to_vec(), 2, "this machine"),
+        (arguments!["cp", "a:x", "b:x", "c:y"].to_vec(), 2, "one machine"),
         (arguments!["cp", file, "a:x", "b"].to_vec(), 2, "one machine"),
         (arguments!["cp", "/no/such/file", "x"].to_vec(), 3, "/no/such/file"),
         (arguments!["cp", "--files-from", "/no/such/list", file, "x"].to_vec(), 3, "/no/such/list"),

@@ -50,7 +50,8 @@ impl Hosts {
         Self::of(Sshd::with(setup), network)
     }
 
-    fn of(sshd: Sshd, network: Option<Network>) -> Self {
+    /// Creates machines with this sshd.
+    pub(crate) fn of(sshd: Sshd, network: Option<Network>) -> Self {
         let here = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder");
         Self { here, client: Client::of(&[("there", &sshd)]), sshd, network }
     }

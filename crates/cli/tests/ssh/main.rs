@@ -6,6 +6,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod between;
 mod carriers;
 mod client;
 mod copying;

@@ -1,5 +1,7 @@
 //! What a manifest says about one name of a transfer.
 
+use serde::{Deserialize, Serialize};
+
 use super::extra::Extra;
 
 /// Maximum length of an entry's path and of a symlink's target, in bytes (Linux `PATH_MAX`).
@@ -158,7 +160,7 @@ pub(super) fn shortened(path: Vec<u8>) -> Vec<u8> {
 }
 
 /// The reason why a name was skipped, with its number on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum SkipReason {
     /// Reading it is not permitted.
@@ -234,7 +236,7 @@ impl std::fmt::Display for SkipReason {
 }
 
 /// The reason why a file was voided, with its number on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum VoidReason {
     /// Its size grew or its time changed since the scan.

@@ -1,5 +1,7 @@
 //! A receiver's reports about single names: what it does with them, or cannot do.
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::shortened;
 
 /// A name, and what happens to it at the receiver.
@@ -20,7 +22,7 @@ impl Notice {
 }
 
 /// What happens to a name, with its number on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum NoticeKind {
     /// It is new.

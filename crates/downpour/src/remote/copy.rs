@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 
+use super::between::between;
 use super::locator::SshLocator;
 use super::place::expand;
 use super::request::{RemoteTask, Request};
@@ -19,7 +20,7 @@ use crate::transfer::{
     List, PeerLocator, Route, Switch, Task, Transfer, TransferConfig, TransferEvent, start_over, start_via,
 };
 
-/// Copies between this machine and another, or from one folder of this machine to another.
+/// Copies between this machine and another, between two others, or from one folder of this machine to another.
 ///
 /// # Errors
 /// Locations that cannot be combined, sources that do not exist, a target that cannot be used. Errors of ssh are
@@ -34,9 +35,7 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
         (None, None) => copy.within(),
         (None, Some(host)) => copy.up(host),
         (Some(host), None) => copy.down(host),
-        (Some(_), Some(_)) => {
-            Err(Error::Copy("one side must be this machine: run the copy on one of the two hosts".to_owned()))
-        }
+        (Some(from), Some(to)) => between(copy, from, to),
     }
 }
 
@@ -65,14 +64,39 @@ impl Copy {
 
     /// Copies from another machine to this one.
     fn down(self, host: String) -> Result<Transfer, Error> {
-        let paths: Vec<Vec<u8>> =
-            self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect();
-        if let Some(path) = paths.iter().find(|path| has_wildcards(path) && path.ends_with(b"/..")) {
-            return Err(Error::Copy(format!(
+        self.check_wildcards(&host)?;
+        let (requested, permitted) = self.unseen();
+        let request = self.request(RemoteTask::Send {
+            sources: self.paths().into_iter().map(Bytes).collect(),
+            scan: (&self.scan).into(),
+            compared: self.receive.compared,
+            dry_run: self.receive.dry_run,
+        });
+        let task = Task::receive(ReceiveSpec { permitted, ..self.local_spec(requested) }, false);
+        start_via(self.locator(host, request), self.config(task))
+    }
+
+    /// Checks that the sources on `host` name what arrives.
+    ///
+    /// # Errors
+    /// Wildcards with the parent of each match.
+    pub(super) fn check_wildcards(&self, host: &str) -> Result<(), Error> {
+        match self.paths().iter().find(|path| has_wildcards(path) && path.ends_with(b"/..")) {
+            Some(path) => Err(Error::Copy(format!(
                 "{host}:{} stands for the parent of every match: name that folder itself",
                 String::from_utf8_lossy(path)
-            )));
+            ))),
+            None => Ok(()),
         }
+    }
+
+    fn paths(&self) -> Vec<Vec<u8>> {
+        self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect()
+    }
+
+    /// Summarises sources on another machine for the receiver: what they are, and what that machine may send.
+    pub(super) fn unseen(&self) -> (Requested, Permitted) {
+        let paths = self.paths();
         let names: Vec<_> = paths.iter().map(|path| ItemName::of(path)).collect();
         let is_list = self.scan.files_from.is_some();
         // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match
@@ -98,15 +122,7 @@ impl Copy {
                 .filter(|_| !is_list),
             directory_if: Some(directory_if).filter(|rule| *rule != DirectoryIf::default()),
         };
-        let permitted = self.permitted(names);
-        let request = self.request(RemoteTask::Send {
-            sources: paths.into_iter().map(Bytes).collect(),
-            scan: (&self.scan).into(),
-            compared: self.receive.compared,
-            dry_run: self.receive.dry_run,
-        });
-        let task = Task::receive(ReceiveSpec { permitted, ..self.local_spec(requested) }, false);
-        start_via(self.locator(host, request), self.config(task))
+        (requested, self.permitted(names))
     }
 
     /// Returns what the other machine may send: the named items, as far as the filter and the list select it.
@@ -165,7 +181,7 @@ impl Copy {
     }
 
     /// Summarises the sources for the receiver.
-    fn requested(&self, roots: &[Root]) -> Requested {
+    pub(super) fn requested(&self, roots: &[Root]) -> Requested {
         let name = |root: &Root| {
             let name = root.path.file_name().filter(|_| !root.is_contents());
             name.map(|name| name.as_bytes().to_vec())
@@ -184,14 +200,14 @@ impl Copy {
         }
     }
 
-    fn request(&self, task: RemoteTask) -> Request {
+    pub(super) fn request(&self, task: RemoteTask) -> Request {
         let profile = self.profile.clone();
         let mut request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.endpoint);
         request.forgets = self.paths.is_none();
         request
     }
 
-    fn locator(&self, host: String, request: Request) -> Box<dyn PeerLocator> {
+    pub(super) fn locator(&self, host: String, request: Request) -> Box<dyn PeerLocator> {
         Box::new(SshLocator {
             ssh: self.ssh.clone(),
             host,

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use net::Family;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::complaint::Complaint;
 use super::process::{Process, STEP};
 use super::request::Request;
 use super::restriction::Restriction;
-use super::ssh::{KINDS, Remote, remote_command};
+use super::ssh::{Remote, kind_of, remote_command};
 use super::{ANSWER, SshOptions};
 use crate::error::{Error, ErrorKind};
 use crate::ticket::{Ticket, TicketError};
@@ -59,6 +60,9 @@ const PATIENCE: Patience = Patience {
     end: Duration::from_secs(10),
 };
 
+/// The same where ssh asks nothing, so that nobody is typing.
+const UNASKED: Patience = Patience { silence: Duration::from_secs(30), ..PATIENCE };
+
 /// Logs in to `host`, starts downpour there and waits for its answer; the user may be typing a password. Passes a line
 /// for the user to `told` if it takes long. Ends early if `switch` is stopped; ssh is killed if it is abandoned.
 ///
@@ -75,7 +79,7 @@ pub(super) fn log_in(
     switch.leads(Box::new(starting.process.terminator()));
     let mut stopper = Some(stopper);
     let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
-    let answer = starting.answer_within(PATIENCE, told);
+    let answer = starting.answer_within(if options.asks { PATIENCE } else { UNASKED }, told);
     switch.unwatch(watch);
     answer
 }
@@ -89,6 +93,8 @@ struct Starting {
     addresses: Receiver<Vec<IpAddr>>,
     host: String,
     program: Option<String>,
+    /// What ssh says, unless it says that to the user.
+    complaint: Option<Complaint>,
     /// Closing this pipe ends the wait.
     stop: PipeReader,
 }
@@ -109,8 +115,13 @@ impl Starting {
         let (stop, stopper) = io::pipe().map_err(Error::System)?;
         let mut command = options.command(family);
         command.arg("--").arg(host).arg(remote_command(options.remote_program.as_deref()));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::System)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        if !options.asks {
+            command.stderr(Stdio::piped());
+        }
+        let mut child = command.spawn().map_err(Error::System)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
+        let complaint = child.stderr.take().map(Complaint::listen).transpose()?;
         let process = Process::new(child);
         let (mut stdin, stdout) = pipes.ok_or(Error::Internal("ssh without pipes"))?;
         let write = move || stdin.write_all(&frame).map(|()| stdin);
@@ -120,7 +131,7 @@ impl Starting {
         let look = move || drop(found.send(lookup.addresses(&name, family)));
         thread::Builder::new().name("downpour-lookup".into()).spawn(look).map_err(Error::System)?;
         let (host, program) = (host.to_owned(), options.remote_program.clone());
-        Ok((Self { process, stdout, request, addresses, host, program, stop }, stopper))
+        Ok((Self { process, stdout, request, addresses, host, program, complaint, stop }, stopper))
     }
 
     /// Waits for the other side's answer.
@@ -147,7 +158,7 @@ impl Starting {
         };
         let begun = output.begun;
         let answer = read_answer(&mut output);
-        let Self { process, stdout, request, addresses, host, program, stop } = self;
+        let Self { process, stdout, request, addresses, host, program, complaint, stop } = self;
         let failed = |error| Error::Ssh(format!("{host}: {error}"));
         match answer {
             Ok(Some(line)) => {
@@ -163,7 +174,7 @@ impl Starting {
                 // ssh may be waiting for the end of its input.
                 drop((request, stdout));
                 let status = wait_for("end", &stop, patience.end, || process.ended()).map_err(failed)?;
-                Err(ended(status, &host, program.as_deref()))
+                Err(ended(status, &host, program.as_deref(), complaint))
             }
             Err(error) => Err(failed(error)),
         }
@@ -312,9 +323,8 @@ pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
     match line.strip_prefix("ERROR ") {
         Some(rest) => {
             let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
-            let known = code.parse().ok().and_then(|code: u8| KINDS.into_iter().find(|(number, _)| *number == code));
             let message = crate::error::reason_of_peer(message.to_owned());
-            Err(Error::Remote { kind: known.map_or(ErrorKind::Other, |(_, kind)| kind), message })
+            Err(Error::Remote { kind: code.parse().map_or(ErrorKind::Other, kind_of), message })
         }
         None => {
             let mut words = line.split_whitespace();
@@ -343,8 +353,11 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
     ticket.addresses = addresses;
 }
 
-fn ended(status: ExitStatus, host: &str, program: Option<&str>) -> Error {
+fn ended(status: ExitStatus, host: &str, program: Option<&str>, complaint: Option<Complaint>) -> Error {
     match status.code() {
+        Some(SSH_FAILED) if complaint.is_some() => {
+            Error::Ssh(complaint.and_then(Complaint::last).unwrap_or_else(|| "ssh does not say why".to_owned()))
+        }
         Some(NOT_FOUND) => {
             Error::NotInstalled { host: host.to_owned(), program: program.unwrap_or("downpour").to_owned() }
         }
@@ -362,6 +375,7 @@ mod tests {
 
     use super::super::Via;
     use super::super::request::RemoteTask;
+    use super::super::ssh::KINDS;
     use super::*;
 
     /// Long enough for a busy machine, and too short for a user.

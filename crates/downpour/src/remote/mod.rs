@@ -1,6 +1,10 @@
 //! Transfers between this machine and one that ssh reaches.
 
+mod between;
+mod between_end;
+mod between_frames;
 mod bootstrap;
+mod complaint;
 mod copy;
 pub mod doctor;
 pub mod fuzzing;
@@ -65,11 +69,13 @@ pub struct SshOptions {
     pub jump: Option<String>,
     /// Name of the remote downpour; by default `downpour`, also searched in `~/.local/bin` and `~/.cargo/bin`.
     pub remote_program: Option<String>,
+    /// Whether ssh may ask the user for something. Otherwise what it says becomes part of the error.
+    pub asks: bool,
 }
 
 impl Default for SshOptions {
     fn default() -> Self {
-        Self { command: vec!["ssh".into()], port: None, identity: None, jump: None, remote_program: None }
+        Self { command: vec!["ssh".into()], port: None, identity: None, jump: None, remote_program: None, asks: true }
     }
 }
 
@@ -126,6 +132,8 @@ pub struct Copy {
     pub sources: Vec<Location>,
     /// Host of the target; `None` for this machine.
     pub target_host: Option<String>,
+    /// Between two other machines: whether the data goes through this one in any case.
+    pub through_here: bool,
     /// Options of the receiving side; [`ReceiveSpec::requested`] is derived from the sources.
     pub receive: ReceiveSpec,
     /// Which parts of the sources are sent.

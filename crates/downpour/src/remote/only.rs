@@ -102,8 +102,8 @@ impl Only {
         match (task, self.access) {
             (RemoteTask::Pipe { .. }, _) => refused("it runs no commands"),
             (RemoteTask::Tunnel { .. }, _) => refused("it opens no connections"),
-            (RemoteTask::Send { .. }, Access::WriteOnly) => refused("it only receives"),
-            (RemoteTask::Send { scan, .. }, _) if scan.follows_links() => {
+            (RemoteTask::Send { .. } | RemoteTask::Forward { .. }, Access::WriteOnly) => refused("it only receives"),
+            (RemoteTask::Send { scan, .. } | RemoteTask::Forward { scan, .. }, _) if scan.follows_links() => {
                 refused("it does not follow the links in folders: leave out --links follow")
             }
             (RemoteTask::Receive(spec), Access::ReadOnly) if !spec.dry_run => refused("it only sends"),

@@ -55,6 +55,15 @@ pub(super) enum RemoteTask {
         compared: bool,
         dry_run: bool,
     },
+    /// Send files of the remote machine to a third one.
+    Forward {
+        sources: Vec<Bytes>,
+        scan: Scan,
+        compared: bool,
+        dry_run: bool,
+        /// How to get there without whoever asks; otherwise the datagrams go through the pipes to it.
+        onward: Option<Onward>,
+    },
     /// Receive.
     Receive(ReceiveSpec),
     /// Run a command whose input is a stream.
@@ -66,6 +75,20 @@ pub(super) enum RemoteTask {
         /// The folder whose disk is measured; the home if there is none.
         folder: Option<Bytes>,
     },
+}
+
+/// The receiver of [`RemoteTask::Forward`], and what it is asked to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Onward {
+    /// `[user@]host`.
+    pub(super) host: String,
+    pub(super) port: Option<u16>,
+    /// [`ReceiveSpec::requested`] is left to the sender, which has the sources.
+    pub(super) receive: ReceiveSpec,
+    pub(super) keeps_names: bool,
+    /// [`super::SshOptions::remote_program`].
+    pub(super) program: Option<String>,
+    pub(super) retry_for: Option<Duration>,
 }
 
 /// [`ScanOptions`] as sent through ssh.

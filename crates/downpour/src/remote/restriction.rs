@@ -17,10 +17,14 @@ pub(super) enum Restriction {
     OneFileSystem,
     /// [`ReceiveSpec::preserve`], and that of a sender's scan.
     Preserve,
+    /// [`ReceiveSpec::permitted`] and [`Requested::directory_if`](crate::files::Requested::directory_if), of a receiver to
+    /// which a third machine sends.
+    Permitted,
 }
 
 impl Restriction {
-    const ALL: [Self; 5] = [Self::EmptySource, Self::MaxDelete, Self::SafeLinks, Self::OneFileSystem, Self::Preserve];
+    const ALL: [Self; 6] =
+        [Self::EmptySource, Self::MaxDelete, Self::SafeLinks, Self::OneFileSystem, Self::Preserve, Self::Permitted];
 
     /// Returns its name in an answer.
     pub(super) const fn name(self) -> &'static str {
@@ -30,6 +34,7 @@ impl Restriction {
             Self::SafeLinks => "safe-links",
             Self::OneFileSystem => "one-file-system",
             Self::Preserve => "preserve",
+            Self::Permitted => "permitted",
         }
     }
 
@@ -42,7 +47,7 @@ impl Restriction {
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
-            RemoteTask::Send { scan, .. } => {
+            RemoteTask::Send { scan, .. } | RemoteTask::Forward { scan, .. } => {
                 let asked =
                     [(Self::OneFileSystem, scan.one_file_system), (Self::Preserve, !scan.preserve.is_nothing())];
                 asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
@@ -59,6 +64,7 @@ impl Restriction {
             Self::SafeLinks => spec.safe_links,
             Self::OneFileSystem => spec.one_file_system && spec.delete.is_some(),
             Self::Preserve => !spec.preserve.is_nothing(),
+            Self::Permitted => !spec.permitted.is_everything() || spec.requested.directory_if.is_some(),
         };
         Self::ALL
             .into_iter()
@@ -79,6 +85,7 @@ impl Restriction {
             Self::MaxDelete => "its older downpour does not know --max-delete: update it, or leave the option out",
             Self::SafeLinks => "its older downpour does not know --safe-links: update it, or leave the option out",
             Self::OneFileSystem => "its older downpour does not stop at other file systems: update it, or leave -x out",
+            Self::Permitted => "its older downpour does not check what another host sends it: update it",
             Self::Preserve => {
                 "its older downpour knows nothing of owners, groups, ACLs, extended attributes and special files: update it, or leave those options and -a out"
             }

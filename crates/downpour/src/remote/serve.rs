@@ -18,7 +18,7 @@ use super::place::{expand, sources};
 use super::request::{RemoteTask, Request};
 use super::restriction::Restriction;
 use super::ssh::answer_error;
-use super::{ANSWER, Via, doctor, pipe_end, tunnel_end};
+use super::{ANSWER, Via, between_end, doctor, pipe_end, tunnel_end};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::{ReceiveSpec, Root, ScanOptions, Scanner};
@@ -84,6 +84,9 @@ pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error
         RemoteTask::Tunnel { listen } => {
             let listen = listen.clone();
             tunnel_end::run(&request, &listen).await.map(|()| Served::Tunnel)
+        }
+        RemoteTask::Forward { .. } => {
+            between_end::run(request, only.as_ref()).await.map(|summary| Served::Transfer(Box::new(summary)))
         }
         RemoteTask::Send { .. } | RemoteTask::Receive(_) => prepare(request, only.as_ref())
             .inspect_err(refuse)?
@@ -162,6 +165,8 @@ fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
     let enforced = Restriction::of(&request.task);
     let (config, links_followed, sources) = config(request, only)?;
     let (transfer, ticket) = if via == Via::Ssh {
+        // What begins later can report nothing on the line of the answer.
+        config.check_target()?;
         (None, ticket(None, config.task.role())?)
     } else {
         let options = ListenOptions { bind, valid_for: VALID_FOR, keep: false, once: true };
@@ -195,12 +200,13 @@ fn add_ssh_address(ticket: &mut Ticket) {
 
 /// Returns the configuration, the number of sources that are followed links, and the sources of a limited login, whose
 /// folders must stay open.
-fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
+pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
     let (mut links_followed, mut limited, endpoint) = (0, Vec::new(), request.endpoint());
     // A limited login changes nothing outside its folder.
     let remembers = only.is_none() && !request.forgets;
     let task = match request.task {
-        RemoteTask::Send { sources: paths, scan, compared, dry_run } => {
+        RemoteTask::Send { sources: paths, scan, compared, dry_run }
+        | RemoteTask::Forward { sources: paths, scan, compared, dry_run, .. } => {
             let paths = paths.iter().map(Bytes::to_path);
             let mut scan = ScanOptions::from(scan);
             let roots = match only {

@@ -64,6 +64,9 @@ impl SshOptions {
         ] {
             words.push(format!("-o{option}").into());
         }
+        if !self.asks {
+            words.extend(["-oBatchMode=yes", "-oConnectTimeout=10"].map(Into::into));
+        }
         match family {
             Family::Any => {}
             Family::V4 => words.push("-4".into()),
@@ -83,17 +86,27 @@ impl SshOptions {
         command
     }
 
-    /// Returns the addresses of `host`, a name as ssh understands it, with port 0.
+    /// Returns the addresses of `host`, a name as ssh understands it.
     pub(super) fn addresses(&self, host: &str, family: Family) -> Vec<IpAddr> {
+        self.resolve(host, family).addresses
+    }
+
+    /// Looks up what `host` means to ssh.
+    pub(super) fn resolve(&self, host: &str, family: Family) -> Resolved {
         let mut command = self.command(family);
         command.args(["-G", "--", host]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         // Without an answer try the name itself, which is right unless the configuration defines an alias.
-        let config = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        let name = config.ok().and_then(|config| {
-            config.lines().find_map(|line| line.strip_prefix("hostname ").map(|name| name.trim().to_owned()))
-        });
+        let output = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let config = output.unwrap_or_default();
+        let setting =
+            |key: &str| config.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')).map(str::trim);
         let typed = host.rsplit('@').next().unwrap_or(host);
-        let found = (name.as_deref().unwrap_or(typed), 0).to_socket_addrs();
+        let name = setting("hostname").unwrap_or(typed);
+        let login = match setting("user") {
+            Some(user) => format!("{user}@{name}"),
+            None => host.to_owned(),
+        };
+        let found = (name, 0).to_socket_addrs();
         let fits = |ip: &IpAddr| match family {
             Family::Any => true,
             Family::V4 => ip.is_ipv4(),
@@ -101,7 +114,23 @@ impl SshOptions {
         };
         let mut addresses: Vec<IpAddr> = found.into_iter().flatten().map(|address| address.ip()).filter(fits).collect();
         addresses.dedup();
-        addresses
+        Resolved { login, port: setting("port").and_then(|port| port.parse().ok()), addresses }
+    }
+}
+
+/// What the name of a host means to the user's ssh.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    /// `[user@]host`, which needs none of the settings here.
+    pub(super) login: String,
+    pub(super) port: Option<u16>,
+    addresses: Vec<IpAddr>,
+}
+
+impl Resolved {
+    /// Whether other machines reach something else by this name.
+    pub(super) fn is_this_machine(&self) -> bool {
+        !self.addresses.is_empty() && self.addresses.iter().all(|address| address.to_canonical().is_loopback())
     }
 }
 
@@ -206,6 +235,11 @@ impl Remote {
         self.process.ended()
     }
 
+    /// Returns a function that asks ssh to end, and does nothing once this is dropped.
+    pub(super) fn terminator(&self) -> impl FnMut() + Send + 'static {
+        self.process.terminator()
+    }
+
     /// Asks ssh to end, since nothing is left to be said.
     pub(super) fn terminate(&self) {
         self.process.terminate();
@@ -241,8 +275,17 @@ pub(super) fn answer_error(error: &Error) -> String {
         CloseCode::Done => String::new(),
         _ => error.close_reason(),
     };
-    let number = KINDS.into_iter().find(|(_, kind)| *kind == error.kind()).map_or(1, |(number, _)| number);
-    format!("ERROR {number} {}", message.replace(['\n', '\r'], " "))
+    format!("ERROR {} {}", number_of(error.kind()), message.replace(['\n', '\r'], " "))
+}
+
+/// Returns the number of a kind of failure; that of [`ErrorKind::Other`] if it is not among [`KINDS`].
+pub(super) fn number_of(kind: ErrorKind) -> u8 {
+    KINDS.into_iter().find(|(_, known)| *known == kind).map_or(1, |(number, _)| number)
+}
+
+/// Returns the kind of failure with this number.
+pub(super) fn kind_of(number: u8) -> ErrorKind {
+    KINDS.into_iter().find(|(known, _)| *known == number).map_or(ErrorKind::Other, |(_, kind)| kind)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use net::{Stats, ThreadTime};
+use serde::{Deserialize, Serialize};
 use transport::congestion::Constraint;
 use transport::{ConnectionStats, LimitedBy, Rate};
 
@@ -18,7 +19,7 @@ const OVERFLOW_SHOWN: Duration = Duration::from_secs(2);
 const SOME: u64 = 10;
 
 /// What keeps this side from sending faster, or, at the receiver, from receiving faster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bottleneck {
     /// The controller is still searching for the path's rate.
     Search,

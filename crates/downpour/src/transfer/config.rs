@@ -143,6 +143,14 @@ impl TransferConfig {
         self.trace.as_deref().map_or(Ok(()), |path| open_trace(path).map(drop))
     }
 
+    /// Checks that the target can be used, without changing it.
+    ///
+    /// # Errors
+    /// [`Error::Files`].
+    pub(crate) fn check_target(&self) -> Result<(), Error> {
+        Store::new(&self.task).map(drop)
+    }
+
     /// Runs one session to its end; a panic also ends it.
     pub(super) fn run(&self, beginning: Beginning, origin: Origin, events: Events, switch: &Switch) -> Ended {
         let number = switch.add(&beginning.inputs.0);

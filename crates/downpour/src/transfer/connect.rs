@@ -23,7 +23,7 @@ use crate::ticket::{Role, Ticket, TicketError};
 /// The pause before the first reconnection; each following one is twice as long...
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// ... up to this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Interval of checks whether the peer's program still runs; `LAST_WORDS` times this interval is allowed for its last
 /// messages after it ended.
@@ -65,6 +65,11 @@ pub(crate) trait PeerLocator: Send {
     /// Translates `error`, which ended a session, into its meaning on this route.
     fn explain(&self, error: Error) -> Error {
         error
+    }
+
+    /// Whether it may find the peer again after a broken connection.
+    fn can_repeat(&self) -> bool {
+        true
     }
 
     /// Returns the number of links among the peer's sources that it has followed.
@@ -166,7 +171,7 @@ impl Connecting {
     /// user has declined.
     fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
         let (Some(patience), Some(heard)) = (self.config.retry_for, heard) else { return false };
-        self.switch.stopped().is_none() && heard.elapsed() < patience && may_pass(error)
+        self.switch.stopped().is_none() && heard.elapsed() < patience && may_pass(error) && self.locator.can_repeat()
     }
 
     /// Makes one attempt: over the locator's route, or over its fallback if that one is closed.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use transport::{ConnectionStats, Rate};
 
 use crate::files::Failed;
@@ -16,7 +17,8 @@ use crate::transfer::Bottleneck;
 const SMOOTHING: Duration = Duration::from_secs(2);
 
 /// The progress of a transfer, reported about five times a second while there is a connection.
-#[derive(Clone, Copy, Debug)]
+/// It crosses from one release to another: a new field needs a default.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Progress {
     /// Bytes of files that are done: acknowledged at the sender, written at the receiver, or not wanted.
     pub bytes_done: u64,
@@ -39,19 +41,23 @@ pub struct Progress {
     pub limited_by: Option<Bottleneck>,
     /// Time since the first datagram.
     pub elapsed: Duration,
-    /// All counters of the engine.
+    /// All counters of the engine; none of them of a transfer between two other machines.
+    #[serde(skip)]
     pub connection: ConnectionStats,
 }
 
 /// A complete transfer: every file that is not in `failed` is under its final name, and verified unless
 /// `unchecked` says otherwise.
-#[derive(Clone, Debug)]
+///
+/// It crosses from one release to another: a new field needs a default.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// Role of this side.
     pub role: Role,
     /// Address of the peer.
     pub peer: SocketAddr,
     /// Location of the files, at the receiver.
+    #[serde(skip)]
     pub into: Option<PathBuf>,
     /// Regular files.
     pub files: u64,
@@ -113,7 +119,7 @@ pub struct Summary {
 }
 
 /// One of the two sides, as this one sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bound {
     /// This side's.
     Here,

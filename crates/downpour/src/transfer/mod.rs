@@ -27,6 +27,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -40,7 +41,7 @@ pub(crate) use addresses::reachable;
 pub use bottleneck::Bottleneck;
 pub(crate) use checksums::List;
 pub(crate) use config::{Task, TransferConfig};
-pub(crate) use connect::{PeerLocator, Route, follow};
+pub(crate) use connect::{LONGEST_PAUSE, PeerLocator, Route, follow};
 pub use figures::{Bound, Bytes, Progress, Summary};
 pub(crate) use headway::Patience;
 use listen::ListenCarrier;
@@ -215,7 +216,7 @@ pub(crate) struct Events(mpsc::Sender<TransferEvent>);
 
 impl Events {
     /// Sends an event, waiting for room; does nothing if the program has dropped its [`Transfer`].
-    fn tell(&self, event: TransferEvent) {
+    pub(crate) fn tell(&self, event: TransferEvent) {
         let _ = self.0.blocking_send(event);
     }
 
@@ -297,6 +298,22 @@ impl Transfer {
     fn new() -> (Events, Self) {
         let (sender, events) = mpsc::channel(MAX_EVENTS);
         (Events(sender), Self { ticket: None, keep: false, events, switch: Arc::default() })
+    }
+
+    /// Starts a transfer between two other machines, of which `work` tells.
+    pub(crate) fn elsewhere(
+        work: impl FnOnce(Events, Arc<Switch>) -> Result<Summary, Error> + Send + 'static,
+    ) -> Result<Self, Error> {
+        let (events, transfer) = Self::new();
+        let switch = Arc::clone(&transfer.switch);
+        let work = move || events.tell(TransferEvent::Done(work(events.clone(), switch)));
+        thread::Builder::new().name("downpour-session".into()).spawn(work).map_err(Error::System)?;
+        Ok(transfer)
+    }
+
+    /// Returns what passes the user's decisions on, for other threads.
+    pub(crate) fn switch(&self) -> Arc<Switch> {
+        Arc::clone(&self.switch)
     }
 
     /// Returns the ticket for the other side, if this side listens.

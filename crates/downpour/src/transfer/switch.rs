@@ -70,7 +70,7 @@ impl Switch {
     }
 
     /// Caps the rate of current and future sessions.
-    pub(super) fn limit(&self, limit: Option<Rate>) {
+    pub(crate) fn limit(&self, limit: Option<Rate>) {
         self.lock().limit = limit;
         self.tell(|| Input::Limit(limit));
     }
@@ -86,6 +86,11 @@ impl Switch {
         drop(state);
         self.changed.notify_all();
         self.tell(|| Input::Stop(why));
+    }
+
+    /// Returns the cap on the rate.
+    pub(crate) fn limited_to(&self) -> Option<Rate> {
+        self.lock().limit
     }
 
     /// Kills the program that provides the route to the peer, such as ssh, without a goodbye: this process is about to

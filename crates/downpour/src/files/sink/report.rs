@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use serde::{Deserialize, Serialize};
+
 use super::lock;
+use crate::base64;
 use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
 
 /// Maximum number of notices waiting to be taken.
@@ -57,16 +60,17 @@ pub struct ReceiveOutcome {
 }
 
 /// A name that is not in place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
     /// The sender's name: any bytes, to be escaped before display.
+    #[serde(with = "base64::bytes")]
     pub path: Vec<u8>,
     /// The reason.
     pub reason: FailReason,
 }
 
 /// The reason why a name is not in place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum FailReason {
     /// The sender could not read it unchanged.
     #[error("{0}")]

@@ -1,0 +1,309 @@
+//! A copy between two other machines, on the machine where it was started.
+//!
+//! The one that sends is asked to copy to the other by itself. If it cannot log in there, the datagrams between the two
+//! go through here, by ssh: they are encrypted with a key of the receiver, nothing is stored here, and the receiver's
+//! journal resumes a copy as always.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::between_frames::{Frame, Frames, MAX_DATA, Order, Report, read_frame};
+use super::launch::log_in;
+use super::request::{Onward, RemoteTask, Request};
+use super::restriction::Restriction;
+use super::ssh::Remote;
+use super::{Copy, Via};
+use crate::base64::Bytes;
+use crate::error::{Error, ErrorKind};
+use crate::files::ReceiveSpec;
+use crate::transfer::{Events, LONGEST_PAUSE, Stop, Summary, Switch, Transfer, TransferEvent};
+
+/// How often to look for the user's decisions.
+const STEP: Duration = Duration::from_millis(200);
+
+/// How long the sender may take to end once it is told to stop.
+const TO_STOP: Duration = Duration::from_secs(5);
+
+/// Starts a copy from the machine `from` to the machine `to`.
+///
+/// # Errors
+/// Options that need one of the two ends here.
+pub(super) fn between(copy: Copy, from: String, to: String) -> Result<Transfer, Error> {
+    for (option, is_given) in [("--qlog", copy.qlog.is_some()), ("--checksums", copy.checksums.is_some())] {
+        if is_given {
+            let message = format!("{option} writes what only an end of the copy knows, and both are elsewhere");
+            return Err(Error::Copy(format!("{message}: run the command on {from} or {to}")));
+        }
+    }
+    copy.check_wildcards(&from)?;
+    Transfer::elsewhere(move |events, switch| Between { copy, from, to, events, switch }.run())
+}
+
+struct Between {
+    copy: Copy,
+    from: String,
+    to: String,
+    events: Events,
+    switch: Arc<Switch>,
+}
+
+/// One attempt.
+struct Attempt<'a> {
+    between: &'a Between,
+    /// The machine that sends.
+    sender: Remote,
+    input: File,
+    output: Arc<Frames<File>>,
+    /// The machine that receives, and the pipe to it, if the data goes through here.
+    receiver: Option<(Remote, File)>,
+    /// When something was last heard of the transfer.
+    heard: Option<Instant>,
+}
+
+impl Between {
+    /// Copies, and begins anew where the connection breaks for as long as the user has configured.
+    fn run(self) -> Result<Summary, Error> {
+        let (mut heard, mut pause) = (None, Duration::from_secs(1));
+        loop {
+            let (result, now) = self.attempt();
+            if now.is_some() {
+                (heard, pause) = (now, Duration::from_secs(1));
+            }
+            match result {
+                Err(_) if let Some(why) = self.switch.stopped() => return Err(why.into()),
+                Err(error) if self.is_worth_another(&error, heard) => {
+                    self.note(format!("{error}; trying again in {} s", pause.as_secs()));
+                    self.switch.wait(pause);
+                    pause = (2 * pause).min(LONGEST_PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
+        let passes = matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout | ErrorKind::Terminated);
+        let (Some(patience), Some(heard)) = (self.copy.retry_for, heard) else { return false };
+        passes && heard.elapsed() < patience
+    }
+
+    fn note(&self, line: String) {
+        self.events.tell(TransferEvent::Note(line));
+    }
+
+    /// Returns the result, and when something was last heard of the transfer.
+    fn attempt(&self) -> (Result<Summary, Error>, Option<Instant>) {
+        let onward = if self.copy.through_here { Err(None) } else { self.onward().map_err(Some) };
+        let (onward, why) = match onward {
+            Ok(onward) => (Some(onward), None),
+            Err(why) => (None, Some(why)),
+        };
+        let mut attempt = match self.begin(onward) {
+            Ok(attempt) => attempt,
+            Err(error) => return (Err(error), None),
+        };
+        let over = Arc::new(AtomicBool::new(false));
+        let result = self.pass_orders(&attempt, &over).and_then(|()| match why {
+            Some(why) => attempt.go_through(why),
+            None => Ok(()),
+        });
+        let result = result.and_then(|()| attempt.follow());
+        over.store(true, Ordering::Relaxed);
+        let heard = attempt.heard;
+        attempt.end();
+        (result, heard)
+    }
+
+    /// Returns how the sender may reach the receiver by itself, or why it may not. The host means what it means here: the
+    /// name, user and port that the user's ssh has for it.
+    fn onward(&self) -> Result<Onward, String> {
+        let found = self.copy.ssh.resolve(&self.to, self.copy.family);
+        if found.is_this_machine() {
+            return Err(format!("{} stands for this machine", self.to));
+        }
+        Ok(Onward {
+            host: found.login,
+            port: found.port,
+            receive: self.copy.receive.clone(),
+            keeps_names: self.copy.keeps_names,
+            program: self.copy.ssh.remote_program.clone(),
+            retry_for: self.copy.retry_for,
+        })
+    }
+
+    /// Logs in to the machine that sends.
+    fn begin(&self, onward: Option<Onward>) -> Result<Attempt<'_>, Error> {
+        let task = RemoteTask::Forward {
+            sources: self.copy.sources.iter().map(|source| Bytes::from(source.path().as_path())).collect(),
+            scan: (&self.copy.scan).into(),
+            compared: self.copy.receive.compared,
+            dry_run: self.copy.receive.dry_run,
+            onward,
+        };
+        let request = self.copy.request(task);
+        let mut sender = self.log_in(&self.from, &request).map_err(|error| self.of_older(error))?;
+        let (input, output) = sender.take_pipes().map_err(Error::System)?;
+        let output = Arc::new(Frames::new(output));
+        Ok(Attempt { between: self, sender, input, output, receiver: None, heard: None })
+    }
+
+    fn log_in(&self, host: &str, request: &Request) -> Result<Remote, Error> {
+        let copy = &self.copy;
+        let mut told = |line| self.note(line);
+        let remote = log_in((&copy.ssh, host, copy.family), request, &self.switch, &mut told);
+        let checked = remote.and_then(|remote| Restriction::check(&request.task, &remote.enforced).map(|()| remote));
+        checked.map_err(|error| match error {
+            Error::Remote { kind, message } => Error::Elsewhere { host: host.to_owned(), kind, message },
+            other => other,
+        })
+    }
+
+    /// Explains the error of a machine that does not know the task.
+    fn of_older(&self, error: Error) -> Error {
+        match error {
+            Error::Elsewhere { message, .. } if message.contains("unknown variant `Forward`") => {
+                Error::Copy(format!("the downpour on {} is too old to copy to another host: update it", self.from))
+            }
+            other => other,
+        }
+    }
+
+    /// Starts to pass the user's decisions on, until the attempt is `over`.
+    fn pass_orders(&self, attempt: &Attempt<'_>, over: &Arc<AtomicBool>) -> Result<(), Error> {
+        let (switch, output, over) = (Arc::clone(&self.switch), Arc::clone(&attempt.output), Arc::clone(over));
+        let mut kill = attempt.sender.terminator();
+        let mut limit = None;
+        let work = move || {
+            while !over.load(Ordering::Relaxed) {
+                if let Some(why) = switch.stopped() {
+                    stop(why, output, &over);
+                    return kill();
+                }
+                let now = switch.limited_to();
+                if now != limit {
+                    limit = now;
+                    // An error is one that the attempt notices, too.
+                    let _ = output.order(&Order::Limit(limit));
+                }
+                switch.wait(STEP);
+            }
+        };
+        thread::Builder::new().name("downpour-orders".into()).spawn(work).map(drop).map_err(Error::System)
+    }
+}
+
+/// Tells the sender to stop, and waits for the end of the attempt.
+fn stop(why: Stop, output: Arc<Frames<File>>, over: &AtomicBool) {
+    let order = Order::Stop { terminated: why == Stop::Terminated };
+    // It may block where the network does, and the attempt is to end all the same.
+    let tell = move || drop(output.order(&order));
+    drop(thread::Builder::new().name("downpour-stop".into()).spawn(tell));
+    let deadline = Instant::now() + TO_STOP;
+    while !over.load(Ordering::Relaxed) && Instant::now() < deadline {
+        thread::sleep(STEP);
+    }
+}
+
+impl Attempt<'_> {
+    /// Follows the transfer to its end.
+    fn follow(&mut self) -> Result<Summary, Error> {
+        let from = self.between.from.clone();
+        loop {
+            let frame = match read_frame(&mut self.input) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Err(Error::Ssh(format!("the connection to {from} has ended"))),
+                Err(error) => return Err(Error::Ssh(format!("the connection to {from} has ended: {error}"))),
+            };
+            match frame {
+                Frame::Data(bytes) => self.forward(&bytes),
+                Frame::Report(Report::Unreached { why }) if self.receiver.is_none() => {
+                    let (from, to) = (&self.between.from, &self.between.to);
+                    self.go_through(Some(format!("{from} cannot copy to {to} by itself ({why})")))?;
+                }
+                Frame::Report(report) => match report.into_event(&from) {
+                    Some(TransferEvent::Done(result)) => return result.map(|summary| self.completed(summary)),
+                    Some(event) => {
+                        if matches!(event, TransferEvent::Connected { .. } | TransferEvent::Progress(_)) {
+                            self.heard = Some(Instant::now());
+                        }
+                        self.between.events.tell(event);
+                    }
+                    None => {}
+                },
+                Frame::Order(_) => return Err(Error::Violation("an order from the side that takes them".into())),
+            }
+        }
+    }
+
+    /// Adds what the sender has told when it was logged in to.
+    fn completed(&self, mut summary: Summary) -> Summary {
+        summary.links_followed = summary.links_followed.saturating_add(self.sender.links_followed);
+        summary
+    }
+
+    /// Passes datagrams of the sender on.
+    fn forward(&mut self, bytes: &[u8]) {
+        let Some((_, pipe)) = &mut self.receiver else { return };
+        // The receiver's end reaches the sender through the other pipe, and its words before that.
+        let _ = pipe.write_all(bytes);
+    }
+
+    /// Logs in to the receiver, and joins the two. Tells the user why, if there is a reason.
+    fn go_through(&mut self, why: Option<String>) -> Result<(), Error> {
+        let Between { copy, to, .. } = self.between;
+        if let Some(why) = why {
+            if copy.via == Via::Udp {
+                return Err(Error::Ssh(format!(
+                    "{why}, and through this machine the data goes by ssh: leave --via out"
+                )));
+            }
+            self.between.note(format!("{why}: the data goes through this machine"));
+        }
+        let (requested, permitted) = copy.unseen();
+        let spec = ReceiveSpec { requested, permitted, ..copy.receive.clone() };
+        let mut request = copy.request(RemoteTask::Receive(spec));
+        request.via = Via::Ssh;
+        let mut receiver = self.between.log_in(to, &request)?;
+        let (mut kill_sender, mut kill_receiver) = (self.sender.terminator(), receiver.terminator());
+        self.between.switch.leads(Box::new(move || {
+            kill_sender();
+            kill_receiver();
+        }));
+        let ended = |error| Error::Ssh(format!("ssh to {to} has ended: {error}"));
+        let (back, forth) = receiver.go_on_over_ssh().map_err(ended)?;
+        let key = Bytes(receiver.ticket.key.to_vec());
+        self.receiver = Some((receiver, forth.into()));
+        let output = Arc::clone(&self.output);
+        let work = move || pump(back.into(), &output);
+        thread::Builder::new().name("downpour-between".into()).spawn(work).map_err(Error::System)?;
+        // An end of the sender shows where its frames are read.
+        let _ = self.output.order(&Order::Through { key });
+        Ok(())
+    }
+
+    /// Ends the logins: nothing is left to be said on either, since what has happened was reported. The end of its input
+    /// ends a side that has not ended.
+    fn end(self) {
+        self.sender.terminate();
+        self.receiver.iter().for_each(|(receiver, _)| receiver.terminate());
+    }
+}
+
+/// Passes datagrams of the receiver on, and the end of them.
+fn pump(mut receiver: File, sender: &Frames<File>) {
+    let mut buffer = vec![0; MAX_DATA];
+    loop {
+        let count = match receiver.read(&mut buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => 0,
+        };
+        if sender.data(&buffer[..count]).is_err() || count == 0 {
+            return;
+        }
+    }
+}
