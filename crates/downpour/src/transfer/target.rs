@@ -22,7 +22,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Target {
     files: FileSink,
-    /// Whether the user is asked about what comes.
+    /// Whether the user decides first about what comes.
     asks: bool,
     started: AtomicBool,
     /// Whether the session has ended.
@@ -61,9 +61,9 @@ impl Target {
         Ok(self.patiently(|| self.files.decide(entry))?)
     }
 
-    /// Whether the sender must wait for the wanted ranges of each batch.
+    /// Whether the sender must wait for the wanted ranges of each batch. Nothing is wanted before the user has consented.
     pub(super) fn may_hold_some(&self) -> bool {
-        self.files.may_hold_some()
+        self.asks || self.files.may_hold_some()
     }
 
     /// Whether files that have changed may come again, with other sizes. They may not where a user has agreed to a list

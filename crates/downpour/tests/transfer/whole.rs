@@ -245,3 +245,29 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
         assert!(sent.keys().eq(found.keys()) && sent.iter().skip(1).eq(found.iter().skip(1)), "{existing:?}");
     }
 }
+
+#[test]
+fn nothing_large_crosses_before_the_user_has_agreed() {
+    let (from, to) = (folder(), folder());
+    let path = from.path().join("file");
+    fs::write(&path, noise(30_000_000, 1)).unwrap();
+    run(async {
+        let mut sender = send(vec![path], listen(), SendOptions::default()).unwrap();
+        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
+        // More than a second, in which all of it could have crossed.
+        let mut reports = 0;
+        let sent = wait_for(&mut sender, |event| {
+            let TransferEvent::Progress(now) = event else { return None };
+            reports += 1;
+            (reports == 8).then_some(now.connection.bytes_sent)
+        });
+        let sent = sent.await;
+        assert!(sent < 100_000, "{sent} bytes");
+        receiver.accept();
+        let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
+        assert!(sent.unwrap().is_verified() && received.unwrap().is_verified());
+    });
+    assert_eq!(tree(from.path()), tree(to.path()));
+}
