@@ -163,6 +163,7 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> 
         hash: false,
         filter: Arc::new(Filter::new(args.rules.list.clone())),
         files_from,
+        follow_ways: true,
         refuse_empty: false,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -64,6 +65,41 @@ fn only_what_is_selected() {
     let copy = if copy.exists() { copy } else { listed };
     assert_eq!(tree::names(&copy).len(), 2, "one and in");
     tree::assert_same(&source.join("in/some"), &copy.join("in/some"));
+}
+
+#[test]
+fn a_listed_name_behind_a_link_arrives_in_a_folder_and_a_limited_login_follows_none() {
+    let far = Far::new();
+    let here = tempdir().expect("a folder");
+    let (list, into) = (here.path().join("list"), here.path().join("into"));
+    fs::create_dir_all(far.there("elsewhere/in")).expect("folders");
+    let deep = tree::file(&far.there("elsewhere/in/deep"), 3_000_000);
+    fs::create_dir(far.there("src")).expect("a folder");
+    symlink("../elsewhere", far.there("src/link")).expect("a link");
+    fs::write(&list, "link/in/deep\n").expect("a list");
+    fs::create_dir(&into).expect("a folder");
+    for source in [far.there("src/").into_os_string(), "far:src/".into()] {
+        far.run("sync", arguments!["--files-from", list, source, into]).expect(0);
+        assert!(fs::symlink_metadata(into.join("link")).expect("a folder").is_dir());
+        tree::assert_same(&deep, &into.join("link/in/deep"));
+        fs::remove_dir_all(into.join("link")).expect("a folder");
+    }
+    // A link at the target is never written through.
+    fs::create_dir(here.path().join("outside")).expect("a folder");
+    symlink("../outside", into.join("link")).expect("a link");
+    far.run("sync", arguments!["--files-from", list, "far:src/", into]).expect(0);
+    assert!(tree::names(&here.path().join("outside")).is_empty());
+    tree::assert_same(&deep, &into.join("link/in/deep"));
+    fs::remove_dir_all(into.join("link")).expect("a folder");
+
+    let program = env!("CARGO_BIN_EXE_downpour");
+    let limited = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/src""#));
+    fs::create_dir_all(limited.there("elsewhere/in")).expect("folders");
+    tree::file(&limited.there("elsewhere/in/deep"), 10);
+    fs::create_dir(limited.there("src")).expect("a folder");
+    symlink("../elsewhere", limited.there("src/link")).expect("a link");
+    let told = limited.run("sync", arguments!["--files-from", list, "far:", into]).expect(23).stderr;
+    assert!(told.contains("link/in/deep") && !into.join("link").exists(), "{told}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The directory cursor of a sender: opens the directories of the sources without leaving them.
 //!
-//! Each directory is opened from its parent, and symbolic links are not followed unless the user asks for that.
+//! Each directory is opened from its parent, and symbolic links are not followed unless the user asks for that, or lists a
+//! name behind a link that nobody else has made.
 //! Otherwise anyone with write access to a directory that another user sends could swap in a link and make that user
 //! send files that only they may read. (`openat2` would do the same in one call, on Linux only.)
 
@@ -10,8 +11,11 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
 
+use super::held::Held;
 use super::root::{Links, Roots};
 
 /// Maximum number of directories that a cursor keeps open. Parents of deeper ones are reopened on the way back up.
@@ -82,7 +86,10 @@ impl DirectoryCursor {
         {
             let start = if *length == 0 { 0 } else { length + 1 };
             let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |at| start + at);
-            let opened = openat(folder, &path[start..end], flags(self.roots.links), Mode::empty())?;
+            let opened = match self.roots.links {
+                Links::Copy | Links::Skip if self.roots.follow_ways => open_way(folder.as_fd(), &path[start..end])?,
+                links => openat(folder, &path[start..end], flags(links), Mode::empty())?,
+            };
             if self.open.len() >= MAX_OPEN {
                 self.open.pop_front();
             }
@@ -93,6 +100,23 @@ impl DirectoryCursor {
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
+}
+
+/// Opens a folder that a listed name leads through, or what a link of this user or of root leads to.
+pub(super) fn open_way(folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    let error = match openat(folder, name, flags(Links::Copy), Mode::empty()) {
+        Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => error,
+        opened => return Ok(opened?),
+    };
+    let link = Held::open(folder, name)?;
+    let seen = link.status()?;
+    let is_trusted = seen.owner == 0 || seen.owner == geteuid().as_raw();
+    if seen.file_type != FileType::Symlink || !is_trusted {
+        return Err(error.into());
+    }
+    // What was just looked at is read, whatever has its name by now.
+    let target = readlinkat(&link, "", Vec::new())?;
+    Ok(openat(folder, target, flags(Links::Follow), Mode::empty())?)
 }
 
 /// Returns the length of the longest common prefix of both paths, in whole components.

@@ -174,6 +174,8 @@ pub struct Roots {
     /// Items without a name whose contents are known in advance.
     listed: Vec<usize>,
     pub(super) links: Links,
+    /// See [`ScanOptions::follow_ways`]; only with a list.
+    pub(super) follow_ways: bool,
     top: Option<Status>,
     /// Number of items that are symbolic links and were followed.
     followed: u64,
@@ -204,6 +206,7 @@ impl Roots {
             named: HashMap::new(),
             listed: Vec::new(),
             links,
+            follow_ways: options.follow_ways && options.files_from.is_some(),
             top: None,
             followed: 0,
         };

@@ -66,6 +66,10 @@ pub struct ScanOptions {
     /// the filter includes are sent too, even if it excludes them; a listed folder is sent with its contents if
     /// `recursive`. Names that do not exist are skipped and reported.
     pub files_from: Option<Vec<Vec<u8>>>,
+    /// Whether a symbolic link to a folder that a listed name leads through is sent as a folder, as by rsync. It has to
+    /// belong to the user or to root: anybody else who may write in the source could make this user send what only they
+    /// may read.
+    pub follow_ways: bool,
     /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
     /// come, could not tell that the disk of one is not mounted.
     pub refuse_empty: bool,
@@ -84,6 +88,7 @@ impl Default for ScanOptions {
             hash: false,
             filter: Arc::default(),
             files_from: None,
+            follow_ways: true,
             refuse_empty: false,
         }
     }
@@ -184,7 +189,7 @@ impl Scanner {
                 batch.skipped.push(skipped);
                 return true;
             }
-            Some(Ok(candidate)) => candidate,
+            Some(Ok(candidate)) => self.as_way(candidate),
         };
         if candidate.provenance == Provenance::Way && self.leaves_out_listed() {
             return true;
@@ -220,6 +225,15 @@ impl Scanner {
             }
         }
         true
+    }
+
+    /// A listed link through which the next listed name leads is a folder on the way to that, as for rsync.
+    fn as_way(&mut self, candidate: Candidate) -> Candidate {
+        let leads_on = self.walk.listed.as_ref().is_some_and(|listed| listed.leads_on(&candidate.sent));
+        let is_link = candidate.provenance == Provenance::Listed
+            && leads_on
+            && self.looker.is_link_on_way(self.walk.cursor.place(&candidate.sent));
+        if is_link { Candidate { provenance: Provenance::Way, ..candidate } } else { candidate }
     }
 
     /// Whether the listed name that the walk is on its way to is left out: its parents then stay where they are, too.

@@ -146,6 +146,7 @@ impl From<Scan> for ScanOptions {
             hash: scan.hash,
             filter: scan.filter.into(),
             files_from: scan.files_from.map(|names| names.into_iter().map(|name| name.0).collect()),
+            follow_ways: true,
             refuse_empty: scan.refuse_empty,
         }
     }

@@ -214,6 +214,8 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
                     limited = limited_sources(only, paths, &scan, compared)?;
                     // Links have been followed already.
                     scan.follow_items = false;
+                    // They may lead out of its folder.
+                    scan.follow_ways = false;
                     limited.iter().map(|source| source.root.clone()).collect()
                 }
                 None => all_sources(paths, compared),

@@ -1,11 +1,12 @@
 //! Lists of names to send.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{lchown, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
-use downpour::files::{FilesError, Filter, Links, Root, ScanOptions, SkipReason};
+use downpour::files::{FilesError, Filter, Kind, Links, Root, ScanOptions, SkipReason};
+use rustix::process::geteuid;
 
 use crate::common::quick_dir;
 use crate::options::{paths, refused, scan, skipped, tree};
@@ -60,12 +61,48 @@ fn what_is_not_there_is_named_and_the_rest_is_sent() {
     symlink("a", from.path().join("link")).unwrap();
     let mut options = list(&["a/x", "nothing/at/all", "nothing/here", "7/inside", "link/4", "8"]);
     let batches = scan(contents(from.path()), &options);
-    assert_eq!(paths(&batches), ["8", "a"]);
-    let absent = ["7/inside", "a/x", "link/4", "nothing/at/all", "nothing/here"];
+    assert_eq!(paths(&batches), ["8", "a", "link", "link/4"]);
+    let absent = ["7/inside", "a/x", "nothing/at/all", "nothing/here"];
     assert_eq!(skipped(&batches), absent.map(|path| (path.to_owned(), SkipReason::Absent)));
     assert!(SkipReason::Absent.is_failure());
     options.links = Links::Follow;
     assert_eq!(paths(&scan(contents(from.path()), &options)), ["8", "a", "link", "link/4"]);
+    options = ScanOptions { follow_ways: false, links: Links::Copy, ..options };
+    let batches = scan(contents(from.path()), &options);
+    assert_eq!(paths(&batches), ["8", "a"]);
+    let absent = ["7/inside", "a/x", "link/4", "nothing/at/all", "nothing/here"];
+    assert_eq!(skipped(&batches), absent.map(|path| (path.to_owned(), SkipReason::Absent)));
+}
+
+#[test]
+fn a_link_on_the_way_to_a_listed_name_is_a_folder_if_it_is_ones_own() {
+    let (from, elsewhere) = (tree(&TREE), tree(&["in/deep"]));
+    symlink(elsewhere.path(), from.path().join("out")).unwrap();
+    symlink("7", from.path().join("file")).unwrap();
+    symlink("nowhere", from.path().join("dangling")).unwrap();
+    let names = list(&["out/in/deep", "file/x", "dangling/x"]);
+    let batches = scan(contents(from.path()), &names);
+    assert_eq!(paths(&batches), ["out", "out/in", "out/in/deep"]);
+    let absent = ["dangling/x", "file/x"].map(|path| (path.to_owned(), SkipReason::Absent));
+    assert_eq!(skipped(&batches), absent);
+    let kind = |at: usize| batches[0].entries[at].kind.clone();
+    assert!(kind(0) == Kind::Directory && matches!(kind(2), Kind::File { .. }));
+
+    // A link that is listed itself is a link, unless a listed name is behind it.
+    let kind = |names: &[&str]| scan(contents(from.path()), &list(names))[0].entries[0].kind.clone();
+    assert!(matches!(kind(&["out"]), Kind::Symlink { .. }) && kind(&["out/in/deep", "out"]) == Kind::Directory);
+    assert_eq!(paths(&scan(contents(from.path()), &list(&["out", "out/in"]))), ["out", "out/in", "out/in/deep"]);
+    let batches = scan(contents(from.path()), &list(&["file", "file/x"]));
+    assert!(matches!(batches[0].entries[0].kind, Kind::Symlink { .. }));
+    assert_eq!(skipped(&batches), [("file/x".to_owned(), SkipReason::Absent)]);
+
+    // Somebody else's.
+    if geteuid().is_root() {
+        lchown(from.path().join("out"), Some(65534), None).unwrap();
+        let batches = scan(contents(from.path()), &names);
+        assert!(paths(&batches).is_empty());
+        assert_eq!(skipped(&batches).len(), 3);
+    }
 }
 
 #[test]

@@ -60,9 +60,7 @@ impl Listed {
         while self.current.is_none() {
             let path = join(&self.top, &self.names.pop()?);
             let path = path.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(path);
-            let is_beneath =
-                |folder: &Vec<u8>| path.strip_prefix(folder.as_slice()).is_some_and(|r| r.starts_with(b"/"));
-            if path.is_empty() || self.walked.as_ref().is_some_and(is_beneath) {
+            if path.is_empty() || self.walked.as_ref().is_some_and(|folder| is_beneath(&path, folder)) {
                 continue;
             }
             let sent = shared_length(&self.made, &path);
@@ -84,6 +82,11 @@ impl Listed {
         self.names.is_empty() && self.current.is_none()
     }
 
+    /// Whether the next name is beneath this one.
+    pub(super) fn leads_on(&self, sent: &[u8]) -> bool {
+        self.names.last().is_some_and(|name| is_beneath(&join(&self.top, name), sent))
+    }
+
     /// Records that the previous step led to an entry; `walked` if all its contents follow.
     pub(super) fn made(&mut self, sent: &[u8], walked: bool) {
         self.made = sent.to_vec();
@@ -101,4 +104,8 @@ impl Listed {
     pub(super) fn blocked(&mut self) -> Option<Vec<u8>> {
         self.current.take().map(|(path, _)| path)
     }
+}
+
+fn is_beneath(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"))
 }

@@ -10,6 +10,7 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, fstat
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::super::cursor::open_way;
 use super::super::filter::Filter;
 use super::super::held::Held;
 use super::super::ids::NamesOfIds;
@@ -30,6 +31,8 @@ const HASH_BUFFER: usize = 1 << 20;
 pub(super) struct Looker {
     filter: Arc<Filter>,
     links: Links,
+    /// See [`ScanOptions::follow_ways`].
+    follow_ways: bool,
     /// `None` unless hard links are sent as such.
     hard_links: Option<HardLinks>,
     /// Buffer for hashing; empty until the first use.
@@ -61,6 +64,7 @@ impl Looker {
         Self {
             filter: Arc::clone(&options.filter),
             links: options.links,
+            follow_ways: options.follow_ways && options.files_from.is_some(),
             hard_links: options.hard_links.then(HardLinks::default),
             buffer: Vec::new(),
             hash: options.hash,
@@ -94,7 +98,13 @@ impl Looker {
             return Err(SkipReason::NameTooLong);
         }
         let (folder, name) = place.map_err(|error| reason_of(*provenance, &error))?;
-        let seen = self.see(folder, name, *provenance)?;
+        let seen = match self.see(folder, name, *provenance)? {
+            link if self.follow_ways && *provenance == Provenance::Way && link.file_type == FileType::Symlink => {
+                let folder = open_way(folder, name).map_err(|error| reason_of(*provenance, &error))?;
+                Status::from(fstat(folder).map_err(|error| skip_reason(&error.into()))?)
+            }
+            seen => seen,
+        };
         if !allows(seen.is_directory()) {
             return Ok(Looked::LeftOut);
         }
@@ -132,7 +142,13 @@ impl Looker {
             return Ok(Looked::Something(kind, seen, Extra::default()));
         }
         let follows = self.links == Links::Follow;
-        let hold = || if follows { Held::follow(folder, name) } else { Held::open(folder, name) };
+        let is_way = self.follow_ways && kind == Kind::Directory;
+        let hold = || match () {
+            () if follows => Held::follow(folder, name),
+            // It may be a link that was followed.
+            () if is_way => open_way(folder, name).map(Held::from),
+            () => Held::open(folder, name),
+        };
         let extra = self.extra(&seen, hold).map_err(|error| skip_reason(&error))?;
         Ok(Looked::Something(kind, seen, extra))
     }
@@ -153,6 +169,15 @@ impl Looker {
             self.names.look_up(&mut extra);
         }
         Ok(extra)
+    }
+
+    /// Whether a name is a link that may stand for the folder that it leads to.
+    pub(super) fn is_link_on_way(&self, place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
+        self.follow_ways
+            && place.is_ok_and(|(folder, name)| {
+                let seen = self.see(folder, name, Provenance::Listed);
+                seen.is_ok_and(|seen| seen.file_type == FileType::Symlink) && open_way(folder, name).is_ok()
+            })
     }
 
     /// Whether the filter leaves a name out. One that cannot be looked at is not left out, and reported later.
