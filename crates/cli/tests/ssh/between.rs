@@ -98,7 +98,10 @@ fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
     tree::assert_same(&source, &pair.there(&into).join("tree"));
 
     // A wildcard is for the host that has the sources.
-    pair.hosts.cp(arguments!["there:tree/on*", "b:matched"]).expect(0);
+    for (option, target) in [("-p", "matched"), ("-3", "through")] {
+        pair.hosts.cp(arguments![option, "there:tree/on*", format!("b:{target}")]).expect(0);
+        tree::assert_same(&source.join("one"), &pair.there(target));
+    }
     let again = pair.hosts.run("sync", arguments!["--json", "--delete", "there:tree/", "b:copy"]).expect(0);
     assert_eq!(summary(&again)["unchanged"], summary(&again)["files"], "{}", again.stdout);
     let planned = pair.hosts.cp(arguments!["-rn", "there:tree", "b:not"]).expect(0);

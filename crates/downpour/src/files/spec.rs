@@ -249,6 +249,14 @@ impl ReceiveSpec {
     }
 }
 
+impl Requested {
+    /// Takes into account that the wildcards match a single name, as if it had been typed.
+    pub(crate) fn only_one_matches(&mut self) {
+        self.directory_if.iter_mut().for_each(|rule| rule.name_is_none_of = None);
+        self.directory_if = self.directory_if.take().filter(|rule| *rule != DirectoryIf::default());
+    }
+}
+
 impl DirectoryIf {
     fn applies(&self, item: &Entry) -> bool {
         (self.is_directory && matches!(item.kind, Kind::Directory))

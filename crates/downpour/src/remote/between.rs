@@ -263,7 +263,10 @@ impl Attempt<'_> {
             }
             self.between.note(format!("{why}: the data goes through this machine"));
         }
-        let (requested, permitted) = copy.unseen();
+        let (mut requested, permitted) = copy.unseen();
+        if self.sender.items == Some(1) {
+            requested.only_one_matches();
+        }
         let spec = ReceiveSpec { requested, permitted, ..copy.receive.clone() };
         let mut request = copy.request(RemoteTask::Receive(spec));
         request.via = Via::Ssh;

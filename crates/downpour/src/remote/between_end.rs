@@ -60,12 +60,14 @@ struct Began {
 
 fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
     let enforced = Restriction::of(&request.task);
+    let has_wildcards = request.task.has_wildcards();
     let onward = match &mut request.task {
         RemoteTask::Forward { onward, .. } => onward.take(),
         _ => return Err(Error::Internal("not a copy to another machine")),
     };
     let (via, family, ports) = (request.via, request.family, request.ports);
     let (mut sending, _, sources) = config(request, only)?;
+    let items = sending.task.items().filter(|_| has_wildcards);
     // What the items of a limited login that were links have become is counted nowhere else.
     let links_followed = sources.iter().filter(|source| source.is_followed).count() as u64;
     let (told, joining) = channel();
@@ -83,7 +85,7 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
     }
     let pipe = there.try_clone().map_err(Error::System)?;
     // Before the transfer begins, which may have to say that it cannot reach the receiver.
-    answer(&Answer { ticket: ticket(None, Role::Sends)?, links_followed, enforced }.to_text()?);
+    answer(&Answer { ticket: ticket(None, Role::Sends)?, links_followed, items, enforced }.to_text()?);
     let transfer = start_via(Box::new(forwarder), sending)?;
     let joined = Joined { switch: transfer.switch(), told: Some(told), pipe: Some(there) };
     spawn("downpour-orders", move || joined.obey(File::from(input)))?;

@@ -100,7 +100,8 @@ impl Copy {
         let names: Vec<_> = paths.iter().map(|path| ItemName::of(path)).collect();
         let is_list = self.scan.files_from.is_some();
         // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match
-        // several names; a name that contains wildcard characters itself is like any other.
+        // several names, unless the other side says that they match one; a name that contains wildcard characters itself
+        // is like any other.
         let pattern = names.iter().flatten().find_map(|name| match name {
             ItemName::Wildcard(pattern) => Some(vec![pattern.clone().into_bytes()]),
             ItemName::Exact(_) | ItemName::NewDirectory => None,
@@ -217,6 +218,7 @@ impl Copy {
             remote: None,
             udp_closed: false,
             links_followed: 0,
+            items: None,
         })
     }
 

@@ -28,6 +28,9 @@ const MAX_LINE: usize = 16 << 10;
 /// Prefix of the number of followed links in an answer.
 const FOLLOWED: &str = "followed=";
 
+/// Prefix of the number of items that the sources with wildcards stand for, in an answer.
+const ITEMS: &str = "items=";
+
 /// Prefix of the names of restrictions in an answer, separated by commas.
 const ENFORCES: &str = "enforces=";
 
@@ -295,6 +298,8 @@ pub(super) struct Answer {
     pub(super) ticket: Ticket,
     /// Number of sources at the other side that are symbolic links and were followed.
     pub(super) links_followed: u64,
+    /// Number of items at the other side, if the request has wildcards.
+    pub(super) items: Option<u64>,
     /// The restrictions of the request that the other side enforces.
     pub(super) enforced: Vec<Restriction>,
 }
@@ -306,6 +311,9 @@ impl Answer {
         let mut text = self.ticket.to_text()?;
         if self.links_followed > 0 {
             text += &format!(" {FOLLOWED}{}", self.links_followed);
+        }
+        if let Some(items) = self.items {
+            text += &format!(" {ITEMS}{items}");
         }
         if !self.enforced.is_empty() {
             let names: Vec<_> = self.enforced.iter().map(|restriction| restriction.name()).collect();
@@ -329,15 +337,17 @@ pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
         None => {
             let mut words = line.split_whitespace();
             let ticket = Ticket::parse(words.next().unwrap_or_default())?;
-            let (mut links_followed, mut enforced) = (0, Vec::new());
+            let (mut links_followed, mut items, mut enforced) = (0, None, Vec::new());
             for word in words {
                 if let Some(count) = word.strip_prefix(FOLLOWED) {
                     links_followed = count.parse().unwrap_or_default();
+                } else if let Some(count) = word.strip_prefix(ITEMS) {
+                    items = count.parse().ok();
                 } else if let Some(names) = word.strip_prefix(ENFORCES) {
                     enforced = names.split(',').filter_map(Restriction::from_name).collect();
                 }
             }
-            Ok(Answer { ticket, links_followed, enforced })
+            Ok(Answer { ticket, links_followed, items, enforced })
         }
     }
 }
@@ -531,14 +541,18 @@ mod tests {
             addresses: Vec::new(),
             listener: crate::ticket::Role::Sends,
         };
-        let text =
-            |links_followed| Answer { ticket: ticket.clone(), links_followed, enforced: Vec::new() }.to_text().unwrap();
+        let answer =
+            |links_followed, items| Answer { ticket: ticket.clone(), links_followed, items, enforced: Vec::new() };
+        let text = |links_followed| answer(links_followed, None).to_text().unwrap();
         assert_eq!(text(0), ticket.to_text().unwrap(), "what older programs read");
         for (line, followed) in
             [(text(0), 0), (text(3), 3), (text(0) + " new=1 followed=2", 2), (text(0) + " followed=x", 0)]
         {
             let answer = parse_answer(&line).unwrap();
             assert_eq!((answer.ticket, answer.links_followed), (ticket.clone(), followed), "{line}");
+        }
+        for items in [None, Some(0), Some(1), Some(7)] {
+            assert_eq!(parse_answer(&answer(0, items).to_text().unwrap()).unwrap().items, items);
         }
         assert!(parse_answer("followed=1").is_err());
         let line = text(2) + " enforces=safe-links,later,max-delete";

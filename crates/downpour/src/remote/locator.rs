@@ -22,6 +22,8 @@ pub(super) struct SshLocator {
     pub(super) udp_closed: bool,
     /// Number of sources at the other side that are symbolic links and were followed.
     pub(super) links_followed: u64,
+    /// Number of items at the other side, if the request has wildcards.
+    pub(super) items: Option<u64>,
 }
 
 impl SshLocator {
@@ -40,7 +42,7 @@ impl PeerLocator for SshLocator {
         // Otherwise the other side ends with ssh, and has changed nothing.
         Restriction::check(&self.request.task, &remote.enforced)?;
         let remote = self.remote.insert(remote);
-        self.links_followed = remote.links_followed;
+        (self.links_followed, self.items) = (remote.links_followed, remote.items);
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
         match &self.remote {
             Some(remote) if !only_ssh => {
@@ -76,6 +78,10 @@ impl PeerLocator for SshLocator {
 
     fn links_followed(&self) -> u64 {
         self.links_followed
+    }
+
+    fn items(&self) -> Option<u64> {
+        self.items
     }
 
     fn release(&mut self, succeeded: bool) {

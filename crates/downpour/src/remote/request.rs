@@ -16,6 +16,7 @@ use transport::profile::Names;
 use super::Via;
 use crate::base64::Bytes;
 use crate::error::Error;
+use crate::files::permitted::has_wildcards;
 use crate::files::{Filter, Links, Preserve, ReceiveSpec, ScanOptions};
 use crate::tunnel::Place;
 
@@ -75,6 +76,18 @@ pub(super) enum RemoteTask {
         /// The folder whose disk is measured; the home if there is none.
         folder: Option<Bytes>,
     },
+}
+
+impl RemoteTask {
+    /// Whether it is to send what matches wildcards.
+    pub(super) fn has_wildcards(&self) -> bool {
+        match self {
+            Self::Send { sources, .. } | Self::Forward { sources, .. } => {
+                sources.iter().any(|source| has_wildcards(&source.0))
+            }
+            Self::Receive(_) | Self::Pipe { .. } | Self::Tunnel { .. } | Self::Examine { .. } => false,
+        }
+    }
 }
 
 /// The receiver of [`RemoteTask::Forward`], and what it is asked to do.

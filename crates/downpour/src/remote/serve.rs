@@ -163,7 +163,9 @@ fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<Served, Err
 fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
     let (via, bind) = (request.via, request.bind());
     let enforced = Restriction::of(&request.task);
+    let has_wildcards = request.task.has_wildcards();
     let (config, links_followed, sources) = config(request, only)?;
+    let items = config.task.items().filter(|_| has_wildcards);
     let (transfer, ticket) = if via == Via::Ssh {
         // What begins later can report nothing on the line of the answer.
         config.check_target()?;
@@ -175,7 +177,7 @@ fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
         add_ssh_address(&mut ticket);
         (Some(transfer), ticket)
     };
-    answer(&Answer { ticket: ticket.clone(), links_followed, enforced }.to_text()?);
+    answer(&Answer { ticket: ticket.clone(), links_followed, items, enforced }.to_text()?);
     Ok(Serving { config, ticket, transfer, _sources: sources })
 }
 

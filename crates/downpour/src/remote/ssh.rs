@@ -170,6 +170,8 @@ pub(super) struct Remote {
     pub(super) ticket: Ticket,
     /// Number of sources at the other side that are symbolic links and were followed.
     pub(super) links_followed: u64,
+    /// Number of items at the other side, if the request has wildcards.
+    pub(super) items: Option<u64>,
     /// The restrictions of the request that the other side enforces.
     pub(super) enforced: Vec<Restriction>,
     /// How long the login took, and whatever its user typed.
@@ -190,8 +192,9 @@ impl Remote {
         answer: Answer,
         login: Duration,
     ) -> Self {
-        let Answer { ticket, links_followed, enforced } = answer;
-        Self { process, stdin: Some(stdin), stdout: Some(stdout), ticket, links_followed, enforced, login }
+        let Answer { ticket, links_followed, items, enforced } = answer;
+        let (stdin, stdout) = (Some(stdin), Some(stdout));
+        Self { process, stdin, stdout, ticket, links_followed, items, enforced, login }
     }
 
     /// Returns how long to wait for an answer over UDP before data goes through ssh, which is slower. A login takes many

@@ -1,5 +1,6 @@
 //! Configuration of a transfer's sessions, and one session from its connection to its end.
 
+use std::borrow::Cow;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,6 +69,14 @@ impl Task {
     pub(crate) fn receive(spec: ReceiveSpec, ask: bool) -> Self {
         let target_is_directory = spec.target.is_dir();
         Self::Receive { spec: Arc::new(spec), target_is_directory, ask }
+    }
+
+    /// Returns the number of items of a sender.
+    pub(crate) fn items(&self) -> Option<u64> {
+        match self {
+            Self::Send { roots, .. } => Some(roots.len() as u64),
+            Self::Receive { .. } => None,
+        }
     }
 
     pub(crate) const fn role(&self) -> Role {
@@ -141,6 +150,18 @@ impl TransferConfig {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.checksums.as_ref().map_or(Ok(()), List::check)?;
         self.trace.as_deref().map_or(Ok(()), |path| open_trace(path).map(drop))
+    }
+
+    /// Returns the configuration where the number of items is known, unlike before.
+    pub(super) fn for_items(&self, items: Option<u64>) -> Cow<'_, Self> {
+        let Task::Receive { spec, target_is_directory, ask } = &self.task else { return Cow::Borrowed(self) };
+        if items != Some(1) {
+            return Cow::Borrowed(self);
+        }
+        let mut spec = ReceiveSpec::clone(spec);
+        spec.requested.only_one_matches();
+        let task = Task::Receive { spec: Arc::new(spec), target_is_directory: *target_is_directory, ask: *ask };
+        Cow::Owned(Self { task, ..self.clone() })
     }
 
     /// Checks that the target can be used, without changing it.

@@ -77,6 +77,11 @@ pub(crate) trait PeerLocator: Send {
         0
     }
 
+    /// Returns the number of items that the peer sends, if it tells and that was not clear before.
+    fn items(&self) -> Option<u64> {
+        None
+    }
+
     /// Releases the peer after an attempt. If the attempt `succeeded`, further messages of the peer do not matter.
     fn release(&mut self, succeeded: bool);
 }
@@ -203,31 +208,32 @@ impl Connecting {
     fn session(&self, route: Route) -> Ended {
         let started = Instant::now();
         let over = Arc::new(AtomicBool::new(false));
+        let config = self.config.for_items(self.locator.items());
         let begin = || {
-            let store = Store::new(&self.config.task)?;
+            let store = Store::new(&config.task)?;
             let (mailbox, inputs) = Mailbox::new();
             let (endpoint, key, remotes, timeout, peer_listens) = match route {
                 Route::Udp { ticket, timeout, life } => {
                     // Its program runs, and made the ticket when it listened.
                     let peer_listens = life.is_some();
-                    let endpoint = Endpoint::bind(&Bind::default(), &self.config.endpoint, self.events.clone())?;
+                    let endpoint = Endpoint::bind(&Bind::default(), &config.endpoint, self.events.clone())?;
                     if let Some(life) = life {
                         watch_life(life, &mailbox, Arc::clone(&over))?;
                     }
                     (endpoint, ticket.key, ticket.addresses, timeout, peer_listens)
                 }
                 Route::Pipe { read, write, key } => {
-                    let endpoint = Endpoint::over_pipes(read, write, &self.config.endpoint, self.events.clone())?;
-                    (endpoint, key, vec![PIPE_PEER], self.config.handshake_timeout, false)
+                    let endpoint = Endpoint::over_pipes(read, write, &config.endpoint, self.events.clone())?;
+                    (endpoint, key, vec![PIPE_PEER], config.handshake_timeout, false)
                 }
             };
             let options = ConnectOptions {
-                profile: self.config.profile.clone(),
+                profile: config.profile.clone(),
                 application: store.application(),
                 remotes: remotes.clone(),
                 handshake_timeout: timeout,
                 peer_listens,
-                qlog: self.config.trace.is_some(),
+                qlog: config.trace.is_some(),
             };
             let connection = endpoint.connect(key, options, Box::new(mailbox.events()));
             let origin = Origin::Connected { addresses: remotes, timeout };
@@ -235,7 +241,7 @@ impl Connecting {
         };
         match begin() {
             Ok((endpoint, beginning, origin)) => {
-                let ended = self.config.run(beginning, origin, self.events.clone(), &self.switch);
+                let ended = config.run(beginning, origin, self.events.clone(), &self.switch);
                 over.store(true, Ordering::Relaxed);
                 drop(endpoint);
                 ended
