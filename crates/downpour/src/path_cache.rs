@@ -1,5 +1,5 @@
 //! What transfers have learned of paths, kept for a day so that the next one starts at the rate of the last (careful
-//! resume, RFC 9959).
+//! resume, RFC 9959), and does not wait for UDP where the last one has waited in vain.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use transport::congestion::PathMemory;
 
@@ -24,8 +25,8 @@ const LARGEST: u64 = 200_000;
 const V4_NETWORK: u32 = u32::MAX << 8;
 const V6_NETWORK: u128 = u128::MAX << 80;
 
-/// A user's file of path memories. It is believed only if it belongs to this user and nobody else may write it;
-/// whatever else is wrong with it, transfers go on without.
+/// A user's files of path memories. They are believed only if they belong to this user and nobody else may write them;
+/// whatever else is wrong with them, transfers go on without.
 #[derive(Clone, Debug)]
 pub struct PathCache {
     /// The directory that must be this user's own.
@@ -45,6 +46,28 @@ struct Entry {
     /// Seconds since 1970.
     at: u64,
     memory: PathMemory,
+}
+
+/// A host that UDP does not reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Closed {
+    networks: Networks,
+    /// Firewalls are those of hosts.
+    host: IpAddr,
+    /// Seconds since 1970.
+    at: u64,
+}
+
+/// What a file has a list of.
+trait Kept: Serialize + DeserializeOwned {
+    /// The name of the file.
+    const FILE: &'static str;
+
+    /// When it was learned, in seconds since 1970.
+    fn at(&self) -> u64;
+
+    /// Whether it makes sense: the file may hold anything.
+    fn is_credible(&self) -> bool;
 }
 
 /// A path's memory, taken out of the cache while a connection uses it: one memory serves one connection at a time.
@@ -67,10 +90,42 @@ impl PathCache {
         Some(self.lease_between(networks, now()))
     }
 
+    /// Whether UDP did not reach `peer` when it was last tried for as long as a path may need.
+    pub(crate) fn udp_is_closed(&self, peer: SocketAddr) -> bool {
+        let place = source_of(peer).and_then(|source| Closed::place(source, peer));
+        place.is_some_and(|place| self.is_closed(place, now()))
+    }
+
+    /// Remembers whether UDP reaches `peer`.
+    pub(crate) fn remember_udp(&self, peer: SocketAddr, is_closed: bool) {
+        if let Some(place) = source_of(peer).and_then(|source| Closed::place(source, peer)) {
+            self.set_closed(place, is_closed, now());
+        }
+    }
+
+    fn is_closed(&self, (networks, host): (Networks, IpAddr), now: u64) -> bool {
+        let found = self.open(Closed::FILE, false).and_then(|file| {
+            change(file, now, |all: &mut Vec<Closed>| {
+                all.iter().any(|closed| closed.networks == networks && closed.host == host)
+            })
+        });
+        found.unwrap_or(false)
+    }
+
+    fn set_closed(&self, (networks, host): (Networks, IpAddr), is_closed: bool, now: u64) {
+        // Without it the next transfer waits, as this one did.
+        drop(self.open(Closed::FILE, is_closed).and_then(|file| {
+            change(file, now, |all: &mut Vec<Closed>| {
+                all.retain(|closed| closed.networks != networks || closed.host != host);
+                all.extend(is_closed.then_some(Closed { networks, host, at: now }));
+            })
+        }));
+    }
+
     fn lease_between(&self, networks: Networks, now: u64) -> Lease {
         // Nothing is created for a transfer that may learn nothing.
-        let taken = self.open(false).and_then(|file| {
-            change(file, now, |entries| {
+        let taken = self.open(Entry::FILE, false).and_then(|file| {
+            change(file, now, |entries: &mut Vec<Entry>| {
                 let at = entries.iter().position(|entry| entry.networks == networks)?;
                 Some(entries.remove(at))
             })
@@ -78,13 +133,13 @@ impl PathCache {
         Lease { cache: self.clone(), networks, taken: taken.ok().flatten() }
     }
 
-    /// Opens the file, and creates it if asked.
-    fn open(&self, create: bool) -> io::Result<File> {
+    /// Opens the file of this name, and creates it if asked.
+    fn open(&self, name: &str, create: bool) -> io::Result<File> {
         let folder = own_folder(&self.base, create)?;
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = File::options();
         options.read(true).write(true).create(create).truncate(false).mode(0o600).custom_flags(flags);
-        let file = options.open(folder.join("paths.json"))?;
+        let file = options.open(folder.join(name))?;
         let found = file.metadata()?;
         if found.is_file() && is_own(&found) { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
@@ -92,21 +147,22 @@ impl PathCache {
 
 /// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of
 /// them goes without.
-fn change<T>(file: File, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
+fn change<E: Kept, T>(file: File, now: u64, change: impl FnOnce(&mut Vec<E>) -> T) -> io::Result<T> {
     file.try_lock().map_err(io::Error::from)?;
     let result = rewrite(&file, now, change);
     // Closing the file does not unlock it while a process that is being started still shares it.
     file.unlock().and(result)
 }
 
-fn rewrite<T>(mut file: &File, now: u64, change: impl FnOnce(&mut Vec<Entry>) -> T) -> io::Result<T> {
+fn rewrite<E: Kept, T>(mut file: &File, now: u64, change: impl FnOnce(&mut Vec<E>) -> T) -> io::Result<T> {
     let mut text = Vec::new();
     file.take(LARGEST).read_to_end(&mut text)?;
-    let mut entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
-    entries.retain(|entry| entry.is_credible(now));
+    let mut entries: Vec<E> = serde_json::from_slice(&text).unwrap_or_default();
+    let is_young = |entry: &E| now.checked_sub(entry.at()).is_some_and(|age| age <= LIFETIME.as_secs());
+    entries.retain(|entry| is_young(entry) && entry.is_credible());
     let result = change(&mut entries);
     let excess = entries.len().saturating_sub(MOST);
-    entries.sort_by_key(|entry| entry.at);
+    entries.sort_by_key(Kept::at);
     entries.drain(..excess);
     let text = serde_json::to_vec(&entries).map_err(io::Error::other)?;
     file.rewind()?;
@@ -130,8 +186,8 @@ impl Lease {
         let Self { cache, networks, taken } = self;
         if let Some(entry) = learned.map(|memory| Entry { networks, at: now, memory }).or(taken) {
             // Without it the next transfer searches for the rate, as the first one did.
-            drop(cache.open(true).and_then(|file| {
-                change(file, now, |entries| {
+            drop(cache.open(Entry::FILE, true).and_then(|file| {
+                change(file, now, |entries: &mut Vec<Entry>| {
                     entries.retain(|other| other.networks != networks);
                     entries.push(entry);
                 })
@@ -153,12 +209,35 @@ impl Networks {
     }
 }
 
-impl Entry {
-    /// Returns whether it is young enough and makes sense: the file may hold anything.
-    fn is_credible(&self, now: u64) -> bool {
+impl Closed {
+    /// Returns what identifies a host seen from here; `None` if it is here.
+    fn place(source: IpAddr, peer: SocketAddr) -> Option<(Networks, IpAddr)> {
+        Networks::between(source, peer.ip()).map(|networks| (networks, peer.ip().to_canonical()))
+    }
+}
+
+impl Kept for Closed {
+    const FILE: &'static str = "closed.json";
+
+    fn at(&self) -> u64 {
+        self.at
+    }
+
+    fn is_credible(&self) -> bool {
+        true
+    }
+}
+
+impl Kept for Entry {
+    const FILE: &'static str = "paths.json";
+
+    fn at(&self) -> u64 {
+        self.at
+    }
+
+    fn is_credible(&self) -> bool {
         let PathMemory { rate, base, baseline, burst } = self.memory;
-        now.checked_sub(self.at).is_some_and(|age| age <= LIFETIME.as_secs())
-            && (1..=1_000_000_000_000).contains(&rate.bits_per_second())
+        (1..=1_000_000_000_000).contains(&rate.bits_per_second())
             && (Duration::from_micros(1)..=Duration::from_secs(60)).contains(&base)
             && baseline.is_none_or(|share| (0.0..=0.5).contains(&share))
             && (1.0..=10_000.0).contains(&burst)
@@ -244,10 +323,10 @@ mod tests {
     fn a_change_leaves_no_lock_with_a_process_that_shares_the_file() {
         let (_home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
-        let file = cache.open(false).expect("the file");
+        let file = cache.open(Entry::FILE, false).expect("the file");
         // A process that is being started shares every open file until it runs its program.
         let _shared = file.try_clone().expect("a second descriptor");
-        change(file, NOW, |_| ()).expect("a change");
+        change(file, NOW, |_: &mut Vec<Entry>| ()).expect("a change");
         assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90));
     }
 
@@ -296,6 +375,34 @@ mod tests {
         // Belongs to root, or cannot be written by an ordinary user.
         let foreign = PathCache { base: PathBuf::from("/proc/sys") };
         assert_eq!(known(&foreign, "198.51.100.7", NOW), None);
+    }
+
+    #[test]
+    fn closed_udp_is_remembered_for_a_day_by_its_host_until_it_is_open() {
+        let (_home, cache) = cache();
+        let place = |remote: &str| {
+            let remote: IpAddr = remote.parse().expect("an address");
+            Closed::place([192, 0, 2, 1].into(), (remote, 9).into()).expect("another machine")
+        };
+        let (one, other) = (place("198.51.100.7"), place("198.51.100.8"));
+        cache.set_closed(one, false, NOW);
+        assert!(!cache.is_closed(one, NOW) && !cache.base.exists(), "nothing was learned");
+        cache.set_closed(one, true, NOW);
+        assert!(cache.is_closed(one, NOW + LIFETIME.as_secs()));
+        assert!(!cache.is_closed(one, NOW + LIFETIME.as_secs() + 1), "a day has passed");
+        cache.set_closed(one, true, NOW);
+        assert!(!cache.is_closed(other, NOW), "another host of the same network");
+        assert!(cache.is_closed(place("::ffff:198.51.100.7"), NOW));
+        cache.set_closed(other, true, NOW);
+        cache.set_closed(one, false, NOW + 1);
+        assert!(!cache.is_closed(one, NOW + 1) && cache.is_closed(other, NOW + 1));
+        (0..300).for_each(|nth| cache.set_closed(place(&format!("198.18.{}.{}", nth / 256, nth % 256)), true, NOW + 2));
+        let found = fs::metadata(cache.base.join("downpour/closed.json")).expect("the file");
+        assert_eq!(found.mode() & 0o777, 0o600);
+        assert!(found.len() < LARGEST / 2, "{} bytes", found.len());
+        assert!(!cache.is_closed(other, NOW + 2), "the oldest made way");
+        let here = Closed::place([127, 0, 0, 1].into(), ([127, 0, 0, 1], 9).into());
+        assert!(here.is_none());
     }
 
     #[test]

@@ -65,6 +65,37 @@ fn where_udp_is_closed_it_is_said_soon_and_ssh_carries_on() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
+fn closed_udp_is_remembered_until_it_is_open() {
+    let hosts = Hosts::with_cable();
+    let network = hosts.network.as_ref().expect("a network");
+    let source = tree::file(&hosts.here("file"), 500_000);
+    let still = "does not answer, as at the last try: going on over ssh";
+    let told = |more: &[&str]| {
+        let arguments = [more, &["-v", "file", "there:copy"]].concat();
+        let ended = hosts.cp(arguments).expect(0);
+        tree::assert_same(&source, &hosts.there("copy"));
+        fs::remove_file(hosts.there("copy")).expect("a file");
+        ended.stderr
+    };
+    network.drop_udp();
+    let first = told(&[]);
+    assert!(first.contains("does not answer: going on over ssh"), "{first}");
+    // Half a second, where the first one waits for four; the login counts.
+    let begun = Instant::now();
+    let second = told(&[]);
+    assert!(second.contains(still) && begun.elapsed() < Duration::from_secs(4), "{:?}: {second}", begun.elapsed());
+    let without = told(&["--no-memory"]);
+    assert!(without.contains("does not answer: going on over ssh"), "{without}");
+    network.pass_udp();
+    let open = told(&[]);
+    assert!(open.contains(&format!("Connected to {}:", Network::FAR)) && !open.contains("over ssh"), "{open}");
+    network.drop_udp();
+    let again = told(&[]);
+    assert!(again.contains("does not answer: going on over ssh"), "{again}");
+}
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
 fn udp_in_one_direction_is_closed_as_well() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
@@ -161,7 +192,7 @@ fn the_program_is_found_by_a_path_that_is_named() {
 /// Waits for the report that UDP is blocked, which must come soon after the login; then for the end.
 #[track_caller]
 fn falls_back(mut transfer: Program, hosts: &Hosts) -> Ended {
-    transfer.wait_for_words("does not answer: going on over ssh");
+    transfer.wait_for_words("going on over ssh");
     let heard = SystemTime::now().duration_since(hosts.sshd.last_login()).expect("a login before that");
     assert!(heard < HEARD, "{heard:?} after the login");
     transfer.end()

@@ -219,6 +219,9 @@ impl Copy {
             udp_closed: false,
             links_followed: 0,
             items: None,
+            paths: self.paths.clone(),
+            udp_to: None,
+            was_closed: false,
         })
     }
 

@@ -1,5 +1,7 @@
 //! Locates the peer of a copy through ssh, once for each attempt.
 
+use std::net::SocketAddr;
+
 use net::Family;
 
 use super::launch::log_in;
@@ -8,6 +10,7 @@ use super::restriction::Restriction;
 use super::ssh::Remote;
 use super::{SshOptions, Via};
 use crate::error::{CloseCode, Error, ErrorKind};
+use crate::path_cache::PathCache;
 use crate::transfer::{PeerLocator, Route, Switch};
 
 /// Locates a downpour on another machine.
@@ -24,9 +27,20 @@ pub(super) struct SshLocator {
     pub(super) links_followed: u64,
     /// Number of items at the other side, if the request has wildcards.
     pub(super) items: Option<u64>,
+    /// Where closed UDP is remembered.
+    pub(super) paths: Option<PathCache>,
+    /// Where UDP was tried.
+    pub(super) udp_to: Option<SocketAddr>,
+    /// Whether UDP was closed there in an earlier run.
+    pub(super) was_closed: bool,
 }
 
 impl SshLocator {
+    /// Asks or tells what is remembered of the address that UDP was tried to.
+    fn remembers<T: Default>(&self, of: impl FnOnce(&PathCache, SocketAddr) -> T) -> T {
+        self.paths.as_ref().zip(self.udp_to).map_or_else(T::default, |(paths, host)| of(paths, host))
+    }
+
     fn over_ssh(&mut self) -> Result<Route, Error> {
         let remote = self.remote.as_mut().ok_or(Error::Internal("no ssh to continue over"))?;
         let key = remote.ticket.key;
@@ -47,7 +61,10 @@ impl PeerLocator for SshLocator {
         match &self.remote {
             Some(remote) if !only_ssh => {
                 let (ticket, life) = (remote.ticket.clone(), remote.life());
-                Ok(Route::Udp { ticket, timeout: remote.udp_patience(), life })
+                self.udp_to = ticket.addresses.first().copied();
+                self.was_closed = self.via == Via::Auto && self.remembers(|paths, host| paths.udp_is_closed(host));
+                let timeout = if self.was_closed { remote.short_patience() } else { remote.udp_patience() };
+                Ok(Route::Udp { ticket, timeout, life })
             }
             _ => self.over_ssh(),
         }
@@ -59,9 +76,14 @@ impl PeerLocator for SshLocator {
             return None;
         }
         self.udp_closed = true;
-        let port = addresses.first().map_or(0, std::net::SocketAddr::port);
+        let port = addresses.first().map_or(0, SocketAddr::port);
+        let still = if self.was_closed { ", as at the last try" } else { "" };
+        // The day of the last try that was long enough does not begin anew.
+        if !self.was_closed {
+            self.remembers(|paths, host| paths.remember_udp(host, true));
+        }
         let told = format!(
-            "UDP port {port} of {} does not answer: going on over ssh, which is slower. A firewall that lets UDP through (see --port) ends that.",
+            "UDP port {port} of {} does not answer{still}: going on over ssh, which is slower. A firewall that lets UDP through (see --port) ends that.",
             self.host
         );
         Some((self.over_ssh(), told))
@@ -85,6 +107,9 @@ impl PeerLocator for SshLocator {
     }
 
     fn release(&mut self, succeeded: bool) {
+        if succeeded && self.was_closed && !self.udp_closed {
+            self.remembers(|paths, host| paths.remember_udp(host, false));
+        }
         // After a failure, ssh may still deliver the other side's message about it.
         if let Some(remote) = self.remote.take().filter(|_| succeeded) {
             remote.terminate();

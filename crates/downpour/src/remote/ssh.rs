@@ -203,6 +203,11 @@ impl Remote {
         udp_patience(self.login)
     }
 
+    /// Same as [`Self::udp_patience`], where UDP was closed not long ago: enough to see that it is open now.
+    pub(super) fn short_patience(&self) -> Duration {
+        (self.login / 4).clamp(Duration::from_millis(500), Duration::from_secs(2))
+    }
+
     /// Tells the other side to continue over ssh, and returns the pipes to it: the one to read, the one to write.
     pub(super) fn go_on_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (read, mut write) = self.take_pipes()?;
