@@ -44,3 +44,13 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     }
     far.run("sync", arguments!["far:photos/", &target]).expect(0);
 }
+
+#[test]
+fn an_answer_that_cannot_be_read_is_no_matter_of_tickets() {
+    let far = Far::with_login("echo DOWNPOUR1 downpour2xyz; cat >/dev/null");
+    let here = tempdir().expect("a folder");
+    let source = tree::file(&here.path().join("file"), 10);
+    let ended = far.run("cp", arguments![source, "far:"]);
+    let ended = ended.expect_line(1, "answers with what this one cannot read: update the older of the two");
+    assert!(!ended.stderr.contains("ticket"), "{}", ended.stderr);
+}

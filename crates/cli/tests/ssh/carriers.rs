@@ -120,7 +120,9 @@ fn without_ssh_to_fall_back_on_closed_udp_is_the_end() {
     let source = tree::file(&hosts.here("file"), 1000);
     hosts.network.as_ref().expect("a network").drop_udp();
     let begun = Instant::now();
-    hosts.cp(arguments!["--via", "udp", source, at("copy")]).expect_line(5, "that a firewall lets UDP through");
+    let ended = hosts.cp(arguments!["--via", "udp", source, at("copy")]);
+    let ended = ended.expect_line(5, "that a firewall lets UDP through");
+    assert!(!ended.stderr.contains("ticket"), "{}", ended.stderr);
     assert!(begun.elapsed() < 2 * HEARD, "{:?}", begun.elapsed());
     hosts.assert_nothing_runs_there();
     tree::assert_untouched(&hosts.sshd.home());

@@ -336,7 +336,11 @@ pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
         }
         None => {
             let mut words = line.split_whitespace();
-            let ticket = Ticket::parse(words.next().unwrap_or_default())?;
+            // The user knows of no ticket.
+            let ticket = Ticket::parse(words.next().unwrap_or_default()).map_err(|_| {
+                let message = "its downpour answers with what this one cannot read: update the older of the two";
+                Error::Remote { kind: ErrorKind::Other, message: message.into() }
+            })?;
             let (mut links_followed, mut items, mut enforced) = (0, None, Vec::new());
             for word in words {
                 if let Some(count) = word.strip_prefix(FOLLOWED) {

@@ -122,6 +122,15 @@ pub(super) fn from_there(error: Error) -> Error {
     match error {
         // The remote program is interrupted when its standard input ends, that is, when ssh has ended.
         Error::Peer { code: CloseCode::Interrupted, .. } => Error::Vanished,
+        // Its user knows of no ticket.
+        Error::Unreachable { addresses, after, .. } => {
+            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            Error::Ssh(format!(
+                "no answer over UDP from {} in {} s: check that a firewall lets UDP through (see --port), or leave --via udp out",
+                addresses.join(", "),
+                after.as_secs_f64()
+            ))
+        }
         Error::Peer { code: CloseCode::Terminated, .. } => {
             Error::Remote { kind: ErrorKind::Terminated, message: "downpour was stopped by a signal".into() }
         }

@@ -193,7 +193,7 @@ impl Piped<'_> {
                     told("UDP does not get through: going on over ssh, which is slower".to_owned());
                     self.over_ssh()
                 }
-                other => other,
+                other => other.map_err(from_there),
             },
         }
     }
@@ -307,7 +307,7 @@ impl Piped<'_> {
         match error {
             NetError::ClosedByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => Ok(()),
             NetError::ClosedLocally => Err(Error::Vanished),
-            error => Err(from_there(Error::ended(error, &Other { role: Role::Receives, tried }))),
+            error => Err(Error::ended(error, &Other { role: Role::Receives, tried })),
         }
     }
 

@@ -188,21 +188,18 @@ impl Connecting {
                 Ok(route) => self.session(route),
                 Err(error) => Ended::at_once(error, false),
             };
-            let ended = Ended { result: ended.result.map_err(|error| self.locator.explain(error)), ..ended };
             if self.switch.stopped().is_some() {
-                return stopped(ended, &self.switch);
+                return self.explained(stopped(ended, &self.switch));
             }
-            match &ended.result {
-                Err(error) => match self.locator.fallback(error) {
-                    Some((other, told)) => {
-                        self.events.tell(TransferEvent::Note(told));
-                        route = other;
-                    }
-                    None => return ended,
-                },
-                Ok(_) => return ended,
-            }
+            let other = ended.result.as_ref().err().and_then(|error| self.locator.fallback(error));
+            let Some((other, told)) = other else { return self.explained(ended) };
+            self.events.tell(TransferEvent::Note(told));
+            route = other;
         }
+    }
+
+    fn explained(&self, ended: Ended) -> Ended {
+        Ended { result: ended.result.map_err(|error| self.locator.explain(error)), ..ended }
     }
 
     fn session(&self, route: Route) -> Ended {
