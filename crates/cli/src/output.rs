@@ -235,6 +235,15 @@ impl Output {
         }
     }
 
+    /// Prints a note of the library, unless `-q` or `--json`. ssh may ask for something next, which must not be written on
+    /// the progress line.
+    pub(crate) fn note(&self, note: &str) {
+        if !self.shown.quiet && !self.shown.json {
+            self.rest();
+            print::note(note);
+        }
+    }
+
     /// Prints a line for people with `-v`.
     pub(crate) fn detail(&self, line: impl fmt::Display) {
         if self.shown.verbose {

@@ -8,7 +8,7 @@ use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::limit::Limit;
 use crate::watch::{GRACE, at};
-use crate::{escape, options, print, taken};
+use crate::{options, print, taken};
 
 /// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`], since there is
 /// nothing to save.
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
         };
         match (event, stopped) {
             (Some(PipeEvent::Note(line)), _) if args.reach.quiet => drop(line),
-            (Some(PipeEvent::Note(line)), _) => print::err(escape::text(&line)),
+            (Some(PipeEvent::Note(line)), _) => print::note(&line),
             (_, Some(stop)) => return Err(Failure::stopped(stop)),
             (Some(PipeEvent::Done(result)), None) => return Ok(result?),
             (None, None) => return Err(Failure::new(Code::Other, "the pipe ended without a word")),

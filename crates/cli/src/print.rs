@@ -1,10 +1,11 @@
 //! Output of lines and bytes to stdout and stderr, and whether everything was written to stdout.
 
+use std::fmt;
+use std::io::{self, IsTerminal as _};
 use std::sync::OnceLock;
-use std::{fmt, io};
 
-use crate::blocking;
 use crate::exit::{Code, Failure};
+use crate::{blocking, escape};
 
 /// The first error on stdout, which is global to the process.
 static STDOUT_ERROR: OnceLock<io::Error> = OnceLock::new();
@@ -17,6 +18,19 @@ pub(crate) fn out(line: impl fmt::Display) {
 /// Prints a line on stderr.
 pub(crate) fn err(line: impl fmt::Display) {
     write_err(format!("{line}\n").as_bytes());
+}
+
+/// Prints a note of the library on stderr, escaped. On a terminal, one that begins with a line break leaves the line alone
+/// on which ssh may be asking for something.
+pub(crate) fn note(note: &str) {
+    write_err(noted(note, io::stderr().is_terminal()).as_bytes());
+}
+
+fn noted(note: &str, is_terminal: bool) -> String {
+    match note.strip_prefix('\n') {
+        Some(line) if is_terminal => format!("\n{}\n", escape::text(line)),
+        line => format!("{}\n", escape::text(line.unwrap_or(note))),
+    }
 }
 
 /// Prints a warning of the program itself on stderr.
@@ -62,4 +76,17 @@ pub(crate) fn is_complete() -> Result<(), Failure> {
 pub(crate) fn has_ticket() -> Result<(), Failure> {
     let failed = |error| Failure::new(Code::Disk, format!("cannot write the ticket to stdout: {error}"));
     STDOUT_ERROR.get().map(failed).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_leaves_alone_the_line_of_a_question() {
+        assert_eq!(noted("\nfar has not\x07 answered", true), "\nfar has not\\u{7} answered\n");
+        assert_eq!(noted("\nfar has not answered", false), "far has not answered\n");
+        assert_eq!(noted("on\n we go", true), noted("on\n we go", false));
+        assert_eq!(noted("on\n we go", true).matches('\n').count(), 1, "in one line");
+    }
 }

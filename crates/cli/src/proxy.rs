@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::args::ProxyArgs;
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Heard, Interrupts};
-use crate::print::err;
+use crate::print::{self, err};
 use crate::{background, escape, options, taken};
 
 /// How long the other side has to learn of the end.
@@ -126,7 +126,7 @@ async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Res
 
 fn tell(event: TunnelEvent, is_quiet: bool) {
     match event {
-        TunnelEvent::Note(line) if !is_quiet => err(escape::text(&line)),
+        TunnelEvent::Note(line) if !is_quiet => print::note(&line),
         TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) => {
             err(format_args!("downpour: no connection: {}", escape::text(&why)));
         }

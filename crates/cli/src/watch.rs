@@ -147,7 +147,7 @@ impl Watch<'_> {
             TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
             TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
             TransferEvent::LeftOut(left) => self.output.left_out(&left),
-            TransferEvent::Note(note) => self.output.say(escape::text(&note)),
+            TransferEvent::Note(note) => self.output.note(&note),
             TransferEvent::Attempt { message, kind } => {
                 self.output.attempt_failed(&escape::text(&message), Code::from(kind))
             }

@@ -7,7 +7,7 @@ use downpour::tunnel::{ConnectionEvent, Destination, Forward, GuestEvent, Place,
 use crate::args::TunnelArgs;
 use crate::escape;
 use crate::json::{self, Line};
-use crate::print::err;
+use crate::print::{self, err};
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Shown {
             Self::Json => json::print(&object(event)),
             Self::Usual | Self::All => {
                 if let Some(line) = self.line(event, host) {
-                    err(escape::text(&line));
+                    print::note(&line);
                 }
             }
         }
@@ -127,7 +127,9 @@ fn object(event: TunnelEvent) -> Line<'static> {
         Line::Tunnel { event, listen: Some(listen.to_string()), to, message: None }
     };
     match event {
-        TunnelEvent::Note(line) => Line::Tunnel { event: "note", listen: None, to: None, message: Some(line) },
+        TunnelEvent::Note(line) => {
+            Line::Tunnel { event: "note", listen: None, to: None, message: Some(line.trim_start().to_owned()) }
+        }
         TunnelEvent::Listening(Forward { listen, to }, port) => forwarding("listening", with_port(listen, port), to),
         TunnelEvent::ListeningThere(Forward { listen, to }) => forwarding("listening_there", listen, to),
         TunnelEvent::Metrics(place, port) => {

@@ -112,7 +112,7 @@ impl Report {
             }
             Self::Notice { kind, path } => TransferEvent::Notice { kind, path: path.0 },
             Self::LeftOut(left) => TransferEvent::LeftOut(left),
-            Self::Note(note) => TransferEvent::Note(format!("{host}: {note}")),
+            Self::Note(note) => TransferEvent::Note(format!("{host}: {}", note.trim_start())),
             Self::Done(summary) => TransferEvent::Done(Ok(*summary)),
             Self::Failed { kind, message } => {
                 TransferEvent::Done(Err(Error::Elsewhere { host: host.to_owned(), kind: kind_of(kind), message }))

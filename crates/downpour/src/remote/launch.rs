@@ -144,7 +144,8 @@ impl Starting {
     fn answer_within(mut self, patience: Patience, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let mut hint = || {
             told(format!(
-                "{} has not answered for {} s: if ssh asks for nothing, the login hangs over there, perhaps in a start-up file of its shell. Waiting on",
+                // ssh may have left a question without an end of the line.
+                "\n{} has not answered for {} s. If ssh asks for something, it waits for you; otherwise the login hangs over there, perhaps in a start-up file of its shell",
                 self.host,
                 patience.hint.as_secs()
             ));
@@ -498,7 +499,7 @@ mod tests {
         };
         let (error, told) = fails("exec sleep 1000", patience);
         assert_eq!(error, "host: no login in 0 s");
-        assert!(matches!(&told[..], [line] if line.starts_with("host has not answered for 0 s: ")), "{told:?}");
+        assert!(matches!(&told[..], [line] if line.starts_with("\nhost has not answered for 0 s. ")), "{told:?}");
         let longer = Patience { silence: SOON * 6, ..patience };
         let (error, told) = fails("printf Welcome; exec sleep 1000", longer);
         assert_eq!(error, "host: the login over there prints something and starts no downpour in 0 s");

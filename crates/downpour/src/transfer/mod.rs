@@ -197,7 +197,8 @@ pub enum TransferEvent {
     },
     /// A name that the sender skipped on purpose, such as a socket.
     LeftOut(Failed),
-    /// A message for the user. It may quote the other side.
+    /// A message for the user. It may quote the other side. A line break at its beginning says that ssh may have left a
+    /// question on the terminal, on a line that is not to be written on.
     Note(String),
     /// At a listener without [`ListenOptions::keep`]: an attempt has failed, and the ticket is still valid.
     Attempt {
