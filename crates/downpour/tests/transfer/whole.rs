@@ -187,7 +187,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
 
 #[test]
 fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
-    const LONG: usize = 48_000_000;
+    const LONG: usize = 64_000_000;
     for existing in [Existing::Refuse, Existing::Replace] {
         let (from, to) = (folder(), folder());
         let path = |name: &str| from.path().join("dir").join(name);
@@ -208,12 +208,14 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
         }
         let (mut notes, mut files) = (Vec::new(), Vec::new());
         run(async {
-            // Slow enough for the others to change before they are read.
+            // Slow enough, and with so little read ahead, that the others change before they are read.
             let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(150_000_000));
             let options = SendOptions { profile, ..SendOptions::default() };
             let mut sender = send(vec![path("")], listen(), options).unwrap();
             let spec = ReceiveSpec { existing, differences: true, ..ReceiveSpec::into_directory(to.path()) };
-            let receiver = receive(spec, Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
+            let mut options = ReceiveOptions::default();
+            options.common.endpoint.max_memory = Some(32 << 20);
+            let receiver = receive(spec, Peer::Connect(ticket(&sender)), options).unwrap();
             let watched = wait_for(&mut sender, |event| match event {
                 TransferEvent::Progress(now) if now.bytes_done > 0 && notes.is_empty() => {
                     change();
