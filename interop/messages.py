@@ -83,6 +83,7 @@ MESSAGES: Dict[int, Message] = {
         [("batch", number(4)), ("entry", number(4)), ("state", one_of(1, 0, 1, 2)), ("chunks", rest())],
         rooted=True,
     ),
+    12: Message("removed", [("names", number(8))]),
     65: Message("accepted", []),
     66: Message("wants", [("batch", number(4)), ("last", one_of(1, 0, 1)), ("ranges", rest())]),
     67: Message(
@@ -92,6 +93,8 @@ MESSAGES: Dict[int, Message] = {
     68: Message("notice", [("kind", number(1)), PATH]),
     69: Message("limit", [("rate", number(8))]),
     72: Message("list chunks", [("batch", number(4)), ("entries", rest())]),
+    73: Message("stored", [("batch", number(4)), ("last", one_of(1, 0, 1)), ("entries", rest())]),
+    74: Message("all_stored", []),
     71: Message("strain", [("memory", one_of(1, 0, 1)), ("overflowed", number(8))]),
 }
 TYPES = {row.name: kind for kind, row in MESSAGES.items()}

@@ -57,6 +57,7 @@ impl CopyArgs {
         let common = Common { ssh: self.ssh, connection: self.connection, speed: self.speed, trace: self.trace };
         let mut copy = common.copy(paths.sources, paths.target, scan)?;
         copy.checksums = checksums;
+        copy.scan.remove_sources = self.remove_source_files;
         copy.receive.compare = compare(self.at_target.checksum);
         copy.receive.modes = modes;
         copy.receive.dry_run = self.at_target.dry_run;
@@ -165,6 +166,7 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> 
         files_from,
         follow_ways: true,
         refuse_empty: false,
+        remove_sources: false,
     })
 }
 

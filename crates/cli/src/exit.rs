@@ -238,6 +238,7 @@ mod tests {
             unchanged: 0,
             kept: 0,
             deleted: 0,
+            removed: 0,
             links_followed: 0,
             elapsed: std::time::Duration::from_secs(1),
             failed: Vec::new(),

@@ -288,6 +288,8 @@ pub(crate) struct Summary<'a> {
     /// Names not among `files` at which the target was left as it was (`--existing`).
     kept: u64,
     deleted: u64,
+    /// Names that were removed from the source, or would be (`--remove-source-files`).
+    removed: u64,
     /// Links named as sources that were followed.
     links_followed: u64,
     /// Links that were left out (`--links skip`).
@@ -353,6 +355,7 @@ impl<'a> Summary<'a> {
             unchanged: summary.unchanged,
             kept: summary.kept,
             deleted: summary.deleted,
+            removed: summary.removed,
             links_followed: summary.links_followed,
             links_left_out: summary.links_left_out,
             unchecked_bytes: summary.unchecked,

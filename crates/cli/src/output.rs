@@ -139,6 +139,9 @@ impl Output {
         let path = escape::name(name);
         match notices {
             Notices::Done if kind == NoticeKind::Delete => self.detail(format_args!("deleted {path}")),
+            Notices::Done if kind == NoticeKind::SourceRemoved => {
+                self.detail(format_args!("removed from the source: {path}"));
+            }
             Notices::Done => self.detail(format_args!("{path}: {kind}")),
             // Times and modes are not part of the content.
             Notices::Differences if difference.is_empty() => {
@@ -316,6 +319,7 @@ const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
         NoticeKind::Attributes => ("attributes", ""),
         NoticeKind::Delete => ("delete", "only in B"),
         NoticeKind::Kept => ("kept", "differs"),
+        NoticeKind::SourceRemoved => ("remove_source", ""),
         _ => return None,
     })
 }

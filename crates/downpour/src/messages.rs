@@ -24,6 +24,7 @@
 //! | 9 | id name | kind 1 (1 user, 2 group), id 4, name length 1 (1 to 255), name without NUL |
 //! | 6 | scanned | nothing |
 //! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
+//! | 12 | removed | names 8 |
 //!
 //! An entry is kind 1 (1 file, 2 folder, 3 symlink, 4 hard link, 5 file with hash, 6 special file), mode 2 (`st_mode & 0o7777`),
 //! modification time 8 (seconds since 1970, two's complement) + 4 (nanoseconds, below 10^9), path length 2 (1 to 4096),
@@ -41,10 +42,12 @@
 //! | 65 | accepted | nothing |
 //! | 66 | wants | batch 4, flags 1 (bit 0: last part; others 0), then ranges to the end, each start 8, end 8 |
 //! | 67 | complete | files 8, bytes 8, present 8, failed 8, and unchecked 8 unless it is 0 |
-//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted, 25 exists, 26 unsafe link, 27 empty source, 28 deletion limit, 29 folded, 30 attributes lost, 31 low space), path length 2, path |
+//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted, 25 exists, 26 unsafe link, 27 empty source, 28 deletion limit, 29 folded, 30 attributes lost, 31 low space; of a sender: 6 removed from the source, 32 changed there, 33 not removed there, 34 the same at the target), path length 2, path |
 //! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
 //! | 70 | untouched | unchanged 8, kept 8 |
 //! | 72 | list chunks | batch 4, then entries to the end, each 4 (index in the batch, from 0), ascending, at least one |
+//! | 73 | stored | batch 4, flags 1 (bit 0: last part of the batch; others 0), then for each name entry 4 (index in the batch), version 8 |
+//! | 74 | all stored | nothing |
 //!
 //! From either:
 //!
@@ -67,6 +70,12 @@
 //! changed meanwhile, ends a list too, and all chunks of it count as never sent. The receiver copies chunks that it has
 //! and wants the rest. Where chunks end is the sender's choice; [`crate::files`] says where it does, and where a receiver
 //! looks for them.
+//!
+//! # What may be removed
+//! A sender that is to remove what has arrived tells it with the request for the transfer, not here. The receiver then
+//! says of each batch which entries are durable under their final names, each with the version of what stands there:
+//! where that is the version of the source, the two are one and the same. Hard links follow once they are made. The
+//! sender answers *all stored* with notices about what it has removed or kept, and *removed*; only then comes complete.
 //!
 //! # Order
 //! - Begin comes first. Top, where what is in one folder comes without the folder, follows it: the folder's own.
@@ -131,6 +140,9 @@ const WANTS_TARGET: usize = 4096;
 /// Chunks in one message: a long list takes several.
 pub const CHUNKS_TARGET: usize = 2048;
 
+/// Entries in one message of those that are stored.
+const STORED_TARGET: usize = 4096;
+
 /// A message on flow 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
@@ -166,6 +178,12 @@ pub enum Message {
     Limit(Option<Rate>),
     /// Number of files that the receiver left as they were.
     Untouched(Untouched),
+    /// Entries of a batch that are durable under their final names.
+    Stored(Stored),
+    /// No further entry is stored.
+    AllStored,
+    /// Number of names that the sender has removed of what was stored, or would remove.
+    Removed(u64),
     /// Everything is verified and under its final name.
     Complete(Complete),
     /// How the machine of the side that says it is strained by now.
@@ -297,6 +315,26 @@ pub struct Complete {
     pub unchecked: u64,
 }
 
+/// Entries that are durable under their final names, with the content that was sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// Batch.
+    pub batch: u32,
+    /// Whether no more follow but hard links.
+    pub last: bool,
+    /// The entries, in ascending order, but for hard links.
+    pub entries: Vec<StoredEntry>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredEntry {
+    /// Index of the entry in the batch, from 0.
+    pub entry: u32,
+    /// Version of what stands under its final name, made as a sender makes those of files.
+    pub version: u64,
+}
+
 /// Numbers of files that existed before and whose content was neither transferred nor compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Untouched {
@@ -345,6 +383,15 @@ pub fn manifest_parts(batch: u32, length: u64, entries: &[Entry]) -> impl Iterat
         let (part, after) = left.split_at(taken);
         rest = (!after.is_empty()).then_some(after);
         Some(ManifestPart { batch, last: after.is_empty(), whole: false, again: false, length, entries: part.to_vec() })
+    })
+}
+
+/// Cuts a batch's stored entries into messages; the last one is there even if nothing is stored.
+pub(crate) fn stored(batch: u32, entries: &[StoredEntry]) -> impl Iterator<Item = Stored> + use<'_> {
+    let parts = entries.len().div_ceil(STORED_TARGET).max(1);
+    (0..parts).map(move |part| {
+        let of_part = entries.chunks(STORED_TARGET).nth(part).unwrap_or_default();
+        Stored { batch, last: part + 1 == parts, entries: of_part.to_vec() }
     })
 }
 

@@ -94,6 +94,12 @@ pub(crate) struct SyncArgs {
 /// What `cp` and `sync` have in common besides the paths and their selection, which precede other options in the help.
 #[derive(Args, Debug)]
 pub(crate) struct CopyArgs {
+    /// Remove files from the source once they are stored at the target; directories stay
+    ///
+    /// A file is removed when its copy has its final name and is on the disk there, or was there already and is
+    /// unchanged, and only if it has not changed since.
+    #[arg(long, conflicts_with = "trust_staging", help_heading = "What is copied")]
+    pub(crate) remove_source_files: bool,
     #[command(flatten)]
     pub(crate) at_target: TargetArgs,
     #[command(flatten)]

@@ -39,7 +39,6 @@ const OF_BOTH: Answers = &[
     (&["-e", "--rsh"], "use --ssh 'CMD', or -P, -i and -J for the port, the key and a jump host"),
     (&["--rsync-path"], "use --remote-bin PATH"),
     (&["-L", "--copy-links", "--dereference"], "use --links follow"),
-    (&["--remove-source-files"], "files are never removed from a source; remove them after `downpour verify`"),
     (&["--size-only", "--ignore-times", "-I"], "use --checksum to compare contents"),
     (&["--stats", "--human-readable", "--info", "--itemize-changes"], "use -v, or --json for programs"),
     (&["--del", "--delete-after", "--delete-delay"], "use sync --delete: it deletes after all has arrived"),

@@ -23,7 +23,7 @@ use file::File;
 use layers::{Layer, Setting};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 28] = [
+const ONLY_TYPED: [&str; 29] = [
     "background",
     "checksums",
     "config",
@@ -46,6 +46,7 @@ const ONLY_TYPED: [&str; 28] = [
     "permit",
     "read-only",
     "remove",
+    "remove-source-files",
     "search-below",
     "ticket-file",
     "to",

@@ -16,6 +16,7 @@ mod interrupting;
 mod limiting;
 mod linking;
 mod man_pages;
+mod moving;
 mod older;
 mod piping;
 mod profiles;

@@ -23,6 +23,7 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
         (&["--delete"], "deletes everything if the source is empty: update it, or accept that with --force-empty"),
         (&["-a"], "knows nothing of owners, groups, ACLs"),
         (&["-n", "-X"], "knows nothing of owners, groups, ACLs"),
+        (&["-n", "--remove-source-files"], "does not know --remove-source-files: update it, or leave the option out"),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
         ended.expect_line(1, said);
@@ -35,9 +36,11 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
 
     // As the sender, too.
     let target = here.path().join("target");
-    for (option, said) in
-        [("-x", "does not stop at other file systems"), ("-A", "knows nothing of owners, groups, ACLs")]
-    {
+    for (option, said) in [
+        ("-x", "does not stop at other file systems"),
+        ("-A", "knows nothing of owners, groups, ACLs"),
+        ("--remove-source-files", "does not know --remove-source-files"),
+    ] {
         let ended = far.run("sync", arguments![option, "far:photos/", &target]);
         ended.expect_line(1, said);
         assert!(!target.exists(), "{option}");

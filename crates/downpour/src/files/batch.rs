@@ -12,6 +12,8 @@ pub struct Batch {
     pub entries: Vec<Entry>,
     /// The sum of the file sizes in bytes: the length of the object, if all is wanted.
     pub length: u64,
+    /// The version of each entry's source, if it may be removed later; otherwise empty.
+    pub versions: Vec<u64>,
     /// What the scan met and could not send.
     pub skipped: Vec<Skipped>,
     /// Names of users and groups that occur first in this batch.

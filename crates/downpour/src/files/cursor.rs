@@ -27,6 +27,10 @@ const MAX_OPEN: usize = 16;
 #[derive(Debug)]
 pub(super) struct DirectoryCursor {
     roots: Arc<Roots>,
+    /// Whether links on the way are followed.
+    links: Links,
+    /// Whether those on the way to a listed name are followed.
+    follow_ways: bool,
     /// The current item, and the path beneath it.
     item: usize,
     path: Vec<u8>,
@@ -36,7 +40,13 @@ pub(super) struct DirectoryCursor {
 
 impl DirectoryCursor {
     pub(super) fn new(roots: Arc<Roots>) -> Self {
-        Self { roots, item: 0, path: Vec::new(), open: VecDeque::new() }
+        let (links, follow_ways) = (roots.links, roots.follow_ways);
+        Self { roots, links, follow_ways, item: 0, path: Vec::new(), open: VecDeque::new() }
+    }
+
+    /// Creates a cursor that follows no links beneath the items, even if the user has asked to send what they lead to.
+    pub(super) fn without_links(roots: Arc<Roots>) -> Self {
+        Self { links: Links::Copy, follow_ways: false, ..Self::new(roots) }
     }
 
     /// Returns the open parent folder of the entry at `path`, and the entry's name in it.
@@ -77,7 +87,7 @@ impl DirectoryCursor {
         if self.open.is_empty() {
             let root = &self.roots.items()[item];
             // The path of contents is followed through a link, since the user named it.
-            let links = if root.name.is_empty() { Links::Follow } else { self.roots.links };
+            let links = if root.name.is_empty() { Links::Follow } else { self.links };
             let opened = openat(CWD, &root.path, flags(links), Mode::empty())?;
             self.open.push_back((0, opened));
         }
@@ -86,8 +96,8 @@ impl DirectoryCursor {
         {
             let start = if *length == 0 { 0 } else { length + 1 };
             let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |at| start + at);
-            let opened = match self.roots.links {
-                Links::Copy | Links::Skip if self.roots.follow_ways => open_way(folder.as_fd(), &path[start..end])?,
+            let opened = match self.links {
+                Links::Copy | Links::Skip if self.follow_ways => open_way(folder.as_fd(), &path[start..end])?,
                 links => openat(folder, &path[start..end], flags(links), Mode::empty())?,
             };
             if self.open.len() >= MAX_OPEN {

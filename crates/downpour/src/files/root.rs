@@ -213,6 +213,12 @@ impl Roots {
         let is_alone = roots.len() == 1;
         for root in roots {
             let target = if follow_items { root.follow()? } else { None };
+            if let Some(target) = target.as_ref().filter(|_| options.remove_sources)
+                && !target.path.is_dir()
+            {
+                let reason = "it is a link, and what it leads to is not to be removed: name the file itself".to_owned();
+                return Err(FilesError::SourceUnusable { path: root.path, reason });
+            }
             made.followed += u64::from(target.is_some());
             let root = target.unwrap_or(root);
             let (name, seen) = root.check(links, options.preserve.specials)?;

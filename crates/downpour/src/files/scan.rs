@@ -73,6 +73,9 @@ pub struct ScanOptions {
     /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
     /// come, could not tell that the disk of one is not mounted.
     pub refuse_empty: bool,
+    /// Whether names are to be removed once the receiver has stored them. An item that is a link to a file is then not
+    /// followed, but refused.
+    pub remove_sources: bool,
 }
 
 impl Default for ScanOptions {
@@ -90,6 +93,7 @@ impl Default for ScanOptions {
             files_from: None,
             follow_ways: true,
             refuse_empty: false,
+            remove_sources: false,
         }
     }
 }
@@ -104,6 +108,7 @@ pub struct Scanner {
     top_skipped: Option<Skipped>,
     recursive: bool,
     links: Links,
+    keeps_versions: bool,
     walk: Walk,
     looker: Looker,
     number: u32,
@@ -147,6 +152,7 @@ impl Scanner {
             top_skipped,
             recursive,
             links,
+            keeps_versions: options.remove_sources,
             looker,
             number: 0,
             entry_limit: FIRST_ENTRIES,
@@ -206,6 +212,9 @@ impl Scanner {
                 let inside = walked.then(|| candidate.sent.clone());
                 let entry = Entry { path: candidate.sent, kind, mode: seen.mode, mtime: seen.mtime, extra };
                 batch.length = batch.length.saturating_add(entry.size());
+                if self.keeps_versions {
+                    batch.versions.push(seen.version());
+                }
                 batch.entries.push(entry);
                 if let Some(path) = inside
                     && let Err(skipped) = self.walk.enter(path)
@@ -264,7 +273,8 @@ impl Iterator for Scanner {
         // Growing a large batch step by step would copy it each time; unused capacity is never touched.
         let entries = Vec::with_capacity(self.entry_limit);
         let (skipped, id_names) = (self.top_skipped.take().into_iter().collect(), Vec::new());
-        let mut batch = Batch { number: self.number, entries, length: 0, skipped, id_names, is_last: false };
+        let versions = Vec::new();
+        let mut batch = Batch { number: self.number, entries, length: 0, versions, skipped, id_names, is_last: false };
         let mut name_bytes = 0;
         while batch.entries.len() < self.entry_limit
             && batch.skipped.len() < self.entry_limit

@@ -31,6 +31,7 @@ mod publisher;
 mod report;
 mod shared;
 mod spellings;
+mod stored;
 mod verifier;
 mod writer;
 
@@ -42,6 +43,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::announced::Announced;
+use self::batch::OpenBatch;
 use self::differences::Differences;
 use self::entries::Admission;
 use self::manifest::{Built, Manifest};
@@ -51,12 +53,13 @@ use self::shared::Shared;
 use self::verifier::Verifier;
 use self::writer::Writer;
 use super::error::FilesError;
+use super::journal::Record;
 use super::names::check_path;
 use super::spec::{Destination, ReceiveSpec};
 use super::staged_id::path_hash;
 use crate::messages::{
     Attributes, Chunks, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, SkipReason, Skipped,
-    SourceId, Void, Wanted,
+    SourceId, StoredEntry, Void, Wanted,
 };
 
 /// Name of the target itself in notices.
@@ -236,6 +239,14 @@ impl FileSink {
         self.shared.report.take_notices()
     }
 
+    /// What is durable under its final name since the last call, if the request asks for that
+    /// ([`ReceiveSpec::confirms`]): batches, each with its entries in ascending order. Each batch comes once, by
+    /// [`FileSink::settle`], and those with hard links once more, by [`FileSink::finish`].
+    #[must_use]
+    pub fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)> {
+        self.shared.take_stored()
+    }
+
     /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out
     /// what of its files is here. When the batch's manifest is complete [`FileSink::settle`] may have work: empty files
     /// need no block. Where contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them,
@@ -277,12 +288,20 @@ impl FileSink {
         };
         self.shared.check_room(intake.batches.wanted);
         if compared.is_empty() {
-            self.verifier.open(batch, Vec::new());
+            self.open(batch, Vec::new());
             return Ok(if whole { ManifestState::Whole(wanted) } else { ManifestState::Complete(wanted) });
         }
         let entries = compared.iter().map(|at| batch.files[*at].entry).collect();
         self.differences.add(batch, wanted, compared);
         Ok(ManifestState::Compare(entries))
+    }
+
+    /// Opens a batch of which it is known what is wanted.
+    fn open(&self, batch: OpenBatch, records: Vec<Record>) {
+        if batch.files.is_empty() {
+            self.shared.batch_stored(batch.number);
+        }
+        self.verifier.open(batch, records);
     }
 
     /// Says that the sender lists the chunks of files, which this then asks for where the request permits it
@@ -302,7 +321,7 @@ impl FileSink {
         let Some((batch, wanted, records)) = self.differences.take(&self.shared, &self.writer, chunks)? else {
             return Ok(None);
         };
-        self.verifier.open(batch, records);
+        self.open(batch, records);
         Ok(Some(wanted))
     }
 
@@ -396,7 +415,8 @@ impl FileSink {
     /// A failure of the disk, or [`FilesError::TargetExists`] for the name of an item that appeared during the
     /// transfer.
     pub fn settle(&self, mut placed: impl FnMut(&[u8], u64)) -> Result<(), FilesError> {
-        self.publisher.settle(self.pipeline(), &mut placed)
+        self.publisher.settle(self.pipeline(), &mut placed)?;
+        self.shared.sync_stored()
     }
 
     /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the

@@ -65,6 +65,9 @@ pub struct ReceiveSpec {
     pub compared: bool,
     /// Change nothing; notices report what would be done.
     pub dry_run: bool,
+    /// Tell the sender which entries are durable under their final names, so that it can remove them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
     /// What the sender may announce.
     #[serde(default, skip_serializing_if = "Permitted::is_everything")]
     pub permitted: Permitted,
@@ -208,6 +211,7 @@ impl ReceiveSpec {
             differences: false,
             compared: false,
             dry_run: false,
+            confirms: false,
             permitted: Permitted::default(),
             within: None,
         }

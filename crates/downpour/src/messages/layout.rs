@@ -5,8 +5,8 @@ use transport::Rate;
 use super::{
     Attributes, Chunk, Chunks, Complete, DeviceNumber, Digest, End, Entry, Extra, IdKind, IdName, Kind, ListChunks,
     ListState, MAX_ID_NAME, MAX_MESSAGE, MAX_PATH, MAX_XATTR_NAME, MAX_XATTRS, ManifestPart, Message, MessageError,
-    Mtime, Notice, NoticeKind, Owner, Root, SkipReason, Skipped, SourceId, Special, Strain, Untouched, Void,
-    VoidReason, Wants, Xattr,
+    Mtime, Notice, NoticeKind, Owner, Root, SkipReason, Skipped, SourceId, Special, Stored, StoredEntry, Strain,
+    Untouched, Void, VoidReason, Wants, Xattr,
 };
 
 const MANIFEST: u8 = 1;
@@ -20,6 +20,7 @@ const TOP: u8 = 8;
 const ID_NAME: u8 = 9;
 const TOP_WITH_EXTRA: u8 = 10;
 const CHUNKS: u8 = 11;
+const REMOVED: u8 = 12;
 const ACCEPTED: u8 = 65;
 const WANTS: u8 = 66;
 const COMPLETE: u8 = 67;
@@ -28,6 +29,8 @@ const LIMIT: u8 = 69;
 const UNTOUCHED: u8 = 70;
 const STRAIN: u8 = 71;
 const LIST_CHUNKS: u8 = 72;
+const STORED: u8 = 73;
+const ALL_STORED: u8 = 74;
 
 const KIND_FILE: u8 = 1;
 const KIND_DIRECTORY: u8 = 2;
@@ -84,6 +87,20 @@ impl Message {
             Self::Strain(strain) => framed(STRAIN, out, |out| {
                 out.push(strain.memory.into());
                 out.extend(strain.overflowed.to_be_bytes());
+                Ok(())
+            }),
+            Self::Stored(stored) => framed(STORED, out, |out| {
+                out.extend(stored.batch.to_be_bytes());
+                out.push(stored.last.into());
+                for StoredEntry { entry, version } in &stored.entries {
+                    out.extend(entry.to_be_bytes());
+                    out.extend(version.to_be_bytes());
+                }
+                Ok(())
+            }),
+            Self::AllStored => framed(ALL_STORED, out, |_| Ok(())),
+            Self::Removed(count) => framed(REMOVED, out, |out| {
+                out.extend(count.to_be_bytes());
                 Ok(())
             }),
             Self::Complete(complete) => framed(COMPLETE, out, |out| {
@@ -154,6 +171,15 @@ impl Message {
                 failed: body.u64()?,
                 unchecked: if body.rest.is_empty() { 0 } else { body.u64()? },
             }),
+            STORED => {
+                let (batch, last, mut entries) = (body.u32()?, body.flag()?, Vec::new());
+                while !body.rest.is_empty() {
+                    entries.push(StoredEntry { entry: body.u32()?, version: body.u64()? });
+                }
+                Self::Stored(Stored { batch, last, entries })
+            }
+            ALL_STORED => Self::AllStored,
+            REMOVED => Self::Removed(body.u64()?),
             STRAIN => Self::Strain(Strain { memory: body.flag()?, overflowed: body.u64()? }),
             unknown => return Err(MessageError::UnknownType(unknown)),
         };

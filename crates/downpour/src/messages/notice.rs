@@ -1,15 +1,15 @@
-//! A receiver's reports about single names: what it does with them, or cannot do.
+//! Reports about single names: what the receiver does with them, or cannot do, and what the sender removes.
 
 use serde::{Deserialize, Serialize};
 
 use super::entry::shortened;
 
-/// A name, and what happens to it at the receiver.
+/// A name, and what happens to it at the receiver, or to its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// What happens.
     pub kind: NoticeKind,
-    /// For a failure the sender's name, otherwise the path beneath the target.
+    /// For a failure, and for what the sender does, the sender's name; otherwise the path beneath the target.
     pub path: Vec<u8>,
 }
 
@@ -35,6 +35,8 @@ pub enum NoticeKind {
     Delete = 4,
     /// It exists and is left alone.
     Kept = 5,
+    /// Of a sender: it is stored at the receiver, and removed from the source.
+    SourceRemoved = 6,
     /// Permission is missing.
     Permission = 16,
     /// The file system does not support such links.
@@ -67,6 +69,12 @@ pub enum NoticeKind {
     AttributesLost = 30,
     /// Of the whole target: more is wanted than its disk has room for. Holes need none, so that it may fit.
     LowSpace = 31,
+    /// Of a sender: it was to be removed from the source, and is not what was sent any more.
+    SourceChanged = 32,
+    /// Of a sender: it was to be removed from the source, and the system refused that.
+    SourceRefused = 33,
+    /// Of a sender: it was to be removed from the source, and is what stands at the target.
+    SourceIsTarget = 34,
 }
 
 impl NoticeKind {
@@ -95,6 +103,10 @@ impl NoticeKind {
             Self::Folded,
             Self::AttributesLost,
             Self::LowSpace,
+            Self::SourceRemoved,
+            Self::SourceChanged,
+            Self::SourceRefused,
+            Self::SourceIsTarget,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -108,8 +120,16 @@ impl NoticeKind {
             Self::LowSpace => return None,
             Self::EmptySource => Self::NotDeleted,
             Self::Exists | Self::UnsafeLink | Self::DeleteLimit | Self::Folded | Self::AttributesLost => Self::Other,
+            // Only senders say these.
+            Self::SourceRemoved | Self::SourceChanged | Self::SourceRefused | Self::SourceIsTarget => return None,
             known => known,
         })
+    }
+
+    /// Whether a sender says it, of what it was to remove.
+    #[must_use]
+    pub const fn is_of_sender(self) -> bool {
+        matches!(self, Self::SourceRemoved | Self::SourceChanged | Self::SourceRefused | Self::SourceIsTarget)
     }
 
     /// Whether the transfer is partial because of it.
@@ -145,6 +165,10 @@ impl std::fmt::Display for NoticeKind {
             Self::DeleteLimit => "more would be deleted than --max-delete permits; the rest is kept",
             Self::Folded => "the receiver's file system takes it for another name of this transfer: rename one of them",
             Self::AttributesLost => "owner, group, ACLs or extended attributes could not be set at the receiver",
+            Self::SourceRemoved => "remove from the source",
+            Self::SourceChanged => "was copied, has changed at the source since, and stays there",
+            Self::SourceRefused => "was copied, and could not be removed from the source",
+            Self::SourceIsTarget => "source and target are the same: not removed",
             Self::LowSpace => "more is coming than there is room for at the target, unless files have holes",
         })
     }

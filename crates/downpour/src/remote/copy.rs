@@ -30,6 +30,7 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
         copy.checksums = None;
     }
     copy.scan.preserve = copy.receive.preserve;
+    copy.receive.confirms = copy.scan.remove_sources;
     copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.checksums.is_some();
     match (common_host(&copy.sources)?, copy.target_host.take()) {
         (None, None) => copy.within(),
@@ -143,7 +144,7 @@ impl Copy {
     /// Copies within this machine: both sides run in this process, joined by a socket pair.
     fn within(self) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
-        not_into_itself(&roots, &self.receive.target)?;
+        not_into_itself(&roots, &self.receive.target, self.scan.remove_sources)?;
         // Bytes are read from the other version no faster than from the source.
         let spec = ReceiveSpec { differences: false, ..self.local_spec(self.requested(&roots)) };
         let evidence = Evidence::before(spec.target.is_dir());
@@ -242,15 +243,15 @@ impl Copy {
 }
 
 /// Refuses to copy a folder into itself: it would grow while it is read.
-fn not_into_itself(roots: &[Root], target: &Path) -> Result<(), Error> {
+fn not_into_itself(roots: &[Root], target: &Path, removes: bool) -> Result<(), Error> {
     let here =
         |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
     let existing = target.ancestors().find_map(|path| here(path).ok());
     let Some(inside) = existing else { return Ok(()) };
     for root in roots.iter().filter(|root| root.path.is_dir()) {
         let folder = root.path.canonicalize().map_err(Error::System)?;
-        // Copying a folder's contents onto themselves does nothing. Copying the folder would put it inside itself.
-        let is_own = root.is_contents() && inside == folder && target.is_dir();
+        // Copying a folder's contents onto themselves does nothing, unless they are then to be removed. Copying the folder would put it inside itself.
+        let is_own = !removes && root.is_contents() && inside == folder && target.is_dir();
         if inside.starts_with(&folder) && !is_own {
             return Err(Error::Copy(format!("{} cannot be copied into itself", root.path.display())));
         }

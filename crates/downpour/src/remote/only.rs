@@ -106,6 +106,9 @@ impl Only {
             (RemoteTask::Send { scan, .. } | RemoteTask::Forward { scan, .. }, _) if scan.follows_links() => {
                 refused("it does not follow the links in folders: leave out --links follow")
             }
+            (RemoteTask::Send { scan, dry_run: false, .. }, Access::ReadOnly) if scan.remove_sources => {
+                refused("it removes nothing: leave out --remove-source-files")
+            }
             (RemoteTask::Receive(spec), Access::ReadOnly) if !spec.dry_run => refused("it only sends"),
             // A set-user-ID program, a capability or a device would be the key to the whole machine.
             (RemoteTask::Receive(spec), _) if !spec.preserve.is_nothing() && geteuid().is_root() => refused(
@@ -654,6 +657,12 @@ mod tests {
             dry_run: false,
         };
         let plain = || send(crate::files::Links::Copy);
+        let removing = |dry_run| RemoteTask::Send {
+            sources: Vec::new(),
+            scan: (&ScanOptions { remove_sources: true, ..ScanOptions::default() }).into(),
+            compared: false,
+            dry_run,
+        };
         let tasks = || {
             let pipe = RemoteTask::Pipe { command: "true".into() };
             [
@@ -661,14 +670,16 @@ mod tests {
                 spec(true),
                 plain(),
                 send(crate::files::Links::Follow),
+                removing(false),
+                removing(true),
                 RemoteTask::Examine { folder: None },
                 pipe,
             ]
         };
         for (access, wanted) in [
-            (Access::Full, [true, true, true, false, true, false]),
-            (Access::ReadOnly, [false, true, true, false, false, false]),
-            (Access::WriteOnly, [true, true, false, false, true, false]),
+            (Access::Full, [true, true, true, false, true, true, true, false]),
+            (Access::ReadOnly, [false, true, true, false, false, true, false, false]),
+            (Access::WriteOnly, [true, true, false, false, false, false, true, false]),
         ] {
             let only = Only { folder: only.folder.try_clone().unwrap(), access };
             assert_eq!(tasks().map(|task| only.permits(&task).is_ok()), wanted, "{access:?}");

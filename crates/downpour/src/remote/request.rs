@@ -121,6 +121,8 @@ pub(super) struct Scan {
     files_from: Option<Vec<Bytes>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     refuse_empty: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) remove_sources: bool,
 }
 
 impl Scan {
@@ -143,6 +145,7 @@ impl From<&ScanOptions> for Scan {
             filter: (*options.filter).clone(),
             files_from: options.files_from.as_ref().map(|names| names.iter().cloned().map(Bytes).collect()),
             refuse_empty: options.refuse_empty,
+            remove_sources: options.remove_sources,
         }
     }
 }
@@ -161,6 +164,7 @@ impl From<Scan> for ScanOptions {
             files_from: scan.files_from.map(|names| names.into_iter().map(|name| name.0).collect()),
             follow_ways: true,
             refuse_empty: scan.refuse_empty,
+            remove_sources: scan.remove_sources,
         }
     }
 }

@@ -20,11 +20,20 @@ pub(super) enum Restriction {
     /// [`ReceiveSpec::permitted`] and [`Requested::directory_if`](crate::files::Requested::directory_if), of a receiver to
     /// which a third machine sends.
     Permitted,
+    /// [`ReceiveSpec::confirms`], and that a sender removes what is confirmed.
+    RemoveSources,
 }
 
 impl Restriction {
-    const ALL: [Self; 6] =
-        [Self::EmptySource, Self::MaxDelete, Self::SafeLinks, Self::OneFileSystem, Self::Preserve, Self::Permitted];
+    const ALL: [Self; 7] = [
+        Self::EmptySource,
+        Self::MaxDelete,
+        Self::SafeLinks,
+        Self::OneFileSystem,
+        Self::Preserve,
+        Self::Permitted,
+        Self::RemoveSources,
+    ];
 
     /// Returns its name in an answer.
     pub(super) const fn name(self) -> &'static str {
@@ -35,6 +44,7 @@ impl Restriction {
             Self::OneFileSystem => "one-file-system",
             Self::Preserve => "preserve",
             Self::Permitted => "permitted",
+            Self::RemoveSources => "remove-sources",
         }
     }
 
@@ -48,15 +58,18 @@ impl Restriction {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
             RemoteTask::Send { scan, .. } | RemoteTask::Forward { scan, .. } => {
-                let asked =
-                    [(Self::OneFileSystem, scan.one_file_system), (Self::Preserve, !scan.preserve.is_nothing())];
+                let asked = [
+                    (Self::OneFileSystem, scan.one_file_system),
+                    (Self::Preserve, !scan.preserve.is_nothing()),
+                    (Self::RemoveSources, scan.remove_sources),
+                ];
                 asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
             }
             _ => Vec::new(),
         }
     }
 
-    /// A dry run changes nothing, so it needs none but the means to read what is announced.
+    /// A dry run changes nothing, so it needs none but the means to read what is announced and to tell what is asked.
     fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
         let is_asked = |restriction: &Self| match restriction {
             Self::EmptySource => spec.delete.is_some() && !spec.force_empty,
@@ -65,10 +78,12 @@ impl Restriction {
             Self::OneFileSystem => spec.one_file_system && spec.delete.is_some(),
             Self::Preserve => !spec.preserve.is_nothing(),
             Self::Permitted => !spec.permitted.is_everything() || spec.requested.directory_if.is_some(),
+            Self::RemoveSources => spec.confirms,
         };
+        let by_dry_run = |restriction: &Self| matches!(restriction, Self::Preserve | Self::RemoveSources);
         Self::ALL
             .into_iter()
-            .filter(|restriction| (!spec.dry_run || *restriction == Self::Preserve) && is_asked(restriction))
+            .filter(|restriction| (!spec.dry_run || by_dry_run(restriction)) && is_asked(restriction))
             .collect()
     }
 
@@ -86,6 +101,9 @@ impl Restriction {
             Self::SafeLinks => "its older downpour does not know --safe-links: update it, or leave the option out",
             Self::OneFileSystem => "its older downpour does not stop at other file systems: update it, or leave -x out",
             Self::Permitted => "its older downpour does not check what another host sends it: update it",
+            Self::RemoveSources => {
+                "its older downpour does not know --remove-source-files: update it, or leave the option out"
+            }
             Self::Preserve => {
                 "its older downpour knows nothing of owners, groups, ACLs, extended attributes and special files: update it, or leave those options and -a out"
             }

@@ -277,7 +277,13 @@ fn limited_sources(
     };
     let mut sources = Vec::new();
     for path in paths {
-        sources.extend(only.sources(&path, reading)?);
+        let found = only.sources(&path, reading)?;
+        let is_link = |source: &&Source| source.is_followed && !source.root.path.is_dir();
+        if scan.remove_sources && found.iter().any(|source| is_link(&source)) {
+            let what = "it does not remove what a link leads to: name the file itself";
+            return Err(Error::Limited(what.to_owned()));
+        }
+        sources.extend(found);
     }
     Ok(sources)
 }

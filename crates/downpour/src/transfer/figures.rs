@@ -76,6 +76,9 @@ pub struct Summary {
     pub kept: u64,
     /// Names of the target that were deleted, or would be.
     pub deleted: u64,
+    /// Names that were removed from the source, or would be
+    /// ([`ScanOptions::remove_sources`](crate::files::ScanOptions::remove_sources)).
+    pub removed: u64,
     /// Links among the sources that were followed: see
     /// [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
     pub links_followed: u64,
@@ -247,6 +250,9 @@ impl fmt::Display for Summary {
         if self.deleted > 0 {
             write!(f, ", {} deleted", self.deleted)?;
         }
+        if self.removed > 0 {
+            write!(f, ", {} removed from the source", self.removed)?;
+        }
         if let Some(share) = self.path_share {
             write!(f, ", {:.0} % of what the set rate allows", share * 100.0)?;
         }
@@ -343,6 +349,7 @@ mod tests {
             unchanged: 0,
             kept: 0,
             deleted: 0,
+            removed: 0,
             links_followed: 0,
             failed_count: 0,
             vanished_count: 0,

@@ -40,7 +40,12 @@ impl Headway {
             Message::Manifest(part) => part.last || !part.entries.is_empty(),
             Message::Wants(wants) => wants.last,
             Message::Chunks(chunks) => chunks.state != ListState::Going || !chunks.chunks.is_empty(),
-            Message::ListChunks(_) | Message::Digest(_) | Message::End(_) | Message::Complete(_) => true,
+            Message::Stored(stored) => stored.last,
+            Message::ListChunks(_)
+            | Message::Digest(_)
+            | Message::End(_)
+            | Message::Removed(_)
+            | Message::Complete(_) => true,
             Message::Begin(_)
             | Message::Top(_)
             | Message::IdName(_)
@@ -51,6 +56,7 @@ impl Headway {
             | Message::Notice(_)
             | Message::Untouched(_)
             | Message::Limit(_)
+            | Message::AllStored
             | Message::Strain(_) => false,
         };
         if advances {

@@ -16,6 +16,7 @@ mod listen;
 mod listing;
 mod mailbox;
 mod receiving;
+mod removing;
 mod scanning;
 mod sending;
 mod session;

@@ -14,8 +14,10 @@ use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use super::target::{BatchSink, Target, batch_number};
 use crate::error::Error;
-use crate::files::{Compare, Entry, FailReason, Failed, FilesError, Kind, ManifestState, Notice, Wanted};
-use crate::messages::{Complete, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, Untouched, wants};
+use crate::files::{
+    Compare, Entry, FailReason, Failed, FilesError, Kind, ManifestState, Notice, ReceiveOutcome, Wanted,
+};
+use crate::messages::{Complete, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, Untouched, stored, wants};
 
 /// Bytes of messages after which the user is asked even if the first batch's manifest is not complete: well below the
 /// amount that the driver buffers before it stops reading.
@@ -117,6 +119,8 @@ pub(super) struct Receiving {
     arrived: u32,
     end: Option<End>,
     counts: Counts,
+    /// Names that the sender was to remove and could not.
+    unremoved: u64,
     done: Totals,
 }
 
@@ -146,6 +150,7 @@ impl Receiving {
             arrived: 0,
             end: None,
             counts: Counts::default(),
+            unremoved: 0,
         }
     }
 
@@ -174,11 +179,19 @@ impl Receiving {
                 step => self.take(step)?,
             }
             self.tell_notices()?;
+            self.tell_stored()?;
             let full = self.session.peek().is_some_and(|next| self.is_too_early(next));
             self.session.pause(full);
             self.session.set_busy(self.settling > 0);
             if let Some(end) = self.end.filter(|end| end.batches == self.arrived && self.settling == 0) {
-                return self.finish(&end);
+                let outcome = self.target.files().finish(&end)?;
+                // Deletions, or what would be deleted, are known only now.
+                self.tell_notices()?;
+                if self.target.files().spec().confirms {
+                    self.tell_stored()?;
+                    self.await_removal()?;
+                }
+                return self.confirm(&outcome);
             }
         }
     }
@@ -351,6 +364,7 @@ impl Receiving {
             Message::Top(top) => files.top(top)?,
             Message::IdName(name) => files.id_name(&name)?,
             Message::Scanned => self.counts.total_is_final = true,
+            Message::Notice(notice) => self.removed(notice)?,
             Message::End(end) if self.end.is_none() => {
                 files.check_end(&end)?;
                 self.end = Some(end);
@@ -360,9 +374,11 @@ impl Receiving {
             | Message::Accepted
             | Message::Wants(_)
             | Message::ListChunks(_)
-            | Message::Notice(_)
             | Message::Limit(_)
             | Message::Untouched(_)
+            | Message::Stored(_)
+            | Message::AllStored
+            | Message::Removed(_)
             | Message::Complete(_)
             | Message::Strain(_) => {
                 return Err(Error::Violation("it sends a receiver's message, or begins or ends twice".to_owned()));
@@ -486,10 +502,41 @@ impl Receiving {
         let _ = self.settle.send(());
     }
 
-    fn finish(&mut self, end: &End) -> Result<Totals, Error> {
-        let outcome = self.target.files().finish(end)?;
-        // Deletions, or what would be deleted, are known only now.
-        self.tell_notices()?;
+    /// Tells the sender what it may remove.
+    fn tell_stored(&mut self) -> Result<(), Error> {
+        for (batch, entries) in self.target.files().take_stored() {
+            stored(batch, &entries).try_for_each(|stored| self.say(&Message::Stored(stored)))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the sender has removed what it may, of which it tells one by one.
+    fn await_removal(&mut self) -> Result<(), Error> {
+        self.say(&Message::AllStored)?;
+        loop {
+            match self.session.next()? {
+                Step::Message(Message::Notice(notice)) => self.removed(notice)?,
+                // What it has told is what its user hears too.
+                Step::Message(Message::Removed(_)) => return Ok(()),
+                Step::Message(_) => return Err(Error::Violation("it says more after the end".to_owned())),
+                Step::Tick => self.session.report(self.counts),
+                _ => {}
+            }
+        }
+    }
+
+    /// Tells the user what the sender has removed, or could not remove.
+    fn removed(&mut self, notice: Notice) -> Result<(), Error> {
+        if !self.target.files().spec().confirms || !notice.kind.is_of_sender() {
+            return Err(Error::Violation("it sends a receiver's notice".to_owned()));
+        }
+        self.unremoved += u64::from(notice.kind.is_failure());
+        self.session.notice(notice, &mut self.done);
+        Ok(())
+    }
+
+    /// Confirms to the sender that everything is in place.
+    fn confirm(&mut self, outcome: &ReceiveOutcome) -> Result<Totals, Error> {
         self.session.complete();
         // Files compared by content and found equal do not count as unchanged, since their content was compared.
         let by_time = self.target.files().spec().compare == Compare::SizeAndTime;
@@ -531,7 +578,7 @@ impl Receiving {
             done.fail(path, *reason);
         }
         // More names may have failed than are listed.
-        (done.failed_count, done.vanished_count) = (outcome.failed_count, outcome.vanished_count);
+        (done.failed_count, done.vanished_count) = (outcome.failed_count + self.unremoved, outcome.vanished_count);
         Ok(done)
     }
 

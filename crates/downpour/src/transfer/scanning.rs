@@ -39,6 +39,9 @@ pub(super) struct Scan {
     pub(super) id: SourceId,
     /// Attributes of the folder whose contents are sent, and the names of its owner and group; taken by the session.
     pub(super) top: (Option<Attributes>, Vec<IdName>),
+    /// Whether sources are removed once they are stored, and whether hard links are sent as such.
+    pub(super) removes: bool,
+    pub(super) hard_links: bool,
     found: Receiver<Found>,
     /// Total bytes of all batches so far.
     bytes: Arc<AtomicU64>,
@@ -59,6 +62,7 @@ impl Scan {
     /// Those of [`Scanner::new`]; [`Error::System`] if the thread cannot be spawned.
     pub(super) fn start(roots: Vec<Root>, options: ScanOptions, session: &Mailbox) -> Result<Self, Error> {
         let stopped = Arc::new(AtomicBool::new(false));
+        let (removes, hard_links) = (options.remove_sources, options.hard_links);
         let mut scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
         let (roots, id, top) = (scanner.roots(), scanner.source_id(), scanner.top());
         let bytes = Arc::new(AtomicU64::new(0));
@@ -78,7 +82,7 @@ impl Scan {
             }
         };
         session.spawn("downpour-scan", work)?;
-        Ok(Self { roots, id, top, found, bytes, stopped })
+        Ok(Self { roots, id, top, removes, hard_links, found, bytes, stopped })
     }
 
     /// Returns the source of a batch's object. It stops comparing files when this scan is dropped.

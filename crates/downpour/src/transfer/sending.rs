@@ -10,6 +10,7 @@ use super::TransferEvent;
 use super::checksums::{Checksums, List};
 use super::listing::Lister;
 use super::mailbox::Mailbox;
+use super::removing::Removing;
 use super::scanning::{Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
@@ -18,8 +19,8 @@ use crate::files::{
     Batch, BatchSource, Entry, FailReason, IdName, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted,
 };
 use crate::messages::{
-    Complete, Digest, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Untouched, Void, Wants,
-    manifest_parts,
+    Complete, Digest, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Stored, Untouched, Void,
+    Wants, manifest_parts,
 };
 
 /// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
@@ -84,6 +85,11 @@ impl Begun {
     fn is_digested(&self) -> bool {
         matches!(self.phase, Phase::Open { digested, .. } if digested == self.length())
     }
+
+    /// Whether the receiver can have stored it. The message that says so may overtake the acknowledgement of its bytes.
+    fn may_be_stored(&self, dry_run: bool) -> bool {
+        self.is_digested() || (matches!(self.phase, Phase::Ready) && (dry_run || self.length() == 0))
+    }
 }
 
 /// A batch whose manifest is being written, and the first entry of the next part.
@@ -102,6 +108,8 @@ pub(super) struct Sending {
     dry_run: bool,
     checksums: Option<Checksums>,
     lister: Lister,
+    /// What is removed of the sources, if that is wanted.
+    removing: Option<Removing>,
     all_scanned: bool,
     opening: Option<Opening>,
     begun: BTreeMap<u64, Begun>,
@@ -130,7 +138,9 @@ pub(super) struct Sending {
 impl Sending {
     /// Creates a sender of what `scan` finds.
     pub(super) fn new(session: Session, mailbox: Mailbox, scan: Scan, dry_run: bool, checksums: Option<List>) -> Self {
+        let removing = scan.removes.then(|| Removing::new(Arc::clone(&scan.roots), scan.hard_links, dry_run));
         Self {
+            removing,
             session,
             scan,
             dry_run,
@@ -240,7 +250,11 @@ impl Sending {
                 self.untouched = Some(untouched);
                 Ok(None)
             }
-            Message::Complete(complete) if self.ended => Ok(Some(complete)),
+            Message::Stored(stored) => self.stored(&stored).map(|()| None),
+            Message::AllStored => self.all_stored().map(|()| None),
+            Message::Complete(complete) if self.ended && self.removing.as_ref().is_none_or(Removing::is_over) => {
+                Ok(Some(complete))
+            }
             Message::Complete(_) => Err(Error::Violation("it reports an incomplete transfer as complete".to_owned())),
             _ => Err(Error::Violation("it sends messages that only senders send".to_owned())),
         }
@@ -294,6 +308,34 @@ impl Sending {
         self.lister.ask(asked.batch, source, asked.entries, self.session.line_rate())
     }
 
+    /// Removes what the receiver has stored of a batch.
+    fn stored(&mut self, stored: &Stored) -> Result<(), Error> {
+        let Some(removing) = &mut self.removing else { return Err(unasked()) };
+        let begun = self.begun.get(&stored.batch.into());
+        if begun.is_some_and(|begun| !begun.may_be_stored(self.dry_run)) {
+            return Err(Error::Violation(format!("it stores batch {} before that is sent", stored.batch)));
+        }
+        let notices = removing.take(stored)?;
+        self.tell_removed(notices)
+    }
+
+    /// Removes the rest, and tells the receiver.
+    fn all_stored(&mut self) -> Result<(), Error> {
+        let Some(removing) = self.removing.as_mut().filter(|_| self.ended) else { return Err(unasked()) };
+        let (notices, count) = removing.finish()?;
+        self.tell_removed(notices)?;
+        Ok(Message::Removed(count).encode(&mut self.unwritten)?)
+    }
+
+    /// Tells both users what became of sources.
+    fn tell_removed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
+        for notice in notices {
+            Message::Notice(notice.clone()).encode(&mut self.unwritten)?;
+            self.session.notice(notice, &mut self.done);
+        }
+        Ok(())
+    }
+
     fn notice(&mut self, notice: Notice) {
         self.checksums.iter_mut().for_each(|list| list.heed(&notice));
         self.session.notice(notice, &mut self.done);
@@ -315,6 +357,7 @@ impl Sending {
         for voided in voided {
             let Voided { entry, reason } = voided;
             self.say(&Message::Void(Void { batch: batch.number, entry, reason }))?;
+            self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
             self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
             if self.may_come_again(entry, reason) {
@@ -377,7 +420,17 @@ impl Sending {
         self.comes_again = true;
         let length = entries.iter().map(Entry::size).sum();
         let number = self.totals.batches;
-        self.begin(Batch { number, entries, length, skipped: vec![], id_names: vec![], is_last: false })?;
+        let version = |entry: &Entry| if let Kind::File { version, .. } = entry.kind { version } else { 0 };
+        let versions = if self.removing.is_some() { entries.iter().map(version).collect() } else { Vec::new() };
+        self.begin(Batch {
+            number,
+            entries,
+            length,
+            versions,
+            skipped: Vec::new(),
+            id_names: Vec::new(),
+            is_last: false,
+        })?;
         while self.next_part()? {}
         Ok(true)
     }
@@ -437,6 +490,7 @@ impl Sending {
         }
         self.say(&Message::Manifest(part))?;
         if last {
+            self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
             let (wanted, phase) = match self.session.peer_may_hold_some() && !whole {
                 true => (Wanted::none(), Phase::Asked),
                 false => (Wanted::all(), Phase::Ready),
@@ -569,4 +623,8 @@ impl Sending {
             files_done: self.files_sent,
         }
     }
+}
+
+fn unasked() -> Error {
+    Error::Violation("it says what it has stored, which nobody has asked".to_owned())
 }

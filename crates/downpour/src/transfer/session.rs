@@ -252,7 +252,7 @@ impl Session {
         self.connection.set_limit(self.limits.into_iter().flatten().min());
     }
 
-    /// Tells the user what happens to a name at the receiver.
+    /// Tells the user what happens to a name at the receiver, or to its source.
     pub(super) fn notice(&self, notice: Notice, done: &mut Totals) {
         if notice.kind.is_failure() {
             done.fail(&notice.path, FailReason::Refused(notice.kind));
@@ -261,6 +261,7 @@ impl Session {
             self.events.tell(TransferEvent::LeftOut(Failed { path: notice.path, reason }));
         } else {
             done.deleted += u64::from(notice.kind == NoticeKind::Delete);
+            done.removed += u64::from(notice.kind == NoticeKind::SourceRemoved);
             self.events.tell(TransferEvent::Notice { kind: notice.kind, path: notice.path });
         }
     }
@@ -718,6 +719,7 @@ impl Session {
             unchanged: done.unchanged,
             kept: done.kept,
             deleted: done.deleted,
+            removed: done.removed,
             links_followed: done.links_followed,
             elapsed,
             failed: done.failed,

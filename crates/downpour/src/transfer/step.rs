@@ -144,6 +144,8 @@ pub(super) struct Totals {
     pub(super) kept: u64,
     /// Names of the target that were deleted.
     pub(super) deleted: u64,
+    /// Names that were removed from the source.
+    pub(super) removed: u64,
     /// Links among the sources that were followed (sender only).
     pub(super) links_followed: u64,
     /// The first [`MAX_FAILED`] names that failed, with the reason.

@@ -248,7 +248,15 @@ fn child_copies_a_pipe_with_an_acl() {
 fn received(into: &Path, preserve: Preserve, names: &[IdName], entries: Vec<Entry>) -> downpour::files::ReceiveOutcome {
     let receiving = FileSink::new(spec(into, preserve)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    let batch = Batch { number: 0, entries, length: 0, skipped: vec![], id_names: names.to_vec(), is_last: true };
+    let batch = Batch {
+        number: 0,
+        entries,
+        length: 0,
+        versions: vec![],
+        skipped: vec![],
+        id_names: names.to_vec(),
+        is_last: true,
+    };
     control.send_manifest(&batch).unwrap();
     receiving.finish(&control.end()).unwrap()
 }
@@ -397,8 +405,15 @@ fn what_was_not_asked_for_is_not_set() {
     let pipe = Entry { kind: Kind::Special(Special::Pipe), ..empty("pipe", Extra::default()) };
     let receiving = FileSink::new(spec(into.path(), IDS)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    let batch =
-        Batch { number: 0, entries: vec![pipe.clone()], length: 0, skipped: vec![], id_names: vec![], is_last: true };
+    let batch = Batch {
+        number: 0,
+        entries: vec![pipe.clone()],
+        length: 0,
+        versions: vec![],
+        skipped: vec![],
+        id_names: vec![],
+        is_last: true,
+    };
     assert!(matches!(control.send_manifest(&batch), Err(FilesError::Protocol { batch: 0, .. })));
     assert!(into.path().join("pipe").symlink_metadata().is_err());
     drop(receiving);

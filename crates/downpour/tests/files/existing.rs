@@ -259,7 +259,15 @@ fn with_top(settings: ReceiveSpec) -> ((u32, i64), Vec<(NoticeKind, String)>) {
     assert!(matches!(receiving.top(top), Err(FilesError::Protocol { .. })), "there is one");
     let entries = vec![entry("file", Kind::File { size: 0, version: 0, hash: None })];
     control
-        .send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], id_names: Vec::new(), is_last: true })
+        .send_manifest(&Batch {
+            number: 0,
+            entries,
+            length: 0,
+            versions: vec![],
+            skipped: vec![],
+            id_names: Vec::new(),
+            is_last: true,
+        })
         .unwrap();
     receiving.finish(&control.end()).unwrap();
     let told = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
@@ -303,7 +311,8 @@ fn checksums_find_what_size_and_time_do_not_tell() {
         extra: Extra::default(),
     };
     let entries = ["moved", "spoiled"].into_iter().zip(contents).map(entry).collect();
-    let batch = Batch { number: 0, entries, length: 8, skipped: vec![], id_names: Vec::new(), is_last: true };
+    let batch =
+        Batch { number: 0, entries, length: 8, versions: vec![], skipped: vec![], id_names: Vec::new(), is_last: true };
     control.send_manifest(&batch).unwrap();
     assert_eq!(control.wanted.ranges(8).collect::<Vec<_>>(), vec![4..8]);
     let moved = dir.path().join("moved").metadata().unwrap();
@@ -410,7 +419,15 @@ fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> downpour::files::Recei
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control
-        .send_manifest(&Batch { number: 0, entries, length: 0, skipped: vec![], id_names: Vec::new(), is_last: true })
+        .send_manifest(&Batch {
+            number: 0,
+            entries,
+            length: 0,
+            versions: vec![],
+            skipped: vec![],
+            id_names: Vec::new(),
+            is_last: true,
+        })
         .unwrap();
     receiving.finish(&control.end()).unwrap()
 }
@@ -502,8 +519,15 @@ fn that_more_comes_than_there_is_room_for_is_told_once() {
         let mut control = Control::begin(&receiving).unwrap();
         for (number, size) in [(0, 1000), (1, last), (2, 1000)] {
             let entries = vec![file(&format!("file{number}"), size)];
-            let batch =
-                Batch { number, entries, length: size, skipped: vec![], id_names: vec![], is_last: number == 2 };
+            let batch = Batch {
+                number,
+                entries,
+                length: size,
+                versions: vec![],
+                skipped: vec![],
+                id_names: vec![],
+                is_last: number == 2,
+            };
             control.send_manifest(&batch).unwrap();
         }
         let notices = receiving.take_notices();
@@ -576,7 +600,15 @@ fn nothing_is_deleted_when_the_sender_could_not_read_all() {
     let skipped =
         vec![downpour::files::Skipped { path: b"closed".to_vec(), reason: downpour::files::SkipReason::Unreadable }];
     control
-        .send_manifest(&Batch { number: 0, entries: vec![], length: 0, skipped, id_names: Vec::new(), is_last: true })
+        .send_manifest(&Batch {
+            number: 0,
+            entries: vec![],
+            length: 0,
+            versions: vec![],
+            skipped,
+            id_names: Vec::new(),
+            is_last: true,
+        })
         .unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();
     assert!(outcome.delete_left_out && outcome.deleted == 0);

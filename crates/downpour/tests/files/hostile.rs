@@ -284,6 +284,7 @@ fn ready(into: &Path) -> (FileSink, End) {
     let receiving = FileSink::new(ReceiveSpec::into_directory(into)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let batch = downpour::files::Batch {
+        versions: vec![],
         number: 0,
         entries: vec![file("f", 3)],
         length: 3,

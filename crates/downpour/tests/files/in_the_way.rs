@@ -21,7 +21,7 @@ fn replacing(into: &Path) -> ReceiveSpec {
 }
 
 fn batch(entries: Vec<Entry>) -> Batch {
-    Batch { number: 0, entries, length: 0, skipped: vec![], id_names: Vec::new(), is_last: true }
+    Batch { number: 0, entries, length: 0, versions: vec![], skipped: vec![], id_names: Vec::new(), is_last: true }
 }
 
 fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {

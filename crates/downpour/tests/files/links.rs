@@ -41,7 +41,15 @@ fn receive(
     let mut control = Control::begin(&receiving).unwrap();
     let length = entries.iter().map(Entry::size).sum();
     control
-        .send_manifest(&Batch { number: 0, entries, length, skipped: vec![], id_names: Vec::new(), is_last: true })
+        .send_manifest(&Batch {
+            number: 0,
+            entries,
+            length,
+            versions: vec![],
+            skipped: vec![],
+            id_names: Vec::new(),
+            is_last: true,
+        })
         .unwrap();
     if let Some(entry) = void {
         control.send(&Message::Void(Void { batch: 0, entry, reason: VoidReason::Changed })).unwrap();

@@ -38,6 +38,7 @@ mod mounted;
 #[cfg(test)]
 mod options;
 #[cfg(test)]
+mod removing;
 mod resuming;
 #[cfg(test)]
 mod roundtrip;

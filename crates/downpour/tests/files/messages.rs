@@ -7,8 +7,8 @@ use downpour::files::{
 };
 use downpour::messages::{
     Chunk, Chunks, Complete, Digest, End, ListChunks, ListState, MAX_MESSAGE, MAX_XATTRS, ManifestPart, Message,
-    MessageError, MessageReader, Root, RootHasher, Strain, Untouched, Void, Wants, fuzz_messages, manifest_parts,
-    wants,
+    MessageError, MessageReader, Root, RootHasher, Stored, StoredEntry, Strain, Untouched, Void, Wants, fuzz_messages,
+    manifest_parts, wants,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -84,6 +84,16 @@ fn examples() -> Vec<(Message, String)> {
                 + "0000000000000001",
         ),
         (Message::Strain(Strain { memory: true, overflowed: 0x0102 }), "0000000a47010000000000000102".into()),
+        (
+            Message::Stored(Stored {
+                batch: 1,
+                last: true,
+                entries: vec![StoredEntry { entry: 2, version: 3 }, StoredEntry { entry: 4, version: 5 }],
+            }),
+            "0000001e480000000101000000020000000000000003000000040000000000000005".into(),
+        ),
+        (Message::AllStored, "0000000149".into()),
+        (Message::Removed(6), "000000090b0000000000000006".into()),
         (Message::Untouched(Untouched { unchanged: 4, kept: 5 }), "000000114600000000000000040000000000000005".into()),
     ]
 }
@@ -178,7 +188,13 @@ fn bodies_that_are_too_short_or_too_long_are_refused() {
             // A part with fewer entries, ranges or chunks is also a valid message.
             match read(&cut) {
                 Err(MessageError::Truncated(k) | MessageError::Field(k, _)) => assert_eq!(k, kind),
-                Ok(Some(Message::Manifest(_) | Message::Wants(_) | Message::Chunks(_) | Message::ListChunks(_))) => {}
+                Ok(Some(
+                    Message::Manifest(_)
+                    | Message::Wants(_)
+                    | Message::Chunks(_)
+                    | Message::ListChunks(_)
+                    | Message::Stored(_),
+                )) => {}
                 // Messages of earlier releases end here.
                 Ok(Some(Message::Complete(Complete { unchecked: 0, .. }))) => assert_eq!(length, 33),
                 other => panic!("{message:?} cut to {length}: {other:?}"),
@@ -247,7 +263,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
         assert_eq!(read(&bad), Err(MessageError::Field(1, field)), "byte {at}");
     }
     assert_eq!(read(&[0, 0, 0, 1, 6]), Ok(Some(Message::Scanned)));
-    for unknown in [0, 12, 64, 73, 99, 255] {
+    for unknown in [0, 13, 64, 75, 99, 255] {
         assert_eq!(read(&[0, 0, 0, 1, unknown]), Err(MessageError::UnknownType(unknown)));
     }
     let mut reader = MessageReader::new();

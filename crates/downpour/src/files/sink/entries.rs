@@ -15,6 +15,7 @@ use super::super::staging::is_staging_name;
 use super::batch::{FileState, ReceivedFile};
 use super::differences;
 use super::fate::{Fate, Judge, Replaced, absent};
+use super::links::link_bytes;
 use super::lock;
 use super::manifest::{Building, Intake};
 use super::place::{Clearing, Place, refusal};
@@ -77,6 +78,7 @@ impl Admission<'_> {
                 entry = &local;
             }
             let building = intake.batches.building(part);
+            let number = (part.batch, building.entries);
             if matches!(entry.kind, Kind::Special(_)) && !self.shared.spec.preserve.specials {
                 let reason = "it has a special file, which was not asked for";
                 return Err(FilesError::Protocol { batch: part.batch, reason });
@@ -92,11 +94,11 @@ impl Admission<'_> {
                 let stands = target.as_deref().map(|target| intake.standing.get(&path_hash(target)).copied());
                 // A file that would be replaced has none of its links yet.
                 let target = target.as_deref().filter(|_| stands == Some(Some(true)));
-                if let Some(is_there) = self.foresee(building, &path, entry, target, stands != Some(None))? {
+                if let Some(is_there) = self.foresee(building, number, &path, entry, target, stands != Some(None))? {
                     intake.standing.insert(path_hash(&path), is_there);
                 }
             } else {
-                self.take_entry(building, &path, entry, target.as_deref())?;
+                self.take_entry(building, number, &path, entry, target.as_deref())?;
             }
             building.count(entry.size(), entry.name_bytes());
         }
@@ -107,6 +109,7 @@ impl Admission<'_> {
     fn take_entry(
         &self,
         building: &mut Building,
+        number: (u32, u32),
         path: &[u8],
         entry: &Entry,
         target: Option<&[u8]>,
@@ -115,7 +118,7 @@ impl Admission<'_> {
         let fate = match target {
             // The link is made later, when its file is in place.
             Some(target) => {
-                let pushed = lock(&place.staging.links).push(path, target);
+                let pushed = lock(&place.staging.links).push(path, &link_bytes(number, target));
                 return pushed.map_err(|error| FilesError::system(place.staging.path(), error));
             }
             None => self.judge(&place.target).fate(path, entry, None),
@@ -123,6 +126,7 @@ impl Admission<'_> {
         // The result is meaningless if hashing was stopped early.
         self.shared.check_stopped()?;
         let stands = matches!(fate, Ok(Fate::Same { .. }));
+        let is_stored = self.is_stored(&entry.kind, &fate);
         let staged = match (fate, &entry.kind) {
             (Err(error), _) => Err(error),
             (Ok(Fate::Refused(kind)), _) => {
@@ -150,7 +154,13 @@ impl Admission<'_> {
         };
         match staged {
             Ok(Some(staged)) => self.receive(building, path, entry, staged),
-            Ok(None) => self.leave_out(building, path, entry),
+            Ok(None) => {
+                if is_stored {
+                    let noted = self.shared.note_stored(place, number, path);
+                    noted.map_err(|error| FilesError::system(place.shown(path), error))?;
+                }
+                self.leave_out(building, path, entry);
+            }
             Err(error) => {
                 let kind = match (&entry.kind, errno(&error)) {
                     // Linux returns these on a file system without links, such as FAT.
@@ -168,6 +178,7 @@ impl Admission<'_> {
     fn foresee(
         &self,
         building: &mut Building,
+        number: (u32, u32),
         path: &[u8],
         entry: &Entry,
         target: Option<&[u8]>,
@@ -207,6 +218,9 @@ impl Admission<'_> {
         if let Some(kind) = kind {
             self.shared.report.notice(kind, path);
         }
+        if self.is_stored(&entry.kind, &Ok(fate)) {
+            self.shared.note_foreseen(number, path);
+        }
         let is_there = matches!(fate, Fate::Same { .. });
         if !is_there {
             building.wanted.push(building.length..building.length + entry.size());
@@ -231,6 +245,17 @@ impl Admission<'_> {
         let Shared { spec, report, .. } = self.shared;
         let clearing = Clearing { target: seen, spec, report, renamed: self.shared.renaming(), newcomers: None };
         Ok(if clearing.foresee(path)? { fate } else { Fate::Refused(NoticeKind::FolderInTheWay) })
+    }
+
+    /// Whether an entry with this fate is in place as it was sent, if all goes well. With [`Existing::Skip`], what
+    /// exists does not count: nothing is said about it.
+    fn is_stored(&self, kind: &Kind, fate: &io::Result<Fate>) -> bool {
+        let is_placed = match fate {
+            Ok(Fate::Same { .. }) => self.shared.spec.existing != Existing::Skip,
+            Ok(Fate::New | Fate::Replace { .. }) => true,
+            Ok(Fate::Kept | Fate::Refused(_)) | Err(_) => false,
+        };
+        is_placed && !matches!(kind, Kind::Directory)
     }
 
     fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {

@@ -47,7 +47,7 @@ impl Shared {
             self.seal_top(announced, place.target.root())?;
             place.sync_target()?;
         }
-        Ok(())
+        self.sync_stored_links()
     }
 
     fn delete(&self, announced: &Intake, target: &crate::files::sandbox::DirectorySandbox) -> Result<(), FilesError> {

@@ -20,8 +20,28 @@ use crate::messages::NoticeKind;
 /// Bytes of link names processed at a time. The list of files is read once for each such group.
 const GROUP_BYTES: usize = 16 << 20;
 
-/// Path of a link, and path of the file that it links to.
-type Link = (Vec<u8>, Vec<u8>);
+/// A link that is to be made.
+struct Link {
+    path: Vec<u8>,
+    /// Path of the file that it links to.
+    target: Vec<u8>,
+    /// Its batch, and its index there.
+    number: (u32, u32),
+}
+
+/// What the list of links on disk holds of a link besides its path.
+pub(super) fn link_bytes((batch, entry): (u32, u32), target: &[u8]) -> Vec<u8> {
+    [&batch.to_be_bytes(), &entry.to_be_bytes(), target].concat()
+}
+
+impl Link {
+    fn from_bytes(path: Vec<u8>, rest: &[u8]) -> Option<Self> {
+        let (batch, rest) = rest.split_first_chunk()?;
+        let (entry, target) = rest.split_first_chunk()?;
+        let number = (u32::from_be_bytes(*batch), u32::from_be_bytes(*entry));
+        Some(Self { path, target: target.to_vec(), number })
+    }
+}
 
 impl Shared {
     /// Creates the hard links.
@@ -36,9 +56,10 @@ impl Shared {
                 return Ok(());
             }
             let standing = self.standing(place, &group)?;
-            for (path, target) in &group {
+            for link in &group {
                 self.check_stopped()?;
-                let made = self.make_link(place, path, target, standing.contains(&path_hash(target)));
+                let path = &link.path;
+                let made = self.make_link(place, link, standing.contains(&path_hash(&link.target)));
                 let kind = match made {
                     Ok(None) => continue,
                     Ok(Some(kind)) => kind,
@@ -58,7 +79,7 @@ impl Shared {
     /// Returns the 64-bit hashes of the link targets in `group` that are in place as they were sent.
     fn standing(&self, place: &Place, group: &[Link]) -> Result<HashSet<u64>, FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
-        let asked: HashSet<_> = group.iter().map(|(_, target)| path_hash(target).to_be_bytes()).collect();
+        let asked: HashSet<_> = group.iter().map(|link| path_hash(&link.target).to_be_bytes()).collect();
         let mut standing = HashSet::new();
         let mut files = lock(&place.staging.files);
         let mut files = files.backwards().map_err(failed)?;
@@ -74,7 +95,8 @@ impl Shared {
     }
 
     /// Creates one link; `stands` says whether its file is in place. Returns the reason if it cannot be created.
-    fn make_link(&self, place: &Place, path: &[u8], target: &[u8], stands: bool) -> io::Result<Option<NoticeKind>> {
+    fn make_link(&self, place: &Place, link: &Link, stands: bool) -> io::Result<Option<NoticeKind>> {
+        let Link { path, target, number } = link;
         // A file that was in place may have been removed in the meantime.
         let file = if stands { place.target.look(target)? } else { None };
         let file = file.filter(|file| file.is_file());
@@ -107,6 +129,9 @@ impl Shared {
             outcome.files += 1;
             outcome.unchanged += u64::from(same);
         });
+        if !same || self.spec.existing != Existing::Skip {
+            self.note_stored(place, *number, path)?;
+        }
         Ok(None)
     }
 }
@@ -115,10 +140,10 @@ impl Shared {
 fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<Link>> {
     let (mut group, mut bytes) = (Vec::new(), 0);
     while bytes < GROUP_BYTES
-        && let Some(link) = links.next()?
+        && let Some((path, rest)) = links.next()?
     {
-        bytes += link.0.len() + link.1.len();
-        group.push(link);
+        bytes += path.len() + rest.len();
+        group.push(Link::from_bytes(path, &rest).ok_or(io::ErrorKind::InvalidData)?);
     }
     Ok(group)
 }

@@ -297,7 +297,10 @@ impl Pipeline<'_> {
             self.gather(group)?;
         }
         // All their files are in place.
-        durable.complete.iter().for_each(|number| self.verifier.close(*number));
+        for number in durable.complete {
+            self.shared.batch_stored(number);
+            self.verifier.close(number);
+        }
         Ok(())
     }
 
@@ -312,7 +315,10 @@ impl Pipeline<'_> {
         self.shared.release(file.id.path());
         match place.put(&file.id.place(), &file.path) {
             Ok(()) => {
-                place.note_file(&file.path).map_err(|error| FilesError::system(place.staging.path(), error))?;
+                let noted = place.note_file(&file.path);
+                noted.map_err(|error| FilesError::system(place.staging.path(), error))?;
+                let stored = self.shared.note_stored(place, (batch.number, file.entry), &file.path);
+                stored.map_err(|error| FilesError::system(place.shown(&file.path), error))?;
                 self.shared.report.update(|outcome| {
                     outcome.files += 1;
                     outcome.bytes += file.size;

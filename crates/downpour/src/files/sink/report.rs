@@ -1,10 +1,12 @@
 //! The outcome of a transfer.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::staged_id::path_hash;
 use super::lock;
 use crate::base64;
 use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
@@ -130,6 +132,8 @@ impl ReceiveOutcome {
 pub(super) struct Report {
     outcome: Mutex<ReceiveOutcome>,
     notices: Mutex<Vec<Notice>>,
+    /// Hashes of the sender's names of what is in place without all of its attributes.
+    lossy: Mutex<HashSet<u64>>,
 }
 
 impl Report {
@@ -184,7 +188,15 @@ impl Report {
     /// Counts a name that cannot be created as it was sent, and tells the sender.
     pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
         self.fail(sent, FailReason::Refused(kind));
+        if kind == NoticeKind::AttributesLost {
+            lock(&self.lossy).insert(path_hash(sent));
+        }
         self.notice(kind, sent);
+    }
+
+    /// Whether what the sender calls `sent` is in place without all of its attributes.
+    pub(super) fn is_lossy(&self, sent: &[u8]) -> bool {
+        lock(&self.lossy).contains(&path_hash(sent))
     }
 
     /// Counts a name of the target that is left as it is.

@@ -19,6 +19,7 @@ use super::before::{check_usable, holds_staging};
 use super::lock;
 use super::place::{Place, open_target, sent_as};
 use super::report::Report;
+use super::stored::StoredEntries;
 use crate::messages::{Entry, NoticeKind, SourceId};
 
 /// State shared by the parts of a sink. Every change of the target goes through its [`Place`], which follows the spec.
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     /// See [`FileSink::may_hold_some`](super::FileSink::may_hold_some).
     pub(super) may_hold_some: bool,
     pub(super) report: Arc<Report>,
+    /// What is in place and not told yet.
+    pub(super) stored: StoredEntries,
     /// Whether the target was a directory when the transfer started.
     target_is_directory: bool,
     destination: OnceLock<Destination>,
@@ -84,6 +87,7 @@ impl Shared {
             spec,
             may_hold_some,
             report: Arc::default(),
+            stored: StoredEntries::default(),
             target_is_directory,
             destination,
             place: OnceLock::new(),

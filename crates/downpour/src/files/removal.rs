@@ -1,0 +1,121 @@
+//! Removal of the sources of what the receiver has stored.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::cursor::DirectoryCursor;
+use super::held::Held;
+use super::metadata::Status;
+use super::root::{Links, Roots};
+use crate::messages::{Entry, Kind, NoticeKind};
+
+/// Removes names from the sources, one by one. Folders stay.
+///
+/// A name is removed only while it is what was sent: inode and change time are those of the scan, and of a file also
+/// size and modification time. No symbolic link is followed on the way to it, so nothing is removed outside of the
+/// sources, whoever can write in them.
+#[derive(Debug)]
+pub struct Removal {
+    cursor: DirectoryCursor,
+    /// Whether a name that is a link was sent as what it leads to.
+    follows: bool,
+    /// Whether names only count as removed.
+    dry_run: bool,
+    /// Versions of files that have changed because one of their names was removed here, by the one before.
+    successors: HashMap<u64, u64>,
+}
+
+/// What became of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceOutcome {
+    /// It is removed, or would be.
+    Removed,
+    /// Nothing has that name any more.
+    Gone,
+    /// It has further names, for which the caller waits.
+    Shared,
+    /// It stays, for this reason.
+    Kept(NoticeKind),
+}
+
+impl Removal {
+    /// Prepares to remove entries of a scan with these roots; in a dry run nothing is removed.
+    #[must_use]
+    pub fn new(roots: Arc<Roots>, dry_run: bool) -> Self {
+        let follows = roots.links == Links::Follow;
+        Self { cursor: DirectoryCursor::without_links(roots), follows, dry_run, successors: HashMap::new() }
+    }
+
+    /// Removes the source of an entry whose version was `sent`; `there` is the version of what stands at the receiver.
+    /// With `waits`, a file with further names stays for now.
+    pub fn remove(&mut self, entry: &Entry, (sent, there): (u64, u64), waits: bool) -> SourceOutcome {
+        match self.try_to_remove(entry, (sent, there), waits) {
+            Ok(outcome) => outcome,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => SourceOutcome::Gone,
+            Err(_) => SourceOutcome::Kept(NoticeKind::SourceRefused),
+        }
+    }
+
+    fn try_to_remove(&mut self, entry: &Entry, (sent, there): (u64, u64), waits: bool) -> io::Result<SourceOutcome> {
+        let (folder, name) = self.cursor.place(&entry.path)?;
+        let opened;
+        let (folder, name) = match name.iter().rposition(|byte| *byte == b'/') {
+            // An item, by the path that the user has named.
+            Some(slash) => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                opened = openat(CWD, &name[..=slash], flags, Mode::empty())?;
+                (opened.as_fd(), &name[slash + 1..])
+            }
+            None => (folder, name),
+        };
+        let flags = if self.follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let found: Status = statat(folder, name, flags)?.into();
+        let version = found.version();
+        if version == there {
+            return Ok(SourceOutcome::Kept(NoticeKind::SourceIsTarget));
+        }
+        let is_as_scanned = match entry.kind {
+            Kind::File { size, .. } => found.is_file() && (found.size, found.mtime) == (size, entry.mtime),
+            _ => !found.is_directory(),
+        };
+        if !is_as_scanned || !is_successor(&self.successors, sent, version) {
+            return Ok(SourceOutcome::Kept(NoticeKind::SourceChanged));
+        }
+        if waits && found.is_file() && found.links > 1 {
+            return Ok(SourceOutcome::Shared);
+        }
+        if self.dry_run {
+            return Ok(SourceOutcome::Removed);
+        }
+        let shared = if found.links > 1 { Some(Held::open(folder, name)?) } else { None };
+        match unlinkat(folder, name, AtFlags::empty()) {
+            Ok(()) => {}
+            // A folder has taken its place just now.
+            Err(Errno::ISDIR) => return Ok(SourceOutcome::Kept(NoticeKind::SourceChanged)),
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(left) = shared.map(|held| held.status()).transpose()? {
+            self.successors.extend([(sent, left.version()), (version, left.version())]);
+        }
+        Ok(SourceOutcome::Removed)
+    }
+}
+
+/// Whether a file that had the version `from` and now has `to` has changed only because names of it were removed here.
+fn is_successor(successors: &HashMap<u64, u64>, from: u64, to: u64) -> bool {
+    let mut at = from;
+    // No longer than the chain, should two versions ever collide.
+    for _ in 0..=successors.len() {
+        match successors.get(&at) {
+            _ if at == to => return true,
+            Some(next) => at = *next,
+            None => return false,
+        }
+    }
+    false
+}

@@ -1,0 +1,207 @@
+//! What a sender removes of what the receiver says it has stored.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::files::{Batch, Entry, Kind, Notice, NoticeKind, Removal, Roots, SkipReason, SourceOutcome};
+use crate::messages::{Stored, StoredEntry};
+
+/// The removal of sources during one transfer. The receiver can only name entries that it was sent.
+pub(super) struct Removing {
+    removal: Removal,
+    /// Whether names of one file are sent as hard links: they are removed together at the end, since the next run could
+    /// not make the links if this one is interrupted.
+    hard_links: bool,
+    /// Batches that the receiver has not stored yet.
+    awaited: BTreeMap<u32, Awaited>,
+    /// Hard links that it has not made yet, by batch and entry, each with its version.
+    links: BTreeMap<(u32, u32), (Entry, u64)>,
+    /// Stored names of files with several names, each with the versions of its source and of what stands there.
+    shared: Vec<(Entry, (u64, u64))>,
+    removed: u64,
+    /// Whether the receiver has said that it has stored all that it will.
+    is_over: bool,
+}
+
+struct Awaited {
+    batch: Arc<Batch>,
+    /// Entries that were not sent as they are.
+    spoiled: BTreeSet<u32>,
+    /// Entries before this one are settled.
+    next: u32,
+}
+
+impl Removing {
+    pub(super) fn new(roots: Arc<Roots>, hard_links: bool, dry_run: bool) -> Self {
+        Self {
+            removal: Removal::new(roots, dry_run),
+            hard_links,
+            awaited: BTreeMap::new(),
+            links: BTreeMap::new(),
+            shared: Vec::new(),
+            removed: 0,
+            is_over: false,
+        }
+    }
+
+    /// Takes a batch whose manifest is sent.
+    pub(super) fn expect(&mut self, batch: &Arc<Batch>) {
+        let lossy = batch.skipped.iter().filter(|skipped| skipped.reason == SkipReason::LargeXattrs);
+        let lossy: HashSet<_> = lossy.map(|skipped| &skipped.path).collect();
+        let mut spoiled = BTreeSet::new();
+        for ((number, entry), version) in (0..).zip(&batch.entries).zip(&batch.versions) {
+            if matches!(entry.kind, Kind::HardLink { .. }) {
+                self.links.insert((batch.number, number), (entry.clone(), *version));
+            }
+            if lossy.contains(&entry.path) {
+                spoiled.insert(number);
+            }
+        }
+        self.awaited.insert(batch.number, Awaited { batch: Arc::clone(batch), spoiled, next: 0 });
+    }
+
+    /// Keeps the source of an entry that could not be read as it was.
+    pub(super) fn spoil(&mut self, batch: u32, entry: u32) {
+        if let Some(awaited) = self.awaited.get_mut(&batch) {
+            awaited.spoiled.insert(entry);
+        }
+    }
+
+    /// Removes what is stored; returns what became of each name.
+    ///
+    /// # Errors
+    /// [`Error::Violation`] if the receiver names what it cannot have, or names it twice.
+    pub(super) fn take(&mut self, stored: &Stored) -> Result<Vec<Notice>, Error> {
+        let broken = || Error::Violation(format!("it stores entries of batch {} that it cannot have", stored.batch));
+        if self.is_over {
+            return Err(broken());
+        }
+        let mut notices = Vec::new();
+        let mut awaited = self.awaited.remove(&stored.batch);
+        for StoredEntry { entry: number, version } in &stored.entries {
+            let awaited = awaited.as_mut();
+            let found = awaited.as_ref().and_then(|awaited| {
+                let entry = awaited.batch.entries.get(*number as usize)?;
+                let version = awaited.batch.versions.get(*number as usize)?;
+                Some((entry.clone(), *version)).filter(|_| *number >= awaited.next)
+            });
+            let (entry, sent) = match (found, self.links.remove(&(stored.batch, *number))) {
+                (None, Some(link)) => link,
+                // In a dry run, links are not told apart.
+                (Some(found), _) if !matches!(found.0.kind, Kind::Directory) => found,
+                _ => return Err(broken()),
+            };
+            if let Some(awaited) = awaited {
+                awaited.next = number + 1;
+                if awaited.spoiled.contains(number) {
+                    continue;
+                }
+            }
+            self.remove(entry, (sent, *version), self.hard_links, &mut notices);
+        }
+        if let Some(awaited) = awaited.filter(|_| !stored.last) {
+            self.awaited.insert(stored.batch, awaited);
+        }
+        Ok(notices)
+    }
+
+    /// Removes what waited for the end; returns what became of each name, and how many names are removed in all.
+    ///
+    /// # Errors
+    /// [`Error::Violation`] if the receiver has not said of each batch what it has stored.
+    pub(super) fn finish(&mut self) -> Result<(Vec<Notice>, u64), Error> {
+        if self.is_over || !self.awaited.is_empty() {
+            return Err(Error::Violation("it does not say once, at the end, that all is stored".to_owned()));
+        }
+        self.is_over = true;
+        let mut notices = Vec::new();
+        for (entry, versions) in std::mem::take(&mut self.shared) {
+            self.remove(entry, versions, false, &mut notices);
+        }
+        Ok((notices, self.removed))
+    }
+
+    /// Whether the receiver has said that all is stored.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn remove(&mut self, entry: Entry, versions: (u64, u64), waits: bool, notices: &mut Vec<Notice>) {
+        let kind = match self.removal.remove(&entry, versions, waits) {
+            SourceOutcome::Removed => {
+                self.removed += 1;
+                NoticeKind::SourceRemoved
+            }
+            SourceOutcome::Kept(kind) => kind,
+            SourceOutcome::Shared => return self.shared.push((entry, versions)),
+            SourceOutcome::Gone => return,
+        };
+        notices.push(Notice::new(kind, &entry.path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::files::{Root, ScanOptions, Scanner};
+
+    /// A folder with a file, a folder and another file, and what is removed of them.
+    fn expecting(here: &Path) -> Removing {
+        fs::create_dir(here.join("b")).unwrap();
+        for name in ["a", "c"] {
+            fs::write(here.join(name), name).unwrap();
+        }
+        let options = ScanOptions { remove_sources: true, ..ScanOptions::default() };
+        let mut scanner = Scanner::new(vec![Root::contents(here)], options).unwrap();
+        let mut removing = Removing::new(scanner.roots(), false, false);
+        removing.expect(&Arc::new(scanner.next().unwrap()));
+        removing
+    }
+
+    fn stored(batch: u32, last: bool, entries: &[u32]) -> Stored {
+        let entries = entries.iter().map(|entry| StoredEntry { entry: *entry, version: 0 }).collect();
+        Stored { batch, last, entries }
+    }
+
+    fn count(here: &Path) -> usize {
+        here.read_dir().unwrap().count()
+    }
+
+    #[test]
+    fn a_receiver_cannot_name_what_it_was_not_sent() {
+        for (batch, entries) in [(0, &[3][..]), (0, &[u32::MAX]), (0, &[1]), (1, &[0]), (0, &[2, 0]), (0, &[0, 0])] {
+            let here = tempfile::tempdir().unwrap();
+            let mut removing = expecting(here.path());
+            let error = removing.take(&stored(batch, true, entries)).unwrap_err();
+            assert!(matches!(error, Error::Violation(_)), "{error}");
+            assert!(count(here.path()) >= 2, "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_told_once_and_the_end_after_all() {
+        let here = tempfile::tempdir().unwrap();
+        let mut removing = expecting(here.path());
+        assert!(matches!(removing.finish(), Err(Error::Violation(_))));
+        assert_eq!(removing.take(&stored(0, false, &[0])).unwrap().len(), 1);
+        assert_eq!(removing.take(&stored(0, true, &[])).unwrap(), []);
+        assert!(matches!(removing.take(&stored(0, true, &[2])), Err(Error::Violation(_))));
+        assert_eq!(removing.finish().unwrap(), (vec![], 1));
+        assert!(removing.is_over() && matches!(removing.take(&stored(0, true, &[])), Err(Error::Violation(_))));
+        assert_eq!(count(here.path()), 2);
+    }
+
+    #[test]
+    fn what_could_not_be_read_as_it_was_stays_whatever_the_receiver_says() {
+        let here = tempfile::tempdir().unwrap();
+        let mut removing = expecting(here.path());
+        removing.spoil(0, 0);
+        let notices = removing.take(&stored(0, true, &[0, 2])).unwrap();
+        assert_eq!(notices, [Notice::new(NoticeKind::SourceRemoved, b"c")]);
+        assert!(here.path().join("a").exists());
+    }
+}
