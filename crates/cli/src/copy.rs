@@ -61,6 +61,7 @@ impl CopyArgs {
         copy.receive.compare = compare(self.at_target.checksum);
         copy.receive.modes = modes;
         copy.receive.dry_run = self.at_target.dry_run;
+        copy.receive.backup = self.backup.choice()?;
         copy.receive.safe_links = self.at_target.safe_links;
         copy.receive.differences = !self.at_target.whole_file;
         copy.receive.trust_staging = self.at_target.trust_staging;

@@ -42,7 +42,7 @@
 //! | 65 | accepted | nothing |
 //! | 66 | wants | batch 4, flags 1 (bit 0: last part; others 0), then ranges to the end, each start 8, end 8 |
 //! | 67 | complete | files 8, bytes 8, present 8, failed 8, and unchecked 8 unless it is 0 |
-//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted, 25 exists, 26 unsafe link, 27 empty source, 28 deletion limit, 29 folded, 30 attributes lost, 31 low space; of a sender: 6 removed from the source, 32 changed there, 33 not removed there, 34 the same at the target), path length 2, path |
+//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted, 25 exists, 26 unsafe link, 27 empty source, 28 deletion limit, 29 folded, 30 attributes lost, 31 low space, 35 no backup; of a sender: 6 removed from the source, 32 changed there, 33 not removed there, 34 the same at the target), path length 2, path |
 //! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
 //! | 70 | untouched | unchanged 8, kept 8 |
 //! | 72 | list chunks | batch 4, then entries to the end, each 4 (index in the batch, from 0), ascending, at least one |

@@ -4,8 +4,8 @@ use clap::Args;
 use downpour::remote::Location;
 
 use super::groups::{
-    ConnectionArgs, ExistingArgs, OutputArgs, PreserveArgs, PreserveToo, SelectionArgs, SpeedArgs, SshArgs, TargetArgs,
-    TraceArgs,
+    BackupArgs, ConnectionArgs, ExistingArgs, OutputArgs, PreserveArgs, PreserveToo, SelectionArgs, SpeedArgs, SshArgs,
+    TargetArgs, TraceArgs,
 };
 use super::paths::PathArgs;
 use super::values;
@@ -102,6 +102,8 @@ pub(crate) struct CopyArgs {
     pub(crate) remove_source_files: bool,
     #[command(flatten)]
     pub(crate) at_target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) backup: BackupArgs,
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
     /// Between two remote hosts, send all data through this machine

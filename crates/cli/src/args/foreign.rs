@@ -34,7 +34,6 @@ const OF_BOTH: Answers = &[
         &["--partial"],
         "what an interrupted run has received is kept and used by the next run anyway; leave the option out",
     ),
-    (&["--backup", "-b", "--backup-dir", "--suffix"], "there are no backups of replaced files; copy the target first"),
     (&["-S", "--sparse"], "holes and long runs of zeros become holes anyway; leave the option out"),
     (&["-e", "--rsh"], "use --ssh 'CMD', or -P, -i and -J for the port, the key and a jump host"),
     (&["--rsync-path"], "use --remote-bin PATH"),

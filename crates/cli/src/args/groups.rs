@@ -1,15 +1,19 @@
 //! Options that several commands share.
 
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use downpour::Rate;
-use downpour::files::Preserve;
+use downpour::files::{Backup, Preserve};
 
 use super::rules::Rules;
 use super::values::{self, ProfileChoice, SshCommand};
+use crate::exit::{Code, Failure};
 use crate::limit::Limit;
 use crate::rates;
 
@@ -169,6 +173,42 @@ pub(crate) struct TargetArgs {
     /// Use what an interrupted run has left without reading and comparing it; the summary then does not say "verified"
     #[arg(long)]
     pub(crate) trust_staging: bool,
+}
+
+/// What becomes of what is replaced or deleted.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "At the target")]
+pub(crate) struct BackupArgs {
+    /// Keep what is replaced or deleted under another name: with a `~` at its end
+    ///
+    /// Names that end so are not deleted by --delete.
+    #[arg(short, long)]
+    backup: bool,
+    /// Keep it in this folder, named relative to the target, under its own path; implies --backup
+    ///
+    /// The folder itself is not deleted by --delete.
+    #[arg(long, value_name = "DIR")]
+    backup_dir: Option<PathBuf>,
+    /// End the names of backups with SUFFIX
+    #[arg(long, value_name = "SUFFIX")]
+    suffix: Option<OsString>,
+}
+
+impl BackupArgs {
+    /// What was chosen.
+    ///
+    /// # Errors
+    /// A directory outside of the target, or a suffix that cannot be one.
+    pub(crate) fn choice(&self) -> Result<Option<Backup>, Failure> {
+        let wrong = |what: &dyn Display| Failure::new(Code::Usage, what.to_string());
+        let (directory, suffix) = (self.backup_dir.as_deref(), self.suffix.as_deref());
+        if !self.backup && directory.is_none() {
+            let alone = suffix.map(|_| wrong(&"--suffix is for backups: use it with --backup or --backup-dir"));
+            return alone.map_or(Ok(None), Err);
+        }
+        let directory = directory.map(|directory| directory.as_os_str().as_bytes());
+        Backup::new(directory, suffix.map(OsStr::as_bytes)).map(Some).map_err(|error| wrong(&error))
+    }
 }
 
 /// How ssh is called, and which program it starts.

@@ -1,6 +1,7 @@
 //! The program as its users run it: real processes, real sockets on the loopback interface, real files.
 
 mod asking;
+mod backing_up;
 mod between;
 mod bootstrapping;
 mod breaking;

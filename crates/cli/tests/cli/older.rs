@@ -23,6 +23,7 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
         (&["--delete"], "deletes everything if the source is empty: update it, or accept that with --force-empty"),
         (&["-a"], "knows nothing of owners, groups, ACLs"),
         (&["-n", "-X"], "knows nothing of owners, groups, ACLs"),
+        (&["-b"], "makes no backups: update it, or leave -b and --backup-dir out"),
         (&["-n", "--remove-source-files"], "does not know --remove-source-files: update it, or leave the option out"),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));

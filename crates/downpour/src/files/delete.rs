@@ -5,6 +5,7 @@ use std::io;
 
 use rustix::io::Errno;
 
+use super::backup::{Backup, Original};
 use super::filter::Filter;
 use super::folding::Folding;
 use super::metadata::{Identity, Status};
@@ -51,7 +52,7 @@ impl SentPaths {
         self.filled.insert(path_hash(item(path)));
     }
 
-    fn has(&self, path: &[u8]) -> bool {
+    pub(super) fn has(&self, path: &[u8]) -> bool {
         self.all.contains(&path_hash(&self.folding.key(path)))
     }
 
@@ -105,6 +106,10 @@ pub(super) struct Deletion<'a> {
     pub(super) device: Option<u64>,
     /// Names that it excludes are kept.
     pub(super) filter: &'a Filter,
+    /// Where what is deleted is kept; what may be a backup itself is not deleted.
+    pub(super) backup: Option<&'a Backup>,
+    /// Whether a path is part of the transfer, so that no backup takes it.
+    pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
     /// Maps a path beneath the target to its name at the sender, which is what the filter applies to.
     pub(super) sent_as: &'a dyn Fn(&[u8]) -> Vec<u8>,
     /// Checked before each name; once it returns true the rest is kept.
@@ -224,17 +229,25 @@ impl Deletion<'_> {
         }
     }
 
-    /// Deletes a name that is not a folder; returns whether it is gone.
+    /// Deletes a name that is not a folder; returns whether it is gone from its folder.
     fn delete_name(&mut self, path: &[u8]) -> bool {
         if self.is_new(path) || !self.takes_one() {
             return false;
         }
-        let result = if self.dry_run { Ok(()) } else { self.target.remove(path) };
-        self.tell(path, result)
+        let result = match self.backup {
+            _ if self.dry_run => Ok(()),
+            Some(backup) => backup.keep(self.target, path, Original::Goes, self.is_sent).map(drop),
+            None => self.target.remove(path),
+        };
+        self.tell(path, result) && !self.backup.is_some_and(Backup::is_beside)
     }
 
     /// Whether a name is kept because it has appeared since the transfer began. If not, it is about to be deleted.
     fn is_new(&mut self, path: &[u8]) -> bool {
+        // The transfer itself may have made it, which keeps nothing else in it.
+        if self.backup.is_some_and(|backup| backup.is_reached_by(path)) {
+            return false;
+        }
         let Some(newcomers) = &mut self.newcomers else { return false };
         // What cannot be looked at cannot be deleted either, which is reported.
         let Ok(Some(found)) = self.target.look(path) else { return false };
@@ -266,7 +279,7 @@ impl Deletion<'_> {
     }
 
     fn allows(&self, path: &[u8], is_folder: bool) -> bool {
-        if is_folder && self.is_elsewhere(path) {
+        if self.backup.is_some_and(|backup| backup.protects(path)) || (is_folder && self.is_elsewhere(path)) {
             return false;
         }
         self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_folder)

@@ -8,6 +8,7 @@
 //! Of a file that stands at the target in another version only the differences cross: the sender lists the chunks of its
 //! version (`chunks`), and the receiver copies those that it finds in its own.
 
+mod backup;
 mod batch;
 mod chunks;
 mod consistency;
@@ -45,6 +46,7 @@ pub use crate::messages::{
     MAX_PATH, Mtime, Notice, NoticeKind, Owner, SkipReason, Skipped, SourceId, Special, VoidReason, Wanted,
     WantedError, Xattr,
 };
+pub use backup::{Backup, BackupError};
 pub use batch::{Batch, Voided};
 pub use chunks::list_chunks;
 pub(crate) use error::Class;

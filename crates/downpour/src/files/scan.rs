@@ -73,8 +73,9 @@ pub struct ScanOptions {
     /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
     /// come, could not tell that the disk of one is not mounted.
     pub refuse_empty: bool,
-    /// Whether names are to be removed once the receiver has stored them. An item that is a link to a file is then not
-    /// followed, but refused.
+    /// Whether names are to be removed once the receiver has stored them, which its request has to ask it to say
+    /// ([`ReceiveSpec::confirms`](super::ReceiveSpec::confirms)). An item that is a link to a file is then not followed,
+    /// but refused.
     pub remove_sources: bool,
 }
 

@@ -47,6 +47,7 @@ use self::batch::OpenBatch;
 use self::differences::Differences;
 use self::entries::Admission;
 use self::manifest::{Built, Manifest};
+pub(super) use self::place::refusal;
 use self::publisher::{Pipeline, Publisher};
 pub use self::report::{FailReason, Failed, ReceiveOutcome};
 use self::shared::Shared;

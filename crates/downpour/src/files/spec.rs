@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::backup::Backup;
 use super::filter::Filter;
 use super::permitted::Permitted;
 use super::preserve::Preserve;
@@ -65,6 +66,9 @@ pub struct ReceiveSpec {
     pub compared: bool,
     /// Change nothing; notices report what would be done.
     pub dry_run: bool,
+    /// Keep what is replaced or deleted under another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Backup>,
     /// Tell the sender which entries are durable under their final names, so that it can remove them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
@@ -211,6 +215,7 @@ impl ReceiveSpec {
             differences: false,
             compared: false,
             dry_run: false,
+            backup: None,
             confirms: false,
             permitted: Permitted::default(),
             within: None,

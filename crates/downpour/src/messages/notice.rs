@@ -75,6 +75,8 @@ pub enum NoticeKind {
     SourceRefused = 33,
     /// Of a sender: it was to be removed from the source, and is what stands at the target.
     SourceIsTarget = 34,
+    /// There can be no backup of what stands there, which is therefore not replaced or deleted.
+    NoBackup = 35,
 }
 
 impl NoticeKind {
@@ -107,6 +109,7 @@ impl NoticeKind {
             Self::SourceChanged,
             Self::SourceRefused,
             Self::SourceIsTarget,
+            Self::NoBackup,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -119,7 +122,12 @@ impl NoticeKind {
         Some(match self {
             Self::LowSpace => return None,
             Self::EmptySource => Self::NotDeleted,
-            Self::Exists | Self::UnsafeLink | Self::DeleteLimit | Self::Folded | Self::AttributesLost => Self::Other,
+            Self::Exists
+            | Self::UnsafeLink
+            | Self::DeleteLimit
+            | Self::Folded
+            | Self::AttributesLost
+            | Self::NoBackup => Self::Other,
             // Only senders say these.
             Self::SourceRemoved | Self::SourceChanged | Self::SourceRefused | Self::SourceIsTarget => return None,
             known => known,
@@ -169,6 +177,7 @@ impl std::fmt::Display for NoticeKind {
             Self::SourceChanged => "was copied, has changed at the source since, and stays there",
             Self::SourceRefused => "was copied, and could not be removed from the source",
             Self::SourceIsTarget => "source and target are the same: not removed",
+            Self::NoBackup => "what stands there is kept, since it cannot get the name of its backup",
             Self::LowSpace => "more is coming than there is room for at the target, unless files have holes",
         })
     }

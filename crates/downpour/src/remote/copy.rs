@@ -58,7 +58,7 @@ impl Copy {
     fn up(self, host: String) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
         let spec = ReceiveSpec { requested: self.requested(&roots), ..self.receive.clone() };
-        let request = self.request(RemoteTask::Receive(spec));
+        let request = self.request(RemoteTask::Receive(Box::new(spec)));
         let task = Task::Send { roots, scan: self.scan.clone(), dry_run: self.receive.dry_run };
         start_via(self.locator(host, request), self.config(task))
     }

@@ -641,7 +641,7 @@ mod tests {
             Preserve { specials: true, ..Preserve::default() },
         ];
         for preserve in options {
-            let task = RemoteTask::Receive(ReceiveSpec { preserve, ..ReceiveSpec::to_target("x") });
+            let task = RemoteTask::Receive(Box::new(ReceiveSpec { preserve, ..ReceiveSpec::to_target("x") }));
             assert_eq!(only.permits(&task).is_err(), geteuid().is_root(), "{preserve:?}");
         }
     }
@@ -649,7 +649,7 @@ mod tests {
     #[test]
     fn tasks_beyond_the_access_are_refused() {
         let (_here, only) = limited();
-        let spec = |dry_run| RemoteTask::Receive(ReceiveSpec { dry_run, ..ReceiveSpec::to_target("x") });
+        let spec = |dry_run| RemoteTask::Receive(Box::new(ReceiveSpec { dry_run, ..ReceiveSpec::to_target("x") }));
         let send = |links| RemoteTask::Send {
             sources: Vec::new(),
             scan: (&ScanOptions { links, ..ScanOptions::default() }).into(),

@@ -66,7 +66,7 @@ pub(super) enum RemoteTask {
         onward: Option<Onward>,
     },
     /// Receive.
-    Receive(ReceiveSpec),
+    Receive(Box<ReceiveSpec>),
     /// Run a command whose input is a stream.
     Pipe { command: String },
     /// Be the other end of a tunnel, which also takes connections at these places.
@@ -347,7 +347,7 @@ mod tests {
         for (recorded, wanted) in RECORDED.lines().zip(wanted) {
             let request = Request::read(&mut &frame(recorded)[..], &Names::default()).unwrap();
             let RemoteTask::Receive(found) = &request.task else { panic!("{recorded}") };
-            assert_eq!(*found, wanted);
+            assert_eq!(**found, wanted);
             assert_written_as(&request, recorded);
         }
         // cp 'host:a*' here

@@ -22,10 +22,12 @@ pub(super) enum Restriction {
     Permitted,
     /// [`ReceiveSpec::confirms`], and that a sender removes what is confirmed.
     RemoveSources,
+    /// [`ReceiveSpec::backup`].
+    Backup,
 }
 
 impl Restriction {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::EmptySource,
         Self::MaxDelete,
         Self::SafeLinks,
@@ -33,6 +35,7 @@ impl Restriction {
         Self::Preserve,
         Self::Permitted,
         Self::RemoveSources,
+        Self::Backup,
     ];
 
     /// Returns its name in an answer.
@@ -45,6 +48,7 @@ impl Restriction {
             Self::Preserve => "preserve",
             Self::Permitted => "permitted",
             Self::RemoveSources => "remove-sources",
+            Self::Backup => "backup",
         }
     }
 
@@ -79,6 +83,7 @@ impl Restriction {
             Self::Preserve => !spec.preserve.is_nothing(),
             Self::Permitted => !spec.permitted.is_everything() || spec.requested.directory_if.is_some(),
             Self::RemoveSources => spec.confirms,
+            Self::Backup => spec.backup.is_some(),
         };
         let by_dry_run = |restriction: &Self| matches!(restriction, Self::Preserve | Self::RemoveSources);
         Self::ALL
@@ -104,6 +109,7 @@ impl Restriction {
             Self::RemoveSources => {
                 "its older downpour does not know --remove-source-files: update it, or leave the option out"
             }
+            Self::Backup => "its older downpour makes no backups: update it, or leave -b and --backup-dir out",
             Self::Preserve => {
                 "its older downpour knows nothing of owners, groups, ACLs, extended attributes and special files: update it, or leave those options and -a out"
             }

@@ -230,8 +230,8 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
         }
         RemoteTask::Receive(spec) => {
             let spec = match only {
-                Some(only) => ReceiveSpec { target: only.enter(&spec.target)?, within: Some(only.path()?), ..spec },
-                None => ReceiveSpec { target: expand(&spec.target), ..spec },
+                Some(only) => ReceiveSpec { target: only.enter(&spec.target)?, within: Some(only.path()?), ..*spec },
+                None => ReceiveSpec { target: expand(&spec.target), ..*spec },
             };
             Task::receive(spec, false)
         }
@@ -414,7 +414,7 @@ mod tests {
                 EndpointOptions::new(Duration::from_secs(1)),
             )
         };
-        let task = RemoteTask::Receive(ReceiveSpec::to_target("/tmp"));
+        let task = RemoteTask::Receive(Box::new(ReceiveSpec::to_target("/tmp")));
         assert_eq!(config(request(task), None).unwrap().0.task.role(), Role::Receives);
     }
 }

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod attributes;
 #[cfg(test)]
+mod backups;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod corpora;
@@ -39,6 +41,7 @@ mod mounted;
 mod options;
 #[cfg(test)]
 mod removing;
+#[cfg(test)]
 mod resuming;
 #[cfg(test)]
 mod roundtrip;

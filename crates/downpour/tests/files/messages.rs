@@ -90,10 +90,10 @@ fn examples() -> Vec<(Message, String)> {
                 last: true,
                 entries: vec![StoredEntry { entry: 2, version: 3 }, StoredEntry { entry: 4, version: 5 }],
             }),
-            "0000001e480000000101000000020000000000000003000000040000000000000005".into(),
+            "0000001e490000000101000000020000000000000003000000040000000000000005".into(),
         ),
-        (Message::AllStored, "0000000149".into()),
-        (Message::Removed(6), "000000090b0000000000000006".into()),
+        (Message::AllStored, "000000014a".into()),
+        (Message::Removed(6), "000000090c0000000000000006".into()),
         (Message::Untouched(Untouched { unchanged: 4, kept: 5 }), "000000114600000000000000040000000000000005".into()),
     ]
 }

@@ -18,7 +18,7 @@ use super::fate::{Fate, Judge, Replaced, absent};
 use super::links::link_bytes;
 use super::lock;
 use super::manifest::{Building, Intake};
-use super::place::{Clearing, Place, refusal};
+use super::place::{Clearing, Place, refusal_of};
 use super::shared::Shared;
 use super::writer::WRITABLE;
 use crate::files::extras::Applied;
@@ -57,6 +57,11 @@ impl Admission<'_> {
             };
             let folding = self.shared.staged().map_or_else(Folding::default, |place| place.staging.folding);
             if let Some(sent) = &mut intake.sent {
+                sent.fold(folding);
+                sent.add(&path, matches!(entry.kind, Kind::Directory));
+            }
+            if let Some(place) = self.shared.staged().filter(|_| self.shared.spec.backup.is_some()) {
+                let mut sent = lock(&place.sent);
                 sent.fold(folding);
                 sent.add(&path, matches!(entry.kind, Kind::Directory));
             }
@@ -194,7 +199,7 @@ impl Admission<'_> {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 absent(self.shared.spec.existing)
             }
-            Err(error) => match refusal(errno(&error)) {
+            Err(error) => match refusal_of(&error) {
                 Some(kind) => Fate::Refused(kind),
                 None => return Err(FilesError::system(&self.shared.destination().directory, error)),
             },
@@ -243,7 +248,8 @@ impl Admission<'_> {
             return Ok(fate);
         }
         let Shared { spec, report, .. } = self.shared;
-        let clearing = Clearing { target: seen, spec, report, renamed: self.shared.renaming(), newcomers: None };
+        let renamed = self.shared.renaming();
+        let clearing = Clearing { target: seen, spec, report, renamed, newcomers: None, is_sent: &|_| false };
         Ok(if clearing.foresee(path)? { fate } else { Fate::Refused(NoticeKind::FolderInTheWay) })
     }
 

@@ -15,10 +15,9 @@ use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
 use super::entries::FILLABLE;
 use super::manifest::Intake;
-use super::place::{Place, refusal};
+use super::place::{Place, refusal_of};
 use super::shared::Shared;
 use super::{TOP, lock};
-use crate::files::sandbox::errno;
 use crate::files::xattrs::open_to_owner;
 use crate::messages::{Attributes, NoticeKind};
 
@@ -65,7 +64,7 @@ impl Shared {
                 self.note_change();
             }
         };
-        let mut failed = |path: &[u8], error: io::Error| match refusal(errno(&error)) {
+        let mut failed = |path: &[u8], error: io::Error| match refusal_of(&error) {
             Some(kind) => self.refused(path, kind),
             None => fatal = Some(FilesError::system(&self.destination().directory, error)),
         };
@@ -75,6 +74,8 @@ impl Shared {
             target,
             device: target.device_if(self.spec.one_file_system),
             filter,
+            backup: self.spec.backup.as_ref(),
+            is_sent: &|path| sent.has(path),
             dry_run,
             most: self.spec.max_delete,
             is_limited: false,
@@ -140,7 +141,7 @@ impl Shared {
                 self.refused(TOP, NoticeKind::AttributesLost);
                 Ok(())
             }
-            Err(error) => match refusal(errno(&error)) {
+            Err(error) => match refusal_of(&error) {
                 Some(kind) => {
                     self.refused(TOP, kind);
                     Ok(())
@@ -156,7 +157,9 @@ impl Shared {
         let changed = self.is_changed();
         let mut folders = lock(&place.staging.folders);
         // Existing folders that are left alone are not in the list.
-        let at_once = changed && (sync_at_once(folders.count()) || self.spec.existing == Existing::Skip);
+        // Nor are those of backups.
+        let others = self.spec.existing == Existing::Skip || self.spec.backup.is_some();
+        let at_once = changed && (sync_at_once(folders.count()) || others);
         let mut folders = folders.backwards().map_err(failed)?;
         while let Some((path, attributes)) = folders.next().map_err(failed)? {
             self.check_stopped()?;

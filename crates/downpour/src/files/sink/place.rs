@@ -11,7 +11,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, openat, readlinkat, s
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::delete::{Deletion, Newcomers};
+use super::super::backup::{NoBackup, Original};
+use super::super::delete::{Deletion, Newcomers, SentPaths};
 use super::super::error::FilesError;
 use super::super::extras::{Applied, ExtraRule};
 use super::super::filter::Filter;
@@ -39,6 +40,8 @@ pub(super) struct Place {
     opened: Option<u32>,
     /// What is new at the target since the transfer began, if names are deleted.
     pub(super) newcomers: Option<Mutex<Newcomers>>,
+    /// The paths of the transfer and of its backups so far, if backups are made: others must not take them.
+    pub(super) sent: Mutex<SentPaths>,
     /// The sender's name of the item, once known.
     renamed: Arc<OnceLock<Vec<u8>>>,
     spec: Arc<ReceiveSpec>,
@@ -85,6 +88,7 @@ impl Place {
             staging,
             opened,
             newcomers: begun.map(|begun| Mutex::new(Newcomers::since(begun))),
+            sent: Mutex::default(),
             renamed: Arc::clone(renamed),
             spec: Arc::clone(spec),
             report: Arc::clone(report),
@@ -105,7 +109,7 @@ impl Place {
             // Created by another process in the meantime.
             Errno::EXIST if matches!(self.spec.existing, Existing::Skip | Existing::KeepNewer) => Ok(NoticeKind::Kept),
             Errno::EXIST if self.spec.existing == Existing::Refuse => Ok(NoticeKind::Exists),
-            number => refusal(number).ok_or_else(|| FilesError::system(self.shown(path), error)),
+            _ => refusal_of(&error).ok_or_else(|| FilesError::system(self.shown(path), error)),
         }
     }
 
@@ -157,6 +161,7 @@ impl Place {
         }
         if replaces {
             self.loses(path)?;
+            self.back_up(path, Original::Stays)?;
         }
         match put(!replaces) {
             Err(Errno::EXIST) if !replaces => {
@@ -176,7 +181,24 @@ impl Place {
     /// Removes what stands at `path`, unless it is a folder.
     pub(super) fn remove_name(&self, path: &[u8]) -> io::Result<()> {
         self.loses(path)?;
-        self.target.remove(path)
+        if self.back_up(path, Original::Goes)? { Ok(()) } else { self.target.remove(path) }
+    }
+
+    /// Makes a backup of what stands at `path`, if that is asked for and it is not a folder; returns whether it did.
+    fn back_up(&self, path: &[u8], original: Original) -> io::Result<bool> {
+        let Some(backup) = &self.spec.backup else { return Ok(false) };
+        if self.target.look(path)?.is_none_or(|there| there.is_directory()) {
+            return Ok(false);
+        }
+        let kept = backup.keep(&self.target, path, original, &|path| self.is_sent(path))?;
+        // Nor is it taken by the backup of something else.
+        lock(&self.sent).add(&kept, false);
+        Ok(true)
+    }
+
+    /// Whether a path is part of the transfer.
+    fn is_sent(&self, path: &[u8]) -> bool {
+        lock(&self.sent).has(path)
     }
 
     /// Notes that what stands at `path` loses this name.
@@ -229,6 +251,7 @@ impl Place {
             report: &self.report,
             renamed,
             newcomers: self.newcomers.as_ref(),
+            is_sent: &|path| self.is_sent(path),
         };
         if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_folder(path) }
     }
@@ -275,6 +298,8 @@ pub(super) struct Clearing<'a> {
     pub(super) renamed: Option<(&'a [u8], &'a [u8])>,
     /// What is new in the folder, which then stays.
     pub(super) newcomers: Option<&'a Mutex<Newcomers>>,
+    /// Whether a path is part of the transfer, so that no backup takes it.
+    pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
 }
 
 impl Clearing<'_> {
@@ -301,6 +326,8 @@ impl Clearing<'_> {
             target: self.target,
             device: self.target.device_if(self.spec.one_file_system),
             filter,
+            backup: self.spec.backup.as_ref(),
+            is_sent: self.is_sent,
             sent_as: &|path| sent_as(self.renamed, path),
             // Not stoppable: a half deleted folder would be reported as one that is in the way.
             is_stopped: &|| false,
@@ -394,8 +421,16 @@ pub(super) fn open_target(into: &Path, spec: &ReceiveSpec) -> Result<Option<Owne
     Ok(Some(target))
 }
 
-/// Maps a system error for a single name to a notice; `None` if it concerns more than that name.
-pub(super) fn refusal(error: Errno) -> Option<NoticeKind> {
+/// Maps an error for a single name to a notice; `None` if it concerns more than that name.
+pub(super) fn refusal_of(error: &io::Error) -> Option<NoticeKind> {
+    if error.get_ref().is_some_and(|inner| inner.is::<NoBackup>()) {
+        return Some(NoticeKind::NoBackup);
+    }
+    refusal(errno(error))
+}
+
+/// The same for an error of the system.
+pub(in crate::files) fn refusal(error: Errno) -> Option<NoticeKind> {
     match error {
         Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::IO | Errno::MFILE | Errno::NFILE | Errno::NOMEM => None,
         Errno::ACCESS | Errno::PERM => Some(NoticeKind::Permission),

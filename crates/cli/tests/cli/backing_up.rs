@@ -1,0 +1,63 @@
+//! `--backup`: what is replaced or deleted keeps its content.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::tempdir;
+
+use crate::far::Far;
+use crate::program::{arguments, downpour};
+use crate::tree;
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).expect("a file")
+}
+
+#[test]
+fn what_is_replaced_there_and_here_has_a_backup() {
+    let far = Far::new();
+    let here = tempdir().expect("a folder");
+    let (source, copy) = (here.path().join("source"), here.path().join("copy"));
+    for folder in [&source, &copy, &far.there("copy")] {
+        fs::create_dir(folder).expect("a folder");
+    }
+    fs::write(source.join("file"), "new").expect("a file");
+    for folder in [&copy, &far.there("copy")] {
+        fs::write(folder.join("file"), "replaced").expect("a file");
+        fs::write(folder.join("gone"), "deleted").expect("a file");
+    }
+    let dry = far.run("sync", arguments!["-n", "-b", "--delete", source.join(""), "far:copy"]).expect(0);
+    assert_eq!(dry.stdout.lines().filter(|line| line.starts_with("delete")).collect::<Vec<_>>(), ["delete gone"]);
+    assert_eq!(tree::names(&far.there("copy")).len(), 2);
+    far.run("sync", arguments!["-b", "--suffix", ".old", "--delete", source.join(""), "far:copy"]).expect(0);
+    assert_eq!(read(&far.there("copy/file")), "new");
+    assert_eq!(
+        (read(&far.there("copy/file.old")), read(&far.there("copy/gone.old"))),
+        ("replaced".into(), "deleted".into())
+    );
+
+    far.run("sync", arguments!["--backup-dir", "old", "--delete", "far:copy/", &copy]).expect(0);
+    assert_eq!((read(&copy.join("file")), read(&copy.join("old/file"))), ("new".into(), "replaced".into()));
+    assert_eq!(read(&copy.join("old/gone")), "deleted");
+
+    // A file under another name, within this machine.
+    downpour(arguments!["cp", "--backup", copy.join("file.old"), copy.join("file")]).end().expect(0);
+    assert_eq!((read(&copy.join("file")), read(&copy.join("file~"))), ("replaced".into(), "new".into()));
+}
+
+#[test]
+fn backups_that_cannot_be_meant_are_refused_in_one_line() {
+    let here = tempdir().expect("a folder");
+    let (file, copy) = (tree::file(&here.path().join("file"), 1), tree::file(&here.path().join("copy"), 2));
+    for (options, said) in [
+        (&["--backup-dir", "/var/backups"][..], "name it by a path relative to that, without .."),
+        (&["--backup-dir=../old"], "name it by a path relative to that, without .."),
+        (&["--backup", "--suffix="], "name a directory for backups too"),
+        (&["-b", "--suffix", "a/b"], "leave out slashes"),
+        (&["--suffix", ".old"], "use it with --backup or --backup-dir"),
+    ] {
+        let options = options.iter().map(AsRef::as_ref).chain(arguments![file, copy]);
+        downpour(std::iter::once("cp".as_ref()).chain(options)).end().expect_line(2, said);
+        assert_eq!(fs::read(&copy).expect("a file").len(), 2);
+    }
+}
