@@ -27,6 +27,10 @@ pub(super) struct Case {
     special_links: bool,
     /// Pipes are copied.
     specials: bool,
+    /// Files are removed from the source.
+    pub(super) removes: bool,
+    /// Folder of backups.
+    pub(super) backups: Option<&'static str>,
 }
 
 /// Which attributes have to be the same.
@@ -38,6 +42,8 @@ pub(super) struct Compared {
     pub(super) hard_links: bool,
     /// What exists is kept, here also the attributes of folders.
     pub(super) kept: bool,
+    /// The times of folders do not count: rsync does not always set them where it makes backups.
+    pub(super) untimed: bool,
 }
 
 /// Name of the file with the list.
@@ -57,12 +63,15 @@ impl Case {
             follows: false,
             special_links: false,
             specials: false,
+            removes: false,
+            backups: None,
             source,
             target,
         };
         case.attributes(rng, scope);
         case.choices(rng);
         case.filters(rng);
+        case.keeping(rng);
         if case.follows {
             // A link to a folder that it is in: rsync goes round until the path is too long.
             let leads_up =
@@ -145,6 +154,41 @@ impl Case {
                 (self.follows, self.special_links) = (true, true);
             }
             _ => {}
+        }
+    }
+
+    /// Backups at the target, and removal from the source.
+    fn keeping(&mut self, rng: &mut Rng) {
+        // rsync makes no backups of links that point out, makes some where it then keeps what exists, and with hard links
+        // others, since it takes the content of another name.
+        let is_usual =
+            !self.compared.hard_links && !self.compared.kept && self.rsync.iter().all(|o| o != "--safe-links");
+        let choice = if is_usual { rng.u8(..8) } else { 8 };
+        match choice {
+            0 => self.add("--backup", "--backup"),
+            1 => {
+                // Not one that names have: rsync makes no backup of such a name where a folder replaces it.
+                self.add("--backup", "--backup");
+                self.add("--suffix=.bak", "--suffix=.bak");
+            }
+            2 => {
+                self.add("--backup-dir=old", "--backup-dir=old");
+                self.backups = Some("old");
+            }
+            3 => {
+                self.add("--backup-dir=very/old", "--backup-dir=very/old");
+                self.add("--suffix=.tmp", "--suffix=.tmp");
+                self.backups = Some("very");
+            }
+            _ => {}
+        }
+        self.compared.untimed = choice < 4;
+        // rsync also removes what it keeps because something newer stands at the target, nothing below a folder that a link
+        // leads to, and some files before it has read their attributes.
+        let is_usual = !self.follows && !self.compared.xattrs && self.rsync.iter().all(|option| option != "-u");
+        if rng.u8(..4) == 0 && is_usual {
+            self.add("--remove-source-files", "--remove-source-files");
+            self.removes = true;
         }
     }
 

@@ -110,11 +110,24 @@ fn compare(case: &Case, at: &Path, program: &Path) -> io::Result<Vec<String>> {
     }
     let mut rsync = Command::new("timeout");
     let rsync = ran(rsync.args(PATIENCE).args(&case.rsync).args(&case.paths).current_dir(&theirs))?;
+    let source = at.join("source");
+    let left_by_rsync = if case.removes { Some(tree::found(&source)?) } else { None };
+    if case.removes {
+        fs::remove_dir_all(&source)?;
+        tree::make(&source, &case.source)?;
+    }
     let mut sync = command(program, at);
     let sync = ran(sync.arg("sync").args(&case.downpour).args(&case.paths).current_dir(&ours))?;
 
     // Its two sides have lost each other or wait for each other, as where a folder is in the way of a hard link.
-    let is_broken = matches!(rsync.status.code(), Some(2 | 12 | TIMED_OUT));
+    let is_broken = match rsync.status.code() {
+        Some(2 | 12 | TIMED_OUT) => true,
+        // It gives up at an ACL that it cannot read where it makes backups.
+        Some(11) => case.backups.is_some(),
+        // It deletes less after it has failed on a folder that it wants to read where something else is kept.
+        Some(23) => case.compared.kept && case.deletes(),
+        _ => false,
+    };
     // What an exclude pattern protects in a folder that a file is to replace: rsync deletes what it does not protect, and
     // the folder if only the pattern for folders matches it; downpour keeps all of it.
     let says = |output: &Output, words: &str| String::from_utf8_lossy(&output.stderr).contains(words);
@@ -128,10 +141,23 @@ fn compare(case: &Case, at: &Path, program: &Path) -> io::Result<Vec<String>> {
     if their_code != our_code && !case.compared.kept {
         differences.push(format!("exit codes {their_code:?} and {our_code:?}"));
     }
+    if let Some(theirs) = left_by_rsync {
+        let ours = tree::found(&source)?;
+        for path in
+            theirs.keys().chain(ours.keys()).filter(|path| theirs.contains_key(*path) != ours.contains_key(*path))
+        {
+            let whose = if theirs.contains_key(path) { "rsync" } else { "downpour" };
+            differences
+                .push(format!("source {}: only {whose} has left this", path.as_os_str().as_bytes().escape_ascii()));
+        }
+    }
     let (theirs, ours) = (found(&theirs)?, found(&ours)?);
     for path in theirs.keys().chain(ours.keys().filter(|path| !theirs.contains_key(*path))) {
         let existed = case.target.as_ref().is_some_and(|target| target.contains_key(path));
-        let compared = if case.compared.kept && existed { None } else { Some(case.compared) };
+        // rsync gives folders of backups further attributes of those that they stand for.
+        let is_folder = ours.get(path).is_some_and(|node| node.object == Object::Folder);
+        let is_made = is_folder && case.backups.is_some_and(|backups| path.starts_with(backups));
+        let compared = if (case.compared.kept && existed) || is_made { None } else { Some(case.compared) };
         differences.extend(difference(theirs.get(path), ours.get(path), compared).map(|difference| {
             let name = path.as_os_str().as_bytes().escape_ascii();
             format!("{name}: {difference}")
@@ -142,7 +168,7 @@ fn compare(case: &Case, at: &Path, program: &Path) -> io::Result<Vec<String>> {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             differences.extend(text.lines().map(|line| format!("| {line}")));
         }
-    } else if our_code == Some(0) {
+    } else if our_code == Some(0) && !case.removes {
         differences.extend(left(case, at, program)?);
     }
     Ok(differences)
@@ -194,7 +220,7 @@ fn difference(theirs: Option<&Node>, ours: Option<&Node>, compared: Option<Compa
     if theirs.mode != ours.mode {
         return Some(format!("modes {:o} and {:o}", theirs.mode, ours.mode));
     }
-    if theirs.mtime != ours.mtime && !is_excused(theirs, ours) {
+    if theirs.mtime != ours.mtime && !is_excused(theirs, ours, compared) {
         return Some(format!("times {:?} and {:?}", theirs.mtime, ours.mtime));
     }
     if compared.owners && theirs.owner != ours.owner {
@@ -224,8 +250,8 @@ fn is_either(theirs: &Node, ours: &Node, compared: Option<Compared>) -> bool {
 
 /// Whether a folder was changed whose time is not set. Downpour makes its staging folder in the target even where
 /// nothing comes to stand there.
-fn is_excused(theirs: &Node, ours: &Node) -> bool {
+fn is_excused(theirs: &Node, ours: &Node, compared: Compared) -> bool {
     /// Trees are older than this.
     const NOW: i64 = 1_700_000_000;
-    theirs.object == Object::Folder && ours.mtime.0 > NOW
+    theirs.object == Object::Folder && (ours.mtime.0 > NOW || compared.untimed)
 }
