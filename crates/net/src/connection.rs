@@ -201,7 +201,7 @@ impl Connection {
         self.controls.command(Command::Close { code, reason: reason.into() });
     }
 
-    /// Closes the connection normally, once what was written is on its way, for a peer that also learns by other means
+    /// Closes the connection normally, after what window and pace let through at once, for a peer that also learns by other means
     /// that this side has left, such as one that was started by a login: dropping the endpoint then waits for nothing
     /// more.
     pub fn leave(&self) {

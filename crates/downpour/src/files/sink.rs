@@ -54,7 +54,6 @@ use self::shared::Shared;
 use self::verifier::Verifier;
 use self::writer::Writer;
 use super::error::FilesError;
-use super::journal::Record;
 use super::names::check_path;
 use super::spec::{Destination, ReceiveSpec};
 use super::staged_id::path_hash;
@@ -272,6 +271,9 @@ impl FileSink {
             return Err(broken("too many batches are open"));
         }
         for entry in &part.entries {
+            if part.again {
+                intake.take_back(entry);
+            }
             intake.announced.add(entry, &self.shared.spec.permitted)?;
         }
         self.shared.check_named(&part.entries)?;
@@ -289,7 +291,7 @@ impl FileSink {
         };
         self.shared.check_room(intake.batches.wanted);
         if compared.is_empty() {
-            self.open(batch, Vec::new());
+            self.open(batch);
             return Ok(if whole { ManifestState::Whole(wanted) } else { ManifestState::Complete(wanted) });
         }
         let entries = compared.iter().map(|at| batch.files[*at].entry).collect();
@@ -298,11 +300,11 @@ impl FileSink {
     }
 
     /// Opens a batch of which it is known what is wanted.
-    fn open(&self, batch: OpenBatch, records: Vec<Record>) {
+    fn open(&self, batch: OpenBatch) {
         if batch.files.is_empty() {
             self.shared.batch_stored(batch.number);
         }
-        self.verifier.open(batch, records);
+        self.verifier.open(batch);
     }
 
     /// Says that the sender lists the chunks of files, which this then asks for where the request permits it
@@ -319,10 +321,10 @@ impl FileSink {
     pub fn add_chunks(&self, chunks: &Chunks) -> Result<Option<Wanted>, FilesError> {
         self.shared.check_going()?;
         self.manifest.hash(|out| chunks.encode(out))?;
-        let Some((batch, wanted, records)) = self.differences.take(&self.shared, &self.writer, chunks)? else {
+        let Some((batch, wanted)) = self.differences.take(&self.shared, &self.writer, chunks)? else {
             return Ok(None);
         };
-        self.open(batch, records);
+        self.open(batch);
         Ok(Some(wanted))
     }
 
@@ -381,11 +383,13 @@ impl FileSink {
         let was_due = discarded.map_err(|error| FilesError::system(place.staging.path(), error))?;
         let path = self.shared.sent_as(&batch.files[at].path);
         if void.reason.may_pass() && !batch.again {
-            self.manifest.intake().voided.entry(path_hash(&path)).or_insert(was_due);
+            let size = batch.files[at].size;
+            self.manifest.intake().voided.entry(path_hash(&path)).or_insert((was_due, size));
         }
         if !was_due {
             return Ok(None);
         }
+        self.shared.report.update(|outcome| outcome.present = outcome.present.saturating_sub(batch.held(at)));
         self.shared.report.fail(&path, FailReason::Voided(void.reason));
         Ok(Some(path))
     }

@@ -28,8 +28,8 @@ use crate::messages::{Entry, Kind, VoidReason, Wanted};
 /// receiver holds part of the file from an earlier transfer and no hash was sent, there is nothing to compare, and the
 /// version at the first read must equal the scan's.
 ///
-/// A file may grow once the first part of it was read in the scan's version, as a log does: what the scan has seen of it
-/// is sent, and compared with the file once, when all of it was read.
+/// A file that is wanted in full may grow once the first part of it was read in the scan's version, as a log does: what
+/// the scan has seen of it is sent, and compared with the file once, when all of it was read.
 #[derive(Debug)]
 pub struct BatchSource {
     batch: Arc<Batch>,
@@ -152,7 +152,9 @@ impl BatchSource {
         let (entry, file) = self.entry_file(index)?;
         let seen = Status::from(fstat(&file).ok()?);
         let kind = Kind::File { size: seen.size, version: seen.version(), hash: None };
-        let is_file = seen.is_file() && seen.links > 0;
+        // Its other attributes are not looked at again.
+        let has_owner = entry.extra.owner.is_none_or(|owner| (owner.user, owner.group) == (seen.owner, seen.group));
+        let is_file = seen.is_file() && seen.links > 0 && has_owner;
         is_file.then(|| Entry { kind, mode: seen.mode, mtime: seen.mtime, ..entry.clone() })
     }
 
@@ -230,6 +232,10 @@ impl BatchSource {
         filled?;
         let place = (piece.start, out.len());
         if has_grown(&seen, piece.entry) {
+            // What the receiver holds of it was read at another time.
+            if self.partial.contains(&piece.index) {
+                return Err(VoidReason::Changed);
+            }
             let begun = self.states().consistency.grow(piece.index, place, sum(out));
             return if begun { self.compare_grown(file, piece.index) } else { Err(VoidReason::Changed) };
         }
@@ -266,10 +272,12 @@ impl BatchSource {
     fn compare_grown(&self, file: &File, index: u32) -> Result<(), VoidReason> {
         let at = self.files.binary_search_by_key(&index, |(entry, _)| *entry).map_err(|_| VoidReason::Changed)?;
         let start = self.files[at].1;
-        let end = start + self.batch.entries[index as usize].size();
-        let wanted = self.wanted.bytes_in(&(start..end), self.batch.length);
+        let Kind::File { size, hash, .. } = self.batch.entries[index as usize].kind else { return Ok(()) };
+        let wanted = self.wanted.bytes_in(&(start..start + size), self.batch.length);
         let Some(runs) = self.states().consistency.grown(index, wanted) else { return Ok(()) };
-        if runs.are_in(file, &self.stopped)? { Ok(()) } else { Err(VoidReason::Changed) }
+        let is_same =
+            runs.are_in(file, &self.stopped)? && (hash.is_none() || digest(file, size, &self.stopped)? == hash);
+        if is_same { Ok(()) } else { Err(VoidReason::Changed) }
     }
 
     /// Compares a file with the pieces read of it, or with the hash that was sent; returns the number of pieces.

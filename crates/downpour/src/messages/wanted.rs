@@ -118,6 +118,28 @@ impl Wanted {
         rest
     }
 
+    /// Returns what is wanted in at most `most` ranges, of which there is at least one: between those that are closest,
+    /// all is wanted too. `None` if it has no more as it is.
+    #[must_use]
+    pub fn in_at_most(&self, most: usize) -> Option<Self> {
+        let pieces = self.0.as_deref().filter(|pieces| pieces.len() > most)?;
+        let gap = |pair: &[Piece]| pair[1].start - pair[0].end;
+        let mut gaps: Vec<u64> = pieces.windows(2).map(gap).collect();
+        let excess = pieces.len() - most;
+        let (shorter, bound, _) = gaps.select_nth_unstable(excess - 1);
+        let bound = *bound;
+        // Of the gaps as long as the longest one that goes, only as many go.
+        let mut also = excess - shorter.iter().filter(|gap| **gap < bound).count();
+        let mut merged = Self::none();
+        merged.push(pieces[0].start..pieces[0].end);
+        for pair in pieces.windows(2) {
+            let goes = gap(pair) < bound || (gap(pair) == bound && also > 0);
+            also -= usize::from(goes && gap(pair) == bound);
+            merged.push(if goes { pair[0].end } else { pair[1].start }..pair[1].end);
+        }
+        Some(merged)
+    }
+
     /// Maps the object's bytes from `offset` on, at most `length` of them, to ranges of the batch, in order. Bytes
     /// beyond the end of the object are omitted.
     pub fn locate(&self, offset: u64, length: u64, full: u64) -> impl Iterator<Item = Range<u64>> + '_ {
@@ -209,6 +231,21 @@ mod tests {
         }
         assert_eq!(pairs(Wanted::all().without(&[2..3, 3..4], 7).ranges(7)), [(0, 2), (4, 7)]);
         assert_eq!(Wanted::all().bytes_in(&(5..20), 7), 2);
+    }
+
+    #[test]
+    fn the_closest_ranges_are_joined_until_there_are_few() {
+        let some = some();
+        assert!(some.in_at_most(3).is_none() && Wanted::all().in_at_most(1).is_none());
+        assert_eq!(pairs(some.in_at_most(2).unwrap().ranges(1000)), [(10, 41), (100, 150)]);
+        assert_eq!(pairs(some.in_at_most(1).unwrap().ranges(1000)), [(10, 150)]);
+        let mut even = Wanted::none();
+        (0..10).for_each(|at| even.push(10 * at..10 * at + 5));
+        for most in 1..10 {
+            let joined = even.in_at_most(most).unwrap();
+            assert_eq!(joined.ranges(1000).count(), most);
+            assert_eq!(joined.length(1000), 50 + 5 * (10 - most as u64));
+        }
     }
 
     #[test]

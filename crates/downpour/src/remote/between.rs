@@ -268,7 +268,7 @@ impl Attempt<'_> {
             requested.only_one_matches();
         }
         let spec = ReceiveSpec { requested, permitted, ..copy.receive.clone() };
-        let mut request = copy.request(RemoteTask::Receive(spec));
+        let mut request = copy.request(RemoteTask::Receive(Box::new(spec)));
         request.via = Via::Ssh;
         let mut receiver = self.between.log_in(to, &request)?;
         let (mut kill_sender, mut kill_receiver) = (self.sender.terminator(), receiver.terminator());

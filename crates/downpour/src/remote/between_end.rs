@@ -122,7 +122,7 @@ fn direct(
         paths: sending.paths.clone(),
     };
     let spec = ReceiveSpec { requested: copy.requested(roots), ..copy.receive.clone() };
-    let request = copy.request(RemoteTask::Receive(spec));
+    let request = copy.request(RemoteTask::Receive(Box::new(spec)));
     Ok(copy.locator(host, request))
 }
 

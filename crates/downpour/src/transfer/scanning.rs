@@ -96,6 +96,11 @@ impl Scan {
         self.found.try_recv().ok()
     }
 
+    /// Adds to the total bytes what comes again.
+    pub(super) fn grow(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Returns the total bytes of all batches so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)

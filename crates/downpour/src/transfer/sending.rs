@@ -19,8 +19,8 @@ use crate::files::{
     Batch, BatchSource, Entry, FailReason, IdName, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted,
 };
 use crate::messages::{
-    Complete, Digest, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Stored, Untouched, Void,
-    Wants, manifest_parts,
+    Complete, Digest, End, ListChunks, MAX_BATCH_NAMES, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Stored,
+    Untouched, Void, Wants, manifest_parts,
 };
 
 /// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
@@ -38,6 +38,9 @@ const NOT_WORTH_WAITING: u64 = 8 << 10;
 
 /// Files that come again at most: those that change all the time would make a transfer much longer.
 const MAX_AGAIN: usize = 1024;
+
+/// Bytes that come again at most.
+const MAX_AGAIN_BYTES: u64 = 4 << 30;
 
 /// A batch whose manifest is written.
 struct Begun {
@@ -202,7 +205,9 @@ impl Sending {
             }
             // No batch can begin before the scan has found its files.
             let is_scanning = !self.all_scanned && self.begun.is_empty() && self.opening.is_none();
-            self.session.set_busy(is_scanning || self.lister.is_busy());
+            // A peer that takes no more of the lists is waited for.
+            let is_listing = self.lister.is_busy() && self.session.backlog() < MAX_BACKLOG;
+            self.session.set_busy(is_scanning || is_listing);
         }
     }
 
@@ -301,7 +306,10 @@ impl Sending {
         let is_file = |entry: &u32| {
             begun.batch.entries.get(*entry as usize).is_some_and(|entry| matches!(entry.kind, Kind::File { .. }))
         };
-        if self.dry_run || !asked.entries.iter().all(is_file) {
+        if self.dry_run {
+            return Err(broken("batches in a dry run, as"));
+        }
+        if !asked.entries.iter().all(is_file) {
             return Err(broken("what is no file of batch"));
         }
         let source = self.scan.source(Arc::clone(&begun.batch), Wanted::all());
@@ -404,21 +412,34 @@ impl Sending {
 
     /// Announces the files that have changed once more, as they are now. Returns false if there are none.
     fn repeat(&mut self) -> Result<bool, Error> {
-        let mut entries = Vec::new();
+        let (mut entries, mut length, mut names) = (Vec::new(), 0_u64, 0);
+        let mut source: Option<(u32, BatchSource)> = None;
         for (batch, Voided { entry, reason }) in std::mem::take(&mut self.changed) {
-            match self.scan.source(Arc::clone(&batch), Wanted::all()).entry_again(entry) {
-                Some(entry) => entries.push(entry),
+            if source.as_ref().is_none_or(|(number, _)| *number != batch.number) {
+                source = Some((batch.number, self.scan.source(Arc::clone(&batch), Wanted::all())));
+            }
+            let again = source.as_ref().and_then(|(_, source)| source.entry_again(entry));
+            let fits = |again: &Entry| {
+                length.checked_add(again.size()).is_some_and(|length| length <= MAX_AGAIN_BYTES)
+                    && names + again.name_bytes() <= MAX_BATCH_NAMES
+            };
+            match again.filter(fits) {
+                Some(again) => {
+                    length += again.size();
+                    names += again.name_bytes();
+                    entries.push(again);
+                }
                 None => self.done.fail(&batch.entries[entry as usize].path, FailReason::Voided(reason)),
             }
         }
         if entries.is_empty() {
             return Ok(false);
         }
+        self.scan.grow(length);
         let files = if entries.len() == 1 { "file that has" } else { "files that have" };
         let note = format!("sending {} {files} changed meanwhile again", entries.len());
         self.session.events.tell(TransferEvent::Note(note));
         self.comes_again = true;
-        let length = entries.iter().map(Entry::size).sum();
         let number = self.totals.batches;
         let version = |entry: &Entry| if let Kind::File { version, .. } = entry.kind { version } else { 0 };
         let versions = if self.removing.is_some() { entries.iter().map(version).collect() } else { Vec::new() };
@@ -432,6 +453,7 @@ impl Sending {
             is_last: false,
         })?;
         while self.next_part()? {}
+        self.open_objects();
         Ok(true)
     }
 

@@ -220,10 +220,11 @@ impl Session {
         self.peer_flags & LISTS_CHUNKS != 0
     }
 
-    /// Returns the rate that the path is known to carry, if any is.
+    /// Returns the rate that the path is known to carry, or is limited to, if any is.
     pub(super) fn line_rate(&self) -> Option<Rate> {
         let learned = || self.stats.as_ref().and_then(|stats| stats.connection.memory).map(|memory| memory.rate);
-        self.config.told.or_else(learned).or(self.remembered)
+        let line = self.config.told.or_else(learned).or(self.remembered);
+        self.limits.into_iter().flatten().chain(line).min()
     }
 
     /// Whether the peer was found by a ticket.

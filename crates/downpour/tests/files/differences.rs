@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use downpour::files::{
-    Batch, BatchSource, Existing, FileSink, FilesError, Modes, ReceiveSpec, Root, Roots, ScanOptions, Scanner, Wanted,
-    list_chunks,
+    Batch, BatchSource, Existing, FileSink, FilesError, Kind, Modes, ReceiveSpec, Root, Roots, ScanOptions, Scanner,
+    Wanted, list_chunks,
 };
-use downpour::messages::{Chunk, Chunks, ListState, Message};
+use downpour::messages::{Chunk, Chunks, Digest, ListState, ManifestPart, Message};
 use tempfile::TempDir;
 
-use crate::common::{BLOCK, Control, Done, noise, quick_dir, send_block, snapshot, transfer_as};
+use crate::common::{BLOCK, Control, Done, entry, noise, quick_dir, send_block, snapshot, transfer_as};
 
 const LONG: usize = 3 << 20;
 
@@ -257,6 +257,73 @@ fn of_a_file_that_changes_while_it_is_listed_nothing_counts() {
     assert_eq!(control.wanted.length(batch.length), LONG as u64);
     send_rest(control, &batch, &roots);
     assert!(fs::read(here.into.path().join("file")).unwrap() == new);
+}
+
+/// A file that comes in one piece after some of it was copied.
+#[test]
+fn a_short_file_whose_list_is_void_comes_in_full() {
+    let old = noise(150_000, 1);
+    let mut new = old.clone();
+    new[140_000] ^= 1;
+    new[70_000..70_100].fill(0);
+    for is_told_at_once in [false, true] {
+        let here = Versions::new(&old, &new);
+        let (batch, roots) = here.scan();
+        let (listed, _) = list(&batch, &roots);
+        let sink = FileSink::new(here.spec()).unwrap();
+        let mut control = here.announce(&sink, &batch);
+        if is_told_at_once {
+            control.send(&chunks(ListState::Void, &listed)).unwrap();
+        } else {
+            control.send(&chunks(ListState::Going, &listed)).unwrap();
+            control.send(&chunks(ListState::Void, &[])).unwrap();
+        }
+        assert_eq!(control.wanted.length(batch.length), 150_000);
+        let source = BatchSource::new(Arc::clone(&batch), roots, Wanted::all());
+        let mut bytes = vec![0; 150_000];
+        source.read(0, &mut bytes);
+        let digest = *blake3::hash(&bytes).as_bytes();
+        control.send(&Message::Digest(Digest { batch: 0, block: 0, digest })).unwrap();
+        sink.write(0, 0, &bytes).unwrap();
+        sink.found_digest(0, 0, 0..150_000, digest).unwrap();
+        sink.settle(|_, _| {}).unwrap();
+        sink.finish(&control.end()).unwrap();
+        assert!(fs::read(here.into.path().join("file")).unwrap() == new);
+    }
+}
+
+/// A sender takes a list of so many ranges. With more, the run that resumes would find no sender either.
+#[test]
+fn of_scattered_differences_no_more_ranges_are_wanted_than_a_sender_takes() {
+    const ISLANDS: usize = 66_000;
+    const EACH: usize = 32 << 10;
+    let into = quick_dir();
+    let size = (ISLANDS * (EACH + 1)) as u64;
+    File::create(into.path().join("file")).unwrap().set_len(140 << 20).unwrap();
+    let zeros = Chunk {
+        length: u32::try_from(EACH).unwrap(),
+        digest: *blake3::hash(&vec![0; EACH]).as_bytes().first_chunk().unwrap(),
+    };
+    let other = Chunk { length: 1, digest: [7; 24] };
+    let file = entry("file", Kind::File { size, version: 1, hash: None });
+    let part = ManifestPart { batch: 0, last: true, whole: false, again: false, length: size, entries: vec![file] };
+    for run in 0..2 {
+        let spec =
+            ReceiveSpec { existing: Existing::Replace, differences: true, ..ReceiveSpec::into_directory(into.path()) };
+        let sink = FileSink::new(spec).unwrap();
+        sink.sender_lists();
+        let mut control = Control::begin(&sink).unwrap();
+        control.send(&Message::Manifest(part.clone())).unwrap();
+        assert_eq!(control.compared, [0]);
+        if run == 0 {
+            let some: Vec<_> = (0..1000).flat_map(|_| [zeros, other]).collect();
+            (0..ISLANDS / 1000).for_each(|_| control.send(&chunks(ListState::Going, &some)).unwrap());
+        }
+        control.send(&chunks(ListState::Complete, &[])).unwrap();
+        let (ranges, wanted) = (control.wanted.ranges(size).count(), control.wanted.length(size));
+        assert!((50_000..=65_536).contains(&ranges), "run {run}: {ranges}");
+        assert!(wanted < size / 5, "run {run}: {wanted} of {size}");
+    }
 }
 
 #[test]

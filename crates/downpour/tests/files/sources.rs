@@ -164,6 +164,25 @@ fn a_file_that_grows_while_it_is_read_arrives_as_it_was_scanned() {
     }
 }
 
+/// What the receiver holds of it was read at another time, and is not compared again.
+#[test]
+fn a_file_of_which_a_part_is_wanted_may_not_grow() {
+    let from = tempdir().unwrap();
+    let path = from.path().join("file");
+    fs::write(&path, noise(400_000, 1)).unwrap();
+    let mut scanner = Scanner::new(vec![Root::new(path.clone())], ScanOptions::default()).unwrap();
+    let roots = scanner.roots();
+    let mut wanted = Wanted::none();
+    wanted.push(200_000..400_000);
+    let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots, wanted);
+    let mut bytes = vec![0; 100_000];
+    source.read(0, &mut bytes);
+    assert_eq!(source.take_voided(), []);
+    append(&path);
+    source.read(100_000, &mut bytes);
+    assert_eq!(source.take_voided().iter().map(|v| v.reason).collect::<Vec<_>>(), [VoidReason::Changed]);
+}
+
 /// Returns the batch of `dir` with its roots.
 fn scanned(dir: &Path, options: ScanOptions) -> (Arc<Batch>, Arc<Roots>) {
     let mut scanner = Scanner::new(vec![Root::new(dir)], options).unwrap();

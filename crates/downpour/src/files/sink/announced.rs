@@ -74,6 +74,12 @@ impl Announced {
         Ok(())
     }
 
+    /// Takes a file of `size` bytes back, which is added again.
+    pub(super) fn take_back(&mut self, size: u64) {
+        self.entries = self.entries.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(size);
+    }
+
     fn is_requested(&mut self, item: &[u8], is_directory: bool, permitted: &Permitted) -> bool {
         if permitted.names(item) {
             return true;

@@ -18,6 +18,9 @@ const MAX_DIGESTS_AHEAD: usize = 65_536;
 /// ranges of larger files are recorded in the journal.
 pub(super) const SMALL_FILE: u64 = 1 << 20;
 
+/// Most ranges that are wanted of a batch, besides one for each entry. A sender takes 65,536 besides two for each.
+const MAX_WANTED: usize = 60_000;
+
 /// A regular file of a batch that is to be received.
 #[derive(Debug)]
 pub(super) struct ReceivedFile {
@@ -139,13 +142,30 @@ impl OpenBatch {
         Self { number, again, full, wanted, entries, files, progress: Mutex::new(progress) }
     }
 
-    /// Sets what is wanted, which is less than before, and what is left of each file with it.
+    /// Sets what is wanted, and what is left of each file with it. Of a file of which more is wanted than before, the
+    /// staged bytes may be of another version.
     pub(super) fn want(&mut self, wanted: Wanted) {
         let progress = self.progress.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (file, state) in self.files.iter().zip(&mut progress.states) {
-            state.left = wanted.bytes_in(&(file.start..file.start + file.size), self.full);
+            let left = wanted.bytes_in(&(file.start..file.start + file.size), self.full);
+            state.dense |= left > state.left;
+            state.left = left;
         }
         self.wanted = wanted;
+    }
+
+    /// Returns the bytes of a file that are not wanted, since they are here.
+    pub(super) fn held(&self, file: usize) -> u64 {
+        let ReceivedFile { start, size, .. } = self.files[file];
+        size - self.wanted.bytes_in(&(start..start + size), self.full)
+    }
+
+    /// Bounds the number of wanted ranges: a sender takes no longer list. Returns what is wanted then.
+    pub(super) fn bound_wanted(&mut self) -> Wanted {
+        if let Some(fewer) = self.wanted.in_at_most(MAX_WANTED + self.entries as usize) {
+            self.want(fewer);
+        }
+        self.wanted.clone()
     }
 
     /// Returns the indices of the files without missing bytes.

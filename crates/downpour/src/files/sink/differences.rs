@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use super::super::chunks::{Cuts, digest};
 use super::super::error::FilesError;
 use super::super::journal::Record;
-use super::batch::{OpenBatch, SMALL_FILE};
+use super::batch::{OpenBatch, ReceivedFile, SMALL_FILE};
 use super::lock;
 use super::place::Place;
 use super::shared::Shared;
@@ -26,9 +26,12 @@ use crate::messages::{Chunk, ChunkDigest, Chunks, ListState, Wanted};
 /// very short.
 const MAX_PLACES: usize = 1 << 22;
 
-/// Most ranges of a batch that are not wanted because they were copied; of more, the shortest come all the same. A
-/// sender refuses longer lists.
-const MAX_COPIED: usize = 60_000;
+/// Most ranges of a batch that are remembered as copied; of more, only the longest half is, and the others come all the
+/// same.
+const MAX_COPIED: usize = 1 << 18;
+
+/// Records that are put into the journal at a time.
+const RECORDS: usize = 4096;
 
 /// Bytes after which a copied range is put on record, with a digest of its own.
 const MAX_RECORD: u64 = 8 << 20;
@@ -59,7 +62,10 @@ pub(super) struct Comparison {
     listing: Option<Listing>,
     /// Ranges of the batch that were copied, in order, merged where they touch.
     copied: Vec<Range<u64>>,
+    /// Not yet in the journal.
     records: Vec<Record>,
+    /// Whether some that were copied are forgotten.
+    forgets: bool,
 }
 
 /// A file while its chunks are coming.
@@ -71,8 +77,8 @@ struct Listing {
     position: u64,
     /// The range that was copied last, while it may still grow, and its hash.
     run: (Range<u64>, blake3::Hasher),
-    /// Lengths of the comparison's lists before this file.
-    before: (usize, usize),
+    /// Whether the journal has records of it.
+    recorded: bool,
 }
 
 /// The version of a file that stands here.
@@ -100,13 +106,20 @@ impl Differences {
 
     /// Adds a batch with these files, by their indices, of which other versions stand here.
     pub(super) fn add(&self, batch: OpenBatch, wanted: Wanted, files: Vec<usize>) {
-        let comparison =
-            Comparison { wanted, awaited: files.into(), listing: None, copied: vec![], records: vec![], batch };
+        let comparison = Comparison {
+            wanted,
+            awaited: files.into(),
+            listing: None,
+            copied: vec![],
+            records: vec![],
+            forgets: false,
+            batch,
+        };
         lock(&self.open).insert(comparison.batch.number, comparison);
     }
 
-    /// Takes chunks: copies those that are here. Returns the batch and its records when that was the last of its lists;
-    /// what is wanted of it is known then.
+    /// Takes chunks: copies those that are here, and puts them on record. Returns the batch and what is wanted of it when
+    /// that was the last of its lists.
     ///
     /// # Errors
     /// [`FilesError::Protocol`] for chunks that were not asked for, or that lie beyond the end of the file; a failure
@@ -116,19 +129,23 @@ impl Differences {
         shared: &Shared,
         writer: &Writer,
         chunks: &Chunks,
-    ) -> Result<Option<(OpenBatch, Wanted, Vec<Record>)>, FilesError> {
+    ) -> Result<Option<(OpenBatch, Wanted)>, FilesError> {
         let mut open = lock(&self.open);
         let broken = |reason| FilesError::Protocol { batch: chunks.batch, reason };
-        let comparison = open.get_mut(&chunks.batch).ok_or(broken("its chunks were not asked for"))?;
+        // In their order, so that only one older version is in memory at a time.
+        let first = open.first_entry().filter(|first| *first.key() == chunks.batch);
+        let comparison = first.ok_or(broken("its chunks were not asked for"))?.into_mut();
         let at = *comparison.awaited.front().ok_or(broken("its chunks were not asked for"))?;
         if comparison.batch.files[at].entry != chunks.entry {
             return Err(broken("chunks come of another file than was asked for"));
         }
-        comparison.copy(shared, writer, at, &chunks.chunks)?;
+        if chunks.state != ListState::Void && !chunks.chunks.is_empty() {
+            comparison.copy(shared, writer, at, &chunks.chunks)?;
+        }
         match chunks.state {
             ListState::Going => return Ok(None),
-            ListState::Complete => comparison.complete(at),
-            ListState::Void => comparison.forget(at),
+            ListState::Complete => comparison.complete(shared.place()?, at)?,
+            ListState::Void => comparison.forget(shared.place()?, at)?,
         }
         comparison.awaited.pop_front();
         if !comparison.awaited.is_empty() {
@@ -149,7 +166,7 @@ impl Comparison {
                 basis: Basis::read(place, &file.path, file.size, &shared.stopped).ok(),
                 position: 0,
                 run: (0..0, blake3::Hasher::new()),
-                before: (self.copied.len(), self.records.len()),
+                recorded: false,
             }),
         };
         let mut bytes = Vec::new();
@@ -162,7 +179,8 @@ impl Comparison {
             }
             listing.position = range.end;
             let in_batch = file.start + range.start..file.start + range.end;
-            let is_wanted = self.wanted.bytes_in(&in_batch, u64::MAX) > 0;
+            // One that is here in part would replace the record of that part.
+            let is_wanted = self.wanted.bytes_in(&in_batch, u64::MAX) == u64::from(chunk.length);
             let Some(basis) = listing.basis.as_ref().filter(|_| is_wanted) else { continue };
             if !basis.find(chunk, range.start, &mut bytes) {
                 continue;
@@ -170,8 +188,12 @@ impl Comparison {
             let written = writer.write_at(place, &self.batch, at, range.start, &bytes);
             written.map_err(|error| error.of(&self.batch, place))?;
             if listing.run.0.end != range.start || listing.run.0.end - listing.run.0.start >= MAX_RECORD {
-                self.records.extend(listing.record(file.id, file.size));
+                self.records.extend(listing.record(file));
                 listing.run = (range.start..range.start, blake3::Hasher::new());
+                if self.records.len() >= RECORDS {
+                    listing.recorded = true;
+                    put_on_record(place, &mut self.records)?;
+                }
             }
             listing.run.0.end = range.end;
             listing.run.1.update(&bytes);
@@ -179,48 +201,69 @@ impl Comparison {
                 Some(last) if last.end == in_batch.start => last.end = in_batch.end,
                 _ => self.copied.push(in_batch),
             }
+            if self.copied.len() > MAX_COPIED {
+                keep_longest(&mut self.copied, MAX_COPIED / 2);
+                self.forgets = true;
+            }
         }
         Ok(())
     }
 
     /// The list of a file has ended.
-    fn complete(&mut self, at: usize) {
-        let file = &self.batch.files[at];
+    fn complete(&mut self, place: &Place, at: usize) -> Result<(), FilesError> {
         if let Some(listing) = self.listing.take() {
-            self.records.extend(listing.record(file.id, file.size));
+            self.records.extend(listing.record(&self.batch.files[at]));
         }
+        put_on_record(place, &mut self.records)
     }
 
     /// Nothing of a file that was copied counts.
-    fn forget(&mut self, at: usize) {
-        let Some(Listing { before: (copied, records), .. }) = self.listing.take() else { return };
-        let start = self.batch.files[at].start;
-        self.copied.truncate(copied);
-        // The range before the file's first one may have grown into it.
-        self.copied.last_mut().into_iter().for_each(|last| last.end = last.end.min(start));
-        self.records.truncate(records);
-        // The rest of it holds what was copied, so that zeros have to be written too.
+    fn forget(&mut self, place: &Place, at: usize) -> Result<(), FilesError> {
+        let Some(Listing { recorded, .. }) = self.listing.take() else { return Ok(()) };
+        let ReceivedFile { start, id, size, .. } = self.batch.files[at];
+        while let Some(last) = self.copied.last_mut().filter(|last| last.end > start) {
+            // The range before the file's first one may have grown into it.
+            last.end = start;
+            if last.is_empty() || last.start > start {
+                self.copied.pop();
+            }
+        }
+        self.records.clear();
+        if recorded {
+            self.records.push(Record::Dropped(id, 0..size));
+        }
+        // The staged file holds what was copied, so that zeros have to be written too.
         self.batch.change(at, |state| state.dense = true);
+        put_on_record(place, &mut self.records)
     }
 
     /// Returns the batch with what is still wanted of it.
-    fn end(mut self, shared: &Shared) -> (OpenBatch, Wanted, Vec<Record>) {
-        keep_longest(&mut self.copied, MAX_COPIED);
+    fn end(self, shared: &Shared) -> (OpenBatch, Wanted) {
         let (mut batch, before) = (self.batch, self.wanted);
-        let wanted = before.without(&self.copied, u64::MAX);
-        batch.want(wanted.clone());
-        let copied = before.length(u64::MAX) - wanted.length(u64::MAX);
+        if self.forgets {
+            (0..batch.files.len()).for_each(|at| batch.change(at, |state| state.dense |= state.made));
+        }
+        batch.want(before.without(&self.copied, u64::MAX));
+        let wanted = batch.bound_wanted();
+        let copied = before.length(u64::MAX).saturating_sub(wanted.length(u64::MAX));
         shared.report.update(|outcome| outcome.present += copied);
-        (batch, wanted, self.records)
+        (batch, wanted)
     }
+}
+
+/// Puts what was copied into the journal.
+fn put_on_record(place: &Place, records: &mut Vec<Record>) -> Result<(), FilesError> {
+    let put = place.staging.journal.append(records);
+    records.clear();
+    put.map_err(|error| FilesError::system(place.staging.path(), error))
 }
 
 impl Listing {
     /// Returns the record of the range that was copied last, if its file is long enough for one.
-    fn record(&self, id: super::super::staged_id::StagedId, size: u64) -> Option<Record> {
+    fn record(&self, file: &ReceivedFile) -> Option<Record> {
         let (range, hasher) = &self.run;
         let digest = || *hasher.finalize().as_bytes();
-        (size > SMALL_FILE && !range.is_empty()).then(|| Record::Verified(id, range.clone(), digest()))
+        (file.size > SMALL_FILE && !range.is_empty()).then(|| Record::Verified(file.id, range.clone(), digest()))
     }
 }
 

@@ -39,8 +39,8 @@ pub(super) struct Intake {
     /// Users and groups of the sender, by their numbers here.
     pub(super) ids: LocalIds,
     /// Files that have changed while they were read, by the hashes of their paths as sent, each with whether it was to
-    /// be received: each may come once more.
-    pub(super) voided: HashMap<u64, bool>,
+    /// be received and its length: each may come once more.
+    pub(super) voided: HashMap<u64, (bool, u64)>,
     /// Whether the sender has skipped names that it should send.
     pub(super) incomplete: bool,
     /// The paths announced, if names that are not sent are to be deleted.
@@ -103,7 +103,15 @@ impl Intake {
     pub(super) fn repeat(&mut self, batch: u32, entry: &Entry) -> Result<bool, FilesError> {
         let is_file = matches!(entry.kind, Kind::File { .. });
         let was = self.voided.remove(&path_hash(&entry.path)).filter(|_| is_file);
+        let was = was.map(|(was_due, _)| was_due);
         was.ok_or(FilesError::Protocol { batch, reason: "something comes again that was not voided" })
+    }
+
+    /// Takes a file that comes again out of what was announced.
+    pub(super) fn take_back(&mut self, entry: &Entry) {
+        if let Some((_, size)) = self.voided.get(&path_hash(&entry.path)) {
+            self.announced.take_back(*size);
+        }
     }
 
     /// Counts a name that the sender skipped.
@@ -198,7 +206,7 @@ impl Batches {
         let (mut length, mut entries, mut name_bytes) = (0_u64, 0, 0);
         if let Some(building) = &self.building {
             if (building.full, building.whole, building.again) != (part.length, part.whole, part.again) {
-                return Err(broken("its length changes between parts"));
+                return Err(broken("its length or kind changes between parts"));
             }
             (length, entries, name_bytes) = (building.length, building.entries as usize, building.name_bytes);
         }
@@ -260,7 +268,9 @@ impl Batches {
         let object = if whole { Wanted::all() } else { wanted.clone() };
         self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
         self.bytes = self.bytes.checked_add(full).ok_or(broken("the total length of the batches overflows"))?;
-        let batch = OpenBatch::new((part.batch, again), full, object, entries, files);
+        let mut batch = OpenBatch::new((part.batch, again), full, object, entries, files);
+        // Where all comes, what is needed is only told.
+        let wanted = if all || whole { wanted } else { batch.bound_wanted() };
         Ok(Some(Built { batch, wanted, whole, compared }))
     }
 }
@@ -305,7 +315,7 @@ mod tests {
         building.count(3, 1);
         assert!(batches.is_building());
         assert_eq!(reason(batches.check(&part(1, 5, true, vec![]))), "its manifest is out of order");
-        assert_eq!(reason(batches.check(&part(0, 6, true, vec![]))), "its length changes between parts");
+        assert_eq!(reason(batches.check(&part(0, 6, true, vec![]))), "its length or kind changes between parts");
         assert_eq!(
             reason(batches.check(&part(0, 5, true, vec![file("b", 1)]))),
             "its files do not add up to its length"

@@ -48,15 +48,14 @@ struct Queue {
 }
 
 impl Verifier {
-    /// Opens a batch of which it is known what is wanted. Files that need no bytes are complete at once. `records` are
-    /// of ranges that are verified already.
-    pub(super) fn open(&self, batch: OpenBatch, records: Vec<Record>) {
+    /// Opens a batch of which it is known what is wanted. Files that need no bytes are complete at once.
+    pub(super) fn open(&self, batch: OpenBatch) {
         if batch.files.is_empty() {
             return;
         }
         let batch = Arc::new(batch);
         lock(&self.open).insert(batch.number, Arc::clone(&batch));
-        let verified = Verified { files: batch.complete_files(), records };
+        let verified = Verified { files: batch.complete_files(), records: Vec::new() };
         self.add(&batch, verified);
     }
 
@@ -169,7 +168,7 @@ mod tests {
         };
         let verifier = Verifier::default();
         let files = vec![file("two", 0, size), file("none", size, 0)];
-        verifier.open(OpenBatch::new((0, false), size, Wanted::all(), 2, files), Vec::new());
+        verifier.open(OpenBatch::new((0, false), size, Wanted::all(), 2, files));
         verifier
     }
 

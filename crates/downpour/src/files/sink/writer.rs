@@ -134,7 +134,7 @@ impl Writer {
 
     fn write_piece(&self, place: &Place, batch: &OpenBatch, piece: &Piece, bytes: &[u8]) -> io::Result<()> {
         let file = &batch.files[piece.file];
-        if bytes.len() as u64 == file.size && file.size <= SMALL_FILE {
+        if bytes.len() as u64 == file.size && file.size <= SMALL_FILE && !batch.state(piece.file).made {
             // The whole file at once, the usual case: opened once, by this thread only.
             let Some(open) = self.make(place, batch, piece.file, true)? else { return Ok(()) };
             if write_sparse(&open, 0, bytes)? {
