@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::tempdir;
 
 use crate::far::Far;
-use crate::program::arguments;
+use crate::program::{arguments, json};
 use crate::tree;
 
 /// Creates a machine on which every login runs `remote --only` with these options in the folder `limit`, whatever it
@@ -190,6 +190,23 @@ fn a_key_may_be_for_one_direction() {
     tree::assert_same(&far.there("limit/file"), &into);
     far.run("verify", arguments!["--via=ssh", into, "far:file"]).expect(0);
     assert_outside_untouched(&far);
+}
+
+/// Which chunks of a file are wanted tells what it contains.
+#[test]
+fn a_key_that_only_receives_compares_no_contents() {
+    let here = tempdir().expect("a folder");
+    for (access, compares) in [("--write-only", false), ("", true)] {
+        let far = limited(access);
+        let (new, old) = (here.path().join("image"), far.there("limit/image"));
+        fs::write(&new, vec![7; 300_000]).expect("a file");
+        fs::write(&old, vec![7; 300_001]).expect("a file");
+        let ended = far.run("cp", arguments!["--json", "--via=ssh", new, "far:"]).expect(0);
+        let summary = json(&ended.stdout).pop().expect("a summary");
+        let found = summary["bytes_present"].as_u64().expect("a number");
+        assert_eq!(found > 0, compares, "{summary}");
+        tree::assert_same(&new, &old);
+    }
 }
 
 #[test]

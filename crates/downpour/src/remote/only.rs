@@ -93,6 +93,11 @@ impl Only {
         Ok(Self { folder, access: limit.access })
     }
 
+    /// Whether the login may learn what files contain.
+    pub(super) fn may_read(&self) -> bool {
+        self.access != Access::WriteOnly
+    }
+
     /// Checks whether the login may run the task at all.
     ///
     /// # Errors

@@ -230,7 +230,12 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
         }
         RemoteTask::Receive(spec) => {
             let spec = match only {
-                Some(only) => ReceiveSpec { target: only.enter(&spec.target)?, within: Some(only.path()?), ..*spec },
+                Some(only) => ReceiveSpec {
+                    target: only.enter(&spec.target)?,
+                    within: Some(only.path()?),
+                    differences: spec.differences && only.may_read(),
+                    ..*spec
+                },
                 None => ReceiveSpec { target: expand(&spec.target), ..*spec },
             };
             Task::receive(spec, false)
