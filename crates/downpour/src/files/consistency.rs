@@ -71,9 +71,13 @@ impl ReadConsistency {
     }
 
     /// Accepts a piece that was read while the file was longer than it should be. Returns false, without accepting it,
-    /// if it is the first.
-    pub(super) fn grow(&mut self, index: u32, piece: (u64, usize), sum: u64) -> bool {
-        let Some(state) = self.files.get_mut(&index) else { return false };
+    /// if it is the first, unless it may `begin` with that version.
+    pub(super) fn grow(&mut self, index: u32, begin: Option<u64>, piece: (u64, usize), sum: u64) -> bool {
+        let state = match (self.files.entry(index), begin) {
+            (Entry::Occupied(state), _) => state.into_mut(),
+            (Entry::Vacant(state), Some(version)) => state.insert(State::new(version)),
+            (Entry::Vacant(_), None) => return false,
+        };
         state.grown = true;
         state.add(piece, sum);
         true

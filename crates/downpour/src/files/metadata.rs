@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futimens, major, minor};
 use rustix::io::Errno;
@@ -14,6 +15,9 @@ use crate::messages::{DeviceNumber, Mtime, Special};
 /// Set-user-id and set-group-id. They give away the rights of the owner and group: a transfer sets them only with both.
 pub(super) const SET_ID: u32 = 0o6000;
 const PERMISSIONS: u32 = 0o7777;
+
+/// More than a tick of any kernel: time stamps are no finer on most file systems before Linux 6.13.
+const TICK: Duration = Duration::from_millis(20);
 
 /// The status of a file, directory or link, as `stat(2)` reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +100,18 @@ impl Status {
             FileType::BlockDevice => Some(Special::BlockDevice(self.device)),
             _ => None,
         }
+    }
+
+    /// Returns how long to wait until no write can leave its change time as it is: a write within the tick of the
+    /// kernel's clock in which it was changed last may.
+    pub(super) fn unsettled_for(&self) -> Option<Duration> {
+        let (seconds, nanoseconds) = (u64::try_from(self.ctime.0).ok()?, u32::try_from(self.ctime.1).ok()?);
+        let (now, changed) = (SystemTime::now(), UNIX_EPOCH + Duration::new(seconds, nanoseconds));
+        // Where that is far ahead, the file system has another clock.
+        let since = now
+            .duration_since(changed)
+            .or_else(|ahead| if ahead.duration() < TICK { Ok(Duration::ZERO) } else { Err(ahead) });
+        TICK.checked_sub(since.ok()?).filter(|rest| !rest.is_zero())
     }
 
     /// Whether its inode has changed after another one's did, by the clock of their file system.
@@ -278,6 +294,21 @@ pub(super) fn timestamps(mtime: Mtime) -> Timestamps {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_is_settled_after_a_tick() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut status = Status::from(fstat(std::fs::File::open(dir.path()).unwrap()).unwrap());
+        let since = UNIX_EPOCH.elapsed().unwrap();
+        for (seconds, settled) in [(-100, true), (-1, true), (1000, true)] {
+            status.ctime = (i64::try_from(since.as_secs()).unwrap() + seconds, 0);
+            assert_eq!(status.unsettled_for().is_none(), settled, "{seconds}");
+        }
+        status.ctime = (i64::try_from(since.as_secs()).unwrap(), u64::from(since.subsec_nanos()));
+        let unsettled = status.unsettled_for();
+        // This process may have waited meanwhile.
+        assert!(unsettled.is_none_or(|rest| rest <= TICK), "{unsettled:?}");
+    }
 
     #[test]
     fn set_id_bits_are_never_taken_over() {

@@ -59,6 +59,6 @@ pub use removal::{Removal, SourceOutcome};
 pub use root::{Links, Root, Roots};
 pub use scan::{ScanOptions, Scanner};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
-pub use source::BatchSource;
+pub use source::{BatchSource, Ends};
 pub use spec::{Compare, Destination, DirectoryIf, Evidence, Existing, First, Modes, ReceiveSpec, Requested};
 pub use staging::{Leftover, leftovers};

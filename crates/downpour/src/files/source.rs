@@ -1,12 +1,13 @@
 //! Reading byte ranges of a batch's object from its files.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 
@@ -39,6 +40,8 @@ pub struct BatchSource {
     files: Vec<(u32, u64)>,
     /// Files that are wanted only in part.
     partial: HashSet<u32>,
+    /// What some files have at their ends, if their length was looked at just before.
+    ends: HashMap<u32, Ends>,
     open: OpenFiles<u32>,
     /// Cursors not in use.
     cursors: Mutex<Vec<DirectoryCursor>>,
@@ -93,12 +96,20 @@ impl BatchSource {
             wanted,
             files,
             partial,
+            ends: HashMap::new(),
             open: OpenFiles::new(),
             cursors: Mutex::default(),
             states: Mutex::default(),
             comparing: Mutex::default(),
             stopped: Arc::default(),
         }
+    }
+
+    /// Lets files grow before they are read, if they still have these ends.
+    #[must_use]
+    pub fn with_ends(mut self, ends: HashMap<u32, Ends>) -> Self {
+        self.ends = ends;
+        self
     }
 
     /// Stops comparing files once another thread sets `stopped`: nothing read afterwards is used.
@@ -146,22 +157,28 @@ impl BatchSource {
         Some((entry, file))
     }
 
-    /// Returns the entry of a file as it is now; `None` if it is no longer there, or no regular file.
+    /// Returns the entry of a file as it is now, and what it has at its ends; `None` if it is no longer there, or no
+    /// regular file.
     #[must_use]
-    pub fn entry_again(&self, index: u32) -> Option<Entry> {
+    pub fn entry_again(&self, index: u32) -> Option<(Entry, Ends)> {
         let (entry, file) = self.entry_file(index)?;
         let seen = Status::from(fstat(&file).ok()?);
         let kind = Kind::File { size: seen.size, version: seen.version(), hash: None };
         // Its other attributes are not looked at again.
         let has_owner = entry.extra.owner.is_none_or(|owner| (owner.user, owner.group) == (seen.owner, seen.group));
         let is_file = seen.is_file() && seen.links > 0 && has_owner;
-        is_file.then(|| Entry { kind, mode: seen.mode, mtime: seen.mtime, ..entry.clone() })
+        let ends = ends_of(&file, seen.size)?;
+        is_file.then(|| (Entry { kind, mode: seen.mode, mtime: seen.mtime, ..entry.clone() }, ends))
     }
 
     /// Returns the version of an open file; `None` if its kind, size or time differ from what the scan has seen.
     pub(super) fn version(&self, file: &File, entry: &Entry) -> Option<u64> {
         let is_scanned = |seen: &Status| seen.links > 0 && !has_grown(seen, entry);
-        look(file, entry).ok().filter(is_scanned).map(|seen| seen.version())
+        let seen = || look(file, entry).ok().filter(is_scanned);
+        if let Some(rest) = seen()?.unsettled_for() {
+            thread::sleep(rest);
+        }
+        seen().filter(|seen| seen.unsettled_for().is_none()).map(|seen| seen.version())
     }
 
     /// Set when no reader is left.
@@ -223,21 +240,11 @@ impl BatchSource {
     /// The file's status is read once, after the data: if its version is the expected one, it did not change before
     /// either.
     fn read_file(&self, file: &File, piece: Piece<'_>, out: &mut [u8]) -> Result<(), VoidReason> {
-        /// Number of comparisons while the file keeps changing.
-        const ATTEMPTS: usize = 3;
         let Kind::File { version: scanned, size, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
-        let filled = fill(file, piece.start, out);
-        // Before reporting a failed read: a change of the file explains the failure.
-        let mut seen = look(file, piece.entry)?;
-        filled?;
+        let mut seen = read_settled(file, piece, out)?;
         let place = (piece.start, out.len());
         if has_grown(&seen, piece.entry) {
-            // What the receiver holds of it was read at another time.
-            if self.partial.contains(&piece.index) {
-                return Err(VoidReason::Changed);
-            }
-            let begun = self.states().consistency.grow(piece.index, place, sum(out));
-            return if begun { self.compare_grown(file, piece.index) } else { Err(VoidReason::Changed) };
+            return self.take_grown(file, piece, place, sum(out));
         }
         // Most files are read in one piece, in the state in which they were scanned: no state is kept of them.
         if out.len() as u64 == size && seen.version() == scanned {
@@ -254,8 +261,7 @@ impl BatchSource {
         let _comparing = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..ATTEMPTS {
             let compared = self.compare(file, piece)?;
-            fill(file, piece.start, out)?;
-            let again = look(file, piece.entry)?;
+            let again = read_settled(file, piece, out)?;
             if has_grown(&again, piece.entry) {
                 return Err(VoidReason::Changed);
             }
@@ -266,6 +272,20 @@ impl BatchSource {
             seen = again;
         }
         Err(VoidReason::Changed)
+    }
+
+    /// Takes a piece that was read while the file was longer than it should be: if an earlier one was not, or if the file
+    /// has, at both ends, what it had when its length was looked at.
+    fn take_grown(&self, file: &File, piece: Piece<'_>, place: (u64, usize), sum: u64) -> Result<(), VoidReason> {
+        // What the receiver holds of it was read at another time.
+        if self.partial.contains(&piece.index) {
+            return Err(VoidReason::Changed);
+        }
+        let Kind::File { size, version, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
+        let ends = self.ends.get(&piece.index);
+        let may_begin = ends.is_some_and(|ends| ends_of(file, size).is_some_and(|found| found == *ends));
+        let begun = self.states().consistency.grow(piece.index, may_begin.then_some(version), place, sum);
+        if begun { self.compare_grown(file, piece.index) } else { Err(VoidReason::Changed) }
     }
 
     /// Compares a file that has grown with what was read of it, if that is all that is wanted.
@@ -285,9 +305,13 @@ impl BatchSource {
         let Kind::File { size, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let before = self.states().consistency.compare(piece.index)?;
         let is_same = match (&before, hash) {
+            (_, Some(hash)) if before.is_none() || self.partial.contains(&piece.index) => {
+                digest(file, size, &self.stopped)? == Some(hash)
+            }
+            // What the receiver holds of it was read at another time, and there is nothing to compare it with.
+            (_, None) if self.partial.contains(&piece.index) => false,
             (Some((runs, _)), _) => runs.are_in(file, &self.stopped)?,
-            (None, Some(hash)) => digest(file, size, &self.stopped)? == Some(hash),
-            (None, None) => !self.partial.contains(&piece.index),
+            (None, _) => true,
         };
         if is_same { Ok(before.map_or(0, |(_, pieces)| pieces)) } else { Err(VoidReason::Changed) }
     }
@@ -318,6 +342,42 @@ impl BatchSource {
             states.news.push(Voided { entry: index, reason });
         }
     }
+}
+
+/// Number of comparisons while a file keeps changing.
+const ATTEMPTS: usize = 3;
+
+/// Bytes at either end of a file that tell whether it was appended to or written anew.
+const END: usize = 4096;
+
+/// A digest of what a file has at both ends.
+pub type Ends = [u8; 32];
+
+/// Returns what the first `size` bytes of a file have at both ends.
+fn ends_of(file: &File, size: u64) -> Option<Ends> {
+    let length = usize::try_from(size).unwrap_or(END).min(END);
+    let (mut hasher, mut bytes) = (blake3::Hasher::new(), vec![0; length]);
+    for start in [0, size - length as u64] {
+        fill(file, start, &mut bytes).ok()?;
+        hasher.update(&bytes);
+    }
+    Some(*hasher.finalize().as_bytes())
+}
+
+/// Fills `out` from a file, and returns the file's status after that. A file that was changed a moment ago is read again
+/// when another write cannot leave its change time as it is, unless it has grown.
+fn read_settled(file: &File, piece: Piece<'_>, out: &mut [u8]) -> Result<Status, VoidReason> {
+    for _ in 0..ATTEMPTS {
+        let filled = fill(file, piece.start, out);
+        // Before reporting a failed read: a change of the file explains the failure.
+        let seen = look(file, piece.entry)?;
+        filled?;
+        match seen.unsettled_for().filter(|_| !has_grown(&seen, piece.entry)) {
+            Some(rest) => thread::sleep(rest),
+            None => return Ok(seen),
+        }
+    }
+    Err(VoidReason::Changed)
 }
 
 /// Returns the status of a file, whose kind, size and time must equal the scan's, unless it has grown.

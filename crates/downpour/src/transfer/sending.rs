@@ -1,7 +1,7 @@
 //! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each,
 //! made of the ranges that the receiver wants.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use net::{BlockDigest, Event};
@@ -16,7 +16,7 @@ use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
 use crate::files::{
-    Batch, BatchSource, Entry, FailReason, IdName, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted,
+    Batch, BatchSource, Ends, Entry, FailReason, IdName, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted,
 };
 use crate::messages::{
     Complete, Digest, End, ListChunks, MAX_BATCH_NAMES, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Stored,
@@ -53,6 +53,8 @@ struct Begun {
     pieces: usize,
     /// Whether the receiver has asked for chunks.
     listed: bool,
+    /// Whether its files have come before.
+    again: bool,
     /// Entries whose files changed while they were read.
     voided: BTreeSet<u32>,
     phase: Phase,
@@ -119,6 +121,10 @@ pub(super) struct Sending {
     /// Files that have changed while they were read: they come again when all else is read, once.
     changed: Vec<(Arc<Batch>, Voided)>,
     comes_again: bool,
+    /// What the files that come again have at their ends.
+    ends: HashMap<u32, Ends>,
+    /// Hashes of the names of files to which hard links were announced.
+    first_names: HashSet<u64>,
     hasher: RootHasher,
     /// Messages not yet passed to the session, so that a burst of digests becomes one write.
     unwritten: Vec<u8>,
@@ -154,6 +160,8 @@ impl Sending {
             begun: BTreeMap::new(),
             changed: Vec::new(),
             comes_again: false,
+            ends: HashMap::new(),
+            first_names: HashSet::new(),
             hasher: RootHasher::new(),
             unwritten: Vec::new(),
             totals: End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() },
@@ -418,13 +426,17 @@ impl Sending {
             if source.as_ref().is_none_or(|(number, _)| *number != batch.number) {
                 source = Some((batch.number, self.scan.source(Arc::clone(&batch), Wanted::all())));
             }
+            let is_first_name = self.first_names.contains(&name_hash(&batch.entries[entry as usize].path));
             let again = source.as_ref().and_then(|(_, source)| source.entry_again(entry));
-            let fits = |again: &Entry| {
+            let fits = |(again, _): &(Entry, Ends)| {
                 length.checked_add(again.size()).is_some_and(|length| length <= MAX_AGAIN_BYTES)
                     && names + again.name_bytes() <= MAX_BATCH_NAMES
+                    // Its links may be of the file that it was.
+                    && !is_first_name
             };
             match again.filter(fits) {
-                Some(again) => {
+                Some((again, ends)) => {
+                    self.ends.insert(entries.len() as u32, ends);
                     length += again.size();
                     names += again.name_bytes();
                     entries.push(again);
@@ -520,7 +532,7 @@ impl Sending {
             let needed = whole.then(|| (Wanted::none(), false));
             self.begun.insert(
                 u64::from(batch.number),
-                Begun { batch, wanted, needed, pieces: 0, listed: false, voided: BTreeSet::new(), phase },
+                Begun { batch, wanted, needed, pieces: 0, listed: false, again, voided: BTreeSet::new(), phase },
             );
         } else {
             self.opening = Some(Opening { batch, next_entry, again });
@@ -582,7 +594,8 @@ impl Sending {
                         checksums.add(&entry.path, hash)?;
                     }
                 }
-                Kind::HardLink { .. } | Kind::Special(_) => {}
+                Kind::HardLink { target } => drop(self.first_names.insert(name_hash(target))),
+                Kind::Special(_) => {}
                 Kind::Directory => self.done.directories += 1,
                 Kind::Symlink { .. } => self.done.symlinks += 1,
             }
@@ -614,7 +627,11 @@ impl Sending {
                 Phase::Ready if free == 0 => return,
                 Phase::Ready => {}
             }
-            let source = Arc::new(self.scan.source(Arc::clone(&begun.batch), begun.wanted.clone()));
+            let mut source = self.scan.source(Arc::clone(&begun.batch), begun.wanted.clone());
+            if begun.again {
+                source = source.with_ends(std::mem::take(&mut self.ends));
+            }
+            let source = Arc::new(source);
             let length = begun.length();
             // Nothing wanted, or a dry run.
             let nothing = length == 0 || self.dry_run;
@@ -649,4 +666,9 @@ impl Sending {
 
 fn unasked() -> Error {
     Error::Violation("it says what it has stored, which nobody has asked".to_owned())
+}
+
+/// Hashes a name to 64 bits.
+fn name_hash(name: &[u8]) -> u64 {
+    u64::from_be_bytes(*blake3::hash(name).as_bytes().first_chunk().expect("32 bytes"))
 }

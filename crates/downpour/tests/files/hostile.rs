@@ -198,7 +198,7 @@ fn numbers_that_contradict_each_other_are_refused() {
     assert_eq!(receiving.add_manifest_part(&first).unwrap(), ManifestState::More);
     let changed =
         ManifestPart { batch: 0, last: true, whole: false, again: false, length: 8, entries: vec![file("b", 4)] };
-    protocol(receiving.add_manifest_part(&changed), "its length changes between parts");
+    protocol(receiving.add_manifest_part(&changed), "its length or kind changes between parts");
 }
 
 #[test]

@@ -584,3 +584,25 @@ fn only_what_was_voided_comes_again_and_only_once() {
     assert!(matches!(control.send(&part(3, true, vec![file("a", 6)])), Err(FilesError::Protocol { .. })));
     assert_eq!(names(to.path()).iter().filter(|name| !name.starts_with('.')).count(), 1);
 }
+
+/// A log is appended to between the look at it and the first read, a file is written anew and longer.
+#[test]
+fn what_comes_again_may_grow_before_it_is_read_if_it_is_appended_to() {
+    for (spoil, voids) in [(append as fn(&Path), false), (replace_and_append, true)] {
+        let from = tempdir().unwrap();
+        let dir = from.path().join("dir");
+        three_files(&dir);
+        let (batch, roots) = scanned(&dir, ScanOptions::default());
+        let first = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots), Wanted::all());
+        let (again, ends) = first.entry_again(2).unwrap();
+        assert_eq!(again.path, b"dir/b");
+        spoil(&dir.join("b"));
+        let mut bytes = vec![1; 2 * BLOCK];
+        let source = BatchSource::new(batch, roots, Wanted::all()).with_ends([(2, ends)].into());
+        for piece in bytes.chunks_mut(BLOCK).zip([0, BLOCK]) {
+            source.read((BLOCK / 2 + piece.1) as u64, piece.0);
+        }
+        assert_eq!(source.take_voided().is_empty(), !voids);
+        assert!(bytes == if voids { vec![0; 2 * BLOCK] } else { noise(2 * BLOCK, 2) });
+    }
+}

@@ -205,12 +205,15 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
         if existing == Existing::Replace {
             fs::create_dir(to.path().join("dir")).unwrap();
             fs::write(to.path().join("dir/other"), noise(200_000, 30)).unwrap();
+            let other = File::options().write(true).open(to.path().join("dir/other")).unwrap();
+            other.set_modified(std::time::UNIX_EPOCH).unwrap();
         }
         let (mut notes, mut files) = (Vec::new(), Vec::new());
         run(async {
             // Slow enough, and with so little read ahead, that the others change before they are read.
             let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(150_000_000));
-            let options = SendOptions { profile, ..SendOptions::default() };
+            let mut options = SendOptions { profile, ..SendOptions::default() };
+            options.common.endpoint.max_memory = Some(32 << 20);
             let mut sender = send(vec![path("")], listen(), options).unwrap();
             let spec = ReceiveSpec { existing, differences: true, ..ReceiveSpec::into_directory(to.path()) };
             let mut options = ReceiveOptions::default();
