@@ -142,7 +142,7 @@ impl Between {
             scan: (&self.copy.scan).into(),
             compared: self.copy.receive.compared,
             dry_run: self.copy.receive.dry_run,
-            onward,
+            onward: onward.map(Box::new),
         };
         let request = self.copy.request(task);
         let mut sender = self.log_in(&self.from, &request).map_err(|error| self.of_older(error))?;

@@ -79,7 +79,7 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
         Some(_) if only.is_some() => forwarder.why = Some("its login is limited to one folder".to_owned()),
         Some(onward) => {
             sending.retry_for = onward.retry_for;
-            forwarder.direct = Some(direct(onward, (via, family, ports), &sending)?);
+            forwarder.direct = Some(direct(*onward, (via, family, ports), &sending)?);
         }
         None => {}
     }

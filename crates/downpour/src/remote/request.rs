@@ -63,7 +63,7 @@ pub(super) enum RemoteTask {
         compared: bool,
         dry_run: bool,
         /// How to get there without whoever asks; otherwise the datagrams go through the pipes to it.
-        onward: Option<Onward>,
+        onward: Option<Box<Onward>>,
     },
     /// Receive.
     Receive(Box<ReceiveSpec>),
