@@ -5,6 +5,7 @@
 
 mod addresses;
 mod bottleneck;
+mod changed;
 mod checksums;
 mod config;
 mod connect;

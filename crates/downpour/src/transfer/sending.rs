@@ -1,12 +1,13 @@
 //! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each,
 //! made of the ranges that the receiver wants.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use net::{BlockDigest, Event};
 
 use super::TransferEvent;
+use super::changed::{Again, Changed};
 use super::checksums::{Checksums, List};
 use super::listing::Lister;
 use super::mailbox::Mailbox;
@@ -15,12 +16,10 @@ use super::scanning::{Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
-use crate::files::{
-    Batch, BatchSource, Ends, Entry, FailReason, IdName, Kind, Notice, SkipReason, Skipped, VoidReason, Voided, Wanted,
-};
+use crate::files::{Batch, BatchSource, Entry, FailReason, IdName, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
 use crate::messages::{
-    Complete, Digest, End, ListChunks, MAX_BATCH_NAMES, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Stored,
-    Untouched, Void, Wants, manifest_parts,
+    Complete, Digest, End, ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, RootHasher, Stored, Untouched, Void,
+    Wants, manifest_parts,
 };
 
 /// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
@@ -35,12 +34,6 @@ const MAX_PIECES: usize = 65_536;
 
 /// Bytes of a transfer up to which the sender does not wait to hear what is wanted: they fit in its first flight.
 const NOT_WORTH_WAITING: u64 = 8 << 10;
-
-/// Files that come again at most: those that change all the time would make a transfer much longer.
-const MAX_AGAIN: usize = 1024;
-
-/// Bytes that come again at most.
-const MAX_AGAIN_BYTES: u64 = 4 << 30;
 
 /// A batch whose manifest is written.
 struct Begun {
@@ -118,13 +111,7 @@ pub(super) struct Sending {
     all_scanned: bool,
     opening: Option<Opening>,
     begun: BTreeMap<u64, Begun>,
-    /// Files that have changed while they were read: they come again when all else is read, once.
-    changed: Vec<(Arc<Batch>, Voided)>,
-    comes_again: bool,
-    /// What the files that come again have at their ends.
-    ends: HashMap<u32, Ends>,
-    /// Hashes of the names of files to which hard links were announced.
-    first_names: HashSet<u64>,
+    changed: Changed,
     hasher: RootHasher,
     /// Messages not yet passed to the session, so that a burst of digests becomes one write.
     unwritten: Vec<u8>,
@@ -158,10 +145,7 @@ impl Sending {
             all_scanned: false,
             opening: None,
             begun: BTreeMap::new(),
-            changed: Vec::new(),
-            comes_again: false,
-            ends: HashMap::new(),
-            first_names: HashSet::new(),
+            changed: Changed::default(),
             hasher: RootHasher::new(),
             unwritten: Vec::new(),
             totals: End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() },
@@ -376,9 +360,7 @@ impl Sending {
             self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
             self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
-            if self.may_come_again(entry, reason) {
-                self.changed.push((Arc::clone(&batch), voided));
-            } else {
+            if !self.session.peer_takes_again() || !self.changed.note(&batch, voided) {
                 self.done.fail(&entry.path, FailReason::Voided(reason));
             }
         }
@@ -411,39 +393,12 @@ impl Sending {
         Ok(())
     }
 
-    /// Whether a file that was voided comes again. One that was hashed does not: that took a reading of its own.
-    fn may_come_again(&self, entry: &Entry, reason: VoidReason) -> bool {
-        let is_hashed = matches!(entry.kind, Kind::File { hash: Some(_), .. });
-        let is_first = reason.may_pass() && !self.comes_again && self.session.peer_takes_again();
-        is_first && !is_hashed && self.changed.len() < MAX_AGAIN
-    }
-
     /// Announces the files that have changed once more, as they are now. Returns false if there are none.
     fn repeat(&mut self) -> Result<bool, Error> {
-        let (mut entries, mut length, mut names) = (Vec::new(), 0_u64, 0);
-        let mut source: Option<(u32, BatchSource)> = None;
-        for (batch, Voided { entry, reason }) in std::mem::take(&mut self.changed) {
-            if source.as_ref().is_none_or(|(number, _)| *number != batch.number) {
-                source = Some((batch.number, self.scan.source(Arc::clone(&batch), Wanted::all())));
-            }
-            let is_first_name = self.first_names.contains(&name_hash(&batch.entries[entry as usize].path));
-            let again = source.as_ref().and_then(|(_, source)| source.entry_again(entry));
-            let fits = |(again, _): &(Entry, Ends)| {
-                length.checked_add(again.size()).is_some_and(|length| length <= MAX_AGAIN_BYTES)
-                    && names + again.name_bytes() <= MAX_BATCH_NAMES
-                    // Its links may be of the file that it was.
-                    && !is_first_name
-            };
-            match again.filter(fits) {
-                Some((again, ends)) => {
-                    self.ends.insert(entries.len() as u32, ends);
-                    length += again.size();
-                    names += again.name_bytes();
-                    entries.push(again);
-                }
-                None => self.done.fail(&batch.entries[entry as usize].path, FailReason::Voided(reason)),
-            }
-        }
+        let scan = &self.scan;
+        let Some(again) = self.changed.take(|batch| scan.source(batch, Wanted::all())) else { return Ok(false) };
+        again.failed.iter().for_each(|(path, reason)| self.done.fail(path, *reason));
+        let Again { entries, length, .. } = again;
         if entries.is_empty() {
             return Ok(false);
         }
@@ -451,19 +406,11 @@ impl Sending {
         let files = if entries.len() == 1 { "file that has" } else { "files that have" };
         let note = format!("sending {} {files} changed meanwhile again", entries.len());
         self.session.events.tell(TransferEvent::Note(note));
-        self.comes_again = true;
         let number = self.totals.batches;
         let version = |entry: &Entry| if let Kind::File { version, .. } = entry.kind { version } else { 0 };
         let versions = if self.removing.is_some() { entries.iter().map(version).collect() } else { Vec::new() };
-        self.begin(Batch {
-            number,
-            entries,
-            length,
-            versions,
-            skipped: Vec::new(),
-            id_names: Vec::new(),
-            is_last: false,
-        })?;
+        let (skipped, id_names) = (Vec::new(), Vec::new());
+        self.begin(Batch { number, entries, length, versions, skipped, id_names, is_last: false })?;
         while self.next_part()? {}
         self.open_objects();
         Ok(true)
@@ -594,13 +541,13 @@ impl Sending {
                         checksums.add(&entry.path, hash)?;
                     }
                 }
-                Kind::HardLink { target } => drop(self.first_names.insert(name_hash(target))),
+                Kind::HardLink { target } => self.changed.link(target),
                 Kind::Special(_) => {}
                 Kind::Directory => self.done.directories += 1,
                 Kind::Symlink { .. } => self.done.symlinks += 1,
             }
         }
-        self.opening = Some(Opening { batch: Arc::new(batch), next_entry: 0, again: self.comes_again });
+        self.opening = Some(Opening { batch: Arc::new(batch), next_entry: 0, again: self.changed.is_over() });
         Ok(())
     }
 
@@ -629,7 +576,7 @@ impl Sending {
             }
             let mut source = self.scan.source(Arc::clone(&begun.batch), begun.wanted.clone());
             if begun.again {
-                source = source.with_ends(std::mem::take(&mut self.ends));
+                source = source.with_ends(self.changed.take_ends());
             }
             let source = Arc::new(source);
             let length = begun.length();
@@ -666,9 +613,4 @@ impl Sending {
 
 fn unasked() -> Error {
     Error::Violation("it says what it has stored, which nobody has asked".to_owned())
-}
-
-/// Hashes a name to 64 bits.
-fn name_hash(name: &[u8]) -> u64 {
-    u64::from_be_bytes(*blake3::hash(name).as_bytes().first_chunk().expect("32 bytes"))
 }
