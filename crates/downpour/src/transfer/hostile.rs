@@ -25,8 +25,8 @@ use crate::files::{
     ScanOptions, SkipReason, Skipped, SourceId,
 };
 use crate::messages::{
-    Complete, Digest, End, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader, RootHasher, Strain, Untouched,
-    Wants, manifest_parts,
+    Chunks, Complete, Digest, End, ListChunks, ListState, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader,
+    RootHasher, Strain, Untouched, Wants, manifest_parts,
 };
 use crate::ticket::{Role, Ticket};
 
@@ -584,6 +584,49 @@ fn a_receiver_that_lies_or_sends_is_refused() {
         puppet.say(&lie);
         assert_eq!(puppet.closed().0, CloseCode::Protocol, "{lie:?}");
         assert!(matches!(end_of(sender), Error::Violation(_)), "{lie:?}");
+    }
+}
+
+#[test]
+fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
+    let list = |batch, entries: &[u32]| Message::ListChunks(ListChunks { batch, entries: entries.to_vec() });
+    let wants = |last| Message::Wants(Wants { batch: 0, last, ranges: vec![0..1, 2..3] });
+    let cases: [(&str, &[Message]); 6] = [
+        ("of an unknown batch", &[list(1, &[0])]),
+        ("of an entry that is not there", &[list(0, &[1, 2])]),
+        ("of a folder", &[list(0, &[0, 1])]),
+        ("twice", &[list(0, &[1]), list(0, &[1])]),
+        ("after its first wants", &[wants(false), list(0, &[1])]),
+        ("and wants something before it has them", &[list(0, &[1]), wants(true)]),
+    ];
+    for (name, lies) in cases {
+        let from = tempdir().unwrap();
+        fs::create_dir(from.path().join("dir")).unwrap();
+        // So long that its list is not complete at once.
+        fs::File::create(from.path().join("dir/file")).unwrap().set_len(1 << 30).unwrap();
+        let sender = send(vec![from.path().join("dir")], listening(), SendOptions::default()).unwrap();
+        let application = application(Role::Receives, true, false);
+        let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
+        puppet.hear(&mut MessageReader::new(), |message| matches!(message, Message::Manifest(_)));
+        lies.iter().for_each(|lie| puppet.say(lie));
+        assert_eq!(puppet.closed().0, CloseCode::Protocol, "{name}");
+        assert!(matches!(end_of(sender), Error::Violation(_)), "{name}");
+    }
+}
+
+#[test]
+fn chunks_that_nobody_asked_for_and_files_that_were_not_voided_are_refused() {
+    let chunks = Chunks { batch: 0, entry: 0, state: ListState::Complete, chunks: Vec::new() };
+    let again = ManifestPart { batch: 1, again: true, ..part(&[("file", 1)]) };
+    for lie in [Message::Chunks(chunks), Message::Manifest(again)] {
+        let (_to, receiver) = receiver();
+        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+        puppet.say(&Message::Manifest(part(&[("other", 0)])));
+        puppet.say(&lie);
+        assert_eq!(puppet.closed().0, CloseCode::Protocol, "{lie:?}");
+        let (_, error) = files_and_end_of(receiver);
+        let error = cause(error);
+        assert!(matches!(error, Error::Files(FilesError::Protocol { .. })), "{lie:?}: {error}");
     }
 }
 

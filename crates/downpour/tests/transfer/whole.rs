@@ -211,7 +211,7 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
         let (mut notes, mut files) = (Vec::new(), Vec::new());
         run(async {
             // Slow enough, and with so little read ahead, that the others change before they are read.
-            let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(150_000_000));
+            let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
             let mut options = SendOptions { profile, ..SendOptions::default() };
             options.common.endpoint.max_memory = Some(32 << 20);
             let mut sender = send(vec![path("")], listen(), options).unwrap();
