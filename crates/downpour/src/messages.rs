@@ -125,6 +125,7 @@ pub use fuzz::fuzz_messages;
 pub use notice::{Notice, NoticeKind};
 pub use reader::MessageReader;
 pub use root::{Root, RootHasher};
+pub(crate) use wanted::shortest;
 pub use wanted::{Wanted, WantedError};
 
 /// Largest message, counted as its length field does.

@@ -124,18 +124,11 @@ impl Wanted {
     pub fn in_at_most(&self, most: usize) -> Option<Self> {
         let pieces = self.0.as_deref().filter(|pieces| pieces.len() > most)?;
         let gap = |pair: &[Piece]| pair[1].start - pair[0].end;
-        let mut gaps: Vec<u64> = pieces.windows(2).map(gap).collect();
-        let excess = pieces.len() - most;
-        let (shorter, bound, _) = gaps.select_nth_unstable(excess - 1);
-        let bound = *bound;
-        // Of the gaps as long as the longest one that goes, only as many go.
-        let mut also = excess - shorter.iter().filter(|gap| **gap < bound).count();
+        let mut is_among = shortest(pieces.windows(2).map(gap).collect(), pieces.len() - most);
         let mut merged = Self::none();
         merged.push(pieces[0].start..pieces[0].end);
         for pair in pieces.windows(2) {
-            let goes = gap(pair) < bound || (gap(pair) == bound && also > 0);
-            also -= usize::from(goes && gap(pair) == bound);
-            merged.push(if goes { pair[0].end } else { pair[1].start }..pair[1].end);
+            merged.push(if is_among(gap(pair)) { pair[0].end } else { pair[1].start }..pair[1].end);
         }
         Some(merged)
     }
@@ -156,6 +149,19 @@ impl Wanted {
             from..to
         });
         whole.into_iter().chain(located.filter(|range| !range.is_empty()))
+    }
+}
+
+/// Returns a function that, asked for each of these lengths, is true for the `count` shortest: at least one, and at most all.
+pub(crate) fn shortest(mut lengths: Vec<u64>, count: usize) -> impl FnMut(u64) -> bool {
+    let (shorter, bound, _) = lengths.select_nth_unstable(count - 1);
+    let bound = *bound;
+    // Of those as long as the longest one, only as many.
+    let mut also = count - shorter.iter().filter(|length| **length < bound).count();
+    move |length| {
+        let is_among = length < bound || (length == bound && also > 0);
+        also -= usize::from(is_among && length == bound);
+        is_among
     }
 }
 

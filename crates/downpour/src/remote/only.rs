@@ -381,6 +381,11 @@ mod tests {
     use super::*;
     use crate::files::{Preserve, ReceiveSpec, ScanOptions, Scanner};
 
+    /// Returns the only part of a manifest, of entries without bytes.
+    fn without_bytes(entries: Vec<crate::files::Entry>) -> crate::messages::ManifestPart {
+        crate::messages::ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries }
+    }
+
     /// Creates `limit`, a folder with a tree and links in it, next to `secret`.
     fn limited() -> (TempDir, Only) {
         let here = tempdir().unwrap();
@@ -568,14 +573,7 @@ mod tests {
             let spec = ReceiveSpec { within: within.clone(), ..ReceiveSpec::into_directory(&target) };
             let sink = crate::files::FileSink::new(spec).unwrap();
             let begun = sink.begin(crate::files::SourceId([1; 16])).and_then(|()| sink.decide(None));
-            let batch = crate::messages::ManifestPart {
-                batch: 0,
-                last: true,
-                whole: false,
-                again: false,
-                length: 0,
-                entries: Vec::new(),
-            };
+            let batch = without_bytes(Vec::new());
             let taken = begun.and_then(|()| sink.add_manifest_part(&batch).map(drop));
             assert_eq!(matches!(taken, Err(FilesError::TargetOutside { .. })), outside, "{target:?}: {taken:?}");
         }
@@ -616,14 +614,7 @@ mod tests {
                         entry("new", crate::files::Kind::Directory),
                         entry("new/file", crate::files::Kind::File { size: 0, version: 0, hash: None }),
                     ];
-                    let batch = crate::messages::ManifestPart {
-                        batch: 0,
-                        last: true,
-                        whole: false,
-                        again: false,
-                        length: 0,
-                        entries,
-                    };
+                    let batch = without_bytes(entries);
                     sink.add_manifest_part(&batch)?;
                     sink.settle(|_, _| {})?;
                     sink.flush()

@@ -35,6 +35,12 @@ fn send(from: &Path, settings: ReceiveSpec) -> Done {
     transfer_as(&[from.join("tree")], settings, 1, &mut |_| {}).unwrap()
 }
 
+/// Returns a batch of entries without bytes.
+fn without_bytes(entries: Vec<Entry>) -> Batch {
+    let (versions, skipped, id_names) = (Vec::new(), Vec::new(), Vec::new());
+    Batch { number: 0, entries, length: 0, versions, skipped, id_names, is_last: true }
+}
+
 fn write(path: &Path, content: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
@@ -258,17 +264,7 @@ fn with_top(settings: ReceiveSpec) -> ((u32, i64), Vec<(NoticeKind, String)>) {
     control.send(&Message::Top(top.clone())).unwrap();
     assert!(matches!(receiving.top(top), Err(FilesError::Protocol { .. })), "there is one");
     let entries = vec![entry("file", Kind::File { size: 0, version: 0, hash: None })];
-    control
-        .send_manifest(&Batch {
-            number: 0,
-            entries,
-            length: 0,
-            versions: vec![],
-            skipped: vec![],
-            id_names: Vec::new(),
-            is_last: true,
-        })
-        .unwrap();
+    control.send_manifest(&without_bytes(entries)).unwrap();
     receiving.finish(&control.end()).unwrap();
     let told = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
     let found = into.metadata().unwrap();
@@ -418,17 +414,7 @@ fn a_target_that_is_a_link_to_a_folder_is_followed() {
 fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> downpour::files::ReceiveOutcome {
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    control
-        .send_manifest(&Batch {
-            number: 0,
-            entries,
-            length: 0,
-            versions: vec![],
-            skipped: vec![],
-            id_names: Vec::new(),
-            is_last: true,
-        })
-        .unwrap();
+    control.send_manifest(&without_bytes(entries)).unwrap();
     receiving.finish(&control.end()).unwrap()
 }
 

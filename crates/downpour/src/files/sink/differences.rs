@@ -20,7 +20,7 @@ use super::lock;
 use super::place::Place;
 use super::shared::Shared;
 use super::writer::Writer;
-use crate::messages::{Chunk, ChunkDigest, Chunks, ListState, Wanted};
+use crate::messages::{Chunk, ChunkDigest, Chunks, ListState, Wanted, shortest};
 
 /// Most chunks of the version here that are looked for. A sender's list has at most half as many, unless its chunks are
 /// very short.
@@ -304,19 +304,9 @@ fn keep_longest(ranges: &mut Vec<Range<u64>>, most: usize) {
     if excess == 0 {
         return;
     }
-    let mut lengths: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
-    let (shorter, bound, _) = lengths.select_nth_unstable(excess - 1);
-    let bound = *bound;
-    // Of those as long as the longest one that goes, only as many go.
-    let mut also = excess - shorter.iter().filter(|length| **length < bound).count();
-    ranges.retain(|range| match (range.end - range.start).cmp(&bound) {
-        std::cmp::Ordering::Less => false,
-        std::cmp::Ordering::Equal if also > 0 => {
-            also -= 1;
-            false
-        }
-        _ => true,
-    });
+    let length = |range: &Range<u64>| range.end - range.start;
+    let mut goes = shortest(ranges.iter().map(length).collect(), excess);
+    ranges.retain(|range| !goes(length(range)));
 }
 
 #[cfg(test)]
