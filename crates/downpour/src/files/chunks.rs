@@ -123,15 +123,15 @@ pub fn list_chunks(
     line: Option<u64>,
     mut tell: impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
 ) {
-    let mut listing = Listing { line, chunks: Vec::new(), bytes: 0, spent: Duration::ZERO };
-    let is_complete = listing.run(source, index, &mut tell);
+    let mut list = ChunkList { line, chunks: Vec::new(), bytes: 0, spent: Duration::ZERO };
+    let is_complete = list.run(source, index, &mut tell);
     let state = if is_complete { ListState::Complete } else { ListState::Void };
     // The end, after which nothing more can be broken off.
-    let _ = tell(std::mem::take(&mut listing.chunks), state);
+    let _ = tell(std::mem::take(&mut list.chunks), state);
 }
 
 /// A list in the making.
-struct Listing {
+struct ChunkList {
     line: Option<u64>,
     chunks: Vec<Chunk>,
     bytes: u64,
@@ -139,7 +139,7 @@ struct Listing {
     spent: Duration,
 }
 
-impl Listing {
+impl ChunkList {
     /// Returns whether the file has stayed the same.
     fn run(
         &mut self,

@@ -14,7 +14,7 @@ mod headway;
 #[cfg(test)]
 mod hostile;
 mod listen;
-mod listing;
+mod lister;
 mod mailbox;
 mod receiving;
 mod removing;

@@ -9,7 +9,7 @@ use net::{BlockDigest, Event};
 use super::TransferEvent;
 use super::changed::{Again, Changed};
 use super::checksums::{Checksums, List};
-use super::listing::Lister;
+use super::lister::Lister;
 use super::mailbox::Mailbox;
 use super::removing::Removing;
 use super::scanning::{Found, Scan};

@@ -59,7 +59,7 @@ pub(super) struct Comparison {
     /// Indices in the batch's files of those whose lists are to come, in this order.
     awaited: VecDeque<usize>,
     /// The list that is coming, of the first of them.
-    listing: Option<Listing>,
+    listing: Option<ListedFile>,
     /// Ranges of the batch that were copied, in order, merged where they touch.
     copied: Vec<Range<u64>>,
     /// Not yet in the journal.
@@ -70,7 +70,7 @@ pub(super) struct Comparison {
 
 /// A file while its chunks are coming.
 #[derive(Debug)]
-struct Listing {
+struct ListedFile {
     /// The version that stands here, if it can be read.
     basis: Option<Basis>,
     /// End of the chunks so far.
@@ -162,7 +162,7 @@ impl Comparison {
         let file = &self.batch.files[at];
         let listing = match &mut self.listing {
             Some(listing) => listing,
-            none => none.insert(Listing {
+            none => none.insert(ListedFile {
                 basis: Basis::read(place, &file.path, file.size, &shared.stopped).ok(),
                 position: 0,
                 run: (0..0, blake3::Hasher::new()),
@@ -219,7 +219,7 @@ impl Comparison {
 
     /// Nothing of a file that was copied counts.
     fn forget(&mut self, place: &Place, at: usize) -> Result<(), FilesError> {
-        let Some(Listing { recorded, .. }) = self.listing.take() else { return Ok(()) };
+        let Some(ListedFile { recorded, .. }) = self.listing.take() else { return Ok(()) };
         let ReceivedFile { start, id, size, .. } = self.batch.files[at];
         while let Some(last) = self.copied.last_mut().filter(|last| last.end > start) {
             // The range before the file's first one may have grown into it.
@@ -258,7 +258,7 @@ fn put_on_record(place: &Place, records: &mut Vec<Record>) -> Result<(), FilesEr
     put.map_err(|error| FilesError::system(place.staging.path(), error))
 }
 
-impl Listing {
+impl ListedFile {
     /// Returns the record of the range that was copied last, if its file is long enough for one.
     fn record(&self, file: &ReceivedFile) -> Option<Record> {
         let (range, hasher) = &self.run;
