@@ -1,11 +1,11 @@
 //! `downpour clean`.
 
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use std::{io, iter};
 
-use downpour::files::{Leftover, leftovers};
+use downpour::files::{Leftover, leftovers, staged_elsewhere};
 
 use crate::args::CleanArgs;
 use crate::exit::{Code, Failure};
@@ -16,7 +16,7 @@ use crate::{escape, print};
 pub(crate) fn run(args: &CleanArgs) -> Result<u8, Failure> {
     let (mut listed, mut failed) = (Listed::default(), 0_u64);
     let now = SystemTime::now();
-    for folder in &args.folders {
+    for folder in &folders(args) {
         let take = |leftover: Leftover| listed.take(args, &leftover, now);
         let unread = |path: &Path, error: &io::Error| {
             failed += 1;
@@ -31,6 +31,14 @@ pub(crate) fn run(args: &CleanArgs) -> Result<u8, Failure> {
         print::err(listed.summary(args.remove));
     }
     Ok(if failed + listed.failed > 0 { Code::Partial as u8 } else { Code::Done as u8 })
+}
+
+/// Returns the folders to search.
+fn folders(args: &CleanArgs) -> Vec<PathBuf> {
+    match args.folders.is_empty() {
+        true => iter::once(PathBuf::from(".")).chain(staged_elsewhere()).collect(),
+        false => args.folders.clone(),
+    }
 }
 
 /// What was found so far.

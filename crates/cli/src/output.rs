@@ -132,8 +132,12 @@ impl Output {
     /// Reports what happens to a name at the receiver. Plans and differences are the result of a command and go to
     /// stdout.
     pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, name: &[u8]) {
-        if kind == NoticeKind::LowSpace {
-            return self.low_space(kind);
+        match kind {
+            NoticeKind::LowSpace => return self.warn("low_space", kind, b".", format_args!("{kind}")),
+            NoticeKind::Abandoned => {
+                return self.warn("abandoned", kind, name, format_args!("{}: {kind}", escape::name(name)));
+            }
+            _ => {}
         }
         let Some((what, difference)) = words(kind) else { return };
         let path = escape::name(name);
@@ -161,12 +165,12 @@ impl Output {
         }
     }
 
-    /// Warns that the target may not have room for everything.
-    fn low_space(&self, kind: NoticeKind) {
+    /// Warns of something at the target that is no failure.
+    fn warn(&self, what: &'static str, kind: NoticeKind, path: &[u8], words: fmt::Arguments<'_>) {
         if self.shown.json {
-            json::print(&Line::Notice { what: "low_space", path: (&b"."[..]).into(), reason: Some(kind.to_string()) });
+            json::print(&Line::Notice { what, path: path.into(), reason: Some(kind.to_string()) });
         }
-        self.showing.above(|| warn(kind));
+        self.showing.above(|| warn(words));
     }
 
     /// Returns the number of notices.

@@ -64,8 +64,8 @@ pub(crate) struct BootstrapArgs {
 /// `downpour clean`.
 #[derive(Args, Debug)]
 pub(crate) struct CleanArgs {
-    /// Folders to search
-    #[arg(value_name = "DIR", default_value = ".")]
+    /// Folders to search; without any: the current one, and that for targets which cannot be written themselves
+    #[arg(value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
     /// Search all folders below on the same file system, too
     #[arg(short = 'r', long)]

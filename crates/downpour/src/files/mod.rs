@@ -61,4 +61,4 @@ pub use scan::{ScanOptions, Scanner};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::{BatchSource, Ends};
 pub use spec::{Compare, Destination, DirectoryIf, Evidence, Existing, First, Modes, ReceiveSpec, Requested};
-pub use staging::{Leftover, leftovers};
+pub use staging::{Leftover, leftovers, staged_elsewhere};

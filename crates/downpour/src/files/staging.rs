@@ -1,7 +1,7 @@
 //! The staging folder: files are written in it and moved to their final names once they are verified and durable.
 //!
 //! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source unless another user has taken that name), which
-//! lies inside the target folder and thus on the same file system:
+//! lies inside the target folder and thus on the same file system, unless that folder cannot be written ([`Site`]):
 //!
 //! - folders `a` to `z` and `2` to `7` with the staged files, each named by its [`StagedId`]: files can be created in
 //!   one folder while others are moved out of another;
@@ -13,6 +13,7 @@
 
 mod find;
 mod leftovers;
+mod site;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -34,7 +35,10 @@ use rustix::io::Errno;
 pub(super) use self::find::staging_name;
 use self::find::{Finder, Found};
 pub(super) use self::find::{is_staging_name, named_like_staging};
+pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{Leftover, leftovers};
+pub(super) use self::site::Site;
+pub use self::site::staged_elsewhere;
 use super::error::FilesError;
 use super::folding::{Folding, PROBES};
 use super::held;
@@ -57,7 +61,9 @@ const MOVING: &str = "moving";
 pub(super) struct Staging {
     /// Path of the staging folder, for error messages.
     path: PathBuf,
-    /// Its name in the target folder.
+    /// The folder that it lies in.
+    parent: OwnedFd,
+    /// Its name there.
     name: String,
     pub(super) dir: OwnedFd,
     /// Held as long as this value lives.
@@ -78,20 +84,16 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Opens the staging folder of `source` in `target`, whose path is `into`. Creates it if it does not exist and
-    /// `make` is set.
+    /// Opens the staging folder at `site`. Creates it if it does not exist and `make` is set.
     ///
     /// # Errors
     /// [`FilesError::Busy`] if another process holds the lock; [`FilesError`] of an I/O error.
-    pub(super) fn open(
-        target: &OwnedFd,
-        into: &Path,
-        source: SourceId,
-        make: bool,
-    ) -> Result<Option<Self>, FilesError> {
+    pub(super) fn open(site: &Site, make: bool) -> Result<Option<Self>, FilesError> {
+        let Site { folder: parent, path: into, source } = site;
+        let source = *source;
         // A staging folder that could not be created does not exist; the user knows the target.
         let failed = |error: io::Error| FilesError::system(into, error);
-        let finder = Finder::new(target, true);
+        let finder = Finder::new(parent, true);
         loop {
             let found = match make {
                 true => Some(finder.find_or_create(source).map_err(failed)?),
@@ -105,11 +107,12 @@ impl Staging {
                 Ok(Some(lock)) => {
                     // The folder is locked until both are dropped.
                     let (held, _locked) = (dir.try_clone().map_err(failed)?, lock.try_clone().map_err(failed)?);
-                    let opened = Self::with(path.clone(), name.clone(), dir, lock, source, is_new);
+                    let parent_too = parent.try_clone().map_err(failed)?;
+                    let opened = Self::with(path.clone(), (parent_too, name.clone()), dir, lock, source, is_new);
                     if opened.is_err() && is_new {
                         // On a full disk every attempt would leave another folder behind. Only the first error is
                         // reported.
-                        let _ = clear(target, &name, &held);
+                        let _ = clear(parent, &name, &held);
                     }
                     return opened.map(Some).map_err(failed);
                 }
@@ -119,7 +122,7 @@ impl Staging {
                 Err(error) => {
                     if is_new {
                         // Succeeds only if the folder is empty, that is, unused.
-                        let _ = unlinkat(target, &name, AtFlags::REMOVEDIR);
+                        let _ = unlinkat(parent, &name, AtFlags::REMOVEDIR);
                     }
                     return Err(failed(error.into()));
                 }
@@ -127,16 +130,23 @@ impl Staging {
         }
     }
 
-    /// Returns what the staging folder of `source` in `target` has on record, and changes nothing in it. `may_probe` as
+    /// Returns what the staging folder at `site` has on record, and changes nothing in it. `may_probe` as
     /// for [`Finder::new`].
-    pub(super) fn peek(target: &OwnedFd, source: SourceId, may_probe: bool) -> io::Result<Option<Held>> {
-        match Finder::new(target, may_probe).find(source)? {
-            Some(found) => journal::peek(&found.dir, source).map(Some),
+    pub(super) fn peek(site: &Site, may_probe: bool) -> io::Result<Option<Held>> {
+        match Finder::new(&site.folder, may_probe).find(site.source)? {
+            Some(found) => journal::peek(&found.dir, site.source).map(Some),
             None => Ok(None),
         }
     }
 
-    fn with(path: PathBuf, name: String, dir: OwnedFd, lock: File, source: SourceId, is_new: bool) -> io::Result<Self> {
+    fn with(
+        path: PathBuf,
+        (parent, name): (OwnedFd, String),
+        dir: OwnedFd,
+        lock: File,
+        source: SourceId,
+        is_new: bool,
+    ) -> io::Result<Self> {
         let mut staged = staged_files(&dir)?;
         let clean = |held: &mut Held| {
             held.retain(|id| staged.contains(&id));
@@ -154,7 +164,7 @@ impl Staging {
         let (folders, links, files) = (list(FOLDERS)?, list(LINKS)?, list(FILES)?);
         let (held, staged) = (Mutex::new(held), Mutex::new(staged));
         let folding = Folding::probe(&dir)?;
-        Ok(Self { path, name, dir, _lock: lock, journal, held, staged, folders, links, files, is_new, folding })
+        Ok(Self { path, parent, name, dir, _lock: lock, journal, held, staged, folders, links, files, is_new, folding })
     }
 
     /// Returns the path of the staging folder.
@@ -364,8 +374,8 @@ impl Staging {
 
     /// Removes the staging folder and everything in it. Returns whether it is gone: NFS keeps a file that is removed
     /// while open, such as the journal, and therefore the folder, until the file is closed.
-    pub(super) fn remove(&self, target: &OwnedFd) -> Result<bool, FilesError> {
-        match clear(target, &self.name, &self.dir) {
+    pub(super) fn remove(&self) -> Result<bool, FilesError> {
+        match clear(&self.parent, &self.name, &self.dir) {
             Ok(()) => Ok(true),
             Err(error) if matches!(errno(&error), Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => Ok(false),
             Err(error) => Err(FilesError::system(&self.path, error)),

@@ -77,6 +77,8 @@ pub enum NoticeKind {
     SourceIsTarget = 34,
     /// There can be no backup of what stands there, which is therefore not replaced or deleted.
     NoBackup = 35,
+    /// Of a path at the receiver: a transfer that was interrupted has left its staging folder there.
+    Abandoned = 36,
 }
 
 impl NoticeKind {
@@ -110,6 +112,7 @@ impl NoticeKind {
             Self::SourceRefused,
             Self::SourceIsTarget,
             Self::NoBackup,
+            Self::Abandoned,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -120,7 +123,7 @@ impl NoticeKind {
     #[must_use]
     pub const fn for_older_sender(self) -> Option<Self> {
         Some(match self {
-            Self::LowSpace => return None,
+            Self::LowSpace | Self::Abandoned => return None,
             Self::EmptySource => Self::NotDeleted,
             Self::Exists
             | Self::UnsafeLink
@@ -144,7 +147,7 @@ impl NoticeKind {
     #[must_use]
     pub const fn is_failure(self) -> bool {
         // An unsafe link is left out on purpose.
-        self as u8 >= Self::Permission as u8 && !matches!(self, Self::UnsafeLink | Self::LowSpace)
+        self as u8 >= Self::Permission as u8 && !matches!(self, Self::UnsafeLink | Self::LowSpace | Self::Abandoned)
     }
 }
 
@@ -178,6 +181,7 @@ impl std::fmt::Display for NoticeKind {
             Self::SourceRefused => "was copied, and could not be removed from the source",
             Self::SourceIsTarget => "source and target are the same: not removed",
             Self::NoBackup => "what stands there is kept, since it cannot get the name of its backup",
+            Self::Abandoned => "left by an interrupted transfer: run it again, or remove it with downpour clean",
             Self::LowSpace => "more is coming than there is room for at the target, unless files have holes",
         })
     }

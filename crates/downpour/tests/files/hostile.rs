@@ -1,16 +1,17 @@
 //! A lying sender: every case ends in a clear error, in bounded memory, with nothing outside the staging folder.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use downpour::files::{
     Entry, Existing, Extra, FileSink, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, NoticeKind,
-    ReceiveSpec, SkipReason, Skipped, VoidReason,
+    ReceiveSpec, SkipReason, Skipped, SourceId, VoidReason,
 };
 use downpour::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Root, Void};
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{Control, SOURCE, names};
+use crate::common::{Control, SOURCE, names, transfer_as};
 
 const PETABYTE: u64 = 1 << 50;
 
@@ -340,6 +341,26 @@ fn listed_failures_are_bounded() {
     let end = End { batches: 0, entries: 0, bytes: 0, skipped: 5000, root: root.root() };
     let outcome = receiving.finish(&end).unwrap();
     assert_eq!((outcome.failed_count, outcome.listed.len()), (5000, 1000));
+}
+
+#[test]
+fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
+    let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
+    std::fs::write(from.path().join("file"), "content").unwrap();
+    let of = |source| {
+        let receiving = FileSink::new(ReceiveSpec::into_directory(into.path())).unwrap();
+        receiving.begin(SourceId([source; 16])).unwrap();
+        receiving.add_manifest_part(&part(0, vec![file(format!("of {source}"), 9)])).unwrap();
+        receiving.write(0, 0, b"abc").unwrap();
+        receiving
+    };
+    let _used = of(7);
+    let left = of(8).abandon(false).unwrap().unwrap();
+    let done =
+        transfer_as(&[from.path().join("file")], ReceiveSpec::into_directory(into.path()), 1, &mut |_| {}).unwrap();
+    assert!(!done.outcome.is_partial());
+    let told: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Abandoned).collect();
+    assert_eq!(told.iter().map(|notice| notice.path.as_slice()).collect::<Vec<_>>(), [left.as_os_str().as_bytes()]);
 }
 
 #[test]

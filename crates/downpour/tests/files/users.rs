@@ -31,6 +31,7 @@ pub(crate) fn child_folder() -> PathBuf {
 /// Runs a child test, by its path in this program.
 fn run_child(mut command: Command, name: &str, folder: &Path) {
     command.args(["--exact", name, "--ignored", "--nocapture"]).env(FOLDER, folder);
+    command.env("XDG_CACHE_HOME", folder.join("cache"));
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
@@ -264,6 +265,52 @@ fn child_continues_a_read_only_copy() {
     let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
     // The next run needs access to the target itself.
     assert_eq!((mode(&into), mode(&into.join("sub"))), (0o755, 0o555));
+}
+
+#[test]
+fn a_folder_is_filled_in_a_target_that_cannot_be_written() {
+    let home = tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    as_root("users::child_prepares_a_writable_folder", home.path());
+}
+
+#[test]
+#[ignore = "run by its parent test as root"]
+fn child_prepares_a_writable_folder() {
+    let home = child_folder();
+    fs::create_dir_all(home.join("into")).unwrap();
+    for folder in ["into/sub", "cache", "from"] {
+        let folder = home.join(folder);
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::chown(&folder, Some(RECEIVER), Some(RECEIVER)).unwrap();
+    }
+    as_receiver("users::child_fills_a_writable_folder", &home);
+}
+
+#[test]
+#[ignore = "run by its parent test as a plain user"]
+fn child_fills_a_writable_folder() {
+    let (from, into, cache) = (child_folder().join("from"), child_folder().join("into"), child_folder().join("cache"));
+    fs::create_dir_all(from.join("sub/below")).unwrap();
+    fs::write(from.join("sub/below/file"), "content").unwrap();
+    fs::write(from.join("top"), "refused").unwrap();
+    let sources = [from.join("sub"), from.join("top")];
+    let spec = || ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(&into) };
+    let staged = || fs::read_dir(cache.join("downpour/staging")).unwrap().count();
+    // A run that is broken off leaves its staging folder there.
+    let receiving = FileSink::new(spec()).unwrap();
+    let mut control = Control::begin(&receiving).unwrap();
+    for batch in Scanner::new(sources.iter().map(Root::new).collect(), ScanOptions::default()).unwrap() {
+        control.send_manifest(&batch).unwrap();
+    }
+    drop(receiving);
+    assert_eq!(staged(), 1);
+    let done = transfer_as(&sources, spec(), 1, &mut |_| {}).unwrap();
+    let refused: Vec<_> = done.outcome.listed.iter().map(|failed| failed.path.as_slice()).collect();
+    assert_eq!((done.outcome.failed_count, refused), (1, vec![&b"top"[..]]));
+    assert_eq!(fs::read(into.join("sub/below/file")).unwrap(), b"content");
+    assert_eq!(staged(), 0);
+    assert!(!into.join("top").exists());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::files::journal::Item;
 use crate::files::metadata::{Status, birth};
 use crate::files::names::{NameError, check_path};
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
-use crate::files::staging::{Staging, is_staging_name};
+use crate::files::staging::{Site, Staging, is_staging_name};
 use crate::messages::{Entry, Kind, SourceId};
 
 impl Shared {
@@ -29,7 +29,8 @@ impl Shared {
         // Nothing to continue there if it cannot be read.
         let own = || -> Option<bool> {
             let target = open_target(&named.directory, &self.spec).ok()??;
-            let held = Staging::peek(&target, source, !self.spec.dry_run).ok()??;
+            let site = Site::of(&target, &named.directory, source).ok()?;
+            let held = Staging::peek(&site, !self.spec.dry_run).ok()??;
             let found = statat(&target, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
             Some(held.items.contains(&Item::new(name, found.st_ino, birth(&target, name.as_slice()))))
         };

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::fs::{fstat, fsync};
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use super::super::extras::Applied;
 use super::super::held::Held;
 use super::super::metadata::Status;
 use super::super::spec::{Destination, Existing, ReceiveSpec};
-use super::super::staging::{is_staging_name, sync_at_once, sync_file_system};
+use super::super::staging::{abandoned, is_staging_name, sync_at_once, sync_file_system};
 use super::entries::FILLABLE;
 use super::manifest::Intake;
 use super::place::{Place, refusal_of};
@@ -36,9 +37,10 @@ impl Shared {
             self.make_links(place)?;
             self.delete(announced, &place.target)?;
             self.seal_folders(place)?;
-            let is_removed = place.staging.remove(place.target.root())?;
+            let is_removed = place.staging.remove()?;
             let left = (!is_removed).then(|| place.staging.path().to_owned());
             self.report.update(|outcome| outcome.staging_left = left);
+            self.tell_abandoned(place);
             // Nothing is created or removed in it any more.
             if announced.top.is_none() {
                 place.close()?;
@@ -47,6 +49,15 @@ impl Shared {
             place.sync_target()?;
         }
         self.sync_stored_links()
+    }
+
+    /// Tells of what other transfers to this target have left in it.
+    fn tell_abandoned(&self, place: &Place) {
+        // Only a service to the user: a target that cannot be listed is none of the failures of this transfer.
+        for name in abandoned(place.target.root()).unwrap_or_default() {
+            let shown = place.shown(name.as_bytes());
+            self.report.notice(NoticeKind::Abandoned, shown.as_os_str().as_bytes());
+        }
     }
 
     fn delete(&self, announced: &Intake, target: &crate::files::sandbox::DirectorySandbox) -> Result<(), FilesError> {

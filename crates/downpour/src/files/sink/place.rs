@@ -1,4 +1,4 @@
-//! The target folder, the staging folder in it, and moving files from one to the other.
+//! The target folder, its staging folder, and moving files from one to the other.
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,7 +21,7 @@ use super::super::metadata::{Status, birth, set_metadata};
 use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Destination, Existing, Modes, ReceiveSpec};
 use super::super::staged_id::path_hash;
-use super::super::staging::{Staging, sync_file_system};
+use super::super::staging::{Site, Staging, sync_file_system};
 use super::across::Carried;
 use super::entries::FILLABLE;
 use super::lock;
@@ -74,7 +74,8 @@ impl Place {
         } else {
             None
         };
-        let Some(staging) = Staging::open(&target, into, source, make)? else { return Ok(None) };
+        let site = Site::of(&target, into, source).map_err(|error| FilesError::system(into, error))?;
+        let Some(staging) = Staging::open(&site, make)? else { return Ok(None) };
         let begun = if spec.delete.is_some() {
             Some(staging.touch().map_err(|error| FilesError::system(staging.path(), error))?)
         } else {
@@ -279,7 +280,7 @@ impl Place {
 
     /// Removes what this run has created for itself.
     pub(super) fn remove(&self) -> Result<(), FilesError> {
-        self.staging.remove(self.target.root())?;
+        self.staging.remove()?;
         self.close()?;
         if self.target_is_new {
             // Fails if it is not empty.

@@ -92,6 +92,22 @@ pub fn leftovers(
     Ok(())
 }
 
+/// Returns the names of this user's staging folders in `target` that no transfer uses.
+pub(in crate::files) fn abandoned(target: &OwnedFd) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for item in Dir::read_from(target)? {
+        let item = item?;
+        let name = OsStr::from_bytes(item.file_name().to_bytes());
+        if is_staging_name(name.as_bytes())
+            && let Ok(Some(found)) = find(target, name)
+            && !is_locked(&found.dir)
+        {
+            names.push(found.name);
+        }
+    }
+    Ok(names)
+}
+
 /// Looks into one open folder, and adds those in it to `below` if they are to be searched.
 fn search(
     folder: &Arc<OwnedFd>,

@@ -5,8 +5,12 @@ use super::*;
 const SOURCE: SourceId = SourceId([9; 16]);
 
 fn open(into: &Path) -> Staging {
+    Staging::open(&site(into), true).unwrap().unwrap()
+}
+
+fn site(into: &Path) -> Site {
     let target = openat(rustix::fs::CWD, into, FOLDER, Mode::empty()).unwrap();
-    Staging::open(&target, into, SOURCE, true).unwrap().unwrap()
+    Site::of(&target, into, SOURCE).unwrap()
 }
 
 #[test]
@@ -32,8 +36,7 @@ fn staged_files_lie_in_several_folders_and_all_are_found_synced_and_removed() {
     for id in &ids {
         assert!(staging.claim(*id).unwrap(), "{id:?}");
     }
-    let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
-    staging.remove(&target).unwrap();
+    staging.remove().unwrap();
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
@@ -60,13 +63,12 @@ fn a_folder_of_staged_files_that_was_removed_by_hand_is_made_again() {
 #[test]
 fn a_staging_folder_that_cannot_be_completed_does_not_stay_if_it_is_new() {
     let dir = tempfile::tempdir().unwrap();
-    let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
     drop(open(dir.path()));
     // This call must not remove a folder that existed before.
     let staging = dir.path().join(staging_name(SOURCE));
     fs::remove_file(staging.join("journal")).unwrap();
     fs::create_dir(staging.join("journal")).unwrap();
-    assert!(Staging::open(&target, dir.path(), SOURCE, true).is_err());
+    assert!(Staging::open(&site(dir.path()), true).is_err());
     assert!(staging.exists());
 }
 
@@ -137,21 +139,20 @@ fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
         [&open_to_all, &of_another_source, &with_a_file, &to_elsewhere, &a_file, &with_a_link];
     for (number, take) in ways.into_iter().enumerate() {
         let dir = tempfile::tempdir().unwrap();
-        let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
         take(&dir.path().join(&name));
         let before = fs::symlink_metadata(dir.path().join(&name)).unwrap();
-        assert!(Staging::open(&target, dir.path(), SOURCE, false).unwrap().is_none(), "way {number}");
+        assert!(Staging::open(&site(dir.path()), false).unwrap().is_none(), "way {number}");
         let staging = open(dir.path());
         let path = staging.path().to_owned();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         staging.open_file(StagedId([1; 16]), 0o644).unwrap();
-        let found = Staging::open(&target, dir.path(), SOURCE, false);
+        let found = Staging::open(&site(dir.path()), false);
         assert!(matches!(found, Err(FilesError::Busy { .. })), "way {number}: {found:?}");
         drop(staging);
-        let staging = Staging::open(&target, dir.path(), SOURCE, false).unwrap().unwrap();
+        let staging = Staging::open(&site(dir.path()), false).unwrap().unwrap();
         assert_eq!((staging.path(), staging.is_new), (&*path, false), "way {number}");
         assert_ne!(path, dir.path().join(&name));
-        staging.remove(&target).unwrap();
+        staging.remove().unwrap();
         assert_eq!(folders(dir.path()), std::slice::from_ref(&name), "way {number}");
         let after = fs::symlink_metadata(dir.path().join(&name)).unwrap();
         assert_eq!(
@@ -178,15 +179,14 @@ fn a_staging_folder_that_others_can_read_is_closed() {
 #[test]
 fn a_staging_folder_that_was_moved_away_is_emptied_and_what_has_its_name_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let target = openat(rustix::fs::CWD, dir.path(), FOLDER, Mode::empty()).unwrap();
     let staging = open(dir.path());
     staging.open_file(StagedId([1; 16]), 0o644).unwrap();
     fs::rename(staging.path(), dir.path().join("away")).unwrap();
-    assert!(!staging.remove(&target).unwrap(), "its name is gone");
+    assert!(!staging.remove().unwrap(), "its name is gone");
     let staging = open(dir.path());
     fs::rename(staging.path(), dir.path().join("again")).unwrap();
     fs::create_dir(staging.path()).unwrap();
-    assert!(!staging.remove(&target).unwrap(), "another folder has its name");
+    assert!(!staging.remove().unwrap(), "another folder has its name");
     assert_eq!(folders(dir.path()).len(), 3);
     assert_eq!(folders(&dir.path().join("away")), Vec::<String>::new());
 }

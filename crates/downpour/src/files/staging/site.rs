@@ -1,0 +1,82 @@
+//! Where the staging folder of a target lies: in the target, or with the user's own files where the target itself cannot
+//! be written but folders in it can.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, Dir, DirEntry, FileType, Mode, accessat, fstat, openat};
+use rustix::io::Errno;
+
+use crate::files::sandbox::FOLDER;
+use crate::messages::SourceId;
+use crate::own_folder::{cache_home, own_folder};
+
+/// The folder that contains a staging folder.
+#[derive(Debug)]
+pub(in crate::files) struct Site {
+    pub(super) folder: OwnedFd,
+    pub(super) path: PathBuf,
+    /// What the staging folder is named after, and belongs to.
+    pub(super) source: SourceId,
+}
+
+impl Site {
+    /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere only if it has
+    /// folders, since no name could be put into it otherwise. What is staged elsewhere is copied if it belongs on
+    /// another file system.
+    ///
+    /// # Errors
+    /// A failure of the system.
+    pub(in crate::files) fn of(target: &OwnedFd, into: &Path, source: SourceId) -> io::Result<Self> {
+        let written = accessat(target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        if let Err(Errno::ACCESS | Errno::PERM) = written
+            && has_folders(target)
+            && let Some(base) = cache_home()
+            // Without one the transfer fails as it would in the target.
+            && let Ok(elsewhere) = Self::within(&base, target, source)
+        {
+            return Ok(elsewhere);
+        }
+        Ok(Self { folder: target.try_clone()?, path: into.to_owned(), source })
+    }
+
+    /// Creates the folder for staging in `base`.
+    fn within(base: &Path, target: &OwnedFd, SourceId(source): SourceId) -> io::Result<Self> {
+        let path = shared_folder(base, true)?;
+        let folder = openat(CWD, &path, FOLDER, Mode::empty())?;
+        // The same source may go to several such targets.
+        let found = fstat(target)?;
+        let mut named = blake3::Hasher::new();
+        named.update(&source).update(&found.st_dev.to_le_bytes()).update(&found.st_ino.to_le_bytes());
+        let mut id = [0; 16];
+        named.finalize_xof().fill(&mut id);
+        Ok(Self { folder, path, source: SourceId(id) })
+    }
+}
+
+/// Whether a folder contains others, or may.
+fn has_folders(target: &OwnedFd) -> bool {
+    let is_folder = |item: DirEntry| {
+        let is_other = !matches!(item.file_name().to_bytes(), b"." | b"..");
+        is_other && matches!(item.file_type(), FileType::Directory | FileType::Unknown)
+    };
+    // One that cannot be listed may still be entered.
+    Dir::read_from(target).map_or(true, |items| items.flatten().any(is_folder))
+}
+
+/// Returns the folder in which files are staged for targets that this user cannot write; `None` if there is none.
+#[must_use]
+pub fn staged_elsewhere() -> Option<PathBuf> {
+    shared_folder(&cache_home()?, false).ok()
+}
+
+fn shared_folder(base: &Path, create: bool) -> io::Result<PathBuf> {
+    let path = own_folder(base, create)?.join("staging");
+    if create {
+        DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+    }
+    if path.is_dir() { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
+}
