@@ -70,9 +70,17 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     }
     let what = match outcome.ending {
         Ending::Closed => "not every transfer brought its bytes over",
+        _ if nothing_fits(&outcome) => {
+            "no packet gets through: downpour's first packets have 1228 bytes (PROTOCOL.md), which a link must carry"
+        }
         _ => "not every transfer came to its end: give it more time with --limit",
     };
     Err(Failure::new(Code::Invalid, what))
+}
+
+/// Whether a link has dropped everything that it was given, as too large.
+fn nothing_fits(outcome: &SharedOutcome) -> bool {
+    outcome.links.iter().flatten().any(|link| link.offered.packets > 0 && link.dropped_too_large == link.offered)
 }
 
 /// What is written as JSON.

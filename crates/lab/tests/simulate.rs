@@ -171,3 +171,11 @@ fn output_that_cannot_be_written_is_no_success_and_no_panic() {
     let output = lab(&["simulate", "--profile", "nope"]).stderr(full()).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn a_link_that_carries_no_first_packet_says_so() {
+    let output = simulate(&["--mtu", "576B", "--rate", "10M", "--delay", "10ms", "--size", "10KB", "--limit", "5"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("first packets have 1228 bytes") && !told.contains("--limit"), "{told}");
+    assert!(simulate(&["--mtu", "1228B", "--rate", "10M", "--delay", "10ms", "--size", "10KB"]).status.success());
+}
