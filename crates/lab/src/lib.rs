@@ -18,6 +18,7 @@ pub mod control;
 pub mod emulated;
 pub mod emulator;
 pub mod exit;
+mod judged;
 pub mod layout;
 pub mod link;
 mod lists;

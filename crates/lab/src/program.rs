@@ -83,6 +83,8 @@ fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
         }
         Command::Run(args) => commands::run(&args, &trials(downpour)?, &stop()?),
         Command::Report(args) => commands::report(&args),
+        Command::Verdicts(args) => commands::verdicts(&args),
+        Command::Records(args) => commands::records(&args),
         Command::Reproduce(args) => commands::reproduce(&args, &trials(downpour)?, &stop()?),
         Command::Simulate(args) => simulate::run(&args),
         Command::Series(args) => series::run(&args),

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::codes::{self, CodePlan, CodeRecord};
+use crate::judged::{self, Judged};
 use crate::lists;
 use crate::picture::{escaped, summaries};
 use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Sweep};
-use crate::results::{Bound, PointSummary, Record};
+use crate::results::{Bound, Made, PointSummary, Record};
 use crate::simulated::{self, SimPlan, SimRecord};
 
 /// A plan and its results.
@@ -17,8 +18,8 @@ pub struct Section {
     pub measured: Measured,
     /// The picture of each of its sweeps, as SVG.
     pub pictures: Vec<String>,
-    /// A person's verdict on them: paragraphs separated by empty lines.
-    pub verdict: Option<String>,
+    /// The verdicts on its claims.
+    pub(crate) judged: Option<Judged>,
 }
 
 /// A plan of any kind, and its runs.
@@ -33,11 +34,36 @@ pub enum Measured {
 }
 
 impl Measured {
-    fn title_and_name(&self) -> (&str, &str) {
+    pub(crate) fn title_and_name(&self) -> (&str, &str) {
         match self {
             Self::Links(plan, _) => (&plan.title, &plan.name),
             Self::Codes(plan, _) => (&plan.title, &plan.name),
             Self::Simulated(plan, _) => (&plan.title, &plan.name),
+        }
+    }
+
+    /// Returns the number of cases of which only another build has made a record.
+    pub(crate) fn stale(&self) -> usize {
+        fn of<'a>(records: impl Iterator<Item = (&'a str, bool)>) -> usize {
+            let mut fresh: BTreeMap<&str, bool> = BTreeMap::new();
+            for (id, is_stale) in records {
+                *fresh.entry(id).or_default() |= !is_stale;
+            }
+            fresh.into_values().filter(|is_fresh| !is_fresh).count()
+        }
+        match self {
+            Self::Links(_, records) => of(records.iter().map(|record| (record.id.as_str(), record.is_stale()))),
+            Self::Codes(_, records) => of(records.iter().map(|record| (record.id.as_str(), record.is_stale()))),
+            Self::Simulated(_, records) => of(records.iter().map(|record| (record.id.as_str(), record.is_stale()))),
+        }
+    }
+
+    /// Iterates over what made the records.
+    fn made(&self) -> Vec<Option<&Made>> {
+        match self {
+            Self::Links(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),
+            Self::Codes(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),
+            Self::Simulated(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),
         }
     }
 
@@ -64,9 +90,11 @@ h1{font-size:1.6rem}h2{font-size:1.25rem;margin-top:2.5rem}h3{font-size:1.05rem}
 figure{margin:1rem 0}svg{max-width:100%;height:auto}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{border-bottom:1px solid var(--line);padding:.3rem .7rem;text-align:right;vertical-align:top}
-th:first-child,td:first-child,.words td{text-align:left}td small,p small{color:var(--soft);display:block}
+th:first-child,td:first-child,.words td,.words th{text-align:left}td small,p small{color:var(--soft);display:block}
 .best{font-weight:600}blockquote{margin:.5rem 0;padding-left:1rem;border-left:3px solid var(--line)}
 svg .paper{fill:var(--paper)}svg .ink{fill:var(--ink)}svg .soft{fill:var(--soft)}svg .grid{stroke:var(--line)}
+data{border-bottom:1px dotted var(--soft)}td.reproduced{border-left:4px solid #2a8}td.in-kind{border-left:4px solid #c90}td.not{border-left:4px solid #c44}td.unmeasured{border-left:4px solid var(--line)}\
+@media print{body{max-width:none;margin:0;font-size:11px}h1{break-before:page}h1:first-of-type{break-before:auto}figure,tr{break-inside:avoid}.wide{overflow:visible}}\
 svg .ink-line{stroke:var(--ink)}svg .hollow{fill:var(--paper);stroke:var(--soft)}svg .mark{stroke:var(--paper)}";
 
 /// Returns the page.
@@ -76,6 +104,15 @@ pub fn page(sections: &[Section]) -> String {
         _ => "Measurements".to_owned(),
     };
     let mut page = Page(String::new());
+    let judged = || {
+        sections.iter().filter_map(|section| {
+            let (_, name) = section.measured.title_and_name();
+            Some((name, section.judged.as_ref()?, section.measured.stale() > 0))
+        })
+    };
+    if sections.len() > 1 && judged().any(|(_, judged, _)| !judged.verdicts.is_empty()) {
+        page.0 += &judged::overview(judged());
+    }
     for section in sections {
         page.section(section);
     }
@@ -95,19 +132,21 @@ impl Page {
     }
 
     fn section(&mut self, section: &Section) {
-        let Section { measured, pictures, verdict } = section;
+        let Section { measured, pictures, judged } = section;
         let (title, name) = measured.title_and_name();
-        self.put(format_args!("<h1>{}</h1>\n<p><small>{}</small></p>", escaped(title), escaped(name)));
+        let anchor = judged::anchor(name);
+        self.put(format_args!(
+            "<h1 id=\"{}\">{}</h1>\n<p><small>{}</small></p>",
+            escaped(&anchor),
+            escaped(title),
+            escaped(name)
+        ));
         self.claims(&measured.claims());
         self.put(format_args!("<h2>Verdict</h2>"));
-        match verdict {
-            Some(text) => {
-                for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
-                    self.put(format_args!("<p>{}</p>", escaped(paragraph.trim())));
-                }
-            }
+        match judged {
+            Some(judged) => self.0.push_str(&judged::section(judged)),
             None => self.put(format_args!(
-                "<p>Not judged yet: what is said here comes from verdict.txt beside the results.</p>"
+                "<p>Not judged yet: what is said here comes from verdict.toml beside the results.</p>"
             )),
         }
         match measured {
@@ -120,6 +159,37 @@ impl Page {
             Measured::Codes(plan, records) => self.0.push_str(&codes::body(plan, records, pictures)),
             Measured::Simulated(plan, records) => self.0.push_str(&simulated::body(plan, records, pictures)),
         }
+        self.origin(measured);
+    }
+
+    /// Tells what made the records.
+    fn origin(&mut self, measured: &Measured) {
+        let made = measured.made();
+        let all = |of: fn(&Made) -> &str| lists::each_once(made.iter().flatten().map(|made| of(made)));
+        let loads = || made.iter().flatten().map(|made| made.load);
+        let load = match made.iter().flatten().count() {
+            0 => String::new(),
+            _ => {
+                format!("{:.2} to {:.2} processes", loads().fold(f64::INFINITY, f64::min), loads().fold(0.0, f64::max))
+            }
+        };
+        let unknown = made.iter().filter(|made| made.is_none()).count();
+        let stale = match measured.stale() {
+            0 => String::new(),
+            count => format!("{} of which only another build has made a record", units::count(count, "case", "cases")),
+        };
+        let rows = [
+            ("Stale", stale),
+            ("Not named", if unknown > 0 { format!("the build of {unknown} records") } else { String::new() }),
+            ("Commits", all(|made| &made.commit)),
+            ("Machines", all(|made| &made.machine)),
+            ("Load", load),
+        ];
+        self.put(format_args!("<h3>What made the records</h3>\n<table class=\"words\">"));
+        for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+            self.put(format_args!("<tr><td>{name}</td><td>{}</td></tr>", escaped(value)));
+        }
+        self.put(format_args!("</table>"));
     }
 
     fn claims(&mut self, all: &[(&str, &str)]) {

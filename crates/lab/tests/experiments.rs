@@ -110,7 +110,7 @@ fn no_one_takes_more_than_two_days() {
     for name in names {
         let plan = plan(name);
         assert_eq!(plan.name, name);
-        let estimate = Estimate::of(&plan, &Agenda::new(&plan, &[], None), std::num::NonZeroUsize::MIN);
+        let estimate = Estimate::of(&plan, &Agenda::new(&plan, &[], None, false), std::num::NonZeroUsize::MIN);
         println!(
             "{name}: {} cases, {:.2} to {:.2} h",
             plan.cases().len(),

@@ -32,6 +32,7 @@ fn record() -> Record {
         attempt: 1,
         date: String::new(),
         kernel: String::new(),
+        made: None,
         outcome: RunOutcome {
             ending: Ending::NotFinished,
             bytes_there: 0,

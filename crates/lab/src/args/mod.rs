@@ -5,7 +5,7 @@ mod simulate;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{ReportArgs, ReproduceArgs, RunArgs};
+use crate::commands::{RecordsArgs, ReportArgs, ReproduceArgs, RunArgs, VerdictsArgs};
 use crate::exit;
 use crate::peers::OwnPeer;
 use crate::series::SeriesArgs;
@@ -58,6 +58,10 @@ pub enum Command {
     Run(RunArgs),
     /// Plot results and write a report
     Report(ReportArgs),
+    /// Judge results by their documents' claims
+    Verdicts(VerdictsArgs),
+    /// List the records behind a number of a verdict
+    Records(RecordsArgs),
     /// Repeat an experiment from a paper, plot it and write a report
     Reproduce(ReproduceArgs),
     /// List the programs that can be measured, and how to install missing ones

@@ -92,6 +92,16 @@ pub enum CodeQuantity {
     TimePerByte,
 }
 
+impl CodeQuantity {
+    /// Returns the value of a time in nanoseconds.
+    pub(super) fn of(self, nanoseconds: f64, setting: &Setting) -> f64 {
+        match self {
+            Self::Time => nanoseconds / 1e6,
+            Self::TimePerByte => nanoseconds / setting.size as f64,
+        }
+    }
+}
+
 /// A file, and how it is coded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CodePlan, CodeSweep, Measured, Setting};
-use crate::results::StoreOf;
+use crate::results::{Engine, Made, StoreOf, is_stale};
 
 /// The records of timed codes in one folder.
 pub type CodeStore = StoreOf<CodeRecord>;
@@ -23,6 +23,9 @@ pub struct CodeRecord {
     pub kernel: String,
     /// The processor's name for itself.
     pub processor: String,
+    /// What made it; not known of older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
     /// Nanoseconds of processor time of each run, in order.
     pub nanoseconds: Vec<u64>,
 }
@@ -79,6 +82,11 @@ impl CodeSweep {
 }
 
 impl CodeRecord {
+    /// Returns whether another build made it than the present one.
+    pub fn is_stale(&self) -> bool {
+        is_stale(self.made.as_ref(), Engine::Codes)
+    }
+
     /// Returns the time, in nanoseconds, below which this share of the runs lies.
     pub(super) fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.nanoseconds.clone();

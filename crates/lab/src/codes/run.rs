@@ -1,7 +1,6 @@
 //! `run` for a plan that times codes.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
@@ -13,7 +12,7 @@ use super::trial::Trial;
 use super::{CodeCase, CodePlan, CodeRecord, CodeStore, CodeSweep, Measured, Setting};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
-use crate::results::{PLAN, SCHEMA, keep, open};
+use crate::results::{Engine, Maker, PLAN, SCHEMA, keep, open, processor};
 use crate::runner::{RunOptions, StopFlag};
 
 /// Times the cases that have no record yet, point by point; returns the exit code.
@@ -38,11 +37,14 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopF
     }
     let mut store: CodeStore = open(folder)?;
     keep(&plan.file, folder, PLAN)?;
+    let maker = Maker::new(&plan.file)?;
     for (sweep, setting, cases) in points {
         // Sweeps that meet in a point share its records.
-        let is_new = |case: &CodeCase| !store.records().iter().any(|record| record.id == case.id());
+        let is_done = |record: &CodeRecord| !how.stale || !record.is_stale();
+        let is_new = |case: &CodeCase| !store.records().iter().any(|record| record.id == case.id() && is_done(record));
         let cases: Vec<CodeCase> = cases.into_iter().filter(is_new).collect();
-        for record in time(sweep, setting, cases, stop)? {
+        for mut record in time(sweep, setting, cases, stop)? {
+            record.made = Some(maker.made(Engine::Codes, Vec::new()));
             warn(&line(&record));
             store.append(record)?;
         }
@@ -93,6 +95,7 @@ fn time(
         date: Timestamp::now().round(Unit::Second).unwrap_or_default().to_string(),
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         processor: processor(),
+        made: None,
         nanoseconds,
     };
     Ok(trials.into_iter().map(record).collect())
@@ -109,13 +112,6 @@ fn once(
         Measured::Encode => Ok(trial.encode()),
         Measured::Decode => trial.decode(least + (most - least) * rng.f64(), rng),
     }
-}
-
-/// Returns the processor's name as the kernel reports it.
-fn processor() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("model name"));
-    name.and_then(|name| name.split_once(": ")).map_or("unknown", |(_, name)| name).to_owned()
 }
 
 fn list(points: &[(&CodeSweep, &Setting, Vec<CodeCase>)], records: &[CodeRecord]) -> String {

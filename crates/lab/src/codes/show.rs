@@ -7,7 +7,7 @@ use crate::lists;
 use crate::picture::{Chart, Lines, Mark, escaped};
 use crate::plan::Spread;
 
-/// Returns the record of each code at each point of a sweep, if there is one.
+/// Returns the last record of each code at each point of a sweep, if there is one.
 fn at<'a>(
     plan: &CodePlan,
     sweep: &CodeSweep,
@@ -15,17 +15,29 @@ fn at<'a>(
     records: &'a [CodeRecord],
 ) -> Vec<Option<&'a CodeRecord>> {
     let cases = sweep.cases(plan, setting);
-    cases.iter().map(|case| records.iter().find(|record| record.id == case.id())).collect()
+    cases.iter().map(|case| records.iter().rfind(|record| record.id == case.id())).collect()
+}
+
+/// Returns the position of a point, and each run of a code there: the id of its record, and its value of a quantity.
+pub(crate) fn found(
+    plan: &CodePlan,
+    sweep: &CodeSweep,
+    (code, point): (usize, usize),
+    quantity: CodeQuantity,
+    records: &[CodeRecord],
+) -> (f64, Vec<(String, f64)>) {
+    let (_, setting) = &sweep.points[point];
+    let record = at(plan, sweep, setting, records)[code];
+    let value = |nanoseconds: u64| quantity.of(nanoseconds as f64, setting);
+    let runs = record.map(|record| record.nanoseconds.iter().map(|time| (record.id.clone(), value(*time))).collect());
+    (sweep.vary.coordinate(setting), runs.unwrap_or_default())
 }
 
 /// Returns the picture of a sweep.
 pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]) -> Chart {
     let all: Vec<_> = sweep.points.iter().map(|(_, setting)| (setting, at(plan, sweep, setting, records))).collect();
     let mark = |setting: &Setting, record: &CodeRecord| {
-        let of = |share| match plan.y {
-            CodeQuantity::Time => record.quantile(share) / 1e6,
-            CodeQuantity::TimePerByte => record.quantile(share) / setting.size as f64,
-        };
+        let of = |share| plan.y.of(record.quantile(share), setting);
         let bar = match plan.spread {
             Spread::Range => [of(0.0), of(1.0)],
             Spread::Quartiles => [of(0.25), of(0.75)],
@@ -170,6 +182,7 @@ mod tests {
             date: "2026-01-02T03:04:05Z".into(),
             kernel: "6.18.0".into(),
             processor: "A \"CPU\"".into(),
+            made: None,
             nanoseconds: nanoseconds.to_vec(),
         }
     }

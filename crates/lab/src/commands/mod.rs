@@ -3,12 +3,14 @@
 mod report;
 mod reproduce;
 mod run;
+mod verdicts;
 
 use std::path::{Path, PathBuf};
 
 pub use report::{ReportArgs, report};
 pub use reproduce::{ReproduceArgs, reproduce};
 pub use run::{RunArgs, run};
+pub use verdicts::{RecordsArgs, VerdictsArgs, records, verdicts};
 
 use crate::exit::{Code, Failure};
 use crate::plan::PlanError;

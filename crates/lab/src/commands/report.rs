@@ -1,7 +1,5 @@
 //! `downpour-lab report`.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,23 +7,25 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::default_folder;
-use crate::codes::{self, CodePlan};
+use crate::codes::{self, CodePlan, CodeSweep};
 use crate::exit::{Code, Failure};
+use crate::judged;
 use crate::output::say;
 use crate::picture::{Chart, png, svg};
-use crate::plan::LinkPlan;
+use crate::plan::{LinkPlan, Sweep};
 use crate::report::{Measured, Section, page};
 use crate::results::{PLAN, StoreOf, csv, write};
-use crate::simulated::{self, SimPlan};
+use crate::simulated::{self, SimPlan, SimSweep};
 
-/// A person's verdict on the results, in their folder.
+/// The verdicts on the results with their numbers, in their folder.
 const VERDICT: &str = "verdict.txt";
 
 /// Plot results and write a report.
 ///
 /// Writes a picture of every sweep (SVG and PNG) and a table of all runs (results.csv) to each folder of results. The
-/// report is a single HTML page with the pictures, medians and spread, the environment, the claims, and the text of
-/// verdict.txt beside the results. It needs no other file, no network and no scripts.
+/// report is a single HTML page with the pictures, medians and spread, the environment, the claims, and the verdicts of
+/// verdict.toml beside the results, which are written to verdict.txt too. It needs no other file, no network and no
+/// scripts.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
     /// Folders of results, or plans whose results are in lab-results.
@@ -51,7 +51,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn folder(from: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn folder(from: &Path) -> Result<PathBuf, Failure> {
     if from.is_dir() {
         return Ok(from.to_owned());
     }
@@ -67,7 +67,8 @@ fn folder(from: &Path) -> Result<PathBuf, Failure> {
 pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     let mut sections = Vec::new();
     for folder in folders {
-        let Results { measured, charts, table } = results(folder)?;
+        let measured = measured(folder)?;
+        let (charts, table) = drawn(&measured);
         let mut pictures = Vec::new();
         for (name, chart) in charts {
             let drawn = svg(&chart);
@@ -77,44 +78,46 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
             pictures.push(drawn);
         }
         write(&folder.join("results.csv"), table.as_bytes())?;
-        let verdict = match fs::read_to_string(folder.join(VERDICT)) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(Failure::at(&folder.join(VERDICT))(error)),
-        };
-        sections.push(Section { measured, pictures, verdict });
+        let judged = judged::read(folder, &measured)?;
+        if let Some(judged) = &judged {
+            write(&folder.join(VERDICT), judged.to_string().as_bytes())?;
+        }
+        sections.push(Section { measured, pictures, judged });
     }
     write(out, page(&sections).as_bytes())
 }
 
-/// The contents of a folder, ready to be shown.
-struct Results {
-    measured: Measured,
-    /// The picture of each sweep, by its name.
-    charts: Vec<(String, Chart)>,
-    /// All records.
-    table: String,
-}
-
-fn results(folder: &Path) -> Result<Results, Failure> {
+/// Returns the plan and the records of a folder.
+pub(super) fn measured(folder: &Path) -> Result<Measured, Failure> {
     let file = folder.join(PLAN);
     if let Some(plan) = CodePlan::read(&file)? {
-        let records = records(folder)?;
-        let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), codes::picture(&plan, sweep, &records)));
-        let (charts, table) = (charts.collect(), codes::csv(&records));
-        return Ok(Results { measured: Measured::Codes(Box::new(plan), records), charts, table });
+        return Ok(Measured::Codes(Box::new(plan), records(folder)?));
     }
     if let Some(plan) = SimPlan::read(&file)? {
-        let records = records(folder)?;
-        let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), simulated::picture(&plan, sweep, &records)));
-        let (charts, table) = (charts.collect(), simulated::csv(&records));
-        return Ok(Results { measured: Measured::Simulated(Box::new(plan), records), charts, table });
+        return Ok(Measured::Simulated(Box::new(plan), records(folder)?));
     }
-    let plan = LinkPlan::of_results(&file)?;
-    let records = records(folder)?;
-    let charts = plan.sweeps.iter().map(|sweep| (sweep.name.clone(), Chart::new(&plan, sweep, &records)));
-    let (charts, table) = (charts.collect(), csv(&records));
-    Ok(Results { measured: Measured::Links(Box::new(plan), records), charts, table })
+    Ok(Measured::Links(Box::new(LinkPlan::of_results(&file)?), records(folder)?))
+}
+
+/// Returns the picture of each sweep by its name, and all records as a table.
+fn drawn(measured: &Measured) -> (Vec<(String, Chart)>, String) {
+    fn each<S>(sweeps: &[S], chart: impl Fn(&S) -> (String, Chart)) -> Vec<(String, Chart)> {
+        sweeps.iter().map(chart).collect()
+    }
+    match measured {
+        Measured::Codes(plan, records) => {
+            let chart = |sweep: &CodeSweep| (sweep.name.clone(), codes::picture(plan, sweep, records));
+            (each(&plan.sweeps, chart), codes::csv(records))
+        }
+        Measured::Simulated(plan, records) => {
+            let chart = |sweep: &SimSweep| (sweep.name.clone(), simulated::picture(plan, sweep, records));
+            (each(&plan.sweeps, chart), simulated::csv(records))
+        }
+        Measured::Links(plan, records) => {
+            let chart = |sweep: &Sweep| (sweep.name.clone(), Chart::new(plan, sweep, records));
+            (each(&plan.sweeps, chart), csv(records))
+        }
+    }
 }
 
 /// Returns the records of a folder, at least one.

@@ -11,7 +11,7 @@ use crate::codes::{self, CodePlan};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::plan::{LinkPlan, PlacedLink};
-use crate::results::{PLAN, Store, keep, open};
+use crate::results::{Maker, PLAN, Store, keep, open};
 use crate::runner::{Account, Agenda, Estimate, Measure, Progress, RunOptions, StopFlag, absent, run as run_all};
 use crate::simulated::{self, SimPlan};
 
@@ -67,7 +67,7 @@ fn run_plan(
     stop: &StopFlag,
 ) -> Result<u8, Failure> {
     if how.dry_run {
-        let agenda = Agenda::new(plan, &Store::read(folder)?, how.only.as_deref());
+        let agenda = Agenda::new(plan, &Store::read(folder)?, how.only.as_deref(), how.stale);
         if agenda.settled_of_total().1 == 0 {
             return Err(how.nothing_selected(&plan.name));
         }
@@ -77,13 +77,14 @@ fn run_plan(
     }
     measure.prepare().map_err(|error| Failure::new(Code::Lacking, error))?;
     let mut store: Store = open(folder)?;
-    let agenda = Agenda::new(plan, store.records(), how.only.as_deref());
+    let agenda = Agenda::new(plan, store.records(), how.only.as_deref(), how.stale);
     let (settled, total) = agenda.settled_of_total();
     if total == 0 {
         return Err(how.nothing_selected(&plan.name));
     }
     keep_plan(plan, folder)?;
-    let account = run_all(agenda, &mut store, measure, how.jobs, &mut Progress::new(), stop)?;
+    let maker = Maker::new(&plan.file)?;
+    let account = run_all(agenda, (&mut store, &maker), measure, how.jobs, &mut Progress::new(), stop)?;
     warn(&summary(&account, settled, total));
     say(&format!("{}\n", folder.display()));
     Ok(code(&account))

@@ -56,7 +56,7 @@ impl Measure for Fixed {
 }
 
 fn how(out: &Path) -> RunOptions {
-    RunOptions { dry_run: false, jobs: NonZeroUsize::MIN, out: Some(out.to_owned()), only: None }
+    RunOptions { dry_run: false, jobs: NonZeroUsize::MIN, out: Some(out.to_owned()), only: None, stale: false }
 }
 
 /// Creates a folder with `experiments/paper/fig1.toml` in it.
@@ -110,12 +110,57 @@ fn an_experiment_is_measured_drawn_and_written_up() {
     assert!(!foreign.iter().any(|part| page.contains(part)), "the page needs nothing else");
 
     // The verdict is shown, and nothing is measured again.
-    write(&out.join("verdict.txt"), b"It holds.\n\nAlmost <always>.\n").expect("written");
+    let verdict = r#"
+        text = "It holds.\n\nAlmost <always>: {first loss 0%|.1} s, {first loss 10%} s."
+        [names]
+        first = "a"
+        [[verdict]]
+        item = "paper 1"
+        claim = "b is faster."
+        system = "b"
+        measured = "{first loss 0% / b loss 0%} times as fast"
+        holds = ["b loss * < first loss *"]
+        equals = ["b loss 0% = 1.2 +- 0.1"]
+        [[verdict]]
+        claim = "b is nine times as fast."
+        system = "b"
+        measured = "{max b loss 0%} s at most"
+        holds = ["b loss * < first loss *"]
+        equals = ["first loss 0% / b loss 0% = 9"]
+        [[verdict]]
+        claim = "Losses take time."
+        system = "b"
+        measured = "{count(b loss * > b loss 0%)} of {points(loss)}"
+        because = "it is fixed"
+        holds = ["rises(b loss *)"]
+        [[verdict]]
+        claim = "a takes 70 s."
+        system = "a"
+        measured = "{a loss 10%} s"
+        equals = ["a loss 10% = 70"]
+    "#;
+    write(&out.join("verdict.toml"), verdict.as_bytes()).expect("written");
     let before = fs::read(out.join(RECORDS)).expect("records");
     assert_eq!(reproduce(&args, &Fixed, &StopFlag::default()), Ok(0));
     assert_eq!(fs::read(out.join(RECORDS)).expect("records"), before);
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
-    assert!(page.contains("<p>It holds.</p>\n<p>Almost &lt;always&gt;.</p>"), "{page}");
+    let number = |query: &str, shown: &str| format!("<data value=\"{query}\" title=\"{query}\">{shown}</data>");
+    let almost = [number("first loss 0%", "2.0"), number("first loss 10%", "over 60")];
+    let almost = format!("<p>It holds.</p>\n<p>Almost &lt;always&gt;: {} s, {} s.</p>", almost[0], almost[1]);
+    assert!(page.contains(&almost), "{page}");
+    let text = fs::read_to_string(out.join("verdict.txt")).expect("a text");
+    for part in [
+        "Claim:    b is faster.\nMeasured: 1.6 times as fast (b)\nVerdict:  reproduced\n\n",
+        "Measured: 1.5 s at most (b)\nVerdict:  in kind\n\n",
+        "Measured: 0 of 2 (b)\nVerdict:  not reproduced\nBecause:  it is fixed\n\n",
+        "Measured: over 60 s (a)\nVerdict:  not measured: a loss 10%\n\n",
+        "It holds.\n\nAlmost <always>: 2.0 s, over 60 s.\n",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let of = |query: &str| records(&RecordsArgs { from: out.clone(), query: query.to_owned() });
+    assert_eq!(of("first loss 0% / b loss 0%|.1"), Ok(0));
+    assert_eq!(of("c loss 0%").map_err(|failure| failure.message), Err("there is no 'c' among 'a', 'b'".to_owned()));
 }
 
 #[test]
@@ -127,7 +172,7 @@ fn a_dry_run_lists_and_changes_nothing() {
     assert_eq!(run(&args, &Fixed, &StopFlag::default()), Ok(0));
     assert!(!out.exists());
     let plan = LinkPlan::read(&plan, &Fixed.peers()).expect("a plan");
-    let list = run::list(&plan, &Agenda::new(&plan, &[], Some("/loss b ")), NonZeroUsize::MIN);
+    let list = run::list(&plan, &Agenda::new(&plan, &[], Some("/loss b "), false), NonZeroUsize::MIN);
     let lines: Vec<&str> = list.lines().collect();
     assert_eq!(lines.len(), 5, "{list}");
     assert!(lines[..4].iter().all(|line| line.starts_with("paper/fig1/loss b 1000000 B over rate=10M,delay=5ms,")));

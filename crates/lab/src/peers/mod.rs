@@ -96,6 +96,15 @@ pub fn choices(name: &str) -> Result<Vec<(String, String)>, PeerError> {
     Ok(choices)
 }
 
+/// Returns the choices of the profile with which a peer sends, if it is one of downpour's.
+pub(crate) fn profile_text(name: &str) -> Option<String> {
+    let mut profile = profile(name.split(' ').next()?)?;
+    for (key, value) in choices(name).ok()? {
+        profile.set(&key, &value).ok()?;
+    }
+    serde_json::to_string(&profile).ok()
+}
+
 /// Returns the profile with which a peer sends, if it is one of downpour's.
 fn profile(peer: &str) -> Option<Profile> {
     names().profile(downpour::profile(peer).or_else(|| tunnel::profile(peer))?).ok()

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::ruler::Ruler;
 use crate::lists;
 use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Scale, Spread, Sweep, work};
-use crate::results::{Bound, PointSummary, Record};
+use crate::results::{Bound, PointSummary, Record, of_one_build};
 
 /// A sweep and its results.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,24 +74,50 @@ pub struct Lines {
 }
 
 /// Returns the summary of a quantity for each peer at each point of a sweep, in the plan's order: of all records with the
-/// id of one of its cases.
+/// id of one of its cases, made by the build that made the last one.
 pub(crate) fn summaries<'a>(
     plan: &'a LinkPlan,
     sweep: &'a Sweep,
     records: &'a [Record],
     quantity: Quantity,
 ) -> Vec<(&'a Point, Vec<(&'a str, PointSummary)>)> {
-    let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
-    for record in records {
-        by_id.entry(&record.id).or_default().push(record);
-    }
+    let by_id = by_id(records);
     let of_peer = |point: &'a Point, peer: &'a String| {
-        let ids: Vec<String> = plan.cases_at(sweep, point, peer).map(|case| case.id()).collect();
-        let records = ids.iter().filter_map(|id| by_id.get(id.as_str())).flat_map(|records| counted(records));
-        (peer.as_str(), PointSummary::of(records, quantity))
+        (peer.as_str(), PointSummary::of(runs(plan, sweep, point, peer, &by_id), quantity))
     };
     let at = |point| (point, sweep.peers.iter().map(|peer| of_peer(point, peer)).collect());
     sweep.points.iter().map(at).collect()
+}
+
+/// Records by their ids.
+type ById<'a> = HashMap<&'a str, Vec<&'a Record>>;
+
+fn by_id(records: &[Record]) -> ById<'_> {
+    let mut by_id: ById<'_> = HashMap::new();
+    for record in records {
+        by_id.entry(&record.id).or_default().push(record);
+    }
+    by_id
+}
+
+/// Returns the runs of a peer at a point of a sweep, of the build that made the last one.
+fn runs<'a>(plan: &LinkPlan, sweep: &Sweep, point: &Point, peer: &str, by_id: &ById<'a>) -> Vec<&'a Record> {
+    let ids: Vec<String> = plan.cases_at(sweep, point, peer).map(|case| case.id()).collect();
+    let found = ids.iter().filter_map(|id| by_id.get(id.as_str())).flat_map(|records| counted(records));
+    let mut found = found.collect();
+    of_one_build(&mut found, |record: &Record| (&record.date, record.made.as_ref()));
+    found
+}
+
+/// Returns the runs of a peer at a point of a sweep that count, and the invalid ones.
+pub(crate) fn runs_at<'a>(
+    plan: &LinkPlan,
+    sweep: &Sweep,
+    point: &Point,
+    peer: &str,
+    records: &'a [Record],
+) -> Vec<&'a Record> {
+    runs(plan, sweep, point, peer, &by_id(records))
 }
 
 /// Iterates over the invalid runs of one case and its last valid one: a run that did not finish is repeated when more

@@ -7,8 +7,8 @@ mod ruler;
 mod style;
 mod svg;
 
-pub(crate) use chart::summaries;
 pub use chart::{Chart, Lines, Mark, Series};
+pub(crate) use chart::{runs_at, summaries};
 pub use panels::{Panel, panels};
 pub use png::{PngError, png};
 pub(crate) use svg::escaped;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Engine, Made, is_stale};
 use crate::peers::{Clock, Delays};
 use crate::plan::{LinkCase, Quantity};
 
@@ -26,6 +27,9 @@ pub struct Record {
     pub date: String,
     /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
+    /// What made it; not known of older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
     /// The outcome.
     #[serde(flatten)]
     pub outcome: RunOutcome,
@@ -174,6 +178,11 @@ impl Record {
         self.outcome.verdict.is_valid()
     }
 
+    /// Returns whether another build of the program made it than the present one.
+    pub fn is_stale(&self) -> bool {
+        is_stale(self.made.as_ref(), Engine::of_peers(std::iter::once(self.case.peer.as_str())))
+    }
+
     /// Returns whether a case needs no further run: this one is valid, if it did not finish it had at least the present
     /// cap, and if the peer failed there are no attempts left.
     pub fn settles(&self, case: &LinkCase) -> bool {
@@ -214,6 +223,7 @@ pub(crate) mod tests {
             attempt: 1,
             date: "2026-01-02T03:04:05Z".into(),
             kernel: "6.18.0".into(),
+            made: None,
             outcome: RunOutcome {
                 ending: Ending::Finished { seconds },
                 bytes_there: 1_000_000,

@@ -132,6 +132,17 @@ fn quantile(sorted: &[Bound], share: f64) -> Bound {
     }
 }
 
+/// Returns the factor of the straight line through the origin with the least squares, and the share of the variance that
+/// it explains; `None` where there is none.
+pub(crate) fn line_through_origin(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let sum = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
+    let factor = sum(|(x, y)| x * y) / sum(|(x, _)| x * x);
+    let mean = sum(|(_, y)| *y) / points.len() as f64;
+    let squares = |from: &dyn Fn(f64) -> f64| points.iter().map(|(x, y)| (y - from(*x)).powi(2)).sum::<f64>();
+    let share = 1.0 - squares(&|x| factor * x) / squares(&|_| mean);
+    share.is_finite().then_some((factor, share))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::record::tests::{record, written};

@@ -30,8 +30,9 @@ pub(super) struct Task {
 }
 
 impl Agenda {
-    /// Creates the agenda of a plan's cases that no record settles and whose label contains `only`.
-    pub fn new(plan: &LinkPlan, records: &[Record], only: Option<&str>) -> Self {
+    /// Creates the agenda of a plan's cases that no record settles and whose label contains `only`. With `stale` those
+    /// do not settle a case that another build has made.
+    pub fn new(plan: &LinkPlan, records: &[Record], only: Option<&str>, stale: bool) -> Self {
         let wanted = |case: &LinkCase| only.is_none_or(|only| case.label().contains(only));
         let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
         for record in records {
@@ -41,7 +42,8 @@ impl Agenda {
         let total = cases.len();
         let floors = floors(plan);
         let settled = |case: &LinkCase| {
-            by_id.get(case.id().as_str()).is_some_and(|records| records.iter().any(|record| record.settles(case)))
+            let is_done = |record: &&Record| record.settles(case) && (!stale || !record.is_stale());
+            by_id.get(case.id().as_str()).is_some_and(|records| records.iter().any(is_done))
         };
         cases.retain(|case| !settled(case));
         let warm_ups = warm_ups(plan, &cases, &floors);

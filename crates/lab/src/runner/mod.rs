@@ -8,6 +8,7 @@ mod progress;
 mod stop;
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope};
@@ -15,7 +16,8 @@ use std::time::Instant;
 
 use jiff::{Timestamp, Unit};
 
-use crate::results::{Ending, Record, RunOutcome, SCHEMA, Store, StoreError, TRIES};
+use crate::peers::profile_text;
+use crate::results::{Ending, Engine, Maker, Record, RunOutcome, SCHEMA, Store, StoreError, TRIES};
 
 pub use agenda::Agenda;
 use agenda::Task;
@@ -59,9 +61,9 @@ pub enum RunError {
 ///
 /// # Errors
 /// See [`RunError`]. Present runs are aborted then.
-pub fn run(
+pub(crate) fn run(
     agenda: Agenda,
-    store: &mut Store,
+    (store, maker): (&mut Store, &Maker),
     measure: &dyn Measure,
     jobs: NonZeroUsize,
     progress: &mut Progress,
@@ -80,6 +82,7 @@ pub fn run(
             warming: 0,
             running: 0,
             kernel: kernel(),
+            maker,
             account: Account::default(),
         };
         let result = runner.all(store, progress);
@@ -111,6 +114,7 @@ struct Runner<'scope, 'env> {
     /// Runs in progress, including warm-ups.
     running: usize,
     kernel: String,
+    maker: &'scope Maker,
     account: Account,
 }
 
@@ -184,6 +188,10 @@ impl Runner<'_, '_> {
             attempt: task.attempt,
             date: Timestamp::now().round(Unit::Second).unwrap_or_default().to_string(),
             kernel: self.kernel.clone(),
+            made: Some(self.maker.made(
+                Engine::of_peers(iter::once(task.case.peer.as_str())),
+                profile_text(&task.case.peer).into_iter().collect(),
+            )),
             outcome,
         };
         progress.ran(&record);

@@ -19,6 +19,9 @@ pub struct RunOptions {
     /// up; it does not say whether the programs had enough processor time.
     #[arg(long, value_name = "N", default_value = "1")]
     pub jobs: NonZeroUsize,
+    /// Also run cases again whose results another build of downpour has made.
+    #[arg(long)]
+    pub stale: bool,
     /// Folder for results [default: lab-results/ and the plan's name].
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,

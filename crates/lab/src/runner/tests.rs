@@ -87,9 +87,11 @@ impl Measure for Scripted {
 
 fn execute(plan: &LinkPlan, folder: &Path, measure: &Scripted, jobs: usize) -> Result<Account, RunError> {
     let mut store = Store::open(folder)?;
-    let agenda = Agenda::new(plan, store.records(), None);
+    let agenda = Agenda::new(plan, store.records(), None, false);
     let jobs = NonZeroUsize::new(jobs).expect("some");
-    run(agenda, &mut store, measure, jobs, &mut Progress::none(), &StopFlag::default())
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let maker = Maker::new(file.path()).expect("a plan");
+    run(agenda, (&mut store, &maker), measure, jobs, &mut Progress::none(), &StopFlag::default())
 }
 
 fn cold(mut plan: LinkPlan) -> LinkPlan {
@@ -114,7 +116,7 @@ fn warm_ups_are_thrown_away_and_the_rest_is_shuffled_by_the_seed() {
     }
     let in_order: Vec<_> = plan().cases().iter().map(LinkCase::id).collect();
     let order = |seed| {
-        let agenda = Agenda::new(&LinkPlan { shuffle: seed, ..plan() }, &[], None);
+        let agenda = Agenda::new(&LinkPlan { shuffle: seed, ..plan() }, &[], None, false);
         agenda.cases().map(LinkCase::id).collect::<Vec<_>>()
     };
     assert_eq!(kept, order(5));
@@ -167,9 +169,9 @@ fn what_was_stopped_goes_on_where_it_was() {
     let account = execute(&plan, folder.path(), &second, 1).expect("runs");
     assert_eq!((account.settled, account.interrupted), (7, false));
     let all = [first.seen.into_inner().expect("ids"), second.seen.into_inner().expect("ids")].concat();
-    let expected: Vec<_> = Agenda::new(&plan, &[], None).cases().map(LinkCase::id).collect();
+    let expected: Vec<_> = Agenda::new(&plan, &[], None, false).cases().map(LinkCase::id).collect();
     assert_eq!(all, expected, "in the same order, each once");
-    assert!(Agenda::new(&plan, &Store::read(folder.path()).expect("records"), None).is_empty());
+    assert!(Agenda::new(&plan, &Store::read(folder.path()).expect("records"), None, false).is_empty());
 }
 
 #[test]
@@ -207,7 +209,7 @@ fn runs_are_made_side_by_side() {
 #[test]
 fn only_some_and_how_long_it_takes() {
     let plan = plan();
-    let agenda = Agenda::new(&plan, &[], Some(" b 1000000 B over rate=10M,delay=5ms,loss=2%"));
+    let agenda = Agenda::new(&plan, &[], Some(" b 1000000 B over rate=10M,delay=5ms,loss=2%"), false);
     assert_eq!((agenda.cases().count(), agenda.warm_ups().count(), agenda.settled_of_total()), (2, 1, (0, 2)));
     let estimate = Estimate::of(&plan, &agenda, NonZeroUsize::MIN);
     // Three runs of 0.8 s of bytes with headers, 2 % lost, and 10 ms there and back.
@@ -219,7 +221,7 @@ fn only_some_and_how_long_it_takes() {
 
 #[test]
 fn time_left_is_the_share_of_the_caps_that_runs_took() {
-    let mut agenda = Agenda::new(&cold(plan()), &[], None);
+    let mut agenda = Agenda::new(&cold(plan()), &[], None, false);
     assert_eq!(agenda.left(), (12, None));
     let task = agenda.next(true).expect("a case");
     agenda.took(&task, 6.0);

@@ -21,4 +21,4 @@ pub use record::{EmulationRecord, FlowRecord, ProgramRecord, SimCase, SimEnding,
 pub(crate) use record::{drops, rounded, wait_p95};
 pub(crate) use run::{now, run};
 pub use scenario::{BackgroundText, FlowText, Scenario, Text};
-pub(crate) use show::{body, csv, picture};
+pub(crate) use show::{body, csv, found, picture};

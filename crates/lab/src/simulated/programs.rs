@@ -9,6 +9,7 @@ use super::scenario::time;
 use super::{FlowText, Scenario};
 use crate::peers::{self, Peer};
 use crate::plan::parse_bytes;
+use crate::results::Engine;
 
 /// An endless file is larger than what the link can carry meanwhile, by this factor.
 const BEYOND: f64 = 1.1;
@@ -55,6 +56,27 @@ impl Scenario {
     /// Returns whether its flows are those of real programs.
     pub fn is_emulated(&self) -> bool {
         self.flows.iter().any(|flow| flow.peer.is_some())
+    }
+
+    /// Returns what the result depends on.
+    pub(crate) fn engine(&self) -> Engine {
+        match self.is_emulated() {
+            true => Engine::of_peers(self.flows.iter().filter_map(|flow| flow.peer.as_deref())),
+            false => Engine::Simulated,
+        }
+    }
+
+    /// Returns the choices of each profile that takes part, each once.
+    pub(crate) fn profiles(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        for flow in &self.flows {
+            let text = match flow.peer_name() {
+                Some(peer) => peers::profile_text(&peer),
+                None => flow.profile_text(),
+            };
+            texts.extend(text.filter(|text| !texts.contains(text)));
+        }
+        texts
     }
 
     /// Returns the run of its programs, which is ended after `limit`.

@@ -8,7 +8,7 @@ use sim::{Ending, SharedOutcome};
 
 use super::Scenario;
 use crate::peers::Clock;
-use crate::results::{RecordedVerdict, StoreOf, TRIES};
+use crate::results::{Made, RecordedVerdict, StoreOf, TRIES, is_stale};
 
 /// The records of runs with flows in one folder.
 pub type SimStore = StoreOf<SimRecord>;
@@ -47,6 +47,9 @@ pub struct SimRecord {
     pub date: String,
     /// Version of the program: another engine may behave differently.
     pub version: String,
+    /// What made it; not known of older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
     /// Seconds of real time that it took.
     pub took_seconds: f64,
     /// How it ended.
@@ -190,6 +193,11 @@ impl SimRecord {
         self.emulation.as_ref().is_none_or(|emulation| emulation.verdict.is_valid())
     }
 
+    /// Returns whether another build made it than the present one.
+    pub fn is_stale(&self) -> bool {
+        is_stale(self.made.as_ref(), self.case.scenario.engine())
+    }
+
     /// Returns whether a case needs no further run: this one is valid, and ended or had at least the present cap. A
     /// program that gives up may do so by accident until there are no attempts left.
     pub fn settles(&self, case: &SimCase) -> bool {
@@ -242,6 +250,7 @@ impl SimRecord {
             id: case.id(),
             date,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            made: None,
             took_seconds,
             ending,
             flows: flows.collect(),
@@ -314,6 +323,7 @@ pub(super) mod tests {
             case,
             date: "2026-01-02T03:04:05Z".into(),
             version: "0.1.0".into(),
+            made: None,
             took_seconds: 0.25,
             ending: SimEnding::NotFinished,
             flows: vec![flow("test", Some(3.5), &[100, 100, 100, 70]), flow("tcp", None, &[0, 25, 25, 25, 30])],

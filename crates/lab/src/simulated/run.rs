@@ -14,7 +14,7 @@ use jiff::{Timestamp, Unit};
 use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimStore};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
-use crate::results::{PLAN, TRIES, keep, open};
+use crate::results::{Maker, PLAN, TRIES, keep, open};
 use crate::runner::{Measure, MeasureError, RunOptions, StopFlag, absent, guarded};
 
 /// Runs the cases that have no record yet, with the requested number of runs in parallel; returns the exit code.
@@ -33,7 +33,8 @@ pub(crate) fn run(
     let left = |records: &[SimRecord]| {
         let is_new = |case: &&SimCase| {
             let id = case.id();
-            !records.iter().any(|record| record.id == id && record.settles(case))
+            let is_done = |record: &SimRecord| record.settles(case) && (!how.stale || !record.is_stale());
+            !records.iter().any(|record| record.id == id && is_done(record))
         };
         cases.iter().filter(is_new).cloned().collect::<VecDeque<_>>()
     };
@@ -54,7 +55,8 @@ pub(crate) fn run(
         true => emulate(&case, measure, stop, made),
         false => simulate(case).map(made).map_err(|message| Unmade { code: Code::Invalid, message, ends_all: false }),
     };
-    let account = all(left(store.records()), how.jobs.get(), &mut store, stop, &make)?;
+    let maker = Maker::new(&plan.file)?;
+    let account = all(left(store.records()), how.jobs.get(), (&mut store, &maker), stop, &make)?;
     say(&format!("{}\n", folder.display()));
     Ok(account)
 }
@@ -81,7 +83,7 @@ enum News {
 fn all(
     cases: VecDeque<SimCase>,
     jobs: usize,
-    store: &mut SimStore,
+    (store, maker): (&mut SimStore, &Maker),
     stop: &StopFlag,
     make: &Make<'_>,
 ) -> Result<u8, Failure> {
@@ -110,7 +112,9 @@ fn all(
         let mut done = 0;
         for news in results {
             match news {
-                News::Made(record) => {
+                News::Made(mut record) => {
+                    let scenario = &record.case.scenario;
+                    record.made = Some(maker.made(scenario.engine(), scenario.profiles()));
                     warn(&format!("{} of {total}: {}", done + 1, line(&record)));
                     if record.ending == SimEnding::Failed {
                         code = Code::Invalid;
@@ -274,7 +278,10 @@ mod tests {
                 Ok(())
             }
         };
-        let code = all([first, second.clone()].into(), 1, &mut store, &stop, &make).expect("results are stored");
+        let plan = tempfile::NamedTempFile::new().expect("a file");
+        let maker = Maker::new(plan.path()).expect("a plan");
+        let code =
+            all([first, second.clone()].into(), 1, (&mut store, &maker), &stop, &make).expect("results are stored");
         assert_eq!(code, Code::Invalid as u8);
         assert_eq!(store.records().iter().map(|record| record.case.clone()).collect::<Vec<_>>(), [second]);
     }

@@ -283,6 +283,12 @@ impl FlowText {
         self.size.is_some() && self.stop.is_none()
     }
 
+    /// Returns the choices of its profile, if it has one.
+    pub(super) fn profile_text(&self) -> Option<String> {
+        let profile = profile(self.profile.as_deref()?, self.set.iter()).ok()?;
+        serde_json::to_string(&profile).ok()
+    }
+
     fn build(&self, pair: HostPair) -> Result<Flow, String> {
         let name = self.profile.as_deref().ok_or("write profile, or a peer for every flow")?;
         if self.peer.is_some() || self.repeat.is_some() {

@@ -1,13 +1,13 @@
 //! Records of runs with flows as pictures, as tables, and as a part of the page.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use super::{ProgramRecord, SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
 use crate::lists;
 use crate::picture::{Chart, Lines, Mark, escaped};
 use crate::plan::{Scale, Spread};
-use crate::results::{Bound, Times};
+use crate::results::{Bound, Times, line_through_origin, of_one_build};
 
 /// Records by their cases: of two of one case, which differ in the cap, the last.
 type ById<'a> = HashMap<&'a str, &'a SimRecord>;
@@ -16,7 +16,7 @@ fn by_id(records: &[SimRecord]) -> ById<'_> {
     records.iter().map(|record| (record.id.as_str(), record)).collect()
 }
 
-/// Returns the runs of a series at a point that may be drawn.
+/// Returns the runs of a series at a point that may be drawn: those of the build that made the last one.
 fn runs<'a>(
     plan: &SimPlan,
     sweep: &SimSweep,
@@ -26,7 +26,39 @@ fn runs<'a>(
 ) -> Vec<&'a SimRecord> {
     let cases = plan.cases_at(sweep, point, series).map(|case| case.id());
     let found = cases.filter_map(|id| records.get(id.as_str()).copied());
-    found.filter(|record| record.ending != SimEnding::Failed && record.is_valid()).collect()
+    let mut found = found.filter(|record| record.ending != SimEnding::Failed && record.is_valid()).collect();
+    of_one_build(&mut found, |record| (&record.date, record.made.as_ref()));
+    found
+}
+
+/// Returns the valid runs of a series at a point of a sweep, with a flow's value of a quantity, and the number of invalid
+/// ones. Over time the point is a span.
+pub(crate) fn found(
+    plan: &SimPlan,
+    sweep: &SimSweep,
+    (series, point): (usize, usize),
+    (flow, quantity): (usize, SimQuantity),
+    records: &[SimRecord],
+) -> (Vec<(String, Bound)>, usize) {
+    let all = by_id(records);
+    let is_over_time = sweep.vary == Vary::Time;
+    let at = &sweep.points[if is_over_time { 0 } else { point }];
+    let value = |record: &SimRecord| {
+        if !is_over_time {
+            return quantity.of(record, flow);
+        }
+        let flow = record.flows.get(flow)?;
+        let exact = |value: &f64| Bound::Exactly(*value);
+        match quantity.course(flow) {
+            Some(course) => course.get(point).map(exact),
+            None => Some(Bound::Exactly(*flow.arrived.get(point)? as f64 * 8e-6 / record.case.span_seconds)),
+        }
+    };
+    let valid = runs(plan, sweep, at, series, &all);
+    let values = valid.iter().filter_map(|record| Some((record.id.clone(), value(record)?))).collect();
+    let cases: HashSet<String> = plan.cases_at(sweep, at, series).map(|case| case.id()).collect();
+    let invalid = records.iter().filter(|record| cases.contains(&record.id) && !record.is_valid()).count();
+    (values, invalid)
 }
 
 /// One line of a picture: a series, a flow of it, and its name.
@@ -120,14 +152,8 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     .into()
 }
 
-/// Returns the straight line through the origin with the least squares, and the share of the variance that it explains.
 fn fit(marks: &[Mark]) -> Option<(f64, f64)> {
-    let sum = |of: fn(&Mark) -> f64| marks.iter().map(of).sum::<f64>();
-    let factor = sum(|mark| mark.x * mark.y) / sum(|mark| mark.x * mark.x);
-    let mean = sum(|mark| mark.y) / marks.len() as f64;
-    let squares = |from: &dyn Fn(&Mark) -> f64| marks.iter().map(|mark| (mark.y - from(mark)).powi(2)).sum::<f64>();
-    let share = 1.0 - squares(&|mark| factor * mark.x) / squares(&|_| mean);
-    share.is_finite().then_some((factor, share))
+    line_through_origin(&marks.iter().map(|mark| (mark.x, mark.y)).collect::<Vec<_>>())
 }
 
 /// Returns a flow's course, span by span: the mean of the runs that still continue.

@@ -184,6 +184,7 @@ fn record(
         case: case.clone(),
         date: now(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        made: None,
         took_seconds: rounded(took.as_secs_f64()),
         ending,
         flows,

@@ -1,0 +1,76 @@
+//! What measures: the commit, and digests of the sources on which results depend.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a kind of result depends on: the name of its digest, and crates of the workspace.
+const BUILDS: [(&str, &[&str]); 3] = [
+    ("BUILD_CODES", &["erasure"]),
+    ("BUILD_SIMULATED", &["erasure", "netsim", "sim", "transport"]),
+    ("BUILD_PROGRAM", &["cli", "downpour", "erasure", "net", "transport"]),
+];
+
+fn main() -> io::Result<()> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let crates = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("..");
+    for (variable, names) in BUILDS {
+        let mut digest = blake3::Hasher::new();
+        for name in names {
+            let folder = crates.join(name).join("src");
+            println!("cargo::rerun-if-changed={}", folder.display());
+            add(&folder, name, &mut digest)?;
+        }
+        println!("cargo::rustc-env={variable}={}", &digest.finalize().to_hex()[..16]);
+    }
+    if let Some((commit, is_dirty)) = commit(&crates) {
+        println!("cargo::rustc-env=BUILD_COMMIT={commit}{}", if is_dirty { "-dirty" } else { "" });
+    }
+    Ok(())
+}
+
+/// Adds the sources of a folder but for tests, in the order of their names.
+fn add(folder: &Path, name: &str, digest: &mut blake3::Hasher) -> io::Result<()> {
+    let mut items = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    items.sort_by_key(fs::DirEntry::file_name);
+    for item in items {
+        let file_name = item.file_name();
+        let name = format!("{name}/{}", file_name.to_string_lossy());
+        if matches!(file_name.to_str(), Some("tests" | "tests.rs")) {
+            continue;
+        }
+        if item.file_type()?.is_dir() {
+            add(&item.path(), &name, digest)?;
+        } else {
+            let bytes = fs::read(item.path())?;
+            digest.update(name.as_bytes()).update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the commit checked out, and whether sources differ from it; `None` where this is not a checkout of its own.
+fn commit(crates: &Path) -> Option<(String, bool)> {
+    let workspace = crates.join("..").canonicalize().ok()?;
+    if Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != workspace {
+        return None;
+    }
+    // A commit moves the log of HEAD, a checkout HEAD itself.
+    for name in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--path-format=absolute", "--git-path", name])?;
+        // Cargo would take a missing one as changed every time.
+        if Path::new(&path).exists() {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    let changed = git(&["status", "--porcelain", "--", &workspace.join("crates").to_string_lossy()])?;
+    Some((git(&["rev-parse", "--short=12", "HEAD"])?, !changed.is_empty()))
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}

@@ -1,0 +1,70 @@
+//! `downpour-lab verdicts` and `downpour-lab records`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::report::{folder, measured};
+use crate::exit::{Code, Failure};
+use crate::judged;
+use crate::output::say;
+
+/// Judge results by their documents' claims.
+///
+/// Prints a table in Markdown: each claim, what was measured, and whether it is reproduced. Both follow from the results
+/// and from verdict.toml beside them.
+#[derive(Clone, Debug, Args)]
+pub struct VerdictsArgs {
+    /// Folders of results, or plans whose results are in lab-results.
+    #[arg(value_name = "FOLDER|PLAN.toml", required = true)]
+    pub from: Vec<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line and an exit code, where results or verdicts cannot be read.
+pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
+    let mut all = Vec::new();
+    for from in &args.from {
+        let folder = folder(from)?;
+        let measured = measured(&folder)?;
+        if let Some(judged) = judged::read(&folder, &measured)? {
+            all.push((measured.title_and_name().1.to_owned(), judged, measured.stale() > 0));
+        }
+    }
+    say(&judged::markdown(all.iter().map(|(name, judged, is_stale)| (name.as_str(), judged, *is_stale))));
+    Ok(0)
+}
+
+/// List the records behind a number of a verdict.
+///
+/// The number is named as in verdict.toml: SERIES SWEEP POINT, or an expression of such names. Prints the id of each record,
+/// which is a line of results.jsonl, and its value.
+#[derive(Clone, Debug, Args)]
+pub struct RecordsArgs {
+    /// Folder of results, or a plan whose results are in lab-results.
+    #[arg(value_name = "FOLDER|PLAN.toml")]
+    pub from: PathBuf,
+    /// The number, such as 'cubic loss 5%'.
+    #[arg(value_name = "EXPRESSION")]
+    pub query: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// One line and an exit code, where results cannot be read or the expression has no meaning.
+pub fn records(args: &RecordsArgs) -> Result<u8, Failure> {
+    let folder = folder(&args.from)?;
+    let measured = measured(&folder)?;
+    let found = judged::behind(&args.query, &folder, &measured)?;
+    if found.is_empty() {
+        return Err(Failure::new(Code::Usage, format_args!("no valid run is behind {:?}", args.query)));
+    }
+    for (id, value) in found {
+        let sign = if value.is_bound() { "at least " } else { "" };
+        say(&format!("{id} {sign}{}\n", value.value()));
+    }
+    Ok(0)
+}

@@ -1,0 +1,115 @@
+//! Verdicts as HTML, and as a table in Markdown.
+
+use std::fmt::Write as _;
+
+use super::{Judged, Outcome, Piece, Text, Verdict, plain};
+use crate::picture::escaped;
+
+/// Returns a text as HTML. Each number names the expression that it comes from.
+fn html(text: &Text) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Words(words) => escaped(words).clone(),
+        Piece::Number { query, shown } => {
+            format!("<data value=\"{0}\" title=\"{0}\">{1}</data>", escaped(query), escaped(shown))
+        }
+    };
+    text.iter().map(piece).collect()
+}
+
+fn class(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Reproduced => "reproduced",
+        Outcome::InKind => "in-kind",
+        Outcome::Not => "not",
+        Outcome::NotMeasured(_) => "unmeasured",
+    }
+}
+
+/// Returns the verdicts on one plan's results, and what else is said about them.
+pub(crate) fn section(judged: &Judged) -> String {
+    let mut out = String::new();
+    if !judged.verdicts.is_empty() {
+        out +=
+            "<div class=\"wide\"><table class=\"words\">\n<tr><th>Claim</th><th>Measured</th><th>Verdict</th></tr>\n";
+        for verdict in &judged.verdicts {
+            out += &format!("<tr>{}</tr>\n", cells(verdict));
+        }
+        out += "</table></div>\n";
+    }
+    for paragraph in &judged.text {
+        writeln!(out, "<p>{}</p>", html(paragraph)).expect("a string takes all");
+    }
+    out
+}
+
+fn cells(verdict: &Verdict) -> String {
+    let Verdict { claim, system, measured, outcome, because, .. } = verdict;
+    let because = if because.iter().any(|piece| piece != &Piece::Words(String::new())) {
+        format!("<small>{}</small>", html(because))
+    } else {
+        String::new()
+    };
+    format!(
+        "<td>{}</td><td>{}<small>{}</small></td><td class=\"{}\">{}{because}</td>",
+        escaped(claim),
+        html(measured),
+        escaped(system),
+        class(outcome),
+        escaped(&outcome.to_string())
+    )
+}
+
+/// Returns a table of the verdicts of several plans, each with its name and whether an older build has made some of its
+/// results.
+pub(crate) fn overview<'a>(all: impl Iterator<Item = (&'a str, &'a Judged, bool)>) -> String {
+    let mut out = "<h1>Verdicts</h1>\n<p>Reproduced: every number is within the document's spread, or 20 % where it gives none, and \
+         every order and direction is as claimed. In kind: every order and direction is as claimed, and a number is not. \
+         Not reproduced: neither. Each number names the expression that it comes from; <code>downpour-lab records FOLDER \
+         EXPRESSION</code> lists the runs behind it.</p>\n<div class=\"wide\"><table class=\"words\">\n\
+         <tr><th>Item</th><th>Claim</th><th>Measured</th><th>Verdict</th></tr>\n"
+        .to_owned();
+    for (name, judged, is_stale) in all {
+        for verdict in &judged.verdicts {
+            let item = if verdict.item.is_empty() { name } else { &verdict.item };
+            let stale = if is_stale { "<small>of an older build</small>" } else { "" };
+            writeln!(
+                out,
+                "<tr><td><a href=\"#{}\">{}</a>{stale}</td>{}</tr>",
+                escaped(&anchor(name)),
+                escaped(item),
+                cells(verdict)
+            )
+            .expect("a string takes all");
+        }
+    }
+    out + "</table></div>\n"
+}
+
+/// Returns the name of a plan's part of the page.
+pub(crate) fn anchor(name: &str) -> String {
+    name.replace('/', "-")
+}
+
+/// Returns the same table in Markdown. `path` leads to the folders of results, and ends in a slash unless it is empty.
+pub(crate) fn markdown<'a>(all: impl Iterator<Item = (&'a str, &'a Judged, bool)>) -> String {
+    let mut out = "| item | claim | system | measured | verdict |\n|---|---|---|---|---|\n".to_owned();
+    let cell = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    for (name, judged, is_stale) in all {
+        for Verdict { item, claim, system, measured, outcome, because, .. } in &judged.verdicts {
+            let item = if item.is_empty() { name } else { item };
+            let because = plain(because);
+            let because = if because.is_empty() { String::new() } else { format!(": {}", cell(&because)) };
+            writeln!(
+                out,
+                "| [{}]({name}/verdict.toml){} | {} | {} | {} | {outcome}{because} |",
+                cell(item),
+                if is_stale { ", older build" } else { "" },
+                cell(claim),
+                cell(system),
+                cell(&plain(measured)),
+            )
+            .expect("a string takes all");
+        }
+    }
+    out
+}

@@ -1,0 +1,157 @@
+//! What made a record: the build, the plan, the machine and its load.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Failure;
+
+/// What a result depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// The codes alone.
+    Codes,
+    /// The engine in the simulator.
+    Simulated,
+    /// The program `downpour`.
+    Program,
+    /// Other programs, or the kernel.
+    Other,
+}
+
+impl Engine {
+    /// Returns what the result of peers depends on, by their names.
+    pub(crate) fn of_peers<'a>(mut peers: impl Iterator<Item = &'a str>) -> Self {
+        if peers.any(|peer| peer.starts_with("downpour")) { Self::Program } else { Self::Other }
+    }
+
+    /// Returns 16 hexadecimal digits that are the same for the same sources; empty if no source of this project decides.
+    fn digest(self) -> &'static str {
+        match self {
+            Self::Codes => env!("BUILD_CODES"),
+            Self::Simulated => env!("BUILD_SIMULATED"),
+            Self::Program => env!("BUILD_PROGRAM"),
+            Self::Other => "",
+        }
+    }
+}
+
+/// What made a record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    /// The commit that was built, followed by `-dirty` if the sources differed from it; empty if not known.
+    pub commit: String,
+    /// Digest of the sources on which the result depends; empty for other programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub engine: String,
+    /// Digest of the plan's text.
+    pub plan: String,
+    /// The complete choice of each profile that took part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
+    /// Processor, number of its cores, and release of the kernel.
+    pub machine: String,
+    /// Processes that wanted to run when the run ended, as a mean of the last minute.
+    pub load: f64,
+}
+
+/// Makes [`Made`] for the runs of one plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Maker {
+    plan: String,
+    machine: String,
+}
+
+impl Maker {
+    /// # Errors
+    /// A plan that cannot be read.
+    pub(crate) fn new(plan: &Path) -> Result<Self, Failure> {
+        let text = fs::read(plan).map_err(Failure::at(plan))?;
+        Ok(Self { plan: blake3::hash(&text).to_hex()[..16].to_owned(), machine: machine() })
+    }
+
+    /// Returns what has made a run that ends now.
+    pub(crate) fn made(&self, engine: Engine, profiles: Vec<String>) -> Made {
+        Made {
+            commit: option_env!("BUILD_COMMIT").unwrap_or_default().to_owned(),
+            engine: engine.digest().to_owned(),
+            plan: self.plan.clone(),
+            profiles,
+            machine: self.machine.clone(),
+            load: load(),
+        }
+    }
+}
+
+/// Returns the part of a record's origin with which others may be put together: records of different builds enter no
+/// common median.
+pub(crate) fn build(made: Option<&Made>) -> &str {
+    made.map_or("", |made| &made.engine)
+}
+
+/// Returns whether the sources on which a result depends have changed since, or are not known.
+pub(crate) fn is_stale(made: Option<&Made>, engine: Engine) -> bool {
+    engine != Engine::Other && build(made) != engine.digest()
+}
+
+/// Keeps the records of the build that made the last one.
+pub(crate) fn of_one_build<'a, R>(records: &mut Vec<&'a R>, of: fn(&R) -> (&str, Option<&Made>)) {
+    let Some(last) = records.iter().max_by_key(|record| of(record).0).map(|record| build(of(record).1).to_owned())
+    else {
+        return;
+    };
+    records.retain(|record| build(of(record).1) == last);
+}
+
+/// Returns the processor's name as the kernel reports it.
+pub(crate) fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name"));
+    name.and_then(|name| name.split_once(": ")).map_or("unknown", |(_, name)| name).to_owned()
+}
+
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    format!("{}, {}, Linux {kernel}", processor(), units::count(cores, "core", "cores"))
+}
+
+fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|mean| mean.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Returns what a build with this digest has made.
+    pub(crate) fn by(engine: &str) -> Option<Made> {
+        Some(Made { engine: engine.to_owned(), ..Made::default() })
+    }
+
+    #[test]
+    fn a_record_is_stale_if_its_sources_have_changed() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let maker = Maker::new(file.path()).expect("a plan");
+        for engine in [Engine::Codes, Engine::Simulated, Engine::Program] {
+            let made = maker.made(engine, Vec::new());
+            assert_eq!((made.engine.len(), made.plan.len()), (16, 16), "{made:?}");
+            assert!(!is_stale(Some(&made), engine));
+            assert!(is_stale(by("0123456789abcdef").as_ref(), engine) && is_stale(None, engine));
+        }
+        assert_ne!(Engine::Codes.digest(), Engine::Simulated.digest());
+        // The kernel's TCP does not depend on this project's sources.
+        assert!(!is_stale(None, Engine::of_peers(["tcp-cubic", "scp-cubic"].into_iter())));
+        assert!(is_stale(None, Engine::of_peers(["tcp-cubic", "downpour-arq"].into_iter())));
+    }
+
+    #[test]
+    fn builds_are_not_mixed() {
+        let records = [("1", by("old")), ("3", by("new")), ("2", by("old")), ("4", by("new"))];
+        let mut found: Vec<_> = records.iter().collect();
+        of_one_build(&mut found, |(date, made)| (date, made.as_ref()));
+        assert_eq!(found.iter().map(|(date, _)| *date).collect::<Vec<_>>(), ["3", "4"]);
+    }
+}
