@@ -9,6 +9,8 @@ mod citations;
 mod compare_rsync;
 mod dist;
 mod failure;
+#[cfg(target_os = "linux")]
+mod figures;
 mod fuzz;
 mod interrupt;
 mod lab_deps;
@@ -67,6 +69,9 @@ enum Command {
     },
     /// Pack a static program with manual pages, completions, licences and SBOM into an archive
     Dist(dist::Options),
+    /// Measure the figures and tables of the documents, draw them, and judge their claims
+    #[cfg(target_os = "linux")]
+    Figures(figures::Options),
     /// Feed hostile bytes to everything that reads bytes
     Fuzz(fuzz::Options),
     /// Install and build the programs that `downpour-lab` measures beside downpour (Debian; as root)
@@ -107,6 +112,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             tools::run(tools::cargo().args(["run", "--release", "--", "demo"]).args(arguments))
         }
         Command::Dist(options) => dist::run(&options),
+        #[cfg(target_os = "linux")]
+        Command::Figures(options) => figures::run(&options),
         Command::LabDeps => lab_deps::run(),
         Command::Interrupt(options) => interrupt::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),

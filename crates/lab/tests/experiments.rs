@@ -148,3 +148,50 @@ fn a_neighbour_is_simulated_where_it_was_measured() {
     // The kernel's has its queues too.
     assert_eq!(kernel[..4], model);
 }
+
+/// The folders of results: those with records.
+fn results() -> Vec<PathBuf> {
+    let folders = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        entries.filter(|path| path.is_dir()).collect()
+    };
+    let papers = folders(&file("x").with_file_name(""));
+    let mut found: Vec<PathBuf> = papers.iter().flat_map(|paper| folders(paper)).collect();
+    found.retain(|folder| folder.join("results.jsonl").exists());
+    found.sort();
+    found
+}
+
+/// `cargo xtask figures --draw` writes them anew.
+#[test]
+fn verdicts_are_what_follows_from_the_results() {
+    let mut wrong = Vec::new();
+    for folder in results() {
+        let text = lab::commands::verdict_text(&folder).unwrap_or_else(|failure| panic!("{}", failure.message));
+        let text = text.unwrap_or_else(|| panic!("{} is not judged", folder.display()));
+        let stored = std::fs::read_to_string(folder.join("verdict.txt")).unwrap_or_default();
+        wrong.extend((stored != text).then(|| folder.display().to_string()));
+    }
+    assert!(wrong.is_empty(), "stale verdict.txt: {wrong:#?}");
+}
+
+/// Every figure and table of the five documents that shows a measurement.
+#[test]
+fn each_item_of_the_documents_is_judged() {
+    let documents = [
+        ("rc-udp", &["3", "5", "6", "7", "8", "10", "11"][..]),
+        ("tornado-transfer", &["1", "2", "3"]),
+        ("lt-tcp", &["2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "3.1", "3.2"]),
+        ("arq", &["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]),
+        (
+            "ttp",
+            &["3", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21"],
+        ),
+    ];
+    let table = std::fs::read_to_string(file("x").with_file_name("VERDICTS.md")).expect("the table of all verdicts");
+    let items = documents.iter().flat_map(|(name, items)| items.iter().map(move |item| format!("{name} {item}")));
+    let items: Vec<String> = items.collect();
+    assert_eq!(items.len(), 49);
+    let missing: Vec<_> = items.iter().filter(|item| !table.contains(&format!("| [{item}]("))).collect();
+    assert!(missing.is_empty(), "not judged: {missing:?}");
+}

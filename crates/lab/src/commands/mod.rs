@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub use report::{ReportArgs, report};
 pub use reproduce::{ReproduceArgs, reproduce};
 pub use run::{RunArgs, run};
-pub use verdicts::{RecordsArgs, VerdictsArgs, records, verdicts};
+pub use verdicts::{RecordsArgs, VerdictsArgs, records, verdict_text, verdicts};
 
 use crate::exit::{Code, Failure};
 use crate::plan::PlanError;

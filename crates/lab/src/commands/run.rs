@@ -49,11 +49,16 @@ pub(super) fn run_file(
         let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
         return Ok((codes::run(&plan, how, &folder, stop)?, folder));
     }
-    if let Some(plan) = SimPlan::read(file)? {
+    if let Some(mut plan) = SimPlan::read(file)? {
+        plan.seeds.truncate(if how.quick { 1 } else { usize::MAX });
         let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
         return Ok((simulated::run(&plan, how, &folder, measure, stop)?, folder));
     }
-    let plan = LinkPlan::read(file, &measure.peers())?;
+    let mut plan = LinkPlan::read(file, &measure.peers())?;
+    if how.quick {
+        plan.seeds.truncate(1);
+        plan.sweeps.iter_mut().for_each(|sweep| sweep.repeats = 1);
+    }
     let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
     Ok((run_plan(&plan, how, &folder, measure, stop)?, folder))
 }

@@ -56,7 +56,14 @@ impl Measure for Fixed {
 }
 
 fn how(out: &Path) -> RunOptions {
-    RunOptions { dry_run: false, jobs: NonZeroUsize::MIN, out: Some(out.to_owned()), only: None, stale: false }
+    RunOptions {
+        dry_run: false,
+        jobs: NonZeroUsize::MIN,
+        out: Some(out.to_owned()),
+        only: None,
+        stale: false,
+        quick: false,
+    }
 }
 
 /// Creates a folder with `experiments/paper/fig1.toml` in it.

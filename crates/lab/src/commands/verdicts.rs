@@ -1,6 +1,6 @@
 //! `downpour-lab verdicts` and `downpour-lab records`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -35,6 +35,15 @@ pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
     }
     say(&judged::markdown(all.iter().map(|(name, judged, is_stale)| (name.as_str(), judged, *is_stale))));
     Ok(0)
+}
+
+/// Returns the verdicts on the results of a folder as text, if there are any: what `report` writes to verdict.txt.
+///
+/// # Errors
+/// One line and an exit code, where results or verdicts cannot be read.
+pub fn verdict_text(folder: &Path) -> Result<Option<String>, Failure> {
+    let judged = judged::read(folder, &measured(folder)?)?;
+    Ok(judged.map(|judged| judged.to_string()))
 }
 
 /// List the records behind a number of a verdict.

@@ -4,7 +4,7 @@
 //! with loss 5%                         the median of the series `with` in the sweep `loss` at the point `5%`
 //! max with loss 5%                     a statistic: min, q1, median, q3, max, or the number of runs or invalid runs
 //! with loss 5% wire                    another quantity than the drawn one
-//! with:tcp loss 5%                     of the flow `tcp`
+//! with loss 5% of tcp                  of the flow `tcp`
 //! with loss * / without loss *         at every point
 //! least(...), most(...), mean(...)     of the values at all points
 //! count(a loss * > b loss *)           the number of points at which it holds
@@ -270,13 +270,8 @@ impl<'a> Parser<'a> {
 
     /// Reads a series and a sweep.
     fn place(&mut self, point: String) -> Result<Term, String> {
-        let name = self.name("a series")?;
-        let (series, flow) = match name.split_once(':') {
-            Some((series, flow)) => (series.to_owned(), Some(flow.to_owned())),
-            None => (name, None),
-        };
-        let sweep = self.name("a sweep")?;
-        Ok(Term { statistic: Statistic::Median, series, flow, sweep, point, quantity: None })
+        let (series, sweep) = (self.name("a series")?, self.name("a sweep")?);
+        Ok(Term { statistic: Statistic::Median, series, flow: None, sweep, point, quantity: None })
     }
 
     fn term(&mut self) -> Result<Term, String> {
@@ -287,7 +282,7 @@ impl<'a> Parser<'a> {
         self.at += usize::from(statistic.is_some());
         let place = self.place(String::new())?;
         let point = self.name("a point, or *")?;
-        let is_quantity = |text: &str| Operator::of(text).is_none();
+        let is_quantity = |text: &str| text != "of" && Operator::of(text).is_none();
         let quantity = match self.peek() {
             Some(Word::Text(text)) if is_quantity(text) => {
                 self.at += 1;
@@ -295,7 +290,10 @@ impl<'a> Parser<'a> {
             }
             _ => None,
         };
-        Ok(Term { statistic: statistic.unwrap_or(Statistic::Median), point, quantity, ..place })
+        let has_flow = self.peek() == Some(&Word::Text("of".to_owned()));
+        self.at += usize::from(has_flow);
+        let flow = if has_flow { Some(self.name("a flow")?) } else { None };
+        Ok(Term { statistic: statistic.unwrap_or(Statistic::Median), point, quantity, flow, ..place })
     }
 
     fn name(&mut self, what: &str) -> Result<String, String> {
@@ -332,7 +330,7 @@ mod tests {
             quantity: Some("wire".to_owned()),
             ..term("a b", "0.1% / 0%")
         };
-        let quoted = parse("max 'a b:tcp' loss '0.1% / 0%' wire");
+        let quoted = parse("max 'a b' loss '0.1% / 0%' wire of tcp");
         assert_eq!(quoted, Ok(Expression::Cell(full)));
         let ratio = Expression::Binary(cell("a", "*"), Operator::Divide, cell("b", "*"));
         assert_eq!(parse("a loss * / b loss *"), Ok(ratio.clone()));

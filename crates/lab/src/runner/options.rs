@@ -22,6 +22,9 @@ pub struct RunOptions {
     /// Also run cases again whose results another build of downpour has made.
     #[arg(long)]
     pub stale: bool,
+    /// Only the first run at each point, for a quick look. Codes are timed as often as always.
+    #[arg(long)]
+    pub quick: bool,
     /// Folder for results [default: lab-results/ and the plan's name].
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,

@@ -39,8 +39,9 @@ pub(crate) fn run(
         cases.iter().filter(is_new).cloned().collect::<VecDeque<_>>()
     };
     if how.dry_run {
-        let cases = left(&SimStore::read(folder)?);
-        say(&list(plan, &cases, how.jobs.get()));
+        let records = SimStore::read(folder)?;
+        let cases = left(&records);
+        say(&list(plan, &cases, how.jobs.get(), &records));
         let peers = cases.iter().flat_map(|case| &case.scenario.flows).filter_map(|flow| flow.peer.clone());
         absent(measure, peers).iter().for_each(|line| warn(line));
         return Ok(0);
@@ -198,7 +199,7 @@ fn emulate(
     unmade(Code::Invalid, &why)
 }
 
-fn list(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize) -> String {
+fn list(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize, records: &[SimRecord]) -> String {
     let mut text = String::new();
     for case in cases {
         writeln!(text, "{}", case.label()).expect("a string takes all");
@@ -209,7 +210,12 @@ fn list(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize) -> String {
             let most = cases.iter().map(|case| case.cap_seconds).sum::<f64>() / jobs as f64;
             writeln!(text, "{count} to measure; at most {} (every run at its cap)", units::seconds(most))
         }
-        false => writeln!(text, "{count} to simulate"),
+        false => {
+            let took = records.iter().map(|record| record.took_seconds).sum::<f64>() / records.len() as f64;
+            let about = took * cases.len() as f64 / jobs as f64;
+            let about = if about.is_finite() { format!("; about {}", units::seconds(about)) } else { String::new() };
+            writeln!(text, "{count} to simulate{about}")
+        }
     }
     .expect("a string takes all");
     text
