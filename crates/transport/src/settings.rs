@@ -131,8 +131,18 @@ pub struct Shown {
 
 /// One algorithm of a family, with its numbers.
 pub trait Choice {
+    /// Its name in the family.
+    fn name(&self) -> &str;
+
+    /// Its text form for a reader that starts from `own`, the numbers of another choice of the same name: those of its
+    /// numbers that are not standard or not the same there. A reader that starts from the standard numbers understands
+    /// it too.
+    fn written(&self, own: &[Shown]) -> String;
+
     /// Its text form.
-    fn text(&self) -> String;
+    fn text(&self) -> String {
+        self.written(&[])
+    }
 
     /// All of its numbers.
     fn numbers(&self) -> Vec<Shown>;
@@ -143,7 +153,8 @@ pub trait Choice {
     /// An unknown key, or a value that is not allowed. Nothing has changed then.
     fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError>;
 
-    /// Becomes the choice that the text describes.
+    /// Becomes the choice that the text describes. Numbers that it leaves out stay if the name does; those of another
+    /// choice are the standard ones.
     ///
     /// # Errors
     /// An unknown name, or numbers that are not allowed. Nothing has changed then.
@@ -166,13 +177,12 @@ pub fn change<T: Settings>(name: &str, of: &mut T, key: &str, value: &str) -> Re
     Err(SettingError::Value { key: key.into(), value: value.into(), allowed: setting.allowed() })
 }
 
-/// Reads `key=value,key=value`, the numbers of a choice called `name`. A value without key is that of the first number
-/// that may be written so.
+/// Reads `key=value,key=value`, the numbers of a choice called `name`; those that are left out are taken from `value`. A
+/// value without key is that of the first number that may be written so.
 ///
 /// # Errors
 /// An unknown key, or a value that is not allowed.
-pub fn read<T: Settings>(name: &str, text: &str) -> Result<T, SettingError> {
-    let mut value = T::default();
+pub fn read<T: Settings>(name: &str, text: &str, mut value: T) -> Result<T, SettingError> {
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let bare = T::SETTINGS.iter().find(|setting| setting.is_bare());
         match (part.split_once('='), bare) {
@@ -184,10 +194,15 @@ pub fn read<T: Settings>(name: &str, text: &str) -> Result<T, SettingError> {
     Ok(value)
 }
 
-/// Writes a choice called `name`, with those of its numbers that differ from the standard ones.
-pub fn write<T: Settings>(name: &str, value: &T) -> String {
+/// Writes a choice called `name`, with those of its numbers that differ from the standard ones, or from those of the
+/// same key in `own`.
+pub fn write<T: Settings>(name: &str, value: &T, own: &[Shown]) -> String {
     let standard = T::default();
-    let differs = |setting: &&&dyn Setting<T>| setting.get(value) != setting.get(&standard);
+    let differs = |setting: &&&dyn Setting<T>| {
+        let value = setting.get(value);
+        let own = own.iter().find(|own| own.key == setting.key());
+        value != setting.get(&standard) || own.is_some_and(|own| own.value != value)
+    };
     let text = |setting: &&dyn Setting<T>| {
         let value = setting.get(value);
         if setting.is_bare() { value } else { format!("{}={value}", setting.key()) }
@@ -225,11 +240,7 @@ macro_rules! choices {
 
         impl std::fmt::Display for $choice {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                match self {
-                    $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
-                        f.write_str(&$crate::settings::write($name, $crate::settings::choices!(@value numbers $($numbers)?))),)+
-                    $(Self::$other(custom) => std::fmt::Display::fmt(custom, f),)?
-                }
+                f.write_str(&$crate::settings::Choice::text(self))
             }
         }
 
@@ -249,8 +260,19 @@ macro_rules! choices {
         }
 
         impl $crate::settings::Choice for $choice {
-            fn text(&self) -> String {
-                self.to_string()
+            fn name(&self) -> &str {
+                match self {
+                    $($crate::settings::choices!(@pattern $variant _numbers $($numbers)?) => $name,)+
+                    $(Self::$other(custom) => custom.name(),)?
+                }
+            }
+
+            fn written(&self, own: &[$crate::settings::Shown]) -> String {
+                match self {
+                    $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
+                        $crate::settings::write($name, $crate::settings::choices!(@value numbers $($numbers)?), own),)+
+                    $(Self::$other(custom) => custom.written(own),)?
+                }
             }
 
             fn numbers(&self) -> Vec<$crate::settings::Shown> {
@@ -270,7 +292,12 @@ macro_rules! choices {
             }
 
             fn set(&mut self, text: &str) -> Result<(), $crate::settings::SettingError> {
-                *self = text.parse()?;
+                let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+                *self = match (name, &*self) {
+                    $(($name, $crate::settings::choices!(@pattern $variant own $($numbers)?)) =>
+                        $crate::settings::choices!(@reread $name rest own $variant $($numbers)?)?,)+
+                    _ => text.parse()?,
+                };
                 Ok(())
             }
         }
@@ -284,10 +311,16 @@ macro_rules! choices {
     (@change $bound:ident) => { &mut $crate::settings::NoNumbers };
     (@change $bound:ident $numbers:ident) => { $bound };
     (@read $name:literal $rest:ident $variant:ident) => {
-        $crate::settings::read::<$crate::settings::NoNumbers>($name, $rest).map(|_| Self::$variant)
+        $crate::settings::read($name, $rest, $crate::settings::NoNumbers).map(|_| Self::$variant)
     };
     (@read $name:literal $rest:ident $variant:ident $numbers:ident) => {
-        $crate::settings::read::<$numbers>($name, $rest).map(Self::$variant)
+        $crate::settings::read($name, $rest, <$numbers>::default()).map(Self::$variant)
+    };
+    (@reread $name:literal $rest:ident $own:ident $variant:ident) => {
+        $crate::settings::choices!(@read $name $rest $variant)
+    };
+    (@reread $name:literal $rest:ident $own:ident $variant:ident $numbers:ident) => {
+        $crate::settings::read($name, $rest, $own.clone()).map(Self::$variant)
     };
 }
 pub(crate) use choices;

@@ -11,7 +11,8 @@ impl Profile {
     /// Uncoded automatic repeat request with a cumulative acknowledgement of every packet (arq), as TCP does it.
     ///
     /// The document has three stages. This is the last, with CUBIC; `--set congestion=reno` is the second and `--set
-    /// congestion=fixed-window` the first. `--set congestion=cubic --set feedback.packets=ranges --set
+    /// congestion=fixed-window` the first. `--set
+    /// congestion=cubic:initial=10,threshold=none,beta=0.7,hystart=on,form=rfc9438 --set feedback.packets=ranges --set
     /// detection=threshold` has the numbers of RFC 9438 and selective acknowledgements.
     ///
     /// Departs: a timeout sends probes (`timeout=probe`). The timeout of the document (`--set timeout=rto`) has no
@@ -29,7 +30,10 @@ impl Profile {
             schedule: ScheduleConfig::Arq,
             recovery: RecoveryConfig {
                 congestion: CongestionConfig::Cubic(CubicConfig {
+                    initial: 1,
+                    threshold: Some(64),
                     beta: 0.5,
+                    hystart: false,
                     form: CubicForm::Document,
                     ..CubicConfig::default()
                 }),
@@ -51,13 +55,16 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "symbols", section: "arq §3.1.1: segments of 1400 bytes; smaller where the path requires it" },
     Source { key: "blocks", section: "arq §2: uncoded; a block is only the unit of writing" },
     Source { key: "streams.overhead", section: "docs/design/streams.md" },
+    Source { key: "congestion.initial", section: "arq §3.1: one MSS; §4.1 names no other" },
+    Source { key: "congestion.threshold", section: "arq §3.1: 64 MSS; §4.1 names no other" },
     Source { key: "congestion.beta", section: "arq §4.1: 0.5" },
     Source { key: "congestion.c", section: "arq §4.1: 0.4" },
     Source { key: "congestion.fast-convergence", section: "arq §4.1" },
     Source {
         key: "congestion.form",
-        section: "arq §4.1: K from W_max and beta, a timeout reduces W_max (by beta: chosen); --set congestion=cubic is RFC 9438",
+        section: "arq §4.1: K from W_max and beta, a timeout reduces W_max (by beta: chosen); --set congestion.form=rfc9438 is the RFC's",
     },
+    Source { key: "congestion.hystart", section: "arq §3.1: slow start ends at ssthresh or with a loss" },
     Source { key: "detection.count", section: "arq §2.1, §3.1: three duplicate acknowledgements" },
     Source {
         key: "detection.newreno",

@@ -100,8 +100,12 @@ impl Settings for Counting {
 
 /// A sender of blocks always requests feedback about them: the wire allows `None`, but no profile chooses it.
 impl Choice for Option<BlockFeedback> {
-    fn text(&self) -> String {
-        self.map_or_else(|| "nothing".into(), |told| told.text())
+    fn name(&self) -> &str {
+        self.as_ref().map_or("nothing", Choice::name)
+    }
+
+    fn written(&self, own: &[Shown]) -> String {
+        self.map_or_else(|| "nothing".into(), |told| told.written(own))
     }
 
     fn numbers(&self) -> Vec<Shown> {

@@ -41,7 +41,7 @@ fn check(profile: &Profile) {
 
 fn check_keys(profile: &Profile) {
     for key in Key::ALL {
-        let text = key.of(profile).text();
+        let text = key.text(profile);
         let mut again = profile.clone();
         again.set(key.name(), &text).expect("what was printed");
         assert_eq!(again, *profile, "{}={text}", key.name());

@@ -49,6 +49,8 @@ pub struct Key {
     name: &'static str,
     of: fn(&Profile) -> &dyn Choice,
     at: fn(&mut Profile) -> &mut dyn Choice,
+    /// Takes over the choice of another profile.
+    take: fn(&mut Profile, Profile),
 }
 
 impl fmt::Debug for Key {
@@ -59,7 +61,12 @@ impl fmt::Debug for Key {
 
 macro_rules! key {
     ($name:literal, $($place:ident).+) => {
-        Key { name: $name, of: |profile| &profile.$($place).+, at: |profile| &mut profile.$($place).+ }
+        Key {
+            name: $name,
+            of: |profile| &profile.$($place).+,
+            at: |profile| &mut profile.$($place).+,
+            take: |profile, other| profile.$($place).+ = other.$($place).+,
+        }
     };
 }
 
@@ -91,6 +98,13 @@ impl Key {
         (self.of)(profile)
     }
 
+    /// Returns the choice of a profile as text, as [`Profile::set`] reads it.
+    pub fn text(&self, profile: &Profile) -> String {
+        let (own, choice) = (profile.own(), self.of(profile));
+        let own = Some(self.of(&own)).filter(|own| own.name() == choice.name());
+        choice.written(&own.map(Choice::numbers).unwrap_or_default())
+    }
+
     /// Returns the key in `text`, and the number of the choice, if it names one.
     fn find(text: &str) -> Option<(Self, Option<&str>)> {
         Self::ALL.into_iter().find_map(|key| {
@@ -104,6 +118,9 @@ impl Profile {
     /// Changes one choice or one of its numbers: `key` is the name of a [`Key`] (`congestion`, with value
     /// `cubic:beta=0.5`), or that of a number of the current choice (`congestion.beta`, with value `0.5`).
     ///
+    /// Numbers that a choice leaves out are those of the profile that this one is based on, if it makes the same choice,
+    /// and the standard ones otherwise: with `cubic:beta=0.6`, `arq` keeps the rest of its own CUBIC.
+    ///
     /// # Errors
     /// An unknown key, or a value that is not allowed. Nothing has changed then.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ProfileError> {
@@ -115,6 +132,11 @@ impl Profile {
         Ok(())
     }
 
+    /// Returns the built-in profile that it is based on.
+    fn own(&self) -> Self {
+        Self::named(self.base).expect("a built-in profile")
+    }
+
     /// Makes the choice that `text` names: one of the engine's, or one of the program's own.
     fn choose(&mut self, key: Key, text: &str) -> Result<(), SettingError> {
         if let ("congestion", Some(own)) = (key.name, self.names.controller(text)) {
@@ -122,7 +144,9 @@ impl Profile {
         } else if let ("schedule", Some(own)) = (key.name, self.names.schedule(text)) {
             self.schedule = own?;
         } else {
-            (key.at)(self).set(text).map_err(|error| self.names.complete(key.name, error))?;
+            let mut own = self.own();
+            (key.at)(&mut own).set(text).map_err(|error| self.names.complete(key.name, error))?;
+            (key.take)(self, own);
         }
         Ok(())
     }
@@ -166,7 +190,11 @@ impl Profile {
 
 /// A limit on the rate: `none` or a rate.
 impl Choice for Option<Rate> {
-    fn text(&self) -> String {
+    fn name(&self) -> &'static str {
+        "limit"
+    }
+
+    fn written(&self, _own: &[Shown]) -> String {
         Or("none", BitRate).print(self)
     }
 
@@ -205,7 +233,8 @@ fn renamed<'a>(
 
 /// A profile is serialised as its name and the keys in which it differs from the profile that it is based on, each as
 /// text. This is how a profile is sent to another host, which may run the previous release: that host uses its own
-/// defaults for all other keys, and renamed controllers have their former names, which both releases know.
+/// defaults for all other keys, and renamed controllers have their former names, which both releases know. The previous
+/// release takes numbers that a choice leaves out from the standard ones, so none is left out that is not standard.
 impl Serialize for Profile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -213,10 +242,10 @@ impl Serialize for Profile {
         if self.base != self.name {
             map.serialize_entry(BASED_ON, self.base)?;
         }
-        let base = Self::named(self.base).expect("a built-in profile");
+        let own = self.own();
         for key in Key::ALL {
-            let text = key.of(self).text();
-            if text == key.of(&base).text() {
+            let text = key.text(self);
+            if text == key.text(&own) {
                 continue;
             }
             map.serialize_entry(key.name, &renamed(key.name, &text, |names| names))?;

@@ -79,9 +79,7 @@ impl SymbolSizes {
 
 impl fmt::Display for SymbolSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sizes: Vec<String> = self.sizes.iter().map(u16::to_string).collect();
-        f.write_str(&sizes.join(","))?;
-        if self.per_packet == Some(1) { Ok(()) } else { write!(f, ":{KEY}={}", PER_PACKET.print(&self.per_packet)) }
+        f.write_str(&self.text())
     }
 }
 
@@ -89,6 +87,13 @@ impl FromStr for SymbolSizes {
     type Err = SettingError;
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
+        Self::read(text, Some(1))
+    }
+}
+
+impl SymbolSizes {
+    /// Reads sizes, and the number of symbols in a packet: `per_packet` if the text leaves it out.
+    fn read(text: &str, per_packet: Option<u8>) -> Result<Self, SettingError> {
         let (list, numbers) = text.split_once(':').unwrap_or((text, ""));
         let sizes: Result<Vec<u16>, _> = list.split(',').map(str::parse).collect();
         let sizes = sizes.ok().filter(|sizes| {
@@ -99,7 +104,7 @@ impl FromStr for SymbolSizes {
             value: list.into(),
             allowed: format!("bytes from {} to {}, largest first, such as 1408,1152", LIMITS.start(), LIMITS.end()),
         })?;
-        let mut symbols = Self { sizes, per_packet: Some(1) };
+        let mut symbols = Self { sizes, per_packet };
         for number in numbers.split(',').filter(|number| !number.is_empty()) {
             let (key, value) = number.split_once('=').unwrap_or((number, ""));
             symbols.set_number(key, value)?;
@@ -109,8 +114,16 @@ impl FromStr for SymbolSizes {
 }
 
 impl Choice for SymbolSizes {
-    fn text(&self) -> String {
-        self.to_string()
+    fn name(&self) -> &'static str {
+        "symbols"
+    }
+
+    fn written(&self, own: &[Shown]) -> String {
+        let sizes: Vec<String> = self.sizes.iter().map(u16::to_string).collect();
+        let per_packet = PER_PACKET.print(&self.per_packet);
+        let same = own.iter().all(|own| own.value == per_packet);
+        let number = if self.per_packet == Some(1) && same { String::new() } else { format!(":{KEY}={per_packet}") };
+        sizes.join(",") + &number
     }
 
     fn numbers(&self) -> Vec<Shown> {
@@ -130,7 +143,7 @@ impl Choice for SymbolSizes {
     }
 
     fn set(&mut self, text: &str) -> Result<(), SettingError> {
-        *self = text.parse()?;
+        *self = Self::read(text, self.per_packet)?;
         Ok(())
     }
 }

@@ -126,6 +126,66 @@ fn a_choice_and_one_number_of_it_are_set() {
     }
 }
 
+/// What a choice leaves out is the profile's own, not a standard number.
+#[test]
+fn a_choice_starts_from_the_profiles_own() {
+    for (name, key, value, text) in [
+        ("arq", "congestion", "cubic", "cubic:initial=1,threshold=64,beta=0.5,hystart=off,form=document"),
+        ("arq", "congestion", "cubic:c=1", "cubic:initial=1,threshold=64,beta=0.5,c=1,hystart=off,form=document"),
+        ("arq", "congestion", "cubic:beta=0.7", "cubic:initial=1,threshold=64,hystart=off,form=document"),
+        ("arq", "congestion", "reno:beta=0.7", "reno:beta=0.7"),
+        ("lt-tcp", "congestion", "reno:limit=20", "reno:initial=10,threshold=none,inflation=0,signal=ecn,limit=20"),
+        ("lt-tcp", "timeout", "rto:max=60s", "rto:min=200ms"),
+        ("lt-tcp", "congestion", "cubic:beta=0.5", "cubic:beta=0.5"),
+        ("rc-udp", "symbols", "512", "512:per-packet=fit"),
+    ] {
+        let mut profile = Profile::named(name).expect("listed");
+        // An earlier choice is forgotten.
+        if key == "congestion" {
+            profile.set(key, "cubic:beta=0.9,c=9").expect("a choice");
+        }
+        profile.set(key, value).expect("a choice");
+        let key = Key::ALL.into_iter().find(|other| other.name() == key).expect("a key");
+        assert_eq!(key.of(&profile).text(), text, "{name}: {value}");
+        let sent = serde_json::to_string(&profile).expect("plain data");
+        assert_eq!(serde_json::from_str::<Profile>(&sent).expect("round trip"), profile, "{sent}");
+    }
+}
+
+/// The previous release starts from the standard numbers, so those that the profile has otherwise are written.
+#[test]
+fn what_is_sent_means_the_same_to_both_releases() {
+    let rfc = "cubic:initial=10,threshold=none,beta=0.7,hystart=on,form=rfc9438";
+    let mut profile = Profile::arq();
+    profile.set("congestion", rfc).expect("a choice");
+    assert_eq!(profile.recovery.congestion, "cubic".parse().expect("standard numbers"));
+    assert_eq!(serde_json::to_value(&profile).expect("plain data")["congestion"], rfc);
+    for name in Profile::NAMES {
+        let own = Profile::named(name).expect("listed");
+        for other in Profile::NAMES.map(|other| Profile::named(other).expect("listed")) {
+            for key in Key::ALL {
+                let mut mixed = own.clone();
+                mixed.set(key.name(), &key.of(&other).text()).expect("a choice of a profile");
+                let text = key.text(&mixed);
+                let mut again = own.clone();
+                again.set(key.name(), &text).expect("what was written");
+                assert_eq!(again, mixed, "{name}: {}={text}", key.name());
+                let parsed = match key.name() {
+                    "congestion" => (text.parse().expect("its text"), mixed.recovery.timeout.clone()),
+                    "timeout" => (mixed.recovery.congestion.clone(), text.parse().expect("its text")),
+                    _ => continue,
+                };
+                assert_eq!(
+                    parsed,
+                    (mixed.recovery.congestion, mixed.recovery.timeout),
+                    "{name}: {}={text}",
+                    key.name()
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_file_says_what_differs() {
     let text = r#"{"name": "mine", "based-on": "arq", "congestion": "cubic:form=document", "congestion.beta": 0.6, "congestion.fast-convergence": true}"#;

@@ -26,8 +26,12 @@ impl<T: Choice + ?Sized> PartialEq for Custom<T> {
 }
 
 impl<T: Choice + ?Sized> Choice for Custom<T> {
-    fn text(&self) -> String {
-        self.0.text()
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn written(&self, own: &[Shown]) -> String {
+        self.0.written(own)
     }
 
     fn numbers(&self) -> Vec<Shown> {
@@ -51,8 +55,12 @@ pub(crate) struct Named<S> {
 }
 
 impl<S: Settings> Choice for Named<S> {
-    fn text(&self) -> String {
-        write(self.name, &self.settings)
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn written(&self, own: &[Shown]) -> String {
+        write(self.name, &self.settings, own)
     }
 
     fn numbers(&self) -> Vec<Shown> {
@@ -70,7 +78,7 @@ impl<S: Settings> Choice for Named<S> {
             let [family, names] = ["algorithm", self.name].map(String::from);
             return Err(SettingError::UnknownName { family, name: name.into(), names });
         }
-        self.settings = read(name, numbers)?;
+        self.settings = read(name, numbers, self.settings.clone())?;
         Ok(())
     }
 }

@@ -111,6 +111,7 @@ mod tests {
             "cubic:beta=0.5",
             "cubic:c=1.5,fast-convergence=off",
             "cubic:beta=0.5,form=document",
+            "cubic:initial=1,threshold=64,hystart=off",
             "fixed-window",
             "fixed-window:segments=20",
             "fixed-window:rate=50M",
@@ -156,9 +157,12 @@ mod tests {
         assert_eq!(
             shown,
             [
+                ("initial", "10".into()),
+                ("threshold", "none".into()),
                 ("beta", "0.5".into()),
                 ("c", "1.5".into()),
                 ("fast-convergence", "on".into()),
+                ("hystart", "on".into()),
                 ("form", "rfc9438".into())
             ]
         );
@@ -180,7 +184,7 @@ mod tests {
             let error = parse(&format!("cubic:{key}"));
             assert!(error.to_string().contains("beta"), "{error}");
         }
-        let unknown = "cubic has no 'gamma' (it has: beta, c, fast-convergence, form)";
+        let unknown = "cubic has no 'gamma' (it has: initial, threshold, beta, c, fast-convergence, hystart, form)";
         assert_eq!(parse("cubic:gamma=1").to_string(), unknown);
     }
 }

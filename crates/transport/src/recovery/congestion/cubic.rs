@@ -4,21 +4,28 @@ use super::hystart::HyStart;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, INITIAL_PACKETS, MIN_PACKETS, PathView};
 use crate::recovery::report::{Cause, Report};
-use crate::settings::{Itself, Number, Setting, Settings, Switch, field};
+use crate::settings::{Count, Itself, Number, Or, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Numbers of CUBIC (RFC 9438 section 4).
+/// Numbers of CUBIC (RFC 9438 section 4). The defaults are those of the RFCs; those of arq §4.1 are
+/// `initial=1,threshold=64,beta=0.5,hystart=off,form=document`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicConfig {
+    /// Initial cwnd in packets: 10 (RFC 6928 section 2).
+    pub initial: u32,
+    /// Initial ssthresh in packets: `none`, infinite (RFC 5681 section 3.1).
+    pub threshold: Option<u32>,
     /// beta_cubic, the factor by which a congestion event reduces the window: 0.7, between 0.1 and 0.95.
     pub beta: f64,
     /// C, in packets per second cubed: 0.4, between 0.01 and 10.
     pub c: f64,
     /// Fast convergence (section 4.7): on.
     pub fast_convergence: bool,
+    /// HyStart++ in the first slow start (section 4.10, RFC 9406): on.
+    pub hystart: bool,
     /// The text that applies where two differ.
     pub form: CubicForm,
 }
@@ -56,20 +63,31 @@ impl FromStr for CubicForm {
 
 impl Default for CubicConfig {
     fn default() -> Self {
-        Self { beta: 0.7, c: 0.4, fast_convergence: true, form: CubicForm::Rfc9438 }
+        Self {
+            initial: INITIAL_PACKETS,
+            threshold: None,
+            beta: 0.7,
+            c: 0.4,
+            fast_convergence: true,
+            hystart: true,
+            form: CubicForm::Rfc9438,
+        }
     }
 }
 
 impl Settings for CubicConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("initial", initial, Count(1, 1000)),
+        field!("threshold", threshold, Or("none", Count(2, 1_000_000))),
         field!("beta", beta, Number(0.1, 0.95)),
         field!("c", c, Number(0.01, 10.0)),
         field!("fast-convergence", fast_convergence, Switch),
+        field!("hystart", hystart, Switch),
         field!("form", form, Itself("rfc9438 or document")),
     ];
 }
 
-/// CUBIC with HyStart++ ([`HyStart`]) in the first slow start, one reduction per round trip (RFC 9002 section 7.3.2),
+/// CUBIC, as a rule with HyStart++ ([`HyStart`]) in the first slow start, one reduction per round trip (RFC 9002 section 7.3.2),
 /// collapse on persistent congestion (section 7.6), and restoration of the window after a spurious congestion event
 /// (RFC 9438 section 4.9).
 ///
@@ -98,7 +116,7 @@ pub(super) struct Growth {
     pub(super) threshold: f64,
     /// W_max: where the cubic has its plateau.
     pub(super) plateau: f64,
-    /// cwnd_prior: the window before the last reduction.
+    /// cwnd_prior: the window before the last reduction, 0 if there was none.
     prior: f64,
     epoch: Option<Epoch>,
 }
@@ -124,19 +142,22 @@ struct Undo {
 impl Cubic {
     pub(super) fn new(config: CubicConfig, max_packet: u32) -> Self {
         let packet = f64::from(max_packet);
-        let window = f64::from(INITIAL_PACKETS) * packet;
-        let growth = Growth::new(window);
-        let hystart = HyStart::default();
         Self {
             config,
             packet,
-            growth,
-            hystart,
+            growth: config.start(packet),
+            hystart: HyStart::default(),
             period: RecoveryPeriod::default(),
             paused: None,
             undo: None,
             started: false,
         }
+    }
+
+    /// Returns whether this is a slow start before any congestion event. Later ones have a threshold set by a loss, and
+    /// need no HyStart.
+    fn in_first_slow_start(&self) -> bool {
+        self.in_slow_start() && self.growth.prior == 0.0
     }
 
     fn smallest(&self) -> f64 {
@@ -220,6 +241,14 @@ impl Cubic {
     }
 }
 
+impl CubicConfig {
+    /// Returns the first window and threshold, for packets of this size in bytes.
+    fn start(&self, packet: f64) -> Growth {
+        let threshold = self.threshold.map_or(f64::INFINITY, |packets| f64::from(packets) * packet);
+        Growth { threshold, ..Growth::new(f64::from(self.initial) * packet) }
+    }
+}
+
 impl Growth {
     /// A window in slow start.
     pub(super) const fn new(window: f64) -> Self {
@@ -285,9 +314,10 @@ impl CongestionControl for Cubic {
     fn on_path(&mut self, path: &PathView<'_>) {
         self.packet = f64::from(path.max_packet);
         if !self.started {
-            self.growth.window = f64::from(INITIAL_PACKETS) * self.packet;
+            self.growth = self.config.start(self.packet);
         }
-        self.growth.window = self.growth.window.max(self.smallest());
+        let least = MIN_PACKETS.min(self.config.initial);
+        self.growth.window = self.growth.window.max(f64::from(least) * self.packet);
     }
 
     fn on_sent(&mut self, _now: Time, _bytes: u32, _in_flight: u64) {
@@ -309,8 +339,7 @@ impl CongestionControl for Cubic {
         if report.app_limited {
             self.paused.get_or_insert(report.now);
         } else if acked > 0 {
-            // Later slow starts have a threshold set by a loss, and need no HyStart.
-            if self.growth.threshold.is_infinite() && self.hystart.on_report(report) {
+            if self.config.hystart && self.in_first_slow_start() && self.hystart.on_report(report) {
                 self.growth.threshold = self.growth.window;
             }
             self.grow(report.now, acked as f64, path);

@@ -192,7 +192,10 @@ mod tests {
     type Bench = bench::Bench<Ledbat>;
 
     fn bench(numbers: &str) -> Bench {
-        Bench::new(Ledbat::new(crate::settings::read("ledbat", numbers).unwrap(), Bench::PACKET), 50)
+        Bench::new(
+            Ledbat::new(crate::settings::read("ledbat", numbers, LedbatConfig::default()).unwrap(), Bench::PACKET),
+            50,
+        )
     }
 
     const fn millis(millis: u64) -> Option<Duration> {

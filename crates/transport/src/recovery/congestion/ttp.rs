@@ -169,7 +169,7 @@ mod tests {
     const SENT: SentPacket = SentPacket { number: 0, time: Time::ZERO, bytes: 1000, content: Content::Nothing };
 
     fn bench(numbers: &str) -> Bench {
-        Bench::new(Ttp::new(crate::settings::read("ttp", numbers).unwrap(), Bench::PACKET), 50)
+        Bench::new(Ttp::new(crate::settings::read("ttp", numbers, TtpConfig::default()).unwrap(), Bench::PACKET), 50)
     }
 
     fn mbits(bench: &Bench) -> f64 {

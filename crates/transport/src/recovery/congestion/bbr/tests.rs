@@ -7,7 +7,7 @@ use crate::recovery::sent_packets::{Content, SentPacket};
 type Bench = bench::Bench<Bbr>;
 
 fn bench(numbers: &str) -> Bench {
-    Bench::new(Bbr::new(crate::settings::read("bbr", numbers).unwrap(), Bench::PACKET), 50)
+    Bench::new(Bbr::new(crate::settings::read("bbr", numbers, BbrConfig::default()).unwrap(), Bench::PACKET), 50)
 }
 
 const fn sample(kilobytes_per_second: u64, in_flight: u64, lost: u64) -> Option<RateSample> {

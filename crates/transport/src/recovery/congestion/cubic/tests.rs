@@ -77,6 +77,56 @@ fn slow_start_doubles_and_ends_with_the_first_loss() {
     assert!(!bench.controller.in_slow_start());
 }
 
+/// arq §3.1 and §4.1: from one packet to 64 by one for each acknowledgement, whatever the round-trip time does, and from
+/// there along the cubic: K is 0, so that a round trip later it is 64 + 0.4 * 0.1^3.
+#[test]
+fn the_document_starts_with_one_packet_and_leaves_slow_start_at_64() {
+    let config = CubicConfig {
+        initial: 1,
+        threshold: Some(64),
+        beta: 0.5,
+        hystart: false,
+        form: CubicForm::Document,
+        ..CubicConfig::default()
+    };
+    let mut bench = bench(config, 100);
+    let mut rtt = 100;
+    for expected in [2.0, 4.0, 8.0, 16.0, 32.0, 64.0] {
+        for _ in 0..packets(&bench) as u64 {
+            bench.report(Event { delivered: 1, rtt: Some(Duration::from_millis(rtt)), ..Event::default() });
+        }
+        assert_eq!(packets(&bench), expected, "an acknowledgement adds a packet");
+        rtt += 50;
+    }
+    assert!(!bench.controller.in_slow_start());
+    (0..64).for_each(|_| bench.report(Event { delivered: 1, ..Event::default() }));
+    // Reno's estimate adds a packet in a round trip, and is ahead of the cubic.
+    assert!(near(packets(&bench), 65.0, 0.001), "{}", packets(&bench));
+    bench.later(200);
+    bench.report(Event { lost: 1, ..Event::default() });
+    assert!(near(packets(&bench), 32.5, 0.001), "{}", packets(&bench));
+}
+
+#[test]
+fn hystart_is_left_out_or_ends_slow_start_below_a_threshold() {
+    let last_packets = |hystart: bool, threshold: Option<u32>| {
+        let mut bench = bench(CubicConfig { hystart, threshold, ..CubicConfig::default() }, 100);
+        for rtt in [100, 140, 140, 140, 140, 140] {
+            let delivered = packets(&bench) as u64 / 10;
+            for _ in 0..10 {
+                bench.now += Duration::from_millis(10);
+                bench.report(Event { delivered, rtt: Some(Duration::from_millis(rtt)), ..Event::default() });
+            }
+        }
+        packets(&bench)
+    };
+    let (without, with) = (last_packets(false, None), last_packets(true, None));
+    assert!((600.0..=640.0).contains(&without), "six doublings of ten packets: {without}");
+    assert!(with < 100.0, "a quarter of the growth after the rise: {with}");
+    assert_eq!(last_packets(true, Some(1000)), with);
+    assert!((64.0..70.0).contains(&last_packets(false, Some(64))), "a threshold");
+}
+
 #[test]
 fn one_reduction_per_round_trip_and_fast_convergence() {
     let mut bench = reduced_from(CubicConfig::default(), 100, 1000.0);

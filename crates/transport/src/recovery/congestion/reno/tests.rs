@@ -9,7 +9,7 @@ use std::time::Duration;
 type Bench = bench::Bench<Reno>;
 
 fn bench(numbers: &str, rtt_millis: u64) -> Bench {
-    let config = crate::settings::read("reno", numbers).unwrap();
+    let config = crate::settings::read("reno", numbers, RenoConfig::default()).unwrap();
     Bench::new(Reno::new("reno", config, Response::Standard, Bench::PACKET), rtt_millis)
 }
 
