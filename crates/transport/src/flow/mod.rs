@@ -25,8 +25,8 @@ pub use receive::FlowLimits;
 pub(crate) use receive::{BadBlock, RecvCredit, RecvFlow, SymbolOutcome, largest_window};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
 pub use schedule::{
-    BlockAtATimeConfig, ChunksConfig, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule, ScheduleConfig,
-    WindowedConfig,
+    BlockAtATimeConfig, ChunksConfig, EncodeOrder, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule,
+    ScheduleConfig, WindowedConfig,
 };
 pub(crate) use send::{BlockSender, Pick, PickedSymbol, SendFlow, SymbolKind};
 pub use send::{SendBlock, SendBlocks};

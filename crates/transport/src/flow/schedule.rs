@@ -15,7 +15,7 @@ mod wants;
 mod windowed;
 
 pub use block_at_a_time::BlockAtATimeConfig;
-pub use chunks::ChunksConfig;
+pub use chunks::{ChunksConfig, EncodeOrder};
 pub use custom::{CustomSchedule, DynSchedule, ScheduleFactory};
 pub use interleaved::InterleavedConfig;
 pub use proactive::ProactiveConfig;

@@ -41,6 +41,7 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "streams.overhead", section: "docs/design/streams.md" },
     Source { key: "schedule.padding", section: "chosen: ttp §II-A asks for a high probability without a number" },
     Source { key: "schedule.mend", section: "chosen: ttp §I lets transfers fail" },
+    Source { key: "schedule.encode", section: "chosen: ttp §II-C, figure 2 encodes a chunk before it is sent" },
     Source { key: "congestion", section: "ttp §III-A" },
     Source { key: "congestion.add", section: "chosen: ttp §II-B has a constant without a number" },
     Source { key: "detection", section: "chosen: RFC 9002 §6.1; ttp §II-B counts zeros of the bitmap" },

@@ -1,5 +1,8 @@
 //! Each chunk is sent with padding according to the loss estimate, while the next is encoded; if a chunk fails all the
 //! same, its lost source is resent (ttp §II).
+//!
+//! Departs: a chunk's source goes out while its padding is made, and a chunk that needs no padding is not encoded. The
+//! document's pipeline, with encoding and transmission one after the other, is [`EncodeOrder::First`].
 
 use super::first_round::Rounds;
 use super::{Next, PathEstimate, Schedule};
@@ -7,9 +10,11 @@ use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use crate::flow::tail::{Odds, Outstanding};
 use crate::recovery::Report;
-use crate::settings::{Or, Setting, Settings, Share, Switch, field};
+use crate::settings::{Itself, Or, Setting, Settings, Share, Switch, field};
 use crate::time::Time;
 use erasure::BlockCode;
+use std::fmt;
+use std::str::FromStr;
 
 /// Parameters of the chunks schedule.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,24 +24,65 @@ pub struct ChunksConfig {
     pub padding: Option<f64>,
     /// Resend lost source of a chunk that cannot be completed; otherwise the transfer fails.
     pub mend: bool,
+    /// When a chunk is encoded.
+    pub encode: EncodeOrder,
+}
+
+/// When a chunk is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncodeOrder {
+    /// Beside the transmission of its own source, if it needs padding.
+    Beside,
+    /// Before any of it is sent, and while the chunk before it is sent (ttp §II-C, figure 2). Every chunk is encoded,
+    /// with one check symbol at least.
+    First,
+}
+
+impl fmt::Display for EncodeOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Beside => "beside",
+            Self::First => "first",
+        })
+    }
+}
+
+impl FromStr for EncodeOrder {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "beside" => Ok(Self::Beside),
+            "first" => Ok(Self::First),
+            _ => Err(()),
+        }
+    }
 }
 
 impl Default for ChunksConfig {
     fn default() -> Self {
         // ttp §II-A: "a sufficient number of packets for a successful recovery with high probability", without a
         // number. With the document's 80 chunks of 10 MB, one in twelve transfers then has a chunk that fails.
-        Self { padding: Some(0.999), mend: true }
+        Self { padding: Some(0.999), mend: true, encode: EncodeOrder::Beside }
     }
 }
 
 impl Settings for ChunksConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("padding", padding, Or("document", Share(0.5, 0.999_999))), field!("mend", mend, Switch)];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("padding", padding, Or("document", Share(0.5, 0.999_999))),
+        field!("mend", mend, Switch),
+        field!("encode", encode, Itself("beside or first")),
+    ];
 }
 
 impl ChunksConfig {
     /// Returns the number of check symbols sent with a chunk of `k`.
     pub(in crate::flow) fn padding(&self, k: u32, code: BlockCode, path: &PathEstimate) -> u32 {
+        let least = u32::from(self.encode == EncodeOrder::First);
+        self.wanted(k, code, path).max(least)
+    }
+
+    fn wanted(&self, k: u32, code: BlockCode, path: &PathEstimate) -> u32 {
         // ttp §II-C: the estimate is the share of packets lost; clustering is ignored.
         let odds = |target: f64| Odds { burst: 1.0, ..path.odds(target) };
         if let Some(completed) = self.padding {
@@ -78,8 +124,11 @@ impl Schedule for Chunks {
     fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
         let Self { config, rounds } = self;
         let padding = |block: &SendBlock| config.padding(block.k(), block.code(), path);
-        // ttp §II-C: the next chunk is encoded while one is sent.
-        rounds.next(flow, 1, padding, if config.mend { mend } else { give_up })
+        let supply = if config.mend { mend } else { give_up };
+        match config.encode {
+            EncodeOrder::Beside => rounds.next(flow, 1, padding, supply),
+            EncodeOrder::First => rounds.next_encoded(flow, padding, supply),
+        }
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {

@@ -30,14 +30,35 @@ impl Rounds {
         supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
     ) -> Next {
         self.first.begin(flow, ahead, repair);
+        self.wanted(flow, supply).unwrap_or_else(|| self.first_or(flow, source(flow)))
+    }
+
+    /// Like [`Rounds::next`], but nothing of a block is sent before its repair is made, which begins when the block
+    /// before it begins to be sent.
+    pub(super) fn next_encoded(
+        &mut self,
+        flow: &SendBlocks,
+        repair: impl FnMut(&SendBlock) -> u32,
+        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
+    ) -> Next {
+        let is_begun = flow.block(flow.source_block()).is_some_and(|block| block.source_left() < block.k());
+        self.first.begin(flow, u32::from(is_begun), repair);
+        let source = if self.first.is_encoded(flow) { source(flow) } else { Next::Idle };
+        self.wanted(flow, supply).unwrap_or_else(|| self.first_or(flow, source))
+    }
+
+    /// Returns what `supply` finds for a block that wants symbols.
+    fn wanted(&mut self, flow: &SendBlocks, supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next) -> Option<Next> {
         if !self.current {
             self.current = true;
             self.wants.survey(flow, |block| self.first.missing(block));
         }
-        if let Some(next) = self.wants.serve(flow, supply) {
-            return next;
-        }
-        let next = self.first.next(flow).unwrap_or_else(|| source(flow));
+        self.wants.serve(flow, supply)
+    }
+
+    /// Returns the next repair of a first round, or else `source`.
+    fn first_or(&mut self, flow: &SendBlocks, source: Next) -> Next {
+        let next = self.first.next(flow).unwrap_or(source);
         self.current &= !may_end_round(flow, next);
         next
     }
@@ -82,6 +103,15 @@ impl FirstRound {
             }
             self.next += 1;
         }
+    }
+
+    /// Returns whether all repair of the block whose source is being sent is made.
+    fn is_encoded(&self, flow: &SendBlocks) -> bool {
+        let number = flow.source_block();
+        let Some(block) = flow.block(number) else { return true };
+        let made = block.repair_sent() + block.repair_ready();
+        let lacks = |&(other, count): &(u32, u32)| other == number && made < count;
+        number < self.next && !self.repairing.iter().any(lacks)
     }
 
     /// Returns the next repair symbol of a block whose source is all sent, or the work it first requires.

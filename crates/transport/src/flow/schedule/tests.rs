@@ -100,6 +100,35 @@ mod chunks {
         assert_eq!(line.log(9), "0:1 0:2 0:3 0:+4 0:+5 0:+6 2?3 1:0 1:1");
     }
 
+    /// Nothing of a chunk goes out before it is encoded, and the next one is encoded while it is sent, not before.
+    #[test]
+    fn encoded_first_a_chunk_waits_for_its_padding() {
+        let mut line = line("chunks:padding=99%,encode=first", 0.1, &[4, 4, 4]);
+        line.holds_replies = true;
+        assert_eq!(line.log(9), "0?3", "the encoding phase");
+        line.reply();
+        assert_eq!(line.log(9), "0:0 1?3 0:1 0:2 0:3 0:+4 0:+5 0:+6", "the transmission phase, and the next encoding");
+        line.reply();
+        assert_eq!(line.log(9), "1:0 2?3 1:1 1:2 1:3 1:+4 1:+5 1:+6");
+        line.hear(&[(0, 0), (0, 1), (0, 2), (0, 3)], &[]);
+        assert_eq!(line.log(9), "0:0 again", "a chunk that fails is mended while the next is encoded");
+        line.reply();
+        assert_eq!(line.log(9), "2:0 2:1 2:2 2:3 2:+4 2:+5 2:+6");
+    }
+
+    #[test]
+    fn encoded_first_a_chunk_has_a_check_symbol_where_nothing_is_lost() {
+        assert_eq!(line("chunks", 0.0, &[2, 2]).log(99), "0:0 0:1 1:0 1:1");
+        let sent = line("chunks:encode=first", 0.0, &[2, 2]).log(99);
+        assert_eq!(sent, "0?1 0:0 1?1 0:1 0:+2 1:0 1:1 1:+2");
+    }
+
+    #[test]
+    fn encoded_first_a_code_without_repair_sends_its_source() {
+        let mut line = Line::new("chunks:encode=first", "uncoded", 2, 2).losing(0.1);
+        assert_eq!(line.log(99), "0:0 0:1 1:0 1:1");
+    }
+
     #[test]
     fn lost_source_of_a_chunk_that_fails_goes_again() {
         let mut line = line("chunks:padding=99%", 0.1, &[4, 4]);
