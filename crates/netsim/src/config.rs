@@ -43,6 +43,9 @@ pub struct LinkConfig {
     pub fq_codel: Option<Codel>,
     /// Largest packet in IP bytes that passes; larger ones are dropped silently. `None`: any passes.
     pub mtu: Option<u32>,
+    /// Larger packets pass as fragments of IPv4 instead (RFC 791 section 2.3), each with a header of 20 bytes and a fate
+    /// of its own; the packet arrives when all of them have. All counts are then of fragments.
+    pub fragment: bool,
     /// One-way propagation delay.
     pub delay: Duration,
     /// Other delays from given times on, in order, for packets that arrive then. Packets stay in order when the delay
@@ -280,10 +283,19 @@ pub enum LinkError {
         /// The key of the text form.
         name: &'static str,
     },
+    /// Fragments without a size, or of one that has no room for bytes.
+    #[error("fragment needs an mtu of at least {LEAST_MTU}B: write it too, such as mtu=1500B,fragment=on")]
+    NoRoomForFragments,
+    /// Fragments behind a fair queue.
+    #[error("fq-codel takes whole packets: leave out fragment, or write codel instead")]
+    FragmentsOfFlows,
     /// Reordering by no time at all.
     #[error("reorder holds packets back by 0: write by how long, such as reorder=1%:2ms")]
     ReorderWithoutExtra,
 }
+
+/// The smallest MTU of IPv4, in bytes (RFC 791 section 3.2).
+const LEAST_MTU: u32 = 68;
 
 impl LinkConfig {
     /// Checks that the numbers make sense.
@@ -328,11 +340,21 @@ impl LinkConfig {
         if self.codel.is_some() && self.fq_codel.is_some() {
             return Err(LinkError::TwoCodels);
         }
+        if self.fragment {
+            self.check_fragments()?;
+        }
         self.check_service()?;
         if self.reorder.probability > 0.0 && self.reorder.extra.is_zero() {
             return Err(LinkError::ReorderWithoutExtra);
         }
         self.check_times()
+    }
+
+    fn check_fragments(&self) -> Result<(), LinkError> {
+        if self.mtu.is_none_or(|mtu| mtu < LEAST_MTU) {
+            return Err(LinkError::NoRoomForFragments);
+        }
+        if self.fq_codel.is_some() { Err(LinkError::FragmentsOfFlows) } else { Ok(()) }
     }
 
     /// Checks that the settings of rate and queue are compatible.

@@ -58,6 +58,29 @@ pub struct Deliveries {
     pub duplicate: Option<Delivery>,
 }
 
+impl Delivery {
+    /// Returns the arrival of a packet of which this and `other` are fragments.
+    fn with(self, other: Self) -> Self {
+        Self {
+            at: self.at.max(other.at),
+            // RFC 3168 section 5.3: a packet is marked if one of its fragments is.
+            ecn: if other.ecn == Ecn::Ce { Ecn::Ce } else { self.ecn },
+            corrupt: self.corrupt.or(other.corrupt),
+            reordered: self.reordered || other.reordered,
+        }
+    }
+}
+
+/// Bytes of the IPv4 header that each fragment has.
+const FRAGMENT_HEADER: u32 = 20;
+
+/// Returns the IP bytes of the fragments of a packet: all but the last carry a multiple of 8 bytes (RFC 791 section 2.3).
+fn fragments(ip_bytes: u32, mtu: u32) -> impl Iterator<Item = u32> {
+    let room = (mtu - FRAGMENT_HEADER) / 8 * 8;
+    let carried = ip_bytes.saturating_sub(FRAGMENT_HEADER);
+    (0..carried.div_ceil(room)).map(move |number| FRAGMENT_HEADER + room.min(carried - number * room))
+}
+
 impl IntoIterator for Deliveries {
     type Item = Delivery;
     type IntoIter = std::iter::Chain<std::iter::Once<Delivery>, std::option::IntoIter<Delivery>>;
@@ -151,6 +174,32 @@ impl Link {
     /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` should not decrease from
     /// call to call; if it does, the packet arrives like one that was offered late.
     pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
+        match self.config.mtu {
+            Some(mtu) if ip_bytes > mtu && self.config.fragment => self.offer_fragments(now, ip_bytes, ecn, mtu),
+            _ => self.offer_whole(now, ip_bytes, ecn),
+        }
+    }
+
+    /// Offers a packet as fragments: it arrives if all of them do, and then once.
+    fn offer_fragments(&mut self, now: Time, ip_bytes: u32, ecn: Ecn, mtu: u32) -> Fate {
+        let mut packet: Option<Delivery> = None;
+        let mut dropped = None;
+        for fragment in fragments(ip_bytes, mtu) {
+            match self.offer_whole(now, fragment, ecn) {
+                Fate::Delivered(Deliveries { first, .. }) => {
+                    packet = Some(packet.map_or(first, |others| others.with(first)));
+                }
+                Fate::Dropped(reason) => _ = dropped.get_or_insert(reason),
+            }
+        }
+        match (dropped, packet) {
+            (None, Some(first)) => Fate::Delivered(Deliveries { first, duplicate: None }),
+            (reason, _) => Fate::Dropped(reason.unwrap_or(DropReason::TooLarge)),
+        }
+    }
+
+    #[inline(always)]
+    fn offer_whole(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
         // Its steps are inlined: called, they cost half as much again.
         let found = self.queued_bytes(now);
         let fate = self.admit(now, found, ip_bytes).and_then(|admitted| {

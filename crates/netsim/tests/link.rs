@@ -226,6 +226,55 @@ fn nonsense_is_refused() {
     ));
 }
 
+/// 8,936 bytes behind a header are 6 times 1,480 and 56, each behind a header of its own: 9,076 bytes.
+#[test]
+fn a_packet_larger_than_the_mtu_takes_the_time_of_its_fragments() {
+    let mut link = link("rate=12M,mtu=1500B,fragment=on");
+    let arrival = delivery(link.offer(Time::ZERO, 8_956, Ecn::Ect0));
+    assert_eq!(arrival.at.as_nanos(), 9_076 * 8 * 1_000 / 12);
+    assert_eq!((link.stats().offered.packets, link.stats().delivered.bytes), (7, 9_076));
+    delivery(link.offer(Time::ZERO, 1_500, Ecn::NotEct));
+    assert_eq!(link.stats().delivered.packets, 8, "one that fits stays whole");
+    delivery(link.offer(Time::ZERO, 1_501, Ecn::NotEct));
+    assert_eq!((link.stats().delivered.packets, link.stats().delivered.bytes), (10, 9_076 + 1_500 + 1_521));
+}
+
+#[test]
+fn a_packet_is_lost_with_any_of_its_fragments() {
+    let mut link = link("mtu=1500B,fragment=on,loss=5%");
+    let count = 20_000;
+    let lost = (0..count).filter(|_| matches!(link.offer(Time::ZERO, 8_956, Ecn::NotEct), Fate::Dropped(_))).count();
+    let expected = 1.0 - 0.95_f64.powi(7);
+    assert!((lost as f64 / f64::from(count) - expected).abs() < 0.01, "{lost} of {count} lost, {expected} expected");
+    let fragments = link.stats().dropped_random.packets as f64 / link.stats().offered.packets as f64;
+    assert!((fragments - 0.05).abs() < 0.002, "{fragments} of the fragments");
+}
+
+#[test]
+fn fragments_fill_queues_and_carry_marks() {
+    let mut short = link("rate=12M,queue-packets=6,mtu=1500B,fragment=on");
+    assert_eq!(short.offer(Time::ZERO, 8_956, Ecn::NotEct), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!((short.stats().dropped_queue_full.packets, short.stats().delivered.packets), (1, 6));
+    let mut marking = link("rate=12M,mtu=1500B,fragment=on,mark-above=3KB,duplicate=100%");
+    let Fate::Delivered(deliveries) = marking.offer(Time::ZERO, 8_956, Ecn::Ect0) else { panic!("dropped") };
+    assert_eq!((deliveries.first.ecn, deliveries.duplicate), (Ecn::Ce, None), "one of its fragments is marked");
+}
+
+#[test]
+fn fragments_need_a_size_and_no_fair_queue() {
+    for (text, said) in [
+        ("fragment=on", "fragment needs an mtu of at least 68B: write it too, such as mtu=1500B,fragment=on"),
+        ("mtu=67B,fragment=on", "fragment needs an mtu of at least 68B: write it too, such as mtu=1500B,fragment=on"),
+        (
+            "rate=1M,fq-codel=5ms:100ms,mtu=1500B,fragment=on",
+            "fq-codel takes whole packets: leave out fragment, or write codel instead",
+        ),
+        ("mtu=1500B,fragment=yes", "cannot read fragment=yes: write it like on, or off"),
+    ] {
+        assert_eq!(text.parse::<LinkConfig>().map_err(|error| error.to_string()), Err(said.to_owned()));
+    }
+}
+
 #[test]
 fn packets_larger_than_the_mtu_vanish() {
     let config = LinkConfig { mtu: Some(1_400), ..LinkConfig::default() };

@@ -8,7 +8,7 @@ use netsim::{
 
 #[test]
 fn every_key_is_read() {
-    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,slot=20ms,scatter=exponential:3ms,delay-step=10s:5ms+20s:90ms,queue=256KB,queue-packets=10,codel=5ms:100ms,mtu=1400B,loss=5%,burst=5,burst-time=1s,loss-step=1s:0%+2s:10%,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
+    let text = "rate=100M,step=10s:20M+20s:5M,bucket=10KB,police=90M:20KB,delay=50ms,jitter=1ms,slot=20ms,scatter=exponential:3ms,delay-step=10s:5ms+20s:90ms,queue=256KB,queue-packets=10,codel=5ms:100ms,mtu=1400B,fragment=on,loss=5%,burst=5,burst-time=1s,loss-step=1s:0%+2s:10%,reorder=1%:2ms,duplicate=0.1%,corrupt=0.01%,mark=2%,mark-above=64KiB,down=3s..5s+8s..9s,seed=7";
     let seconds = Duration::from_secs;
     let config = LinkConfig {
         rate: Some(Rate::from_megabits_per_second(100)),
@@ -24,6 +24,7 @@ fn every_key_is_read() {
         codel: Some(Codel { target: Duration::from_millis(5), interval: Duration::from_millis(100) }),
         fq_codel: None,
         mtu: Some(1_400),
+        fragment: true,
         delay: Duration::from_millis(50),
         jitter: Duration::from_millis(1),
         slot: Duration::from_millis(20),
@@ -114,6 +115,7 @@ fn what_is_printed_reads_back_the_same() {
             codel: codel.filter(|_| !is_fair),
             fq_codel: codel.filter(|_| is_fair),
             mtu: random.bool().then(|| random.u32(..)),
+            fragment: false,
             delay: Duration::from_nanos(random.u64(..)),
             jitter: Duration::from_micros(random.u64(..1_000_000)),
             slot: Duration::from_micros(random.u64(..1_000_000)),
@@ -214,7 +216,7 @@ fn errors_are_one_line_and_say_what_to_write() {
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
+            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, fragment, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),

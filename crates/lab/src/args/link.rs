@@ -123,6 +123,9 @@ pub struct LinkOptions {
     /// Silently drop packets larger than this
     #[arg(long, value_name = "SIZE")]
     mtu: Option<String>,
+    /// Send packets larger than the MTU as IPv4 fragments instead of dropping them: on
+    #[arg(long, value_name = "SWITCH")]
+    fragment: Option<String>,
     /// Deliver packets at the times of a mahimahi packet-delivery trace instead of at a rate
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
@@ -190,6 +193,7 @@ impl LinkOptions {
             ("mark", &self.mark),
             ("mark-above", &self.mark_above),
             ("mtu", &self.mtu),
+            ("fragment", &self.fragment),
             ("trace", &self.trace),
             ("down", &self.down),
             ("step", &self.step),

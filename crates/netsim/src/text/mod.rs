@@ -20,7 +20,7 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
+        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, fragment, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
@@ -193,6 +193,13 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
             let bytes = size(key, value).map_err(|_| bad(key, value, EXAMPLE))?;
             config.mtu = Some(u32::try_from(bytes).map_err(|_| bad(key, value, EXAMPLE))?);
         }
+        "fragment" => {
+            config.fragment = match value {
+                "on" => true,
+                "off" => false,
+                _ => return Err(bad(key, value, "on, or off")),
+            }
+        }
         "loss" => config.loss = Loss::Bernoulli(probability(key, value, "5%")?),
         "reorder" => {
             const EXAMPLE: &str = "1%:2ms (how many, and how much later)";
@@ -263,6 +270,7 @@ impl fmt::Display for LinkConfig {
             parts.extend(codel.map(print));
         }
         parts.extend(self.mtu.map(|bytes| format!("mtu={}", print_size(bytes.into()))));
+        parts.extend(self.fragment.then(|| "fragment=on".to_owned()));
         match self.loss {
             Loss::None => {}
             Loss::Bernoulli(loss) => parts.push(format!("loss={}", Percent(loss))),
