@@ -337,7 +337,7 @@ impl Host {
         tally.streams.act(time, connection, &event);
         match event {
             Event::Connected => {
-                tally.connected = true;
+                tally.connected_at = Some(now);
                 let mut control = vec![0; self.config.control as usize];
                 object(self.config.seed, CONTROL).fill(0, &mut control);
                 connection.write_control(&control);
@@ -394,7 +394,7 @@ impl Host {
         let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get_mut(&handle)) else {
             return;
         };
-        if self.config.count_every.is_some() && tally.connected && tally.content_at.is_none() {
+        if self.config.count_every.is_some() && tally.connected_at.is_some() && tally.content_at.is_none() {
             tally.loss.see(network_time(now), connection.stats().loss);
         }
         let received = tally.received.values().filter(|received| received.complete).count();
@@ -404,7 +404,7 @@ impl Host {
             && tally.streams.received() == self.config.expects_streams
             && tally.control == self.config.expects_control
             && connection.control_backlog() == 0;
-        if tally.connected && content && !connection.is_closed() {
+        if tally.connected_at.is_some() && content && !connection.is_closed() {
             tally.content_at.get_or_insert(network_time(now));
         }
         if self.config.closes && tally.content_at.is_some() && !connection.is_closed() {

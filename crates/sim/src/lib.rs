@@ -32,6 +32,6 @@ pub use coding::{Coding, CodingTime};
 pub use host::{Host, HostConfig, Moment, Tally};
 pub use linux_tcp::{LINUX_TCP, linux_tcp};
 pub use mean::TimeMean;
-pub use shared::{Background, Flow, FlowOutcome, SharedCase, SharedError, SharedOutcome, Traffic, jain};
+pub use shared::{Background, Flow, FlowOutcome, Handshake, SharedCase, SharedError, SharedOutcome, Traffic, jain};
 pub use storage::{Pattern, Received};
 pub use streams::{ReadScript, Reading, StreamEnd, StreamScript, Streams, Writing};

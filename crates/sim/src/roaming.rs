@@ -159,7 +159,7 @@ impl Roaming {
 
     /// Returns whether they are connected, and each knows the other's address.
     pub fn is_settled(&mut self) -> bool {
-        if [0, 1].iter().any(|side| !self.host(*side).tallies().any(|tally| tally.connected)) {
+        if [0, 1].iter().any(|side| !self.host(*side).tallies().any(|tally| tally.connected_at.is_some())) {
             return false;
         }
         let addresses = [0, 1].map(|side| self.host(side).address());

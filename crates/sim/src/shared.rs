@@ -60,8 +60,21 @@ pub struct Flow {
     pub connections: u32,
     /// How long coding takes on both hosts.
     pub coding: Coding,
+    /// Whether the handshake counts.
+    pub handshake: Handshake,
     /// What an earlier flow has learned of the path.
     pub memory: Option<PathMemory>,
+}
+
+/// Whether a flow's time includes the handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handshake {
+    /// Its clock starts with the sender's first packet.
+    #[default]
+    Counted,
+    /// Its clock starts when the sender has keys and a round-trip time and begins with the object, as if both ends had
+    /// had them before.
+    Done,
 }
 
 /// Background traffic.
@@ -126,6 +139,7 @@ impl Flow {
             stop: None,
             connections: 1,
             coding: Coding::NONE,
+            handshake: Handshake::Counted,
             memory: None,
         }
     }
@@ -263,12 +277,18 @@ impl SharedCase {
 
     /// Returns the configuration of a sender, which connects and closes, or of a receiver.
     fn flow_host(&self, flow: &Flow, sends: bool, seed: u64) -> HostConfig {
+        let idle = HostConfig::idle(flow.profile.clone(), seed);
+        let mut endpoint = idle.endpoint.clone();
+        // The sender may choose any: whether they pass is for the links to say.
+        let flows = &mut endpoint.limits.flows;
+        flows.largest_symbol = flows.largest_symbol.max(flow.profile.symbols.largest());
         let idle = HostConfig {
+            endpoint,
             connections: flow.connections,
             coding: flow.coding,
             memory: flow.memory,
             count_every: Some(self.count_every),
-            ..HostConfig::idle(flow.profile.clone(), seed)
+            ..idle
         };
         if !sends {
             return HostConfig { expects: 1, ..idle };

@@ -2,7 +2,9 @@
 
 use netsim::topology::{Side, Topology};
 use netsim::{ConstantRate, NodeId};
-use sim::{Background, Case, Coding, Ending, Flow, OnOff, SharedCase, SharedError, Traffic, jain};
+use sim::{
+    Background, Case, Coding, Ending, Flow, FlowOutcome, Handshake, OnOff, SharedCase, SharedError, Traffic, jain,
+};
 use std::time::Duration;
 use transport::{Profile, Rate};
 
@@ -199,6 +201,61 @@ fn coding_can_be_the_bottleneck() {
     let (encoded, [encoding, decoding]) = run("encode=8000,decode=0");
     assert!(encoding > Duration::from_millis(2_000) && decoding.is_zero(), "{encoding:?}, {decoding:?}");
     assert!(encoded > free, "{encoded} s, {free} s without");
+}
+
+/// Runs a profile's transfer of `size` bytes alone over a link.
+fn alone(link: &str, profile: Profile, size: u64, change: impl FnOnce(&mut Flow)) -> FlowOutcome {
+    let text = format!(
+        "hosts = [\"a\", \"b\"]\nlinks = [{{ between = [\"a\", \"b\"], link = \"{link}\" }}]\n\
+         pairs = [{{ from = \"a\", to = \"b\" }}]\n"
+    );
+    let topology: Topology = text.parse().expect("a topology");
+    let mut flow = Flow::new(topology.pairs()[0], profile, size);
+    change(&mut flow);
+    let outcome = SharedCase { flows: vec![flow], ..SharedCase::new(topology) }.run(1).expect("runs");
+    let [flow] = &outcome.flows[..] else { panic!("one flow") };
+    assert!(flow.is_identical, "{outcome:?}");
+    flow.clone()
+}
+
+/// rc-udp asks for a round trip before its data: 1.5 in all where the handshake's is not counted.
+#[test]
+fn the_handshake_counts_unless_it_is_done() {
+    let round_trips = |handshake| {
+        let flow = alone("delay=50ms", Profile::rc_udp(), 1_000, |flow| flow.handshake = handshake);
+        assert!(flow.completed_at.is_some_and(|at| at.as_millis() == 250), "{flow:?}");
+        flow.completed.expect("complete").as_millis() as f64 / 100.0
+    };
+    assert_eq!([Handshake::Counted, Handshake::Done].map(round_trips), [2.5, 1.5]);
+}
+
+/// rc-udp's blocks of 977 symbols come one after the other: a receiver holds one, and what a failed attempt adds.
+#[test]
+fn a_receiver_of_one_block_at_a_time_holds_one_block() {
+    let held = |blocks: &str| {
+        let mut profile = Profile::rc_udp();
+        profile.set_all([("schedule.blocks", blocks), ("congestion.rate", "50M")]).expect("choices of the profile");
+        alone("rate=100M,delay=10ms,loss=3%", profile, 10_000_000, |_| ()).most_held as f64 / (977.0 * 1_024.0)
+    };
+    let [one, four] = ["1", "4"].map(held);
+    assert!((1.0..1.03).contains(&one), "{one} blocks");
+    assert!((1.5..4.03).contains(&four), "{four} blocks");
+}
+
+/// Of symbols that are larger than the link's packets each has seven fragments, and is lost with any of them.
+#[test]
+fn symbols_may_be_larger_than_a_link_that_fragments_carries() {
+    let run = |link: &str| {
+        let mut profile = Profile::tornado_transfer();
+        profile.set("symbols", "8900").expect("a size");
+        alone(link, profile, 4_000_000, |_| ())
+    };
+    let whole = run("rate=12M,delay=10ms,mtu=1500B,fragment=on");
+    assert_eq!(whole.symbol_bytes % 8_900, 0, "no smaller ones");
+    assert!((4_005_000..9_000_000).contains(&whole.symbol_bytes) && whole.packets_sent < 1_200, "{whole:?}");
+    let lossy = run("rate=12M,delay=10ms,mtu=1500B,fragment=on,loss=2% / rate=12M,delay=10ms,mtu=1500B,fragment=on");
+    let lost = lossy.packets_lost as f64 / lossy.packets_sent as f64;
+    assert!((0.08..0.18).contains(&lost), "{lost} lost, 13.2 % expected");
 }
 
 #[test]

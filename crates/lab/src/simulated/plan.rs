@@ -275,7 +275,7 @@ impl SimPlan {
         if y == SimQuantity::QueueDelay && !self.base.is_emulated() {
             return Err("queue-delay is of real programs only: write another y".to_owned());
         }
-        if y.is_of_sender() && self.base.is_emulated() {
+        if y.is_of_engine() && self.base.is_emulated() {
             return Err("real programs do not tell what y is to show: write another, such as goodput".to_owned());
         }
         Ok(())

@@ -112,7 +112,8 @@ impl FlowText {
 
     fn program(&self, fastest: Option<Rate>, limit: Duration) -> Result<ProgramFlow, String> {
         let simulated = [(self.profile.is_some(), "profile"), (self.connections.0 != "1", "connections")];
-        let simulated = simulated.into_iter().chain([(self.coding.0 != "none", "coding")]);
+        let simulated =
+            simulated.into_iter().chain([(self.coding.0 != "none", "coding"), (self.handshake.is_some(), "handshake")]);
         if let Some((_, key)) = simulated.into_iter().find(|(is_there, _)| *is_there) {
             return Err(format!("{key} is for simulated flows: leave it out, or the peer"));
         }

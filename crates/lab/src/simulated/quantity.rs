@@ -23,6 +23,9 @@ pub enum SimQuantity {
     Wire,
     /// Bytes of the symbols sent in excess of those of a flow's object, in percent of them.
     Overhead,
+    /// The most that a flow's receiver held at once of blocks which were neither complete nor decoded, in MB
+    /// (tornado-transfer 2.1).
+    ReceiverMemory,
     /// The rate at which a flow's sender may send; over time only.
     SendingRate,
     /// A sender's loss estimate, in per cent: over time, or its mean over time (lt-tcp 3.1).
@@ -53,6 +56,7 @@ impl SimQuantity {
             Self::JainTogether => "Jain's index while all send",
             Self::Wire => "IP bytes for each byte",
             Self::Overhead => "Symbols sent beyond those of the object, %",
+            Self::ReceiverMemory => "Symbols held for decoding at most, MB",
             Self::SendingRate => "Sending rate, Mbit/s",
             Self::LossEstimate => "Loss estimate, %",
             Self::QueueDrops => "Packets dropped by the queue",
@@ -84,9 +88,9 @@ impl SimQuantity {
         matches!(self, Self::SendingRate | Self::QueueDelay)
     }
 
-    /// Returns whether only the sender itself knows it, and not what it sends it through: real programs do not tell.
-    pub const fn is_of_sender(self) -> bool {
-        matches!(self, Self::SendingRate | Self::LossEstimate | Self::Overhead)
+    /// Returns whether only the engine itself knows it, and not what it sends it through: real programs do not tell.
+    pub const fn is_of_engine(self) -> bool {
+        matches!(self, Self::SendingRate | Self::LossEstimate | Self::Overhead | Self::ReceiverMemory)
     }
 
     /// Returns the value of flow number `flow` of a run, or of the run; a bound if the run was ended before it was
@@ -106,6 +110,7 @@ impl SimQuantity {
                 flow.seconds?;
                 exact(100.0 * (flow.symbol_bytes as f64 / flow.written as f64 - 1.0))
             }
+            Self::ReceiverMemory => exact(one()?.held_bytes? as f64 * 1e-6),
             Self::SendingRate | Self::QueueDelay => None,
             Self::Jain => {
                 let of = |number: usize| match record.case.scenario.warm_up {
@@ -174,6 +179,7 @@ mod tests {
         let overhead = of(&record, SimQuantity::Overhead, 0).expect("it finished").value();
         assert!((overhead - 5.0).abs() < 1e-9, "{overhead}");
         assert_eq!(of(&record, SimQuantity::Overhead, 1), None, "what it takes in the end is not known");
+        assert_eq!(of(&record, SimQuantity::ReceiverMemory, 0), Some(Exactly(0.25)));
         assert_eq!(SimQuantity::LossEstimate.course(&record.flows[0]), Some(&[20.0, 10.0][..]));
         assert_eq!(of(&record, SimQuantity::QueueDrops, 0), Some(Exactly(5.0)));
         assert_eq!(of(&record, SimQuantity::LossEstimate, 0), Some(Exactly(6.25)));

@@ -129,6 +129,9 @@ pub struct FlowRecord {
     /// Bytes of the symbols that it sent, of every kind.
     #[serde(default)]
     pub symbol_bytes: u64,
+    /// The most bytes of symbols that the receiver held at once for blocks which were neither complete nor decoded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_bytes: Option<u64>,
     /// Seconds that encoding and decoding took in the model.
     pub coding_seconds: [f64; 2],
     /// IP bytes that arrived in each span.
@@ -237,6 +240,7 @@ impl SimRecord {
             packets_lost: flow.packets_lost,
             loss_estimate: flow.loss_estimate,
             symbol_bytes: flow.symbol_bytes,
+            held_bytes: Some(flow.most_held),
             coding_seconds: flow.coding.map(|time| time.as_secs_f64()),
             arrived: flow.arrived.clone(),
             rate: flow.course.iter().map(|moment| rounded(moment.rate as f64 * 1e-6)).collect(),
@@ -311,6 +315,7 @@ pub(super) mod tests {
             packets_lost: 3,
             loss_estimate: ended_at.map(|_| 0.0625),
             symbol_bytes: 1_050_000,
+            held_bytes: Some(250_000),
             coding_seconds: [0.5, 0.0],
             arrived: arrived.to_vec(),
             rate: vec![8.0, 4.0],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use netsim::topology::{HostPair, Side, Topology};
 use netsim::{ConstantRate, Duplex, Rate, Time};
 use serde::{Deserialize, Serialize};
-use sim::{Background, Flow, OnOff, SharedCase, Traffic};
+use sim::{Background, Flow, Handshake, OnOff, SharedCase, Traffic};
 use transport::Profile;
 
 use crate::plan::{parse_bytes, parse_time, put_parts};
@@ -67,6 +67,9 @@ pub struct FlowText {
     /// How long coding takes.
     #[serde(default = "no_time")]
     pub coding: Text,
+    /// Whether a simulated flow's time includes its handshake: `counted`, which is the default, or `done`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshake: Option<Text>,
     /// Changes to the sender's own link.
     #[serde(default)]
     pub sender: Text,
@@ -268,6 +271,7 @@ impl FlowText {
             ("repeat", None) => self.repeat = Some(text()),
             ("connections", None) => self.connections = text(),
             ("coding", None) => self.coding = text(),
+            ("handshake", None) => self.handshake = Some(text()),
             ("sender", key) => put_link(&mut self.sender.0, key, value),
             ("receiver", key) => put_link(&mut self.receiver.0, key, value),
             _ => {
@@ -308,8 +312,17 @@ impl FlowText {
             connections: connections
                 .ok_or_else(|| format!("connections is {:?}: write a number from 1 to 256", self.connections.0))?,
             coding: self.coding.0.parse().map_err(|error: netsim::TextError| error.to_string())?,
+            handshake: self.handshake()?,
             memory: None,
         })
+    }
+
+    fn handshake(&self) -> Result<Handshake, String> {
+        match self.handshake.as_ref().map(|text| text.0.as_str()) {
+            None | Some("counted") => Ok(Handshake::Counted),
+            Some("done") => Ok(Handshake::Done),
+            Some(other) => Err(format!("handshake is {other:?}: write counted, or done")),
+        }
     }
 }
 
@@ -425,6 +438,7 @@ pub(super) mod tests {
             ("test.sender.loss", "2%"),
             ("flows.size", "3MB"),
             ("tcp.connections", "8"),
+            ("tcp.handshake", "done"),
             ("tcp.start", "2s"),
             ("tcp.start-within", "500ms"),
             ("tcp.stop", "30s"),
@@ -442,6 +456,7 @@ pub(super) mod tests {
         assert_eq!(case.topology.links()[1].link.forward.loss.mean(), 0.02);
         assert_eq!(case.flows.iter().map(|flow| flow.size).collect::<Vec<_>>(), [Some(3_000_000); 2]);
         assert_eq!((case.flows[1].connections, case.flows[1].start), (8, Duration::from_secs(2)));
+        assert_eq!([0, 1].map(|flow| case.flows[flow].handshake), [Handshake::Counted, Handshake::Done]);
         let within = Duration::from_millis(500);
         assert_eq!((case.flows[1].start_within, case.flows[1].stop), (within, Some(Duration::from_secs(30))));
         assert!(case.flows[1].profile.recovery.congestion.to_string().contains("beta=0.5"));
@@ -463,6 +478,7 @@ pub(super) mod tests {
             ("tcp.start-within", "soon", "tcp: cannot read start-within=soon"),
             ("tcp.connections", "0", "tcp: connections is \"0\": write a number from 1 to 256"),
             ("test.coding", "slow", "test: cannot read coding=slow"),
+            ("test.handshake", "skipped", "test: handshake is \"skipped\": write counted, or done"),
             ("cbr.colour", "red", "cbr: a source of constant rate has no \"colour\""),
             ("cbr.rate", "0", "cbr: a source of constant rate has a rate such as 1M"),
             ("pareto.shape", "1", "pareto: shape is \"1\""),

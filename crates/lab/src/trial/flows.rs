@@ -243,6 +243,7 @@ fn flow_record(
         packets_lost: sender.packets_sent.saturating_sub(arrived),
         loss_estimate: None,
         symbol_bytes: 0,
+        held_bytes: None,
         coding_seconds: [0.0; 2],
         arrived: bytes(receiver),
         rate: Vec::new(),

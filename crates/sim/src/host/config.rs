@@ -105,8 +105,8 @@ impl HostConfig {
 pub struct Tally {
     /// Its index among several connections to one peer, on the side that connects.
     pub index: u64,
-    /// The peer is authenticated.
-    pub connected: bool,
+    /// When the peer was authenticated.
+    pub connected_at: Option<netsim::Time>,
     /// Objects received, by flow.
     pub received: BTreeMap<FlowId, Received>,
     /// Objects that the peer has completely.

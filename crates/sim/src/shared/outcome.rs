@@ -1,7 +1,7 @@
 //! The outcome of a run with several flows.
 
-use super::Flow;
 use super::machine::Machine;
+use super::{Flow, Handshake};
 use crate::case::Ending;
 use crate::host::Moment;
 use crate::storage::Received;
@@ -31,8 +31,8 @@ pub struct SharedOutcome {
 pub struct FlowOutcome {
     /// The sender and the receiver.
     pub pair: HostPair,
-    /// From the sender's first datagram to the receiver's last byte; `None` if that did not arrive, as of a flow without
-    /// end.
+    /// From the sender's first datagram, or the end of its handshake ([`super::Flow::handshake`]), to the receiver's last
+    /// byte; `None` if that did not arrive, as of a flow without end.
     pub completed: Option<Duration>,
     /// When that was, since the start of the run.
     pub completed_at: Option<Duration>,
@@ -55,6 +55,9 @@ pub struct FlowOutcome {
     pub loss_estimate: Option<f64>,
     /// Bytes of the symbols that the sender sent, of every kind.
     pub symbol_bytes: u64,
+    /// The most bytes of symbols that the receiver held at once for blocks which were neither complete nor decoded; the
+    /// sum of the connections' maxima.
+    pub most_held: u64,
     /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run
     /// on. The last one may not be over.
     pub arrived: Vec<u64>,
@@ -81,7 +84,11 @@ impl FlowOutcome {
         let last = complete.into_iter().max().filter(|_| is_complete);
         let received: Vec<&Received> = host(to).tallies().flat_map(|tally| tally.received.values()).collect();
         let estimates: Vec<f64> = host(from).tallies().filter_map(|tally| tally.loss.mean()).collect();
-        let first = host(from).first_sent().unwrap_or(netsim::Time::ZERO);
+        let first = match flow.handshake {
+            Handshake::Counted => host(from).first_sent(),
+            Handshake::Done => host(from).tallies().filter_map(|tally| tally.connected_at).min(),
+        };
+        let first = first.unwrap_or(netsim::Time::ZERO);
         Self {
             pair: flow.pair,
             completed: last.and_then(|at| at.checked_since(first)),
@@ -96,6 +103,7 @@ impl FlowOutcome {
             loss_estimate: (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64),
             memory: sender.iter().find_map(|stats| stats.memory),
             symbol_bytes: sender.iter().map(symbol_bytes).sum(),
+            most_held: receiver.iter().map(|stats| stats.most_held).sum(),
             arrived: host(to).arrived().to_vec(),
             course: host(from).course().to_vec(),
             coding: [from, to].map(|id| host(id).coding_time()),

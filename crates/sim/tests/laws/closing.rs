@@ -16,7 +16,7 @@ fn check(length: u64, write: u64, every: Duration) {
         network.run_while(|nodes| !is_over(nodes), at_seconds(600)).expect("time passes");
         let ends = [0, 1].map(|side| network.nodes()[side].host.tallies().next().map(|tally| tally.closed.clone()));
         // The first messages and their answers may all be lost until the connector gives up.
-        let connected = network.nodes()[0].host.tallies().any(|tally| tally.connected);
+        let connected = network.nodes()[0].host.tallies().any(|tally| tally.connected_at.is_some());
         met += u64::from(connected);
         assert!(!connected || ends.iter().all(|end| matches!(end, Some(Some(_)))), "seed {seed}: {ends:?}");
         for tally in network.nodes()[1].host.tallies().filter(|_| connected) {

@@ -455,6 +455,7 @@ impl Connection {
             repair_symbols: symbols.repair,
             surplus_symbols: self.recv_flows.surplus(),
             undecodable_blocks: self.counters.undecodable_blocks,
+            most_held: self.recv_flows.most_held(),
             bytes_written: self.recv_flows.bytes_written(),
             bytes_acknowledged: self.send_flows.bytes_acknowledged(),
             rtt: rtt.map(crate::recovery::RttEstimator::smoothed),

@@ -57,6 +57,9 @@ pub struct ConnectionStats {
     pub surplus_symbols: u64,
     /// Blocks that were acknowledged and could not be decoded. The connection ends with the first.
     pub undecodable_blocks: u64,
+    /// The most bytes of symbols that one object or stream of the peer has had here at once, of blocks that were neither
+    /// complete nor decoded.
+    pub most_held: u64,
     /// Bytes of the peer's objects that the program has written.
     pub bytes_written: u64,
     /// Bytes of our objects and streams that the receiver has.

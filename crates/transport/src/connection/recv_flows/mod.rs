@@ -69,6 +69,8 @@ pub(super) struct RecvFlows {
     broken: Option<Broken>,
     surplus: u64,
     bytes_written: u64,
+    /// The most that one flow has held of blocks that were not done, in bytes.
+    most_held: u64,
 }
 
 impl RecvFlows {
@@ -92,6 +94,7 @@ impl RecvFlows {
             broken: None,
             surplus: 0,
             bytes_written: 0,
+            most_held: 0,
         }
     }
 
@@ -309,6 +312,7 @@ impl RecvFlows {
                 SymbolOutcome::Refused => return Err(Refused::Unacceptable),
             }
         }
+        self.most_held = self.flows.get(first.flow).map_or(0, RecvFlow::most_held).max(self.most_held);
         Ok(run)
     }
 
@@ -449,6 +453,11 @@ impl RecvFlows {
     /// Returns the bytes of objects that are written.
     pub(super) const fn bytes_written(&self) -> u64 {
         self.bytes_written
+    }
+
+    /// Returns the most bytes of symbols that one flow has held for blocks that were not done.
+    pub(super) const fn most_held(&self) -> u64 {
+        self.most_held
     }
 
     /// Returns the block sections of feedback `number`. Flows that are over go first: they fit, and are removed once

@@ -28,8 +28,26 @@ pub(in crate::flow) struct Filling {
 #[derive(Debug)]
 enum State {
     Filling(Box<Filling>),
-    /// A worker is decoding it; symbols that arrive meanwhile are surplus.
-    Decoding(BlockShape),
+    /// A worker is decoding it from this many symbols; those that arrive meanwhile are surplus.
+    Decoding(BlockShape, u32),
+}
+
+/// Bytes of the symbols of blocks that are not done.
+#[derive(Debug, Default)]
+struct Held {
+    now: u64,
+    most: u64,
+}
+
+impl Held {
+    fn add(&mut self, symbols: u32, symbol_size: usize) {
+        self.now += u64::from(symbols) * symbol_size as u64;
+        self.most = self.most.max(self.now);
+    }
+
+    fn remove(&mut self, symbols: u32, symbol_size: usize) {
+        self.now = self.now.saturating_sub(u64::from(symbols) * symbol_size as u64);
+    }
 }
 
 impl State {
@@ -98,6 +116,7 @@ pub(in crate::flow) struct BlockReceiver {
     /// The form in which feedback reports blocks to the sender.
     told: BlockFeedback,
     blocks: BTreeMap<u32, State>,
+    held: Held,
     /// Every block below is done.
     done_below: u32,
     /// A block, and the first of its source symbols that was missing at the last look.
@@ -109,7 +128,7 @@ pub(in crate::flow) struct BlockReceiver {
 impl BlockReceiver {
     pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, told: BlockFeedback) -> Self {
         let (blocks, done_above) = (BTreeMap::new(), BTreeSet::new());
-        Self { flow, symbol_size, told, blocks, done_below: 0, gap: (0, 0), done_above }
+        Self { flow, symbol_size, told, blocks, held: Held::default(), done_below: 0, gap: (0, 0), done_above }
     }
 
     pub(in crate::flow) const fn flow(&self) -> FlowId {
@@ -119,6 +138,11 @@ impl BlockReceiver {
     /// Returns the bytes per symbol.
     pub(in crate::flow) const fn symbol_size(&self) -> usize {
         self.symbol_size
+    }
+
+    /// Returns the most bytes of symbols that blocks which were not done have had at once.
+    pub(in crate::flow) const fn most_held(&self) -> u64 {
+        self.held.most
     }
 
     /// Returns the number below which every block is done.
@@ -173,7 +197,11 @@ impl BlockReceiver {
         if filling.shape.plan != plan {
             return Placed::Symbol(SymbolOutcome::Refused);
         }
-        match filling.take(id.esi, symbol) {
+        let progress = filling.take(id.esi, symbol);
+        if progress != Progress::Useless {
+            self.held.add(1, self.symbol_size);
+        }
+        match progress {
             Progress::Useless => Placed::Symbol(SymbolOutcome::Surplus),
             Progress::Need(_) => Placed::Symbol(SymbolOutcome::New),
             Progress::Ready => self.advance(id.block),
@@ -183,19 +211,21 @@ impl BlockReceiver {
     /// Handles the end of a decoding attempt.
     pub(in crate::flow) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> DecodeOutcome {
         let number = job.block;
-        let Some(State::Decoding(shape)) = self.blocks.get(&number) else { return DecodeOutcome::Incomplete };
-        let shape = *shape;
+        let Some(&State::Decoding(shape, held)) = self.blocks.get(&number) else { return DecodeOutcome::Incomplete };
         let more = if let Progress::Need(more) = progress { more.max(1) } else { 0 };
         let DecodeJob { partial: block, decoder, repairs, .. } = job;
         let wanted = block.present() + repairs + more;
         if block.is_complete() {
             self.blocks.remove(&number);
+            self.held.remove(held, self.symbol_size);
             self.mark_done(number);
             return DecodeOutcome::Complete(shape, block);
         }
         if self.is_early() {
             return DecodeOutcome::Lost;
         }
+        // Some of the source may have been recovered.
+        self.held.add((block.present() + repairs).saturating_sub(held), self.symbol_size);
         let filling = Filling { shape, block, decoder: Some(decoder), repairs, wanted };
         self.blocks.insert(number, State::Filling(Box::new(filling)));
         DecodeOutcome::Incomplete
@@ -208,7 +238,7 @@ impl BlockReceiver {
 
     /// Returns whether a block reported done is still being decoded.
     pub(in crate::flow) fn has_promised(&self) -> bool {
-        self.is_early() && self.blocks.values().any(|state| matches!(state, State::Decoding(_)))
+        self.is_early() && self.blocks.values().any(|state| matches!(state, State::Decoding(..)))
     }
 
     /// Continues as another flow. Done blocks keep their numbers. The others start over with `k` symbols, since those
@@ -224,15 +254,16 @@ impl BlockReceiver {
         for state in self.blocks.values_mut() {
             let shape = match state {
                 State::Filling(filling) => filling.shape,
-                State::Decoding(shape) => *shape,
+                State::Decoding(shape, _) => *shape,
             };
             *state = State::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, self.told, pool);
         }
-        self.gap = (0, 0);
+        (self.gap, self.held.now) = ((0, 0), 0);
     }
 
     /// Drops the blocks that are not done.
     pub(in crate::flow) fn clear(&mut self) {
+        self.held.now = 0;
         self.blocks.clear();
     }
 
@@ -245,9 +276,9 @@ impl BlockReceiver {
                 State::Filling(filling) if self.told == BlockFeedback::Needs => {
                     blocks.push(BlockStatus { block: *number, need: filling.need() });
                 }
-                State::Decoding(_) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
+                State::Decoding(..) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
                 // How many symbols a block being decoded lacks is unknown.
-                State::Filling(_) | State::Decoding(_) => {}
+                State::Filling(_) | State::Decoding(..) => {}
             }
         }
         blocks.sort_unstable_by_key(|status| status.block);
@@ -294,12 +325,14 @@ impl BlockReceiver {
             return Placed::Symbol(SymbolOutcome::Surplus);
         };
         let Filling { shape, block, decoder, repairs, .. } = *filling;
+        let held = block.present() + repairs;
         match decoder {
             Some(decoder) if !block.is_complete() => {
-                self.blocks.insert(number, State::Decoding(shape));
+                self.blocks.insert(number, State::Decoding(shape, held));
                 Placed::Decodable(DecodeJob { flow: self.flow, block: number, partial: block, decoder, repairs })
             }
             _ => {
+                self.held.remove(held, self.symbol_size);
                 self.mark_done(number);
                 Placed::Complete(shape, block)
             }

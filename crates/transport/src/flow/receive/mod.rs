@@ -117,6 +117,11 @@ impl RecvFlow {
         self.blocks.symbol_size()
     }
 
+    /// Returns the most bytes of symbols that its blocks have had at once while they were not done.
+    pub(crate) const fn most_held(&self) -> u64 {
+        self.blocks.most_held()
+    }
+
     /// Returns the largest number of symbols in a packet.
     pub(crate) const fn symbols_per_packet(&self) -> u8 {
         self.announcement.symbols_per_packet()
