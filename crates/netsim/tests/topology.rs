@@ -197,7 +197,7 @@ fn errors_are_one_line_and_say_what_to_write() {
             "line 6: unknown field `rate`, expected `between` or `link`",
         ),
         (format!("{hosts}hosts = 7"), "line 3: duplicate key"),
-        ("routers = [\"r\"]".to_owned(), "line 1: missing field `hosts`"),
+        ("routers = [\"r\"]".to_owned(), "nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]"),
         ("hosts = [\"a\", \"\"]".to_owned(), "\"\" is no name: write letters, digits, - and _"),
         ("hosts = [\"a\", \"b c\"]".to_owned(), "\"b c\" is no name: write letters, digits, - and _"),
         (

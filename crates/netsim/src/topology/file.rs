@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::Links;
+use super::{Graph, Links};
 use crate::routes::Routes;
 use crate::{Duplex, Fabric, LinkConfig, LinkId, Network, NetworkError, Node, NodeId, TextError, TraceFileError};
 
@@ -114,6 +114,15 @@ pub enum TopologyError {
         /// Its second end.
         to: String,
     },
+    /// Hosts where there are to be none.
+    #[error("hosts come with the flows: leave out hosts and pairs, and name routers")]
+    Inhabited,
+    /// Fewer than two routers where hosts are joined to them.
+    #[error("nobody can talk: name two routers or more, such as routers = [\"a\", \"b\"]")]
+    TooFewRouters,
+    /// A router that is unreachable.
+    #[error("no path leads to {0}: join it by links")]
+    Apart(String),
     /// A host that is unreachable.
     #[error("{0} has no link: add one, or leave it out")]
     Unconnected(String),
@@ -132,28 +141,38 @@ pub enum TopologyError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    hosts: Vec<String>,
+pub(super) struct File {
     #[serde(default)]
-    routers: Vec<String>,
+    pub(super) hosts: Vec<String>,
     #[serde(default)]
-    links: Vec<FileLink>,
+    pub(super) routers: Vec<String>,
     #[serde(default)]
-    pairs: Vec<FilePair>,
+    pub(super) links: Vec<FileLink>,
+    #[serde(default)]
+    pub(super) pairs: Vec<FilePair>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileLink {
-    between: [String; 2],
-    link: String,
+pub(super) struct FileLink {
+    pub(super) between: [String; 2],
+    pub(super) link: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FilePair {
+pub(super) struct FilePair {
     from: String,
     to: String,
+}
+
+impl File {
+    pub(super) fn read(text: &str) -> Result<Self, TopologyError> {
+        toml::from_str(text).map_err(|error| TopologyError::Toml {
+            line: 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count()),
+            message: error.message().replace('\n', ", "),
+        })
+    }
 }
 
 impl FromStr for Topology {
@@ -161,15 +180,13 @@ impl FromStr for Topology {
 
     /// Parses and checks.
     fn from_str(text: &str) -> Result<Self, TopologyError> {
-        let file: File = toml::from_str(text).map_err(|error| TopologyError::Toml {
-            line: 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count()),
-            message: error.message().replace('\n', ", "),
-        })?;
-        let mut topology = Self { hosts: file.hosts, routers: file.routers, links: Vec::new(), pairs: Vec::new() };
-        topology.check_names()?;
+        let file = File::read(text)?;
+        let mut topology = Self::empty(file.hosts, file.routers)?;
+        topology.check_hosts()?;
         for FileLink { between: [from, to], link } in file.links {
             topology.add_link(&from, &to, &link)?;
         }
+        topology.separate_streams();
         topology.check_connected()?;
         for FilePair { from, to } in file.pairs {
             topology.add_pair(&from, &to)?;
@@ -205,22 +222,33 @@ impl Topology {
     /// # Errors
     /// Invalid or duplicate names.
     pub fn dumbbell(bottleneck: &Duplex, sides: &[Side]) -> Result<Self, TopologyError> {
-        let hosts = sides.iter().flat_map(|side| ["sender", "receiver"].map(|role| format!("{}-{role}", side.name)));
-        let routers = ["left", "right"].map(str::to_owned).to_vec();
-        let mut topology = Self { hosts: hosts.collect(), routers, links: Vec::new(), pairs: Vec::new() };
+        Graph::dumbbell(bottleneck).join(sides, &vec![[0, 1]; sides.len()])
+    }
+
+    /// Creates hosts and routers without links.
+    pub(super) fn empty(hosts: Vec<String>, routers: Vec<String>) -> Result<Self, TopologyError> {
+        let topology = Self { hosts, routers, links: Vec::new(), pairs: Vec::new() };
         topology.check_names()?;
-        let mut ids = (0..).map(NodeId::from_index);
-        let pairs = sides.iter().map(|_| ids.next().zip(ids.next())).map(|pair| pair.expect("numbers go on"));
-        topology.pairs = pairs.map(|(from, to)| HostPair { from, to }).collect();
-        let [left, right] = [0, 1].map(|router| NodeId::from_index((topology.hosts.len() + router) as u32));
-        let mut links = vec![PlannedLink { from: left, to: right, link: bottleneck.clone() }];
-        for (side, HostPair { from, to }) in sides.iter().zip(&topology.pairs) {
-            links.push(PlannedLink { from: *from, to: left, link: side.sender.clone() });
-            links.push(PlannedLink { from: right, to: *to, link: side.receiver.clone() });
-        }
-        // Separate random streams for links with the same description.
-        topology.links = (0..).zip(links).map(|(n, link)| PlannedLink { link: link.link.sibling(n), ..link }).collect();
         Ok(topology)
+    }
+
+    /// Adds all links and pairs at once.
+    pub(super) fn with(self, links: Vec<PlannedLink>, pairs: Vec<HostPair>) -> Result<Self, TopologyError> {
+        self.check_hosts()?;
+        let mut topology = Self { links, pairs, ..self };
+        topology.separate_streams();
+        Ok(topology)
+    }
+
+    /// Gives random streams of their own to links, which may have the same description.
+    fn separate_streams(&mut self) {
+        for (number, planned) in (0..).zip(&mut self.links) {
+            planned.link = planned.link.sibling(number);
+        }
+    }
+
+    pub(super) fn into_routers_and_links(self) -> (Vec<String>, Vec<PlannedLink>) {
+        (self.routers, self.links)
     }
 
     /// Returns the names of the hosts. Host number `n` is `NodeId::from_index(n)`.
@@ -255,6 +283,26 @@ impl Topology {
 
     fn names(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().chain(&self.routers).map(String::as_str)
+    }
+
+    /// Returns the links that packets take from the first host of a pair to the second, in the direction in which they
+    /// go; `None` where no path leads, or both are one.
+    pub fn path(&self, HostPair { from, to }: HostPair) -> Option<Vec<&LinkConfig>> {
+        let forwards: Vec<bool> = (0..self.names().count()).map(|index| index >= self.hosts.len()).collect();
+        let ways = self.links.iter().flat_map(|link| [(link.from, link.to), (link.to, link.from)]);
+        let ends: Vec<(usize, usize)> = ways.map(|(from, to)| (from.index(), to.index())).collect();
+        let routes = Routes::new(&forwards, &ends);
+        let mut path = Vec::new();
+        let mut at = from.index();
+        loop {
+            let way = routes.next(at, to.index())?;
+            let link = &self.links[way / 2].link;
+            path.push(if way % 2 == 0 { &link.forward } else { &link.backward });
+            at = ends[way].1;
+            if at == to.index() {
+                return Some(path);
+            }
+        }
     }
 
     /// Returns the same topology with other random streams on every link: for run `number` of many. Number 0 is the
@@ -355,6 +403,10 @@ impl Topology {
                 return Err(TopologyError::Repeated(name.to_owned()));
             }
         }
+        Ok(())
+    }
+
+    fn check_hosts(&self) -> Result<(), TopologyError> {
         if self.hosts.len() < 2 { Err(TopologyError::TooFewHosts) } else { Ok(()) }
     }
 
@@ -362,7 +414,7 @@ impl Topology {
         self.node(name).ok_or_else(|| TopologyError::Unknown { name: name.to_owned() })
     }
 
-    fn add_link(&mut self, from_name: &str, to_name: &str, link: &str) -> Result<(), TopologyError> {
+    pub(super) fn add_link(&mut self, from_name: &str, to_name: &str, link: &str) -> Result<(), TopologyError> {
         let (from, to) = (self.find(from_name)?, self.find(to_name)?);
         if from == to {
             return Err(TopologyError::Loop(from_name.to_owned()));
@@ -375,7 +427,6 @@ impl Topology {
             to: to_name.to_owned(),
             error,
         })?;
-        let link = link.sibling(self.links.len() as u64);
         self.links.push(PlannedLink { from, to, link });
         Ok(())
     }
@@ -396,10 +447,7 @@ impl Topology {
                 return Err(TopologyError::NotAHost(name.to_owned()));
             }
         }
-        let forwards: Vec<bool> = (0..self.names().count()).map(|index| index >= self.hosts.len()).collect();
-        let ways = self.links.iter().flat_map(|link| [(link.from, link.to), (link.to, link.from)]);
-        let ways: Vec<(usize, usize)> = ways.map(|(from, to)| (from.index(), to.index())).collect();
-        if Routes::new(&forwards, &ways).next(from.index(), to.index()).is_none() {
+        if self.path(HostPair { from, to }).is_none() {
             return Err(TopologyError::NoRoute { from: from_name.to_owned(), to: to_name.to_owned() });
         }
         self.pairs.push(HostPair { from, to });

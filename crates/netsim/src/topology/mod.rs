@@ -1,10 +1,12 @@
 //! Networks that many experiments use, and those that a file describes.
 
 mod file;
+mod graph;
 
 use crate::{Duplex, LinkId, Network, NetworkError, Node, NodeId};
 
 pub use file::{HostPair, PlannedLink, Side, Topology, TopologyError};
+pub use graph::{Graph, GraphError};
 
 /// The two links between two vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
