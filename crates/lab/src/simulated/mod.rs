@@ -13,6 +13,7 @@ mod run;
 mod scenario;
 mod show;
 mod text;
+mod topology;
 
 pub use plan::{Series, SimPicture, SimPlan, SimPoint, SimSweep, Vary};
 pub use programs::{ProgramCase, ProgramFlow};
@@ -22,3 +23,4 @@ pub(crate) use record::{drops, rounded, wait_p95};
 pub(crate) use run::{now, run};
 pub use scenario::{BackgroundText, FlowText, Scenario, Text};
 pub(crate) use show::{body, csv, found, picture};
+pub use topology::TopologyText;

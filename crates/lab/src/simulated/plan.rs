@@ -1,6 +1,6 @@
 //! A plan with `flow`s, which are simulated or emulated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ impl SimPlan {
     }
 
     fn without_sweeps(file: &Path, written: &PlanText) -> Result<Self, String> {
-        let PlanText { name, title, claim, link, access, flow, background, series, warm_up, .. } = written;
+        let PlanText { name, title, claim, link, topology, access, flow, background, series, warm_up, .. } = written;
         if !is_name(name) {
             return Err(format!("{name:?} is no name: write lower-case letters, digits, - and /, such as arq/fig6"));
         }
@@ -152,13 +152,15 @@ impl SimPlan {
             Ok(_) => Err(format!("{key} is 0: write a time such as 120s")),
             Err(error) => Err(error.to_string()),
         };
-        let base = Scenario {
+        let mut base = Scenario {
             link: link.clone(),
+            topology: topology.clone(),
             access: access.clone(),
             flows: flow.clone(),
             background: background.clone(),
             warm_up: warm_up.clone(),
         };
+        base.load(file)?;
         let named = |text: &SeriesText| Series { name: text.name.clone(), set: ordered(&text.set) };
         let mut series: Vec<Series> = series.iter().map(named).collect();
         if series.is_empty() {
@@ -185,7 +187,7 @@ impl SimPlan {
     fn check(&self, scenario: &Scenario) -> Result<(), String> {
         match scenario.is_emulated() {
             true => scenario.programs(self.cap).map(drop),
-            false => scenario.case(self.span, self.cap).map(drop),
+            false => scenario.case(self.seeds[0], self.span, self.cap).map(drop),
         }
     }
 
@@ -296,8 +298,17 @@ impl SimPlan {
         if let (Vary::Path(path), Some(value)) = (vary, value) {
             scenario.put(path, value)?;
         }
+        scenario.load(&self.file)?;
         self.check(&scenario)?;
         Ok(scenario)
+    }
+
+    /// Returns the files with topologies beside that of the plan, each once.
+    pub fn topology_files(&self) -> Vec<PathBuf> {
+        let scenarios = self.sweeps.iter().flat_map(|sweep| &sweep.points).flat_map(|point| &point.scenarios);
+        let texts = scenarios.filter_map(|scenario| scenario.topology.as_ref());
+        let files = texts.filter_map(|text| text.path(&self.file).ok().flatten());
+        files.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Iterates over the cases of one series at one point, one for each seed.

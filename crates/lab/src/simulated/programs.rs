@@ -88,6 +88,9 @@ impl Scenario {
             let name = &background.name;
             return Err(format!("{name}: background is simulated only: write a flow with a peer instead"));
         }
+        if self.topology.is_some() {
+            return Err("topology is simulated only: programs share one link".to_owned());
+        }
         let link: Duplex = self.link.parse().map_err(|error| format!("link: {error}"))?;
         let fastest = link.forward.steps.iter().map(|step| step.rate).chain(link.forward.rate).max();
         let flows = self
@@ -96,7 +99,8 @@ impl Scenario {
             .map(|flow| flow.program(fastest, limit).map_err(|error| format!("{}: {error}", flow.name)));
         Ok(ProgramCase {
             flows: flows.collect::<Result<_, _>>()?,
-            topology: self.topology()?,
+            // A dumbbell, which is the same with every seed.
+            topology: self.topology(0)?,
             rate: link.forward.rate,
             warm_up: self.warm_up(limit)?,
         })
@@ -112,8 +116,11 @@ impl FlowText {
 
     fn program(&self, fastest: Option<Rate>, limit: Duration) -> Result<ProgramFlow, String> {
         let simulated = [(self.profile.is_some(), "profile"), (self.connections.0 != "1", "connections")];
-        let simulated =
-            simulated.into_iter().chain([(self.coding.0 != "none", "coding"), (self.handshake.is_some(), "handshake")]);
+        let simulated = simulated.into_iter().chain([
+            (self.coding.0 != "none", "coding"),
+            (self.handshake.is_some(), "handshake"),
+            (self.told.is_some(), "told"),
+        ]);
         if let Some((_, key)) = simulated.into_iter().find(|(is_there, _)| *is_there) {
             return Err(format!("{key} is for simulated flows: leave it out, or the peer"));
         }

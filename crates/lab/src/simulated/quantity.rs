@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{FlowRecord, FlowText, SimRecord};
+use crate::plan::parse_bytes;
 use crate::results::Bound;
 
 /// The quantity on the vertical axis.
@@ -12,6 +13,11 @@ pub enum SimQuantity {
     /// Seconds from a flow's first packet to its last byte at the receiver.
     #[default]
     Seconds,
+    /// The mean of that over all flows.
+    MeanSeconds,
+    /// The same, for each MB of the objects.
+    #[serde(rename = "seconds-per-mb")]
+    SecondsPerMb,
     /// Bytes of a flow's object per second of its own time, in Mbit/s.
     Goodput,
     /// Jain's index of all flows' goodput, each over its own time, or of their throughput after the warm-up if there is
@@ -51,6 +57,8 @@ impl SimQuantity {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Seconds => "Time until all bytes are there, s",
+            Self::MeanSeconds => "Time until all bytes are there, mean of the flows, s",
+            Self::SecondsPerMb => "Time for each MB, mean of the flows, s",
             Self::Goodput => "Goodput, Mbit/s",
             Self::Jain => "Jain's index of goodput",
             Self::JainTogether => "Jain's index while all send",
@@ -70,7 +78,8 @@ impl SimQuantity {
 
     /// Returns whether each flow has one, or only the run.
     pub const fn is_of_flows(self) -> bool {
-        !matches!(self, Self::Jain | Self::JainTogether | Self::QueueDrops | Self::QueueP95)
+        use SimQuantity::{Jain, JainTogether, MeanSeconds, QueueDrops, QueueP95, SecondsPerMb};
+        !matches!(self, MeanSeconds | SecondsPerMb | Jain | JainTogether | QueueDrops | QueueP95)
     }
 
     /// Returns a flow's values, span by span, if it is a quantity over time.
@@ -99,10 +108,9 @@ impl SimQuantity {
         let one = || record.flows.get(flow);
         let exact = |value: f64| value.is_finite().then_some(Bound::Exactly(value));
         match self {
-            Self::Seconds | Self::Harm => match one()?.seconds {
-                Some(seconds) => Some(Bound::Exactly(seconds)),
-                None => has_to_finish(record, flow).then_some(Bound::AtLeast(record.case.cap_seconds)),
-            },
+            Self::Seconds | Self::Harm => seconds(record, flow),
+            Self::MeanSeconds => mean(record, |_| Some(1.0)),
+            Self::SecondsPerMb => mean(record, |flow| Some(1e6 / size(record, flow)?)),
             Self::Goodput => exact(goodput(record, flow)?),
             Self::Wire => exact(one()?.wire_bytes as f64 / one()?.written as f64),
             Self::Overhead => {
@@ -127,6 +135,29 @@ impl SimQuantity {
             Self::QueueP95 => exact(record.queue_p95?),
         }
     }
+}
+
+/// Returns the seconds of a flow; `None` if it did not have to end, and has not.
+fn seconds(record: &SimRecord, flow: usize) -> Option<Bound> {
+    match record.flows.get(flow)?.seconds {
+        Some(seconds) => Some(Bound::Exactly(seconds)),
+        None => has_to_finish(record, flow).then_some(Bound::AtLeast(record.case.cap_seconds)),
+    }
+}
+
+/// Returns the mean of all flows' seconds, each multiplied by a factor.
+fn mean(record: &SimRecord, factor: impl Fn(usize) -> Option<f64>) -> Option<Bound> {
+    let all = (0..record.flows.len()).map(|flow| Some((seconds(record, flow)?, factor(flow)?)));
+    let all = all.collect::<Option<Vec<_>>>()?;
+    let mean = all.iter().map(|(seconds, factor)| seconds.value() * factor).sum::<f64>() / all.len() as f64;
+    let is_bound = all.iter().any(|(seconds, _)| seconds.is_bound());
+    mean.is_finite().then_some(if is_bound { Bound::AtLeast(mean) } else { Bound::Exactly(mean) })
+}
+
+/// Returns the bytes of a flow's object.
+fn size(record: &SimRecord, flow: usize) -> Option<f64> {
+    let size = record.case.scenario.flows.get(flow)?.size.as_ref()?;
+    parse_bytes(&size.0).ok().map(|bytes| bytes as f64)
 }
 
 /// Returns the goodput in Mbit/s, of the written part if the flow did not end; `None` if it did not have to.
@@ -163,6 +194,7 @@ fn together(record: &SimRecord) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Text;
     use super::super::record::tests::{emulated, record};
     use super::*;
     use Bound::{AtLeast, Exactly};
@@ -188,13 +220,26 @@ mod tests {
         assert_eq!(of(&record, SimQuantity::Jain, 0), Some(Exactly(sim::jain(&[4.0, slow]))));
         // The first starts in span 0 and ends in span 3, the second starts in span 1: 2 is the only whole one.
         assert_eq!(of(&record, SimQuantity::JainTogether, 0), Some(Exactly(sim::jain(&[100.0, 25.0]))));
+        // 2 s, and the cap of 60 s as a bound, for 1 MB each.
+        assert_eq!(of(&record, SimQuantity::MeanSeconds, 0), Some(AtLeast(31.0)));
+        record.case.scenario.flows[0].size = Some(Text("4MB".to_owned()));
+        assert_eq!(of(&record, SimQuantity::SecondsPerMb, 0), Some(AtLeast((0.5 + 60.0) / 2.0)));
+        record.flows[1].seconds = Some(5.0);
+        assert_eq!(of(&record, SimQuantity::SecondsPerMb, 0), Some(Exactly((0.5 + 5.0) / 2.0)));
+        record.flows[1].seconds = None;
         // The shared link has 50 Mbit/s.
         assert_eq!(of(&record, SimQuantity::Share, 1), Some(Exactly(0.25)));
         assert_eq!(of(&record, SimQuantity::QueueP95, 0), Some(Exactly(7.5)));
         record.flows[1].written = 0;
         assert_eq!(of(&record, SimQuantity::Wire, 1), None, "nothing came");
         record.case.scenario.flows[1].size = None;
-        for quantity in [SimQuantity::Seconds, SimQuantity::Goodput, SimQuantity::Jain] {
+        for quantity in [
+            SimQuantity::Seconds,
+            SimQuantity::MeanSeconds,
+            SimQuantity::SecondsPerMb,
+            SimQuantity::Goodput,
+            SimQuantity::Jain,
+        ] {
             assert_eq!(of(&record, quantity, 1), None, "{quantity:?} of a flow without end");
         }
     }

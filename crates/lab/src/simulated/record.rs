@@ -56,7 +56,8 @@ pub struct SimRecord {
     pub ending: SimEnding,
     /// The flows, in the order of the plan.
     pub flows: Vec<FlowRecord>,
-    /// Packets that the queues of the shared link dropped, in both directions: those without room, and CoDel's choice.
+    /// Packets that the queues of the shared link, or of all links of a topology, dropped, in both directions: those
+    /// without room, and CoDel's choice.
     pub queue_drops: u64,
     /// The wait at the shared link that 95 % of the packets towards the receivers did not exceed after the warm-up, in
     /// ms.
@@ -247,8 +248,10 @@ impl SimRecord {
             loss: flow.course.iter().map(|moment| rounded(moment.loss * 100.0)).collect(),
             program: None,
         });
-        // The shared link is the first of a dumbbell.
-        let (queue_drops, random_drops) = drops(outcome.links.first().into_iter().flatten());
+        // The shared link is the first of a dumbbell; a graph has many, and those that join hosts to it drop nothing
+        // unless the plan says so.
+        let shared = if case.scenario.topology.is_some() { outcome.links.len() } else { 1 };
+        let (queue_drops, random_drops) = drops(outcome.links.iter().take(shared).flatten());
         Self {
             schema: crate::results::SCHEMA,
             id: case.id(),
@@ -261,7 +264,7 @@ impl SimRecord {
             queue_drops,
             random_drops,
             packets: outcome.packets,
-            queue_p95: outcome.waits.first().and_then(|[forward, _]| wait_p95(forward)),
+            queue_p95: outcome.waits.first().filter(|_| shared == 1).and_then(|[forward, _]| wait_p95(forward)),
             emulation: None,
             case,
         }

@@ -52,6 +52,9 @@ pub(crate) fn run(
     }
     let mut store: SimStore = open(folder)?;
     keep(&plan.file, folder, PLAN)?;
+    for file in plan.topology_files() {
+        keep(&file, folder, file.file_name().unwrap_or_default())?;
+    }
     let make = |case: SimCase, made: &mut dyn FnMut(SimRecord)| match is_emulated {
         true => emulate(&case, measure, stop, made),
         false => simulate(case).map(made).map_err(|message| Unmade { code: Code::Invalid, message, ends_all: false }),
@@ -154,7 +157,7 @@ fn simulate(case: SimCase) -> Result<SimRecord, String> {
     let [span, cap] = [case.span_seconds, case.cap_seconds].map(Duration::from_secs_f64);
     let start = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        case.scenario.case(span, cap)?.run(case.seed).map_err(|error| error.to_string())
+        case.scenario.case(case.seed, span, cap)?.run(case.seed).map_err(|error| error.to_string())
     }));
     let outcome = outcome.unwrap_or_else(|_| Err("the engine broke".to_owned()));
     let outcome = outcome.map_err(|error| format!("{label}: {error}"))?;

@@ -1,6 +1,7 @@
 //! A network and its traffic, as text.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use netsim::topology::{HostPair, Side, Topology};
@@ -9,16 +10,21 @@ use serde::{Deserialize, Serialize};
 use sim::{Background, Flow, Handshake, OnOff, SharedCase, Traffic};
 use transport::Profile;
 
-use crate::plan::{parse_bytes, parse_time, put_parts};
+use super::TopologyText;
+use super::topology::{limit_packets, places};
+use crate::plan::{parse_bytes, parse_share, parse_time, put_parts};
 use crate::program::simulated_profile;
 
 /// A dumbbell: pairs of hosts, each behind links of its own, and one shared link. Two nodes are the special case of one
-/// pair whose own links are perfect.
+/// pair whose own links are perfect. With a topology, hosts are joined to a graph of many links instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Scenario {
-    /// The link that all share, in the text form of links.
+    /// The link that all share, in the text form of links; with a topology, what its links have in common.
     pub link: String,
+    /// The network between the hosts, if it is not one link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologyText>,
     /// The link between each host and the shared one.
     pub access: String,
     /// The measured flows.
@@ -46,6 +52,9 @@ pub struct FlowText {
     /// Changed choices of the profile, by their keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, Text>,
+    /// Its sender's rate, as a share of that of the slowest link on its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Text>,
     /// Bytes of the object; without it, the flow goes on until it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Text>,
@@ -131,6 +140,8 @@ fn no_time() -> Text {
 
 /// The path that names every flow at once.
 const ALL: &str = "flows";
+/// The path of the network, if it is not one link.
+const TOPOLOGY: &str = "topology";
 
 impl Scenario {
     /// Sets the value at a path: `link` or `access` with parts of a link, `link.KEY`, `FLOW.KEY` or `BACKGROUND.KEY`
@@ -144,6 +155,9 @@ impl Scenario {
         match (place, key) {
             ("link", key) => put_link(&mut self.link, key, value),
             ("access", key) => put_link(&mut self.access, key, value),
+            (TOPOLOGY, Some(key)) if self.topology.is_some() => {
+                return self.topology.as_mut().map_or(Ok(()), |topology| topology.put(key, value));
+            }
             _ => return self.put_at(path, place, key, value),
         }
         Ok(())
@@ -169,15 +183,24 @@ impl Scenario {
         format!("{path:?} leads nowhere: write link.KEY, access.KEY, flows.KEY, or KEY of one of {}", names.join(", "))
     }
 
-    /// Returns the case to simulate.
+    /// Reads the file of its topology, if it has one, beside that of the plan.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(super) fn load(&mut self, plan: &Path) -> Result<(), String> {
+        self.topology.as_mut().map_or(Ok(()), |topology| topology.load(plan))
+    }
+
+    /// Returns the case to simulate with this seed, on which the network may depend.
     ///
     /// # Errors
     /// The first invalid value, with its position.
-    pub fn case(&self, count_every: Duration, limit: Duration) -> Result<SharedCase, String> {
-        let topology = self.topology()?;
+    pub fn case(&self, seed: u64, count_every: Duration, limit: Duration) -> Result<SharedCase, String> {
+        let topology = self.topology(seed)?;
         let mut pairs = topology.pairs().to_vec().into_iter();
         let flows = self.flows.iter().zip(&mut pairs);
-        let flows = flows.map(|(flow, pair)| flow.build(pair).map_err(|error| format!("{}: {error}", flow.name)));
+        let flows =
+            flows.map(|(flow, pair)| flow.build(pair, &topology).map_err(|error| format!("{}: {error}", flow.name)));
         let flows = flows.collect::<Result<_, _>>()?;
         let background = self.background.iter().zip(&mut pairs);
         let background =
@@ -212,16 +235,27 @@ impl Scenario {
         link.forward.rate.map(|rate| rate.bits_per_second() as f64 * 1e-6)
     }
 
-    /// Returns the network: a pair of hosts for each flow, and then for each background.
-    pub(super) fn topology(&self) -> Result<Topology, String> {
+    /// Returns the network of a seed: a pair of hosts for each flow, and then for each background.
+    pub(super) fn topology(&self, seed: u64) -> Result<Topology, String> {
+        let sides = self.sides()?;
+        let built = match &self.topology {
+            None => {
+                let mut link: Duplex = self.link.parse().map_err(|error| format!("link: {error}"))?;
+                limit_packets(&mut link);
+                Topology::dumbbell(&link, &sides)
+            }
+            Some(text) => {
+                let graph = text.graph(&self.link, seed)?;
+                graph.join(&sides, &places(graph.routers(), sides.len(), seed))
+            }
+        };
+        built.map_err(|error| error.to_string())
+    }
+
+    fn sides(&self) -> Result<Vec<Side>, String> {
         let access = |name: &str, own: &str| {
             put_parts(&self.access, own).parse::<Duplex>().map_err(|error| format!("{name}: {error}"))
         };
-        let mut link: Duplex = self.link.parse().map_err(|error| format!("link: {error}"))?;
-        // As on Ethernet, unless specified otherwise: packets of some profiles are as large as the path carries.
-        for way in [&mut link.forward, &mut link.backward] {
-            way.mtu = way.mtu.or(Some(1_500));
-        }
         let mut sides = Vec::new();
         for FlowText { name, sender, receiver, .. } in &self.flows {
             let sender = access(name, &sender.0)?;
@@ -231,14 +265,15 @@ impl Scenario {
             let link = || access(name, "");
             sides.push(Side { name: name.clone(), sender: link()?, receiver: link()? });
         }
-        if let Some(name) = ["link", "access", ALL].into_iter().find(|name| sides.iter().any(|side| side.name == *name))
+        if let Some(name) =
+            ["link", "access", TOPOLOGY, ALL].into_iter().find(|name| sides.iter().any(|side| side.name == *name))
         {
             return Err(format!("{name} has a meaning of its own in paths: give the flow another name"));
         }
         if sides.iter().any(|side| side.name.is_empty()) {
             return Err("a flow is without a name: paths and pictures need one".to_owned());
         }
-        Topology::dumbbell(&link, &sides).map_err(|error| error.to_string())
+        Ok(sides)
     }
 }
 
@@ -259,7 +294,9 @@ impl FlowText {
                 self.profile = Some(value.to_owned());
                 // They were choices of another profile.
                 self.set.clear();
+                self.told = None;
             }
+            ("told", None) => self.told = Some(text()),
             ("peer", None) => {
                 self.peer = Some(value.to_owned());
                 self.set.clear();
@@ -293,7 +330,7 @@ impl FlowText {
         serde_json::to_string(&profile).ok()
     }
 
-    fn build(&self, pair: HostPair) -> Result<Flow, String> {
+    fn build(&self, pair: HostPair, topology: &Topology) -> Result<Flow, String> {
         let name = self.profile.as_deref().ok_or("write profile, or a peer for every flow")?;
         if self.peer.is_some() || self.repeat.is_some() {
             return Err("peer and repeat are for real flows: leave them out".to_owned());
@@ -304,7 +341,10 @@ impl FlowText {
         let connections = self.connections.0.parse().ok().filter(|number| (1..=256).contains(number));
         Ok(Flow {
             pair,
-            profile: profile(name, self.set.iter())?,
+            profile: match &self.told {
+                Some(told) => profile(name, self.set.iter().chain([(&RATE.to_owned(), &rate(told, pair, topology)?)]))?,
+                None => profile(name, self.set.iter())?,
+            },
             size: size.transpose().map_err(|error| error.to_string())?,
             start: time("start", &self.start.0)?,
             start_within: within.transpose()?.unwrap_or_default(),
@@ -324,6 +364,18 @@ impl FlowText {
             Some(other) => Err(format!("handshake is {other:?}: write counted, or done")),
         }
     }
+}
+
+/// The choice that a flow's `told` makes.
+const RATE: &str = "congestion.rate";
+
+/// Returns a share of the rate of the slowest link on a path.
+fn rate(told: &Text, pair: HostPair, topology: &Topology) -> Result<Text, String> {
+    let share = parse_share("told", &told.0).map_err(|error| error.to_string())?;
+    let path = topology.path(pair).unwrap_or_default();
+    let slowest = path.iter().filter_map(|link| link.rate).min();
+    let slowest = slowest.ok_or("told is a share of the path's rate, and no link has one: write rate=")?;
+    Ok(Text(format!("{}k", (share * slowest.bits_per_second() as f64 / 1e3).round())))
 }
 
 /// ns-2's default packet of a source of constant rate.
@@ -394,8 +446,8 @@ pub(super) mod tests {
         .expect("a scenario")
     }
 
-    fn case(scenario: &Scenario) -> Result<SharedCase, String> {
-        scenario.case(Duration::from_secs(1), Duration::from_secs(60))
+    pub(in super::super) fn case(scenario: &Scenario) -> Result<SharedCase, String> {
+        scenario.case(1, Duration::from_secs(1), Duration::from_secs(60))
     }
 
     #[test]

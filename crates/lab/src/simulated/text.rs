@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use super::SimQuantity;
 use super::scenario::{BackgroundText, FlowText, Text};
+use super::topology::TopologyText;
 use crate::plan::{Claim, Scale, Spread};
 
 #[derive(Debug, Deserialize)]
@@ -17,6 +18,7 @@ pub(super) struct PlanText {
     #[serde(default)]
     pub(super) claim: Vec<Claim>,
     pub(super) link: String,
+    pub(super) topology: Option<TopologyText>,
     #[serde(default = "perfect")]
     pub(super) access: String,
     pub(super) flow: Vec<FlowText>,
