@@ -7,7 +7,10 @@ use erasure::BlockCode;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::plan::{Claim, PlanError, Scale, Source, Spread, is_name, parse_bytes, parse_share, parse_time, read_text};
+use crate::plan::{
+    Claim, Line, LineText, Overlays, PlanError, Published, PublishedText, Scale, Source, Spread, is_name, parse_bytes,
+    parse_share, parse_time, read_text,
+};
 
 /// A plan that times codes, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +25,10 @@ pub struct CodePlan {
     pub sweeps: Vec<CodeSweep>,
     /// Every code, in the order of the legend.
     pub codes: Vec<BlockCode>,
+    /// Published values, drawn over the measurements.
+    pub published: Vec<Published>,
+    /// Lines to compare them with.
+    pub lines: Vec<Line>,
     /// Seed of contents and drops.
     pub seed: u64,
     /// The quantity on the vertical axis.
@@ -137,6 +144,10 @@ struct PlanText {
     #[serde(default)]
     picture: PictureText,
     sweep: Vec<Spanned<SweepText>>,
+    #[serde(default)]
+    published: Vec<Spanned<PublishedText>>,
+    #[serde(default)]
+    line: Vec<Spanned<LineText>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -205,13 +216,23 @@ impl CodePlan {
             return Err(PlanError::new(file, None, what));
         }
         let named = sweeps.iter().flat_map(|sweep| &sweep.codes).filter(|code| !codes.contains(code)).copied();
-        let all = codes.iter().copied().chain(named).collect();
+        let all: Vec<BlockCode> = codes.iter().copied().chain(named).collect();
+        let names: Vec<String> = all.iter().map(BlockCode::to_string).collect();
+        let overlays = Overlays {
+            source,
+            sweeps: sweeps.iter().map(|sweep| sweep.name.as_str()).collect(),
+            series: names.iter().map(String::as_str).collect(),
+        };
+        let published = overlays.published(&written.published, |sweep, x| sweeps[sweep].place(x))?;
+        let lines = overlays.lines(&written.line)?;
         Ok(Some(Self {
             name: written.name,
             title: written.title,
-            claims: written.claim,
+            claims: written.claim.into_iter().chain(published.iter().filter_map(Published::claim)).collect(),
             sweeps,
             codes: all,
+            published,
+            lines,
             seed: written.seed.unwrap_or(1),
             y: written.picture.y,
             y_scale: written.picture.y_scale,
@@ -337,6 +358,14 @@ impl Setting {
     }
 }
 
+impl CodeSweep {
+    /// Returns the position of a value on the axis, which need not be one of its points.
+    fn place(&self, text: &str) -> Result<f64, String> {
+        let (_, first) = &self.points[0];
+        Ok(self.vary.coordinate(&first.clone().put(self.vary, text)?))
+    }
+}
+
 impl Vary {
     /// Returns the title of the axis.
     pub(super) fn title(self) -> &'static str {
@@ -391,6 +420,11 @@ measure = "decode"
 vary = "block"
 values = ["20KB", "7KB"]
 codes = ["raptorq"]
+[[published]]
+sweep = "encode-size"
+label = "Theirs"
+section = "figure 3"
+points = [{ x = "2KB", y = 5.0 }]
 "#;
 
     pub(in crate::codes) fn plan() -> CodePlan {
@@ -407,6 +441,7 @@ codes = ["raptorq"]
         assert_eq!(blocks.points[0].1.blocks(), [20]);
         assert_eq!(blocks.points[1].1.blocks(), [7, 7, 6]);
         assert_eq!((sizes.points[0].1.repair, sizes.points[0].1.drops), (0.2, [0.0, 0.1]));
+        assert_eq!((plan.published[0].points[0].x, plan.published[0].points[0].y), (2e3, 5.0));
         let links = CodePlan::parse(Path::new("p.toml"), "name = \"a\"\npeers = [\"b\"]");
         assert_eq!(links, Ok(None), "a plan over links");
     }
@@ -421,6 +456,7 @@ codes = ["raptorq"]
             ("vary = \"block\"", "vary = \"rate\"", "unknown variant"),
             ("runs = 4", "runs = 0", "runs is 0"),
             ("decode-blocks", "encode-size", "give each a name of its own"),
+            ("x = \"2KB\"", "x = \"soon\"", "cannot read size=soon"),
             ("measure = \"decode\"", "measured = \"decode\"", "unknown field"),
         ] {
             let text = TEXT.replacen(from, to, 1);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use toml::Spanned;
 
 use super::error::Source;
-use super::text::{PictureText, PlanText, PublishedText, SweepText, TopologyText, Values, WritesText};
+use super::text::{PictureText, PlanText, SweepText, TopologyText, Values, WritesText};
 use super::{
-    Axis, Floor, LinkPlan, Picture, PlacedLink, PlanError, Point, Published, PublishedPoint, Quantity, Scale, Sweep,
-    Writes, axis, is_name, link,
+    Axis, Floor, LinkPlan, Overlays, Picture, PlacedLink, PlanError, Point, Quantity, Scale, Sweep, Writes, axis,
+    is_name, link,
 };
 
 const CAP: Duration = Duration::from_secs(120);
@@ -51,10 +51,18 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
     };
     let writes = written.writes.as_ref().map(|writes| builder.writes(writes, &sweeps)).transpose()?;
     let picture = builder.picture(&written.picture, writes.as_ref())?;
+    let overlays = Overlays {
+        source,
+        sweeps: sweeps.iter().map(|sweep| sweep.name.as_str()).collect(),
+        series: sweeps.iter().flat_map(|sweep| &sweep.peers).map(String::as_str).collect(),
+    };
+    let published = overlays.published(&written.published, |sweep, x| place(&sweeps[sweep], base.link.get_ref(), x))?;
+    let lines = overlays.lines(&written.line)?;
     let plan = LinkPlan {
         title: written.title.clone(),
         claims: std::mem::take(&mut written.claim),
-        published: builder.published(&written.published, &sweeps, &base)?,
+        published,
+        lines,
         seeds: builder.seeds(written.seeds.as_ref())?,
         warm_up: written.warm_up.unwrap_or(1),
         fast: written.fast,
@@ -400,50 +408,16 @@ impl Builder<'_> {
         };
         combinations.iter().map(sweep).collect()
     }
+}
 
-    fn published(
-        &self,
-        written: &[Spanned<PublishedText>],
-        sweeps: &[Sweep],
-        base: &Base<'_>,
-    ) -> Result<Vec<Published>, PlanError> {
-        let one = |text: &Spanned<PublishedText>| {
-            let PublishedText { sweep, label, section, claim, points } = text.get_ref();
-            let found = match sweep {
-                Some(name) => sweeps.iter().find(|sweep| sweep.name == *name.get_ref()),
-                None => sweeps.first().filter(|_| sweeps.len() == 1),
-            };
-            let Some(found) = found else {
-                let names: Vec<_> = sweeps.iter().map(|sweep| sweep.name.as_str()).collect();
-                return Err(self.refuse(
-                    text,
-                    format!("published belongs to no sweep: write sweep = one of {}", names.join(", ")),
-                ));
-            };
-            if claim.is_none() && points.is_empty() {
-                return Err(self.refuse(text, "nothing is published here: write points, or the claim in words"));
-            }
-            let place = |x: &Spanned<String>| {
-                if let Some(point) = found.points.iter().find(|point| point.label == *x.get_ref()) {
-                    return Ok(point.x);
-                }
-                let varied = found.axis.vary(base.link.get_ref(), 1, x.get_ref()).ok();
-                varied
-                    .and_then(|varied| found.axis.coordinate(&varied.link.duplex, varied.size))
-                    .ok_or_else(|| self.refuse(x, format!("{:?} is no {}", x.get_ref(), found.axis.name())))
-            };
-            let points =
-                points.iter().map(|point| Ok(PublishedPoint { x: place(&point.x)?, y: point.y, error: point.error }));
-            Ok(Published {
-                sweep: found.name.clone(),
-                label: label.clone(),
-                section: section.clone(),
-                claim: claim.clone(),
-                points: points.collect::<Result<_, _>>()?,
-            })
-        };
-        written.iter().map(one).collect()
+/// Returns the position of a value on the axis of a sweep, which need not be one of its points.
+fn place(sweep: &Sweep, base: &str, x: &str) -> Result<f64, String> {
+    if let Some(point) = sweep.points.iter().find(|point| point.label == x) {
+        return Ok(point.x);
     }
+    let varied = sweep.axis.vary(base, 1, x).ok();
+    let found = varied.and_then(|varied| sweep.axis.coordinate(&varied.link.duplex, varied.size));
+    found.ok_or_else(|| format!("{x:?} is no {}", sweep.axis.name()))
 }
 
 /// One value of each range except that of the axis.

@@ -9,6 +9,7 @@ mod build;
 mod case;
 mod error;
 mod link;
+mod overlay;
 mod text;
 mod writes;
 
@@ -25,6 +26,8 @@ pub use case::{LinkCase, PlacedLink};
 pub use error::PlanError;
 pub(crate) use error::{Source, read as read_text};
 pub(crate) use link::put as put_parts;
+pub use overlay::{Line, Published, PublishedPoint};
+pub(crate) use overlay::{LineText, Overlays, PublishedText};
 pub(crate) use text::is_name;
 pub use text::{Claim, Floor, Quantity, Spread};
 pub use writes::Writes;
@@ -59,6 +62,8 @@ pub struct LinkPlan {
     pub picture: Picture,
     /// Published values, drawn beside the measurements.
     pub published: Vec<Published>,
+    /// Lines to compare them with.
+    pub lines: Vec<Line>,
     /// The position of the plan's link in a topology, if there is one.
     pub topology: Option<PlacedLink>,
     /// The file it was read from.
@@ -119,32 +124,6 @@ pub struct Picture {
     pub spread: Spread,
     /// The floor, unless the plan disables it.
     pub floor: Option<Floor>,
-}
-
-/// A document's values for one series.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Published {
-    /// The sweep it belongs to.
-    pub sweep: String,
-    /// Name of the series.
-    pub label: String,
-    /// The section of the document.
-    pub section: String,
-    /// The claim in words, if no number is available.
-    pub claim: Option<String>,
-    /// The points.
-    pub points: Vec<PublishedPoint>,
-}
-
-/// One published number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PublishedPoint {
-    /// Position on the sweep's axis.
-    pub x: f64,
-    /// In the unit of the picture's vertical axis.
-    pub y: f64,
-    /// Half the length of its error bar.
-    pub error: Option<f64>,
 }
 
 impl LinkPlan {

@@ -149,7 +149,7 @@ fn what_is_refused_names_the_line_and_says_what_to_write() {
         ("name = \"delay\"", "name = \"loss\"", 21, "two sweeps are called \"loss\""),
         ("name = \"paper/fig1\"", "name = \"../etc\"", 2, "is no name"),
         ("link = \"rate", "link = \"mate", 4, "there is no \"mate\""),
-        ("sweep = \"loss\"", "sweep = \"rate\"", 28, "write sweep = one of loss, delay"),
+        ("sweep = \"loss\"", "sweep = \"rate\"", 29, "write sweep = one of loss, delay"),
         ("points = [{ x = \"5%\", y = 14.0, error = 2.0 }]", "", 28, "write points, or the claim in words"),
         ("x = \"5%\"", "x = \"5 packets\"", 32, "is no loss"),
         ("[[claim]]", "[ranges]\nloss = [\"1%\"]\n[[claim]]", 11, "[ranges] or [[sweep]]s: write one"),

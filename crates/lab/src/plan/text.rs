@@ -4,6 +4,7 @@ use netsim::Duplex;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use super::overlay::{LineText, PublishedText};
 use super::{Axis, Scale};
 
 #[derive(Debug, Deserialize)]
@@ -34,6 +35,8 @@ pub(super) struct PlanText {
     pub(super) sweep: Vec<Spanned<SweepText>>,
     #[serde(default)]
     pub(super) published: Vec<Spanned<PublishedText>>,
+    #[serde(default)]
+    pub(super) line: Vec<Spanned<LineText>>,
 }
 
 /// Returns whether a name is valid: names of plans and sweeps become names of files and folders.
@@ -228,23 +231,4 @@ pub(super) struct SweepText {
     pub(super) repeats: Option<Spanned<u32>>,
     pub(super) cap: Option<Spanned<String>>,
     pub(super) scale: Option<Scale>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PublishedText {
-    pub(super) sweep: Option<Spanned<String>>,
-    pub(super) label: String,
-    pub(super) section: String,
-    pub(super) claim: Option<String>,
-    #[serde(default)]
-    pub(super) points: Vec<PointText>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PointText {
-    pub(super) x: Spanned<String>,
-    pub(super) y: f64,
-    pub(super) error: Option<f64>,
 }

@@ -15,7 +15,7 @@ pub(super) fn coordinates(values: &[Option<&str>]) -> Result<(Vec<f64>, &'static
 }
 
 /// Parses a number and its unit: `1%`, `20ms`, `10MB`, `5M`, `3`. Of two directions the forward one counts.
-fn number(text: &str) -> Option<(f64, &'static str)> {
+pub(super) fn number(text: &str) -> Option<(f64, &'static str)> {
     const UNITS: [(&str, &str, f64); 14] = [
         ("%", "%", 1.0),
         ("us", "ms", 1e-3),

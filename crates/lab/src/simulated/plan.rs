@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::places::coordinates;
+use super::places::{coordinates, number};
 use super::scenario::{FlowText, Scenario, Text};
 use super::text::{PlanText, SeriesText, SweepText};
 use super::{SimCase, SimQuantity};
-use crate::plan::{Claim, PlanError, Scale, Source, Spread, is_name, parse_time, read_text};
+use crate::plan::{Claim, Line, Overlays, PlanError, Published, Scale, Source, Spread, is_name, parse_time, read_text};
 
 /// A plan with flows that share a link, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,10 @@ pub struct SimPlan {
     pub series: Vec<Series>,
     /// The sweeps, each around the base.
     pub sweeps: Vec<SimSweep>,
+    /// Published values, drawn over the measurements.
+    pub published: Vec<Published>,
+    /// Lines to compare them with.
+    pub lines: Vec<Line>,
     /// Seeds, with each of which every point is run once.
     pub seeds: Vec<u64>,
     /// Time after which a run is ended, virtual time in the simulator.
@@ -85,6 +89,8 @@ pub struct SimPicture {
     pub flows: Vec<usize>,
     /// Whether the values are named at their positions: those for which the plan gives positions are not.
     pub is_ticked: bool,
+    /// Whether the values are names, one after the other, and no numbers.
+    pub is_named: bool,
     /// The series by whose median a series of [`SimQuantity::Harm`] is divided, as an index.
     pub against: Option<usize>,
     /// Whether the caption gives the straight line through the origin that is nearest to each series.
@@ -131,6 +137,7 @@ impl SimPlan {
         if plan.sweeps.is_empty() {
             return Err(refuse("nothing is varied: write a [[sweep]]".to_owned()));
         }
+        plan.overlay(source, &written)?;
         if written.picture.against.is_some() && plan.sweeps.iter().all(|sweep| sweep.picture.against.is_none()) {
             return Err(refuse("against is of harm: leave it out, or write y = \"harm\"".to_owned()));
         }
@@ -175,6 +182,8 @@ impl SimPlan {
             base,
             series,
             sweeps: Vec::new(),
+            published: Vec::new(),
+            lines: Vec::new(),
             seeds,
             cap: time("cap", &written.cap)?,
             span: time("span", written.span.as_deref().unwrap_or("1s"))?,
@@ -182,6 +191,20 @@ impl SimPlan {
         };
         plan.check(&plan.base)?;
         Ok(plan)
+    }
+
+    /// Reads what is drawn beside the measurements. A published claim in words is a claim like others.
+    fn overlay(&mut self, source: Source<'_>, written: &PlanText) -> Result<(), PlanError> {
+        let overlays = Overlays {
+            source,
+            sweeps: self.sweeps.iter().map(|sweep| sweep.name.as_str()).collect(),
+            series: self.series.iter().map(|series| series.name.as_str()).collect(),
+        };
+        let published = overlays.published(&written.published, |sweep, x| self.sweeps[sweep].place(x))?;
+        let lines = overlays.lines(&written.line)?;
+        self.claims.extend(published.iter().filter_map(Published::claim));
+        (self.published, self.lines) = (published, lines);
+        Ok(())
     }
 
     fn check(&self, scenario: &Scenario) -> Result<(), String> {
@@ -234,7 +257,8 @@ impl SimPlan {
             return Err("0 has no place on a logarithmic axis: write a linear scale".to_owned());
         }
         let title_x = match (&vary, x) {
-            (_, Some(title)) => title.clone(),
+            (_, Some(title)) if title.contains(unit) => title.clone(),
+            (_, Some(title)) => format!("{title}, {unit}"),
             (Vary::Time, None) => "Time, s".to_owned(),
             (Vary::Path(path), None) if unit.is_empty() => path.clone(),
             (Vary::Path(path), None) => format!("{path}, {unit}"),
@@ -263,6 +287,9 @@ impl SimPlan {
             spread: plan.picture.spread,
             flows,
             is_ticked: at.is_none() && vary != Vary::Time,
+            is_named: at.is_none()
+                && vary != Vary::Time
+                && values.iter().flatten().any(|value| number(value).is_none()),
             against,
             fit: *fit,
         };
@@ -342,6 +369,26 @@ impl SimPlan {
     }
 }
 
+impl SimSweep {
+    /// Returns the position of a value on the axis, which need not be one of its points.
+    fn place(&self, text: &str) -> Result<f64, String> {
+        if let Some(point) = self.points.iter().find(|point| point.label == text) {
+            return Ok(point.x);
+        }
+        let unit = match (&self.vary, self.picture.is_ticked) {
+            (Vary::Time, _) => Some("ms"),
+            (_, true) => self.points.first().and_then(|point| number(&point.label)).map(|(_, unit)| unit),
+            (_, false) => Some(""),
+        };
+        match number(text).filter(|(_, other)| Some(*other) == unit) {
+            // The axis of time has seconds.
+            Some((x, _)) if self.vary == Vary::Time => Ok(x / 1e3),
+            Some((x, _)) => Ok(x),
+            None => Err(format!("{text:?} has no place on the axis of {}: write a value in its unit", self.name)),
+        }
+    }
+}
+
 /// Orders choices: a profile or peer before its choices, and a choice before its numbers.
 fn ordered(set: &BTreeMap<String, Text>) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = set.iter().map(|(path, value)| (path.clone(), value.0.clone())).collect();
@@ -352,6 +399,7 @@ fn ordered(set: &BTreeMap<String, Text>) -> Vec<(String, String)> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::plan::PublishedPoint;
 
     pub(in super::super) const PLAN: &str = r#"
         name = "paper/fig6"
@@ -386,6 +434,18 @@ pub(super) mod tests {
         name = "time"
         vary = "time"
         flows = ["far"]
+        [[published]]
+        sweep = "delay"
+        label = "Theirs"
+        section = "figure 6"
+        claim = "It sinks."
+        of = "told"
+        times = 2.0
+        points = [{ x = "5ms", y = 0.4, error = 0.1 }]
+        [[line]]
+        label = "half"
+        y = 0.5
+        sweep = "time"
     "#;
 
     pub(in super::super) fn plan() -> SimPlan {
@@ -402,6 +462,12 @@ pub(super) mod tests {
         assert_eq!(delay.points[1].scenarios[0].flows[1].receiver.0, "delay=20ms");
         let far = &delay.points[1].scenarios[1].flows[1];
         assert_eq!((far.profile.as_deref(), far.set["congestion.rate"].0.as_str()), (Some("auto"), "2M"));
+        let [published] = &plan.published[..] else { panic!("one series") };
+        assert_eq!(published.points, [PublishedPoint { x: 5.0, y: 0.8, error: Some(0.2) }]);
+        assert_eq!((published.sweep.as_str(), published.of.as_deref()), ("delay", Some("told")));
+        assert_eq!(plan.claims.last().map(|claim| claim.text.as_str()), Some("It sinks."));
+        assert_eq!((plan.lines[0].at(3.0), plan.lines[0].sweep.as_deref()), (0.5, Some("time")));
+        assert_eq!(time.place("1500ms"), Ok(1.5));
         // Two values and none, two series, two seeds.
         let cases = plan.cases();
         assert_eq!(cases.len(), 3 * 2 * 2);
@@ -429,6 +495,18 @@ pub(super) mod tests {
             ("[\"far\"]", "[\"nobody\"]", "plan.toml:30: there is no flow \"nobody\" to show"),
             ("rate=10M", "rate=0", "plan.toml: link: rate is 0"),
             ("title =", "subtitle =", "plan.toml:3: unknown field `subtitle`"),
+            ("x = \"5ms\"", "x = \"5%\"", "plan.toml:41: \"5%\" has no place on the axis of delay"),
+            (
+                "of = \"told\"",
+                "of = \"tolled\"",
+                "plan.toml:39: there is no series \"tolled\": write of = one of cubic, told",
+            ),
+            (
+                "sweep = \"time\"",
+                "sweep = \"thyme\"",
+                "plan.toml:45: there is no sweep \"thyme\": write sweep = one of delay, time",
+            ),
+            ("y = 0.5", "power = 0.5", "plan.toml:42: a line has a y, or a factor and a power of x"),
         ] {
             assert!(PLAN.contains(from), "{from}");
             let refused = parse(&PLAN.replace(from, to)).expect_err(to).to_string();

@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::SimQuantity;
 use super::scenario::{BackgroundText, FlowText, Text};
 use super::topology::TopologyText;
-use crate::plan::{Claim, Scale, Spread};
+use crate::plan::{Claim, LineText, PublishedText, Scale, Spread};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -34,6 +34,10 @@ pub(super) struct PlanText {
     #[serde(default)]
     pub(super) picture: PictureText,
     pub(super) sweep: Vec<Spanned<SweepText>>,
+    #[serde(default)]
+    pub(super) published: Vec<Spanned<PublishedText>>,
+    #[serde(default)]
+    pub(super) line: Vec<Spanned<LineText>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
