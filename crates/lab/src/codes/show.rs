@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{CodePlan, CodeQuantity, CodeRecord, CodeSweep, Measured, Setting, Vary};
 use crate::lists;
-use crate::picture::{Chart, Lines, Mark, escaped};
+use crate::picture::{Chart, Lines, Mark, Series, escaped};
 use crate::plan::Spread;
 
 /// Returns the last record of each code at each point of a sweep, if there is one.
@@ -36,23 +36,31 @@ pub(crate) fn found(
 /// Returns the picture of a sweep.
 pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]) -> Chart {
     let all: Vec<_> = sweep.points.iter().map(|(_, setting)| (setting, at(plan, sweep, setting, records))).collect();
-    let mark = |setting: &Setting, record: &CodeRecord| {
+    // A point that the cap has cut short is one of fewer runs; one without any is a gap.
+    let mark = |setting: &Setting, record: Option<&CodeRecord>| {
+        let x = sweep.vary.coordinate(setting);
+        let Some(record) = record.filter(|record| !record.nanoseconds.is_empty()) else {
+            return Mark::of_enough(None, x, 0, sweep.runs as usize);
+        };
         let of = |share| plan.y.of(record.quantile(share), setting);
         let bar = match plan.spread {
             Spread::Range => [of(0.0), of(1.0)],
             Spread::Quartiles => [of(0.25), of(0.75)],
         };
-        Mark::with_bar(sweep.vary.coordinate(setting), of(0.5), bar)
+        Ok(Mark::with_bar(x, of(0.5), bar))
     };
     // By the code's position in the plan, so that it looks the same in all pictures.
-    let series = plan.codes.iter().map(|code| {
+    let series = plan.codes.iter().enumerate().map(|(style, code)| {
         let index = sweep.codes.iter().position(|other| other == code);
-        let marks = index.into_iter().flat_map(|index| all.iter().map(move |(setting, found)| (setting, found[index])));
-        let mut marks: Vec<Mark> = marks.filter_map(|(setting, record)| Some(mark(setting, record?))).collect();
-        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-        (code.to_string(), marks)
+        let points =
+            index.into_iter().flat_map(|index| all.iter().map(move |(setting, found)| (setting, found[index])));
+        Series::new(code.to_string(), style, points.map(|(setting, record)| mark(setting, record)))
     });
-    let ticks = sweep.points.iter().map(|(text, setting)| (sweep.vary.coordinate(setting), text.clone()));
+    let label = |text: &String, setting: &Setting| match sweep.vary {
+        Vary::Drops => units::number(sweep.vary.coordinate(setting)),
+        Vary::Size | Vary::Symbol | Vary::Block => text.clone(),
+    };
+    let ticks = sweep.points.iter().map(|(text, setting)| (sweep.vary.coordinate(setting), label(text, setting)));
     let y = match plan.y {
         CodeQuantity::Time => "Processor time, ms",
         CodeQuantity::TimePerByte => "Processor time per byte of the file, ns",
@@ -60,10 +68,15 @@ pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]
     Lines {
         title: sweep.title.clone(),
         caption: vec![caption(plan, sweep, &all)],
+        sweep: sweep.name.clone(),
         x: (sweep.vary.title().to_owned(), sweep.scale),
         ticks: ticks.collect(),
+        is_named: false,
         y: (y.to_owned(), plan.y_scale),
         series: series.collect(),
+        published: plan.published.clone(),
+        lines: plan.lines.clone(),
+        fits: Vec::new(),
     }
     .into()
 }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::ruler::Ruler;
+use super::series::{Mark, Series, joined};
 use crate::lists;
-use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Scale, Spread, Sweep, work};
+use crate::plan::{Axis, Line, LinkPlan, Point, Published, PublishedPoint, Quantity, Scale, Spread, Sweep, work};
 use crate::results::{Bound, PointSummary, Record, of_one_build};
 
 /// A sweep and its results.
@@ -20,40 +21,33 @@ pub struct Chart {
     pub(super) is_named: bool,
     /// Whether bounds are lower ones, as for times; for goodput they are upper ones.
     pub(super) bounds_are_lower: bool,
-    /// One for each peer.
+    /// One for each peer, or for several that are equal.
     pub series: Vec<Series>,
     /// The theoretical optimum: positions and values.
     pub floor: Vec<(f64, f64)>,
     /// Published values.
-    pub(super) published: Vec<Published>,
+    pub(super) published: Vec<Overlay>,
+    /// Laws and true values.
+    pub(super) truths: Vec<Truth>,
 }
 
-/// One peer.
+/// A line to compare the series with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    /// Its name.
-    pub name: String,
-    /// Index of colour and marker: that of the peer's position in the plan.
-    pub(super) style: usize,
-    /// Its points, from left to right.
-    pub marks: Vec<Mark>,
+pub(super) struct Truth {
+    pub(super) line: Line,
+    /// The style of the series that it was fitted to, if there is one.
+    pub(super) style: Option<usize>,
 }
 
-/// One point: the median, and the ends of its error bar.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mark {
-    /// Position on the axis.
-    pub x: f64,
-    /// The median of the valid runs.
-    pub y: f64,
-    /// Lower end of the bar.
-    pub low: f64,
-    /// Upper end of the bar.
-    pub high: f64,
-    /// Whether half of the runs did not finish: the true value lies beyond `y`.
-    pub is_bound: bool,
-    /// Whether the run at the end of the bar did not finish: the true end lies beyond.
-    pub bar_is_bound: bool,
+/// A document's points.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Overlay {
+    /// What the legend says.
+    pub(super) label: String,
+    /// The style of the series that they are to be compared with, if there is one.
+    pub(super) style: Option<usize>,
+    /// From left to right.
+    pub(super) points: Vec<PublishedPoint>,
 }
 
 /// Lines over numbers, for pictures that do not show a sweep over links.
@@ -63,14 +57,24 @@ pub struct Lines {
     pub title: String,
     /// Notes for the reader, below it.
     pub caption: Vec<String>,
+    /// The name of the sweep, by which published values and lines are selected.
+    pub sweep: String,
     /// Title and scale of the horizontal axis.
     pub x: (String, Scale),
     /// Its ticks: positions and labels. Round numbers if there are none.
     pub ticks: Vec<(f64, String)>,
+    /// Whether the ticks are names, which no line joins.
+    pub is_named: bool,
     /// Title and scale of the vertical axis.
     pub y: (String, Scale),
-    /// Names, and their points from left to right.
-    pub series: Vec<(String, Vec<Mark>)>,
+    /// The series, of which those without any point or gap are left out.
+    pub series: Vec<Series>,
+    /// Published values.
+    pub published: Vec<Published>,
+    /// Lines to compare them with.
+    pub lines: Vec<Line>,
+    /// Lines fitted to series, which are given as their styles.
+    pub fits: Vec<(usize, Line)>,
 }
 
 /// Returns the summary of a quantity for each peer at each point of a sweep, in the plan's order: of all records with the
@@ -133,92 +137,132 @@ impl Chart {
     pub fn new(plan: &LinkPlan, sweep: &Sweep, records: &[Record]) -> Self {
         let drawn = plan.picture;
         let all = summaries(plan, sweep, records, drawn.y);
-        let series: Vec<Series> = (0..sweep.peers.len())
-            .map(|index| {
-                let name = sweep.peers[index].clone();
-                let style = plan.peers.iter().position(|peer| *peer == name).unwrap_or(index);
-                let marks = all.iter().filter_map(|(point, peers)| mark(drawn.y, drawn.spread, point, &peers[index].1));
-                Series { style, marks: sorted(marks.collect()), name }
-            })
-            .filter(|series| !series.marks.is_empty())
-            .collect();
+        let series = sweep.peers.iter().enumerate().map(|(index, peer)| {
+            let style = plan.peers.iter().position(|other| other == peer).unwrap_or(index);
+            let points = all.iter().map(|(point, peers)| {
+                let (_, summary) = &peers[index];
+                let planned = plan.cases_at(sweep, point, peer).count();
+                Mark::of_enough(mark(drawn.y, drawn.spread, point, summary), point.x, summary.valid(), planned)
+            });
+            Series::new(peer, style, points)
+        });
+        let series = Contents::new(series.collect(), &plan.published, &plan.lines, &sweep.name);
         let floor: Vec<(f64, f64)> = drawn.floor.map_or_else(Vec::new, |floor| {
             let of = |point: &Point| Some((point.x, quantity(drawn.y, point.size, point.floor(floor)?)));
             let mut floor: Vec<_> = sweep.points.iter().filter_map(of).collect();
             floor.sort_by(|a, b| a.0.total_cmp(&b.0));
             floor
         });
-        let published: Vec<Published> = plan
-            .published
-            .iter()
-            .filter(|published| published.sweep == sweep.name && !published.points.is_empty())
-            .cloned()
-            .collect();
-        let points = published.iter().flat_map(|published| &published.points);
-        let marks = || series.iter().flat_map(|series| &series.marks);
-        let values = marks().flat_map(|mark| [mark.y, mark.low, mark.high]).chain(floor.iter().map(|(_, y)| *y)).chain(
-            points
-                .clone()
-                .flat_map(|point| [point.y - point.error.unwrap_or(0.0), point.y + point.error.unwrap_or(0.0)]),
-        );
-        let is_named = sweep.axis == Axis::Link;
+        let values = series.values().into_iter().chain(floor.iter().map(|(_, y)| *y)).collect();
+        let mut caption = caption(plan, sweep, &all);
+        caption.extend(series.note());
         Self {
             title: sweep.title.clone(),
-            caption: caption(plan, sweep, &all),
-            x: Ruler::of_places(sweep, points.map(|point| point.x)),
-            y: Ruler::of_values(drawn.y.title(), drawn.y_scale, values.collect()),
-            is_named,
+            caption,
+            x: Ruler::of_places(sweep, series.published_places()),
+            y: Ruler::of_values(drawn.y.title(), drawn.y_scale, values),
+            is_named: sweep.axis == Axis::Link,
             bounds_are_lower: !drawn.y.is_rate(),
-            series,
+            series: series.series,
             floor,
-            published,
+            published: series.published,
+            truths: series.truths,
         }
     }
 }
 
 impl From<Lines> for Chart {
     fn from(lines: Lines) -> Self {
-        let Lines { title, caption, x, ticks, y, series } = lines;
-        let marks = || series.iter().flat_map(|(_, marks)| marks);
-        let places = marks().map(|mark| mark.x);
-        let values = marks().flat_map(|mark| [mark.y, mark.low, mark.high]).collect();
+        let Lines { title, mut caption, sweep, x, ticks, is_named, y, series, published, lines, fits } = lines;
+        let mut drawn = Contents::new(series, &published, &lines, &sweep);
+        let is_drawn = |(style, _): &(usize, Line)| drawn.series.iter().any(|series| series.style == *style);
+        let fits = fits.into_iter().filter(is_drawn).map(|(style, line)| Truth { line, style: Some(style) });
+        drawn.truths.extend(fits.collect::<Vec<_>>());
+        caption.extend(drawn.note());
+        let places = drawn.places();
         Self {
             title,
             caption,
             x: match ticks.is_empty() {
-                true => Ruler::of_values(&x.0, x.1, places.collect()),
-                false => Ruler::of_ticks(&x.0, x.1, ticks, places),
+                _ if is_named => Ruler::of_names(&x.0, ticks),
+                true => Ruler::of_values(&x.0, x.1, places),
+                false => Ruler::of_ticks(&x.0, x.1, ticks, places.into_iter()),
             },
-            y: Ruler::of_values(&y.0, y.1, values),
-            is_named: false,
+            y: Ruler::of_values(&y.0, y.1, drawn.values()),
+            is_named,
             bounds_are_lower: true,
-            series: series
-                .into_iter()
-                .enumerate()
-                .map(|(style, (name, marks))| Series { name, style, marks })
-                .filter(|series| !series.marks.is_empty())
-                .collect(),
+            series: drawn.series,
             floor: Vec::new(),
-            published: Vec::new(),
+            published: drawn.published,
+            truths: drawn.truths,
         }
     }
 }
 
-impl Mark {
-    /// Creates a point without a bar.
-    pub fn at(x: f64, y: f64) -> Self {
-        Self::with_bar(x, y, [y, y])
-    }
-
-    /// Creates a point with a bar between two values.
-    pub fn with_bar(x: f64, y: f64, [low, high]: [f64; 2]) -> Self {
-        Self { x, y, low, high, is_bound: false, bar_is_bound: false }
-    }
+/// What is drawn in a picture, without its axes.
+struct Contents {
+    series: Vec<Series>,
+    published: Vec<Overlay>,
+    truths: Vec<Truth>,
 }
 
-fn sorted(mut marks: Vec<Mark>) -> Vec<Mark> {
-    marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-    marks
+impl Contents {
+    /// Selects what belongs to a sweep. While nothing at all has been measured, there is no series.
+    fn new(mut series: Vec<Series>, published: &[Published], lines: &[Line], sweep: &str) -> Self {
+        series.retain(|series| !series.marks.is_empty() || !series.gaps.is_empty());
+        if series.iter().all(|series| series.marks.is_empty() && series.gaps.iter().all(|gap| gap.valid == 0)) {
+            series.clear();
+        }
+        let drawn = joined(series.clone());
+        let style = |name: &String| {
+            let own = series.iter().find(|series| series.name == *name)?;
+            let same = drawn.iter().find(|other| (&other.marks, &other.gaps) == (&own.marks, &own.gaps));
+            Some(same.filter(|_| !own.marks.is_empty()).map_or(own.style, |same| same.style))
+        };
+        let overlay = |published: &Published| {
+            let Published { label, section, of, points, .. } = published;
+            let mut points = points.clone();
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            let label = format!("{label}, published ({section})");
+            Overlay { label, style: of.as_ref().and_then(style), points }
+        };
+        let is_here = |published: &&Published| published.sweep == sweep && !published.points.is_empty();
+        let published = published.iter().filter(is_here).map(overlay).collect();
+        let is_here = |line: &&Line| line.sweep.as_ref().is_none_or(|name| name == sweep);
+        let truths = lines.iter().filter(is_here).map(|line| Truth { line: line.clone(), style: None }).collect();
+        Self { series: drawn, published, truths }
+    }
+
+    fn published_places(&self) -> impl Iterator<Item = f64> {
+        self.published.iter().flat_map(|published| &published.points).map(|point| point.x)
+    }
+
+    /// Returns all positions on the horizontal axis.
+    fn places(&self) -> Vec<f64> {
+        let marks = self.series.iter().flat_map(|series| series.marks.iter().map(|mark| mark.x));
+        let gaps = self.series.iter().flat_map(|series| series.gaps.iter().map(|gap| gap.x));
+        marks.chain(gaps).chain(self.published_places()).collect()
+    }
+
+    /// Returns all values on the vertical axis. Lines count where something was measured.
+    fn values(&self) -> Vec<f64> {
+        let marks = self.series.iter().flat_map(|series| &series.marks);
+        let marks = marks.flat_map(|mark| [mark.y, mark.low, mark.high]);
+        let published = self.published.iter().flat_map(|published| &published.points);
+        let published = published.flat_map(|point| {
+            let error = point.error.unwrap_or(0.0);
+            [point.y - error, point.y + error]
+        });
+        let places = self.places();
+        let truths = self.truths.iter().flat_map(|truth| places.iter().map(|x| truth.line.at(*x)));
+        marks.chain(published).chain(truths).collect()
+    }
+
+    /// Returns what the caption says of gaps.
+    fn note(&self) -> Option<String> {
+        let has_gaps = self.series.iter().any(|series| !series.gaps.is_empty());
+        has_gaps.then(|| "Below the axis, n/m: only n of m runs have a valid value, too few for a point.".to_owned())
+    }
 }
 
 /// Returns what is drawn for a value of a summary, of which goodput is a time.

@@ -25,16 +25,18 @@ impl Ruler {
     /// Creates the axis of the varied quantity, with a tick at each measured position.
     pub(super) fn of_places(sweep: &Sweep, others: impl Iterator<Item = f64>) -> Self {
         let Sweep { axis, scale, points, .. } = sweep;
-        let scale = if *axis == Axis::Link { Scale::Linear } else { *scale };
-        let label = |x: f64, text: &str| if *axis == Axis::Link { text.to_owned() } else { units::number(x) };
-        let ticks = points.iter().map(|point| (point.x, label(point.x, &point.label))).collect();
-        let unit = axis.unit();
-        let title = if unit.is_empty() { axis.title().to_owned() } else { format!("{}, {unit}", axis.title()) };
-        let mut ruler = Self::of_ticks(&title, scale, ticks, others);
         if *axis == Axis::Link {
-            (ruler.low, ruler.high) = (ruler.ticks[0].0 - 0.5, ruler.ticks[ruler.ticks.len() - 1].0 + 0.5);
+            return Self::of_names(axis.title(), points.iter().map(|point| (point.x, point.label.clone())).collect());
         }
-        ruler
+        let ticks = points.iter().map(|point| (point.x, units::number(point.x))).collect();
+        Self::of_ticks(&format!("{}, {}", axis.title(), axis.unit()), *scale, ticks, others)
+    }
+
+    /// Creates an axis of names, one beside the other.
+    pub(super) fn of_names(title: &str, ticks: Vec<(f64, String)>) -> Self {
+        let ruler = Self::of_ticks(title, Scale::Linear, ticks, std::iter::empty());
+        let (low, high) = (ruler.ticks[0].0 - 0.5, ruler.ticks[ruler.ticks.len() - 1].0 + 0.5);
+        Self { low, high, ..ruler }
     }
 
     /// Creates an axis with these ticks, at which all values stand except `others`.
@@ -79,6 +81,20 @@ impl Ruler {
                 Self { title, scale, low, high, ticks: all.filter(within).map(|y| (y, short(y))).collect() }
             }
         }
+    }
+
+    /// Returns values at equal distances over the whole axis, `count` of them.
+    pub(super) fn spread(&self, count: u32) -> impl Iterator<Item = f64> {
+        let share = move |index: u32| f64::from(index) / f64::from(count - 1);
+        (0..count).map(move |index| match self.scale {
+            Scale::Linear => self.low + (self.high - self.low) * share(index),
+            Scale::Log => self.low * (self.high / self.low).powf(share(index)),
+        })
+    }
+
+    /// Returns whether a value lies on the axis.
+    pub(super) fn shows(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
     }
 
     /// Returns the position of a value, from 0 at the axis' beginning to 1 at its end; values beyond are drawn at the

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::{ProgramRecord, SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
 use crate::lists;
-use crate::picture::{Chart, Lines, Mark, escaped};
-use crate::plan::{Scale, Spread};
+use crate::picture::{Chart, Form, Gap, Lines, Mark, Series, escaped};
+use crate::plan::{Line as Law, Scale, Spread};
 use crate::results::{Bound, Times, line_through_origin, of_one_build};
 
 /// Records by their cases: of two of one case, which differ in the cap, the last.
@@ -112,30 +112,24 @@ fn cell(plan: &SimPlan, sweep: &SimSweep, line: &Line, point: &SimPoint, records
 pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -> Chart {
     let records = by_id(records);
     let over_time = sweep.vary == Vary::Time;
-    let marks = |line: &Line| {
+    let lines = lines(plan, sweep);
+    let series = lines.iter().enumerate().map(|(style, line)| {
         if over_time {
-            return course(&runs(plan, sweep, &sweep.points[0], line.series, &records), line.flow, sweep.picture.y);
+            let runs = runs(plan, sweep, &sweep.points[0], line.series, &records);
+            let course = course(&runs, line.flow, sweep.picture.y, sweep.picture.spread);
+            return Series::new(&line.name, style, course.into_iter().map(Ok)).drawn(Form::Course);
         }
-        let mark = |point: &SimPoint| {
-            let cell = cell(plan, sweep, line, point, &records)?;
-            let [median, low, high] = [cell.median, cell.low, cell.high].map(Bound::value);
-            let mark = Mark::with_bar(point.x, median, [low, high]);
-            Some(Mark { is_bound: cell.median.is_bound(), bar_is_bound: cell.high.is_bound(), ..mark })
-        };
-        let mut marks: Vec<Mark> = sweep.points.iter().filter_map(mark).collect();
-        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-        marks
-    };
-    let series: Vec<_> = lines(plan, sweep).into_iter().map(|line| (line.name.clone(), marks(&line))).collect();
-    let fits = series.iter().filter(|_| sweep.picture.fit).filter_map(|(name, marks)| {
-        let (factor, share) = fit(marks)?;
-        Some(format!("{name}: nearest to {factor:.2} times the axis, R^2 = {share:.3}."))
+        let points = sweep.points.iter().map(|point| mark(plan, sweep, line, point, &records));
+        let form = if sweep.picture.fit { Form::Scattered } else { Form::Joined };
+        Series::new(&line.name, style, points).drawn(form)
     });
-    let caption = std::iter::once(caption(plan, sweep, &records)).chain(fits).collect();
-    let label = |point: &SimPoint| match point.label.parse::<f64>().is_ok() || point.x == 0.0 && point.label.is_empty()
-    {
-        true => units::number(point.x),
-        false => point.label.clone(),
+    let series: Vec<Series> = series.collect();
+    let fits: Vec<_> = series.iter().filter(|_| sweep.picture.fit).enumerate().filter_map(fitted).collect();
+    let said = fits.iter().map(|(_, line)| format!("{}.", line.label));
+    let caption = std::iter::once(caption(plan, sweep, &records)).chain(said).collect();
+    let label = |point: &SimPoint| match sweep.picture.is_named {
+        true => point.label.clone(),
+        false => units::number(point.x),
     };
     let is_ticked = sweep.picture.is_ticked && !over_time;
     let ticks = sweep.points.iter().filter(|_| is_ticked).map(|point| (point.x, label(point))).collect();
@@ -144,44 +138,73 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     Lines {
         title: sweep.picture.title.clone(),
         caption,
+        sweep: sweep.name.clone(),
         x: (sweep.picture.x.clone(), if over_time { Scale::Linear } else { sweep.picture.x_scale }),
         ticks,
+        is_named: sweep.picture.is_named,
         y: (y.to_owned(), sweep.picture.y_scale),
         series,
+        published: plan.published.clone(),
+        lines: plan.lines.clone(),
+        fits,
     }
     .into()
 }
 
+/// Returns the point of a line, or the gap where too few runs have a value.
+fn mark(plan: &SimPlan, sweep: &SimSweep, line: &Line, point: &SimPoint, records: &ById<'_>) -> Result<Mark, Gap> {
+    let cell = cell(plan, sweep, line, point, records);
+    let mark = cell.map(|cell| {
+        let [median, low, high] = [cell.median, cell.low, cell.high].map(Bound::value);
+        let mark = Mark::with_bar(point.x, median, [low, high]);
+        Mark { is_bound: cell.median.is_bound(), bar_is_bound: cell.high.is_bound(), ..mark }
+    });
+    Mark::of_enough(mark, point.x, cell.map_or(0, |cell| cell.runs), plan.seeds.len())
+}
+
+/// Returns the line through a series that is nearest to it.
+fn fitted((style, series): (usize, &Series)) -> Option<(usize, Law)> {
+    let (factor, share) = fit(&series.marks)?;
+    let label = format!("{}: nearest to {factor:.2} times the axis, R^2 = {share:.3}", series.name);
+    Some((style, Law { sweep: None, label, factor, power: 1.0 }))
+}
+
+/// Returns the straight line through the origin with the least squares, and the share of the variance that it explains.
 fn fit(marks: &[Mark]) -> Option<(f64, f64)> {
     line_through_origin(&marks.iter().map(|mark| (mark.x, mark.y)).collect::<Vec<_>>())
 }
 
-/// Returns a flow's course, span by span: the mean of the runs that still continue.
-fn course(runs: &[&SimRecord], flow: usize, quantity: SimQuantity) -> Vec<Mark> {
+/// Returns a flow's course, span by span: the median of the runs that still continue, and their spread.
+fn course(runs: &[&SimRecord], flow: usize, quantity: SimQuantity, spread: Spread) -> Vec<Mark> {
     let of = |record: &&SimRecord| quantity.course(record.flows.get(flow)?).map(<[f64]>::to_vec);
     let Some(courses) = runs.iter().map(of).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()) else {
-        return throughput(runs, flow);
+        return throughput(runs, flow, spread);
     };
     let longest = courses.iter().map(Vec::len).max().unwrap_or(0);
     let mark = |span: usize| {
-        let values: Vec<f64> = courses.iter().filter_map(|course| course.get(span).copied()).collect();
-        Mark::at(span as f64 * runs[0].case.span_seconds, values.iter().sum::<f64>() / values.len() as f64)
+        let values = courses.iter().filter_map(|course| course.get(span).copied());
+        spanned(span as f64 * runs[0].case.span_seconds, values, spread)
     };
-    (0..longest).map(mark).collect()
+    (0..longest).filter_map(mark).collect()
 }
 
-/// Returns a flow's arrivals in each span, in Mbit/s: the mean of the runs. The last span of a run is ignored, as it
-/// may not be over.
-fn throughput(runs: &[&SimRecord], flow: usize) -> Vec<Mark> {
+/// Returns a flow's arrivals in each span, in Mbit/s, over all runs. The last span of a run is ignored, as it may not be
+/// over.
+fn throughput(runs: &[&SimRecord], flow: usize, spread: Spread) -> Vec<Mark> {
     let spans = |record: &&SimRecord| record.flows.get(flow).map_or(0, |flow| flow.arrived.len().saturating_sub(1));
     let longest = runs.iter().map(spans).max().unwrap_or(0);
     let mark = |span: usize| {
         let bytes = runs.iter().map(|run| if span < spans(run) { run.flows[flow].arrived[span] } else { 0 });
         let length = runs[0].case.span_seconds;
-        let rate = |bytes: f64| bytes * 8e-6 / length;
-        Mark::at((span as f64 + 0.5) * length, rate(bytes.sum::<u64>() as f64) / runs.len() as f64)
+        spanned((span as f64 + 0.5) * length, bytes.map(|bytes| bytes as f64 * 8e-6 / length), spread)
     };
-    (0..longest).map(mark).collect()
+    (0..longest).filter_map(mark).collect()
+}
+
+/// Returns the point of a course at a time.
+fn spanned(time: f64, values: impl Iterator<Item = f64>, spread: Spread) -> Option<Mark> {
+    let values = Times::of(values.map(Bound::Exactly).collect())?;
+    Some(Mark::with_bar(time, values.median.value(), values.bar(spread).map(Bound::value)))
 }
 
 fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
@@ -192,16 +215,26 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
     let Some(runs) = lists::counts(counts.filter(|runs| *runs > 0), "run", "runs") else {
         return "Nothing has been run yet.".to_owned();
     };
-    let what = match (&sweep.vary, sweep.picture.spread) {
-        (Vary::Time, _) => format!("mean of {runs} in spans of {}", units::seconds(plan.span.as_secs_f64())),
-        (_, Spread::Range) => format!("median of {runs}, bars from the least to the most"),
-        (_, Spread::Quartiles) => format!("median of {runs}, bars from the first to the third quartile"),
+    let spread = match sweep.picture.spread {
+        Spread::Range => "from the least to the most",
+        Spread::Quartiles => "from the first to the third quartile",
+    };
+    let what = match &sweep.vary {
+        Vary::Time => {
+            let span = units::seconds(plan.span.as_secs_f64());
+            format!("median of {runs} in spans of {span}, and a band {spread}")
+        }
+        Vary::Path(_) => format!("median of {runs}, bars {spread}"),
     };
     let cap = units::seconds(plan.cap.as_secs_f64());
     let how = if plan.base.is_emulated() { "Emulated" } else { "Simulated" };
     let warm_up = plan.base.warm_up.as_ref();
     let warm_up = warm_up.map_or_else(String::new, |warm_up| format!(", the first {} not counted", warm_up.0));
-    format!("{how}: {}, ends behind {}; {what}; ended at {cap}{warm_up}.", plan.base.link, plan.base.access)
+    let access = match plan.base.access.as_str() {
+        "perfect" => String::new(),
+        access => format!(", each host behind {access}"),
+    };
+    format!("{how}: {}{access}; {what}; ended at {cap}{warm_up}.", plan.base.link)
 }
 
 /// Returns one line for each flow of each record, below a line of names.
@@ -375,12 +408,17 @@ mod tests {
         plan.sweeps[0].picture.flows = vec![1];
         let all = [records(&plan, 0, 0, [Some(4.0), Some(2.0)]), records(&plan, 1, 0, [Some(9.0), None])].concat();
         let chart = picture(&plan, &plan.sweeps[0], &all);
-        let [cubic] = &chart.series[..] else { panic!("the other series has no runs") };
+        let [cubic, told] = &chart.series[..] else { panic!("two series") };
+        let gap = |x| Gap { x, valid: 0, planned: 2 };
+        assert_eq!((&told.marks[..], &told.gaps[..]), (&[][..], &[gap(0.0), gap(20.0)][..]), "it has no runs");
         assert_eq!(cubic.name, "cubic");
         let bound = Mark { is_bound: true, bar_is_bound: true, ..Mark::with_bar(20.0, 34.5, [9.0, 60.0]) };
         assert_eq!(cubic.marks, [Mark::with_bar(0.0, 3.0, [2.0, 4.0]), bound]);
         assert!(chart.caption[0].contains("median of 2 runs"), "{:?}", chart.caption);
-        assert!(svg(&chart).contains(">20ms<"));
+        let drawn = svg(&chart);
+        assert!(drawn.contains(">20<") && !drawn.contains("20ms"), "the axis has the unit");
+        assert_eq!(drawn.matches(">0/2<").count(), 2);
+        assert_eq!(drawn.matches("<polyline class=\"series\"").count(), 3, "one of two points, two in the legend");
         let html = body(&plan, &all, &["<svg/>".to_owned(), "<svg/>".to_owned()]);
         assert!(html.contains("<td>&ge; 34.5<small>9 &ndash; &ge; 60</small><small>2 runs</small></td>"), "{html}");
         let table = csv(&all[..1]);
@@ -430,26 +468,27 @@ mod tests {
         let all = [records(&plan, 0, 0, [Some(3.0), Some(3.0)]), records(&plan, 1, 0, [Some(8.0), Some(8.0)])].concat();
         let chart = picture(&plan, &plan.sweeps[0], &all);
         // (5 * 3 + 20 * 8) / (25 + 400); off by 0.94 and 0.24, where the mean is off by 2.5 each time.
-        assert_eq!(chart.caption[1..], ["cubic: nearest to 0.41 times the axis, R^2 = 0.925."]);
-        assert!(!svg(&chart).contains(">20ms<"));
+        assert_eq!(chart.caption[1], "cubic: nearest to 0.41 times the axis, R^2 = 0.925.");
+        let drawn = svg(&chart);
+        assert_eq!(drawn.matches("<polyline class=\"truth\"").count(), 2, "the fit, and in the legend");
+        assert_eq!(drawn.matches("<polyline class=\"series\"").count(), 2, "only in the legend: they are no course");
         assert_eq!(fit(&[Mark::at(5.0, 3.0)]), None, "one point has no variance");
     }
 
     #[test]
-    fn throughput_over_time_is_the_mean_of_the_runs() {
+    fn courses_are_medians_with_their_spread() {
         let (first, mut second) = (record(), record());
         second.flows[0].arrived = vec![300, 300];
-        let marks = throughput(&[&first, &second], 0);
-        let rates: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x, mark.y * 1e6 / 8.0)).collect();
+        let marks = throughput(&[&first, &second], 0, Spread::Range);
+        let bytes = |rate: f64| (rate * 1e6 / 8.0).round();
+        let rates: Vec<_> = marks.iter().map(|mark| (mark.x, [mark.low, mark.y, mark.high].map(bytes))).collect();
         // 100, 100, 100 of one run and 300 of the other; the last span of each is not whole.
-        let expected = [(0.5, 200.0), (1.5, 50.0), (2.5, 50.0)];
-        for ((x, y), (at, mean)) in rates.iter().zip(expected) {
-            assert!(*x == at && (y - mean).abs() < 1e-9, "{rates:?}");
-        }
-        assert_eq!(rates.len(), 3);
+        let after = [0.0, 50.0, 100.0];
+        assert_eq!(rates, [(0.5, [100.0, 200.0, 300.0]), (1.5, after), (2.5, after)]);
         second.flows[0].rate = vec![6.0, 2.0, 1.0];
-        let marks = course(&[&first, &second], 0, SimQuantity::SendingRate);
+        let marks = course(&[&first, &second], 0, SimQuantity::SendingRate, Spread::Range);
         let rates: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x, mark.y)).collect();
-        assert_eq!(rates, [(0.0, 7.0), (1.0, 3.0), (2.0, 1.0)], "the mean of those that go on");
+        assert_eq!(rates, [(0.0, 7.0), (1.0, 3.0), (2.0, 1.0)], "of those that go on");
+        assert_eq!([marks[0].low, marks[0].high], [6.0, 8.0]);
     }
 }

@@ -2,8 +2,8 @@ use std::path::Path;
 
 use super::super::png;
 use super::*;
-use crate::picture::{Lines, Mark};
-use crate::plan::{LinkPlan, Scale};
+use crate::picture::{Form, Gap, Lines, Mark};
+use crate::plan::{Line, LinkPlan, Published, PublishedPoint, Scale};
 use crate::results::tests::record;
 use crate::results::{Ending, Record};
 
@@ -119,29 +119,140 @@ fn nothing_measured_is_a_picture_too() {
     png(&svg(&chart)).expect("a picture");
 }
 
-#[test]
-fn long_text_is_broken_at_spaces() {
-    assert_eq!(wrapped("TCP, published (figure 10(a))", 14), ["TCP, published", "(figure 10(a))"]);
-    assert_eq!(wrapped("hysteria-brutal", 5), ["hysteria-brutal"]);
+fn lines(series: Vec<Series>) -> Lines {
+    Lines {
+        title: "Failures".into(),
+        caption: vec!["A thousand trials.".into()],
+        sweep: "overhead".into(),
+        x: ("Overhead, %".into(), Scale::Linear),
+        ticks: vec![(0.0, "none".into()), (5.0, "5".into()), (10.0, "10".into())],
+        is_named: false,
+        y: ("Share that fails".into(), Scale::Log),
+        series,
+        published: Vec::new(),
+        lines: Vec::new(),
+        fits: Vec::new(),
+    }
+}
+
+/// Returns the positions of every line of a class within the plot, not those in the legend.
+fn polylines(svg: &str, class: &str) -> Vec<Vec<(f64, f64)>> {
+    let start = format!("<polyline class=\"{class}\" points=\"");
+    let pair = |pair: &str| {
+        let (x, y) = pair.split_once(',').expect("a pair");
+        (x.parse().expect("a number"), y.parse().expect("a number"))
+    };
+    let all = svg.split(&start).skip(1).map(|rest| rest.split('"').next().expect("points"));
+    let all = all.map(|points| points.split(' ').map(pair).collect::<Vec<(f64, f64)>>());
+    all.filter(|places| places[0].0 < LEGEND).collect()
 }
 
 #[test]
 fn lines_need_no_plan() {
-    let lines = Lines {
-        title: "Failures".into(),
-        caption: vec!["A thousand trials.".into()],
-        x: ("Overhead, %".into(), Scale::Linear),
-        ticks: vec![(0.0, "none".into()), (5.0, "5".into())],
-        y: ("Share that fails".into(), Scale::Log),
-        series: vec![
-            ("lt".into(), vec![Mark::at(0.0, 1.0), Mark::with_bar(5.0, 1e-5, [5e-6, 2e-5])]),
-            ("raptorq".into(), vec![Mark::at(0.0, 4e-3)]),
-        ],
-    };
-    let drawn = svg(&lines.into());
+    let lt = Series::new("lt", 0, [Ok(Mark::at(0.0, 1.0)), Ok(Mark::with_bar(5.0, 1e-5, [5e-6, 2e-5]))]);
+    let raptorq = Series::new("raptorq", 1, [Ok(Mark::at(0.0, 4e-3))]);
+    let drawn = svg(&lines(vec![lt, raptorq]).into());
     assert_eq!((drawn.matches("class=\"mark\"").count(), drawn.matches("<path class=\"series\"").count()), (3 + 2, 1));
     for words in [">none<", ">1e-5<", ">lt<", ">raptorq<", ">A thousand trials.<"] {
         assert!(drawn.contains(words), "{words} is not in {drawn}");
     }
     assert!(png(&drawn).expect("a picture").len() > 1000);
+}
+
+#[test]
+fn a_gap_is_marked_and_no_line_crosses_it() {
+    let series = |style: usize, gap: Result<Mark, Gap>| {
+        Series::new(["a", "b"][style], style, [Ok(Mark::at(0.0, 1.0)), gap, Ok(Mark::at(10.0, 0.1))])
+    };
+    let few = Err(Gap { x: 5.0, valid: 1, planned: 5 });
+    let drawn = svg(&lines(vec![series(0, few), series(1, Ok(Mark::at(5.0, 0.5)))]).into());
+    let [whole] = &polylines(&drawn, "series")[..] else { panic!("one line, and no other joins two points: {drawn}") };
+    assert_eq!(whole.len(), 3);
+    let middle = whole[1].0;
+    assert_eq!(drawn.matches("class=\"gap\"").count(), 1);
+    assert!(drawn.contains(&format!("<text class=\"soft\" x=\"{middle:.1}\"")) && drawn.contains(">1/5<"), "{drawn}");
+    assert!(drawn.contains("only n of m runs have a valid value"), "{drawn}");
+}
+
+#[test]
+fn series_stand_where_they_belong_on_an_axis_of_numbers() {
+    let series = |style: usize, y: f64| {
+        Series::new(["a", "b", "c"][style], style, [0.0, 5.0, 10.0].map(|x| Ok(Mark::at(x, y + x / 100.0))))
+    };
+    let drawn = svg(&lines(vec![series(0, 0.1), series(1, 0.2), series(2, 0.1)]).into());
+    let drawn_lines = polylines(&drawn, "series");
+    // Equal series are one; those that differ are not shifted.
+    let [first, second] = &drawn_lines[..] else { panic!("two lines: {drawn}") };
+    assert!(first.iter().zip(second).all(|(a, b)| a.0 == b.0 && a.1 != b.1), "{first:?} {second:?}");
+    assert!(drawn.contains(">a = c<") && drawn.contains(">b<"), "{drawn}");
+    // Beside the ends of their lines, which need no other legend.
+    assert_eq!(polylines(&drawn, "leader").len(), 2);
+}
+
+#[test]
+fn courses_have_bands_and_few_markers() {
+    let course = |style: usize| {
+        let marks = (0..500).map(|at| f64::from(at) / 50.0).map(|x| {
+            let y = 1.0 + x.sin() * 0.1 * style as f64;
+            Ok(Mark::with_bar(x, y, [y * 0.9, y * 1.1]))
+        });
+        Series::new(format!("{style}"), style, marks).drawn(Form::Course)
+    };
+    let drawn = svg(&Lines { ticks: Vec::new(), ..lines(vec![course(0), course(1)]) }.into());
+    let [first, second] = &polylines(&drawn, "series")[..] else { panic!("two lines") };
+    assert_eq!((first.len(), second.len(), first[250].0), (500, 500, second[250].0));
+    assert_eq!(drawn.matches("class=\"band\"").count(), 2);
+    assert_eq!(drawn.matches("class=\"mark\"").count(), 2 * 8 + 2, "the legend has one of each");
+}
+
+#[test]
+fn many_series_have_plots_of_their_own() {
+    let names = ["auto", "auto, told", "arq", "lt-tcp", "ttp", "rc-udp", "quic"];
+    let series = |(style, name): (usize, &&str)| {
+        Series::new(*name, style, [0.0, 5.0].map(|x| Ok(Mark::at(x, 0.1 * (1.0 + style as f64)))))
+    };
+    let all = Lines {
+        lines: vec![Line { sweep: None, label: "what is true".into(), factor: 0.3, power: 0.0 }],
+        ..lines(names.iter().enumerate().map(series).collect())
+    };
+    let drawn = svg(&all.into());
+    assert_eq!(drawn.matches("class=\"frame\"").count(), 6, "auto has one");
+    let count = |class: &str| drawn.matches(&format!("<polyline class=\"{class}\"")).count();
+    assert_eq!(count("series"), 7);
+    assert_eq!(count("behind"), 5 * 6 + 5, "the others are behind each");
+    assert_eq!(count("truth"), 6 + 1, "in each plot, and above");
+    assert_eq!(drawn.matches(">what is true<").count(), 1);
+    png(&drawn).expect("a picture");
+}
+
+#[test]
+fn published_points_are_over_the_series_and_laws_within_the_axes() {
+    let own = Series::new("own", 3, [0.0, 5.0, 10.0].map(|x| Ok(Mark::at(x, 0.1 + x))));
+    let published = |sweep: &str, of: Option<&str>| Published {
+        sweep: sweep.into(),
+        label: "theirs".into(),
+        section: "table 1".into(),
+        claim: None,
+        of: of.map(str::to_owned),
+        points: vec![PublishedPoint { x: 5.0, y: 2.0, error: None }],
+    };
+    let law = |sweep: Option<&str>| Line {
+        sweep: sweep.map(str::to_owned),
+        label: "c / sqrt(x)".into(),
+        factor: 3.0,
+        power: -0.5,
+    };
+    let all = Lines {
+        published: vec![published("overhead", Some("own")), published("other", None)],
+        lines: vec![law(None), law(Some("other"))],
+        ..lines(vec![own])
+    };
+    let drawn = svg(&all.into());
+    let places = |what: &str| drawn.match_indices(what).map(|(at, _)| at).collect::<Vec<_>>();
+    let (marks, open) = (places("class=\"mark\""), places("class=\"open\""));
+    assert_eq!((marks.len(), open.len()), (3 + 1, 1 + 1));
+    assert!(open[0] > marks[2], "over the series");
+    assert!(drawn.contains(">theirs, published (table 1)<"), "{drawn}");
+    let [truth] = &polylines(&drawn, "truth")[..] else { panic!("one law: {drawn}") };
+    assert!(truth.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].1), "it falls: {truth:?}");
 }

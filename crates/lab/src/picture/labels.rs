@@ -1,0 +1,174 @@
+//! The legend, whose entries stand beside the ends of their lines where they can.
+
+use super::canvas::{Anchor, Canvas, Stroke};
+use super::plot::Plot;
+use super::series::Form;
+
+/// Characters of a legend's line.
+const COLUMNS: usize = 28;
+/// Height of a line of words, and the space below an entry.
+const LINE: f64 = 15.0;
+const SPACE: f64 = 5.0;
+const MARKER: f64 = 4.6;
+/// A line that ends farther than this from the last position has no entry beside its end.
+const NEAR: f64 = 1.0;
+
+/// One entry.
+pub(super) struct Entry {
+    swatch: Swatch,
+    words: Vec<String>,
+    /// The end of its line.
+    end: Option<(f64, f64)>,
+}
+
+/// A sample of what an entry explains.
+#[derive(Clone, Copy)]
+enum Swatch {
+    Series(usize),
+    Floor,
+    Truth(Option<usize>),
+    Published(Option<usize>),
+}
+
+impl Entry {
+    fn height(&self) -> f64 {
+        self.words.len() as f64 * LINE + SPACE
+    }
+}
+
+/// Returns the entries of a plot's series.
+pub(super) fn of_series(plot: &Plot<'_>) -> Vec<Entry> {
+    let last = plot.chart.series.iter().filter_map(|series| Some(series.marks.last()?.x)).fold(f64::MIN, f64::max);
+    let has_ends = plot.are_joined() && plot.shown.iter().all(|series| series.form == Form::Joined);
+    let entry = |series: &&super::Series| {
+        let end = series.marks.last().filter(|mark| has_ends && plot.x(last) - plot.x(mark.x) < NEAR);
+        Entry {
+            swatch: Swatch::Series(series.style),
+            words: wrapped(&series.name, COLUMNS),
+            end: end.map(|mark| (plot.x(mark.x) + MARKER + 3.0, plot.y(mark.y))),
+        }
+    };
+    plot.shown.iter().map(entry).collect()
+}
+
+/// Returns the entries of everything else.
+pub(super) fn of_others(plot: &Plot<'_>, columns: usize) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    if let Some((x, y)) = plot.chart.floor.last() {
+        let end = plot.are_joined().then(|| (plot.x(*x) + 3.0, plot.y(*y)));
+        entries.push(Entry { swatch: Swatch::Floor, words: wrapped("floor: nobody can be faster", columns), end });
+    }
+    for truth in &plot.chart.truths {
+        let end = plot.law(truth).last().and_then(|stretch| stretch.last().copied());
+        let end = end.filter(|(x, _)| plot.right() - x < NEAR);
+        entries.push(Entry { swatch: Swatch::Truth(truth.style), words: wrapped(&truth.line.label, columns), end });
+    }
+    let all = &plot.chart.published;
+    for (index, published) in all.iter().enumerate() {
+        let is_same = |other: &&super::chart::Overlay| other.label == published.label;
+        if all[..index].iter().any(|other| is_same(&other)) {
+            continue;
+        }
+        // Of one document, in the colours of several series.
+        let style = published.style.filter(|_| all.iter().filter(is_same).count() == 1);
+        entries.push(Entry { swatch: Swatch::Published(style), words: wrapped(&published.label, columns), end: None });
+    }
+    entries
+}
+
+/// Draws entries one below the other, those of lines that end at the right beside these ends if there is room for all
+/// of them. Returns where they end.
+pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry], left: f64, top: f64, bottom: f64) -> f64 {
+    let mut order: Vec<&Entry> = entries.iter().collect();
+    let fits = entries.iter().map(Entry::height).sum::<f64>() <= bottom - top;
+    let beside = |entry: &Entry| entry.end.filter(|_| fits);
+    if fits {
+        let rank = |entry: &Entry| entry.end.map_or(f64::INFINITY, |(_, y)| y);
+        order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+    }
+    let wanted: Vec<_> = order.iter().map(|entry| (beside(entry).map(|(_, y)| y), entry.height())).collect();
+    let places = spread(&wanted, top, if fits { bottom } else { f64::INFINITY });
+    let mut ends = top;
+    for (entry, y) in order.iter().zip(places) {
+        if let Some((x, end)) = beside(entry) {
+            let stroke = Stroke { class: "leader", width: 0.7, ..colour(entry.swatch) };
+            canvas.line(&[(x, end), (left - 14.0, y), (left - 4.0, y)], stroke);
+        }
+        swatch(canvas, entry.swatch, left, y);
+        for (row, line) in entry.words.iter().enumerate() {
+            canvas.words(left + 36.0, y + 4.5 + row as f64 * LINE, Anchor::Start, "ink", 12.5, line);
+        }
+        ends = y + entry.height();
+    }
+    ends
+}
+
+/// Returns the positions of entries of these heights, as near as possible to where they want to be without overlapping.
+fn spread(wanted: &[(Option<f64>, f64)], top: f64, bottom: f64) -> Vec<f64> {
+    let mut free = top;
+    let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
+    for (place, height) in wanted {
+        let place = place.unwrap_or(free).max(free);
+        places.push(place);
+        free = place + height;
+    }
+    let mut limit = bottom;
+    for (place, (_, height)) in places.iter_mut().zip(wanted).rev() {
+        *place = place.min(limit - height);
+        limit = *place;
+    }
+    places
+}
+
+fn colour(swatch: Swatch) -> Stroke {
+    match swatch {
+        Swatch::Series(style) => Stroke::of_series(style),
+        Swatch::Floor => Stroke::FLOOR,
+        Swatch::Truth(style) => Stroke::of_truth(style),
+        Swatch::Published(style) => Stroke::of_published(style),
+    }
+}
+
+fn swatch(canvas: &mut Canvas, swatch: Swatch, x: f64, y: f64) {
+    canvas.line(&[(x, y), (x + 28.0, y)], colour(swatch));
+    match swatch {
+        Swatch::Series(style) => canvas.mark(style, x + 14.0, y, MARKER),
+        Swatch::Published(style) => canvas.hollow(style, x + 14.0, y, MARKER),
+        Swatch::Floor | Swatch::Truth(_) => {}
+    }
+}
+
+/// Wraps text into lines of at most `columns` characters, broken at spaces.
+pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_stand_beside_their_lines_and_never_overlap() {
+        let at = |place: f64| (Some(place), 20.0);
+        assert_eq!(spread(&[at(60.0), at(90.0), (None, 35.0)], 50.0, 400.0), [60.0, 90.0, 110.0]);
+        assert_eq!(spread(&[at(60.0), at(61.0), at(62.0)], 50.0, 400.0), [60.0, 80.0, 100.0]);
+        assert_eq!(spread(&[at(380.0), at(390.0), at(395.0)], 50.0, 400.0), [340.0, 360.0, 380.0], "from below");
+        assert_eq!(spread(&[at(0.0), (None, 20.0)], 50.0, f64::INFINITY), [50.0, 70.0]);
+    }
+
+    #[test]
+    fn long_text_is_broken_at_spaces() {
+        assert_eq!(wrapped("TCP, published (figure 10(a))", 14), ["TCP, published", "(figure 10(a))"]);
+        assert_eq!(wrapped("hysteria-brutal", 5), ["hysteria-brutal"]);
+    }
+}
