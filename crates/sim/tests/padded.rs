@@ -24,6 +24,32 @@ fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
     }
 }
 
+/// What the document measured with and then mends: the counter of §3.5 stalls a window that does not outgrow it, and
+/// says so; nothing is lost.
+#[test]
+fn lt_tcp_with_its_documents_faults_stalls_and_arrives() {
+    let link = "rate=20M,delay=10ms,queue=100KB,mark-above=25KB,loss=5% / rate=20M,delay=10ms";
+    let run = |choices: &[(&str, &str)]| {
+        let mut profile = Profile::lt_tcp();
+        profile.set_all(choices.iter().copied()).expect("choices");
+        let outcome = Case { size: 2_000_000, ..case(profile, link) }.run(1);
+        assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{choices:?}");
+        (outcome.completed_secs(), outcome.sender.counter_resets)
+    };
+    let mended = run(&[]);
+    let counter = run(&[("in-flight", "counter")]);
+    let all = run(&[
+        ("in-flight", "counter"),
+        ("schedule.idle", "10"),
+        ("detection", "threshold:packets=1,adapt=off"),
+        ("rtt", "overestimated"),
+    ]);
+    println!("mended {mended:?}, with the counter {counter:?}, with all faults {all:?}");
+    assert_eq!(mended.1, 0);
+    assert!(counter.1 > 0 && counter.0 > 2.0 * mended.0, "{counter:?} for {mended:?}");
+    assert!(all.1 > 0 && all.0 > counter.0, "{all:?} for {counter:?}");
+}
+
 /// The document's average padding, without our correction: half of the chunks fail, and the transfer reports it (ttp
 /// §I).
 #[test]

@@ -464,6 +464,8 @@ impl Connection {
             path_changes: self.paths.migrations(),
             probe_timeouts: recovery.probe_timeouts,
             retransmission_timeouts: recovery.timeouts,
+            counter_resets: recovery.counter_resets,
+            counter_drift: self.recovery.counter_drift(),
             pings: self.liveness.pings(),
             mtu_probes: self.mtu.probes_sent(),
             timers_expired: self.counters.timers_expired,

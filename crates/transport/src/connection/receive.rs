@@ -204,6 +204,7 @@ impl Connection {
         let flows = &mut self.send_flows;
         self.control.on_report(&report, |frame| flows.on_frame_delivered(frame));
         self.send_flows.on_report(&report);
+        self.recovery.leave_counter(|sent| !self.send_flows.is_retired(sent));
         self.liveness.on_report();
     }
 

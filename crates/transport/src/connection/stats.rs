@@ -76,6 +76,10 @@ pub struct ConnectionStats {
     pub probe_timeouts: u64,
     /// Retransmission timeouts (RFC 6298), for profiles that have them.
     pub retransmission_timeouts: u64,
+    /// Timeouts that found the window full of packets that were no longer in flight, with `in-flight = counter`.
+    pub counter_resets: u64,
+    /// IP bytes that this counter has beyond those in flight.
+    pub counter_drift: u64,
     /// PINGs sent because nothing was received.
     pub pings: u64,
     /// Packets sent to find out which sizes the path carries.

@@ -72,7 +72,7 @@ macro_rules! key {
 
 impl Key {
     /// Every key, in the order in which a profile is shown.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         key!("symbols", symbols),
         key!("blocks", blocks),
         key!("streams", streams),
@@ -82,6 +82,7 @@ impl Key {
         key!("timeout", recovery.timeout),
         key!("rtt", recovery.rtt),
         key!("estimator", recovery.estimator),
+        key!("in-flight", recovery.in_flight),
         key!("feedback.packets", feedback.packets),
         key!("feedback.blocks", feedback.blocks),
         key!("feedback.timing", feedback.timing),

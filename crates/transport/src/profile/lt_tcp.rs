@@ -17,6 +17,10 @@ impl Profile {
     /// it). Departs: packets of a block that the receiver has completed stay in flight until they are acknowledged or
     /// lost. The document removes them from its sum at once, and so has as many extra packets on the network.
     ///
+    /// What the document measured with, and then mends, are values: `--set in-flight=counter` (§3.5), `--set
+    /// schedule.idle=10` (§3.4), `--set detection=threshold:packets=1,adapt=off` (§3.3, as revised: late arrivals are taken
+    /// back), `--set rtt=overestimated` (§2.2), `--set estimator=dynamic-ewma` (§3.1).
+    ///
     /// The document requires ECN (§1.1). On a path that fails ECN validation, the window responds to losses until a
     /// later test succeeds (RFC 9000 §13.4.2.2): otherwise nothing would limit it.
     pub fn lt_tcp() -> Self {
@@ -65,6 +69,7 @@ pub(super) const SOURCES: &[Source] = &[
         key: "schedule.failure",
         section: "chosen: one block in a hundred; lt-tcp §3.1 minimises it without a number",
     },
+    Source { key: "schedule.idle", section: "lt-tcp §3.4: at once when more than n - k are lost" },
     Source { key: "congestion", section: "lt-tcp §1.1: TCP's window, driven by ECN; RFC 5681 §3.1" },
     Source { key: "congestion.initial", section: "RFC 6928 §2" },
     Source { key: "congestion.threshold", section: "RFC 5681 §3.1: arbitrarily high at first" },
@@ -82,6 +87,7 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "timeout.variance", section: "RFC 6298 §2.3" },
     Source { key: "rtt", section: "RFC 6298 §2.3" },
     Source { key: "estimator.alpha", section: "lt-tcp §3.1" },
+    Source { key: "in-flight", section: "lt-tcp §3.5: a count without drift" },
     Source {
         key: "estimator.initial",
         section: "chosen: as in the other profiles (docs/design/recovery.md); lt-tcp §3.1 leaves it open",

@@ -116,6 +116,7 @@ impl Recovery {
             return Timeout::None;
         }
         self.ecn.on_silence();
+        self.empty_full_counter();
         match self.timer.on_expiry(now) {
             Expiry::Probe => {
                 self.detector.on_probe(self.sent_packets.next_number());
@@ -145,13 +146,14 @@ impl Recovery {
     }
 
     /// Returns when to call [`Recovery::on_timeout`]: the loss time if a packet has one, else the probe or
-    /// retransmission timeout. `None` if nothing is in flight.
+    /// retransmission timeout. `None` if nothing is in flight, unless the window is full of what lt-tcp's counter has not
+    /// let go (§3.5).
     ///
     /// With feedback in order the probe timeout runs from the oldest packet (as in RFC 6298 section 5.3): duplicate
     /// acknowledgements let new packets out, but none of them reveals that the retransmission of the oldest was lost
     /// too.
     pub fn next_timeout(&self) -> Option<Time> {
-        if self.sent_packets.packets() == 0 {
+        if self.sent_packets.packets() == 0 && !self.counter_is_full() {
             return None;
         }
         let since = || if self.detector.is_in_order() { self.timer.advanced() } else { self.sent_packets.last_sent() };

@@ -11,6 +11,7 @@ pub mod congestion;
 mod delivery_rate;
 mod detection;
 mod ecn;
+mod in_flight;
 mod loss_estimate;
 mod loss_window;
 mod pacer;
@@ -29,13 +30,14 @@ pub use congestion::{
 pub use delivery_rate::RateSample;
 pub use detection::{DetectionConfig, DuplicatesConfig, ThresholdConfig};
 pub use ecn::{Ecn, EcnCodepoint, EcnState};
+pub use in_flight::InFlightConfig;
 pub use loss_estimate::{
     AutoregressiveConfig, DynamicEwmaConfig, EstimatorConfig, EwmaConfig, LossEstimate, OracleConfig, PacketsConfig,
     TtpConfig,
 };
 pub use path::Recovery;
 pub use report::{Cause, Report};
-pub use rtt::{INITIAL_RTT, MedianConfig, RttConfig, RttEstimator, RttWeights};
+pub use rtt::{INITIAL_RTT, MedianConfig, OverestimatedConfig, RttConfig, RttEstimator, RttWeights};
 pub use sent_packets::{Content, SentPacket};
 pub use stats::RecoveryStats;
 pub use timeout::{ProbeConfig, RtoConfig, TimeoutConfig};
@@ -55,6 +57,8 @@ pub struct RecoveryConfig {
     pub rtt: RttConfig,
     /// How the share of lost packets is estimated.
     pub estimator: EstimatorConfig,
+    /// How packets in flight are counted against the window.
+    pub in_flight: InFlightConfig,
 }
 
 /// How much may be sent now.

@@ -4,6 +4,7 @@ use super::congestion::{CongestionControl, PathMemory, PathView};
 use super::delivery_rate::DeliveryRate;
 use super::detection::Detector;
 use super::ecn::{Ecn, EcnCodepoint};
+use super::in_flight::Counter;
 use super::loss_estimate::LossEstimate;
 use super::pacer::Pacer;
 use super::report::ReportBuilder;
@@ -38,6 +39,7 @@ pub struct Recovery {
     pub(super) timer: TimeoutTimer,
     pacer: Pacer,
     pub(super) sent_packets: SentPackets,
+    counter: Option<Counter>,
     pub(super) delivery_rate: DeliveryRate,
     pub(super) rtt: RttEstimator,
     pub(super) loss: LossEstimate,
@@ -70,6 +72,7 @@ impl Recovery {
             timer: TimeoutTimer::new(config.timeout.clone(), now),
             pacer: Pacer::new(now, max_packet),
             sent_packets: SentPackets::default(),
+            counter: Counter::of(config.in_flight, 0),
             delivery_rate: DeliveryRate::new(now),
             rtt: RttEstimator::new(&config.rtt),
             loss: LossEstimate::new(&config.estimator),
@@ -98,6 +101,7 @@ impl Recovery {
         self.config = config.clone();
         self.detector = Detector::new(&config.detection, now);
         self.timer = TimeoutTimer::new(config.timeout.clone(), now);
+        self.counter = Counter::of(config.in_flight, 0);
         self.pacer = Pacer::new(now, self.max_packet);
         self.delivery_rate = DeliveryRate::new(now);
         self.rtt = RttEstimator::new(&config.rtt);
@@ -121,6 +125,9 @@ impl Recovery {
         }
         if config.estimator != self.config.estimator {
             self.loss.reconfigure(&config.estimator);
+        }
+        if config.in_flight != self.config.in_flight {
+            self.counter = Counter::of(config.in_flight, self.sent_packets.bytes());
         }
         self.rtt.reconfigure(&config.rtt);
         self.config = config.clone();
@@ -211,6 +218,9 @@ impl Recovery {
         self.timer.on_sent(sent.time, self.sent_packets.packets() == 0);
         self.detector.on_sent(&sent);
         self.fast_retransmit &= probe;
+        if let Some(counter) = &mut self.counter {
+            counter.on_sent(sent.bytes);
+        }
         self.sent_packets.push(Entry { sent, snapshot, ordinal: self.ordinal, marked });
         self.ordinal = self.ordinal.wrapping_add(1);
         self.stats.on_sent(&sent, probe);
@@ -236,6 +246,34 @@ impl Recovery {
     /// measure the path.
     pub fn set_app_limited(&mut self) {
         self.delivery_rate.set_app_limited(self.sent_packets.bytes());
+    }
+
+    /// Takes what the last report says to have arrived, as far as it `leaves`, out of lt-tcp's counter (§3.5): packets
+    /// stay whose block the receiver had before. Packets that are counted one by one need no such call.
+    pub fn leave_counter(&mut self, leaves: impl Fn(&SentPacket) -> bool) {
+        if let Some(counter) = &mut self.counter {
+            let report = self.report.report();
+            let arrived = report.delivered.iter().chain(report.spurious);
+            arrived.filter(|sent| leaves(sent)).for_each(|sent| counter.leave(sent.bytes));
+        }
+    }
+
+    /// Returns whether lt-tcp's counter fills the window: then nothing is sent before a timeout, if nothing is in flight.
+    pub(super) fn counter_is_full(&self) -> bool {
+        self.counter.is_some_and(|counter| counter.fills(self.congestion.window(), self.max_packet))
+    }
+
+    /// Handles a timeout: takes a counter that fills the window to zero (lt-tcp §3.5).
+    pub(super) fn empty_full_counter(&mut self) {
+        if self.counter_is_full() {
+            self.counter = Some(Counter::default());
+            self.stats.counter_resets += 1;
+        }
+    }
+
+    /// Returns the IP bytes that lt-tcp's counter has beyond those in flight.
+    pub fn counter_drift(&self) -> u64 {
+        self.counter.map_or(0, |counter| counter.bytes().saturating_sub(self.bytes_in_flight()))
     }
 
     /// Abandons the path: everything in flight counts as lost. Statistics exclude it, since it says nothing about the
@@ -318,6 +356,9 @@ impl Recovery {
     /// covers these too (RFC 5681 section 3.2 counts them in FlightSize): deducted as well, each would let two new
     /// packets out.
     fn bytes_against_window(&self) -> u64 {
+        if let Some(counter) = self.counter {
+            return counter.bytes();
+        }
         let (named, in_flight) = (self.sent_packets.bytes(), self.bytes_in_flight());
         named - (named - in_flight).saturating_sub(self.congestion.inflation())
     }

@@ -19,12 +19,16 @@ pub enum RttConfig {
     PerRound(RttWeights),
     /// The same over the median of the last samples, which ignores outliers such as those that lt-tcp §2.2 observes.
     Median(MedianConfig),
+    /// `ewma`, of which retransmission timeouts see a multiple: the fault of lt-tcp §2.2, whose timeouts are nearly all the
+    /// longest that are allowed.
+    Overestimated(OverestimatedConfig),
 }
 
 choices! { "round-trip estimator", RttConfig {
     "ewma" => Ewma(RttWeights),
     "per-round" => PerRound(RttWeights),
     "median" => Median(MedianConfig),
+    "overestimated" => Overestimated(OverestimatedConfig),
 } }
 
 impl Default for RttConfig {
@@ -36,14 +40,17 @@ impl Default for RttConfig {
 impl RttConfig {
     const fn weights(&self) -> &RttWeights {
         match self {
-            Self::Ewma(weights) | Self::PerRound(weights) | Self::Median(MedianConfig { weights, .. }) => weights,
+            Self::Ewma(weights)
+            | Self::PerRound(weights)
+            | Self::Median(MedianConfig { weights, .. })
+            | Self::Overestimated(OverestimatedConfig { weights, .. }) => weights,
         }
     }
 
     /// Returns the number of samples remembered.
     const fn memory(&self) -> usize {
         match self {
-            Self::Ewma(_) | Self::PerRound(_) => 0,
+            Self::Ewma(_) | Self::PerRound(_) | Self::Overestimated(_) => 0,
             Self::Median(config) => config.samples as usize,
         }
     }
@@ -89,6 +96,29 @@ impl Default for MedianConfig {
 impl Settings for MedianConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("samples", samples, Count(1, 99)),
+        field!("alpha", weights.alpha, WEIGHT),
+        field!("beta", weights.beta, WEIGHT),
+    ];
+}
+
+/// Numbers of the overestimate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverestimatedConfig {
+    /// The multiple that retransmission timeouts see: 1000, "extremely large values" (lt-tcp §2.2 has no number).
+    pub factor: f64,
+    /// Weights of a sample in the averages.
+    pub weights: RttWeights,
+}
+
+impl Default for OverestimatedConfig {
+    fn default() -> Self {
+        Self { factor: 1000.0, weights: RttWeights::default() }
+    }
+}
+
+impl Settings for OverestimatedConfig {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("factor", factor, Number(1.0, 1e6)),
         field!("alpha", weights.alpha, WEIGHT),
         field!("beta", weights.beta, WEIGHT),
     ];
@@ -191,7 +221,7 @@ impl RttEstimator {
         let value = self.settle(adjusted);
         let shares = match self.config {
             RttConfig::PerRound(_) => self.round.shares(now, self.smoothed),
-            RttConfig::Ewma(_) | RttConfig::Median(_) => 1,
+            RttConfig::Ewma(_) | RttConfig::Median(_) | RttConfig::Overestimated(_) => 1,
         };
         let RttWeights { alpha, beta } = *self.config.weights();
         let share = |weight| (parts(weight) / shares).max(1);
@@ -238,6 +268,14 @@ impl RttEstimator {
     /// Returns `min_rtt`: the smallest sample.
     pub fn min(&self) -> Duration {
         self.min
+    }
+
+    /// Returns the multiple of the round-trip time that retransmission timeouts see, if it is not the same.
+    pub(super) const fn overestimate(&self) -> Option<f64> {
+        match &self.config {
+            RttConfig::Overestimated(config) => Some(config.factor),
+            _ => None,
+        }
     }
 
     /// Returns whether there was a sample. Until then every value derives from [`INITIAL_RTT`].
@@ -350,7 +388,7 @@ mod tests {
             rtt.sample(NOW, millis(80), Duration::ZERO);
             assert_eq!((rtt.smoothed(), rtt.recent.len()), (millis(80), kept), "{text}");
         }
-        for text in ["ewma", "per-round:alpha=0.5", "median", "median:samples=9,beta=0.5"] {
+        for text in ["ewma", "per-round:alpha=0.5", "median", "median:samples=9,beta=0.5", "overestimated:factor=20"] {
             assert_eq!(text.parse::<RttConfig>().unwrap().to_string(), text);
         }
     }

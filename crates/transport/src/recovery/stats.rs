@@ -32,6 +32,9 @@ pub struct RecoveryStats {
     pub probe_timeouts: u64,
     /// Retransmission timeouts that expired, each with everything in flight declared lost.
     pub timeouts: u64,
+    /// Timeouts that found the window full of what lt-tcp's counter had not let go, and took it to zero
+    /// ([`InFlightConfig::Counter`](super::InFlightConfig::Counter)).
+    pub counter_resets: u64,
     /// Packets that the peer reported as marked CE.
     pub marked_packets: u64,
 }

@@ -194,10 +194,12 @@ impl TimeoutTimer {
 }
 
 /// Returns the retransmission timeout without back-off (RFC 6298 section 2.3; arq §2.1.1: EstimatedRTT + 4 DevRTT),
-/// plus the longest delay of feedback, which the samples do not contain.
+/// plus the longest delay of feedback, which the samples do not contain. An overestimate goes as far as the cap.
 fn retransmission_timeout(config: &RtoConfig, rtt: &RttEstimator, slack: Slack) -> Duration {
     let deviation = rtt.variance().mul_f64(config.variance).max(slack.granularity);
-    (rtt.smoothed() + deviation + slack.feedback_delay).max(config.min)
+    let once = rtt.smoothed() + deviation + slack.feedback_delay;
+    let over = rtt.overestimate().map_or(once, |factor| once.mul_f64(factor).min(config.max));
+    once.max(over).max(config.min)
 }
 
 #[cfg(test)]
@@ -267,6 +269,18 @@ mod tests {
             assert_eq!(timer.due(at(10_000), &rtt, SLACK).since(at(10_000)), millis(3203));
             timer.on_expiry(at(10_000));
         }
+    }
+
+    /// lt-tcp §2.2: the overestimate makes every timeout the longest.
+    #[test]
+    fn an_overestimated_round_trip_takes_the_timeout_to_its_cap() {
+        let mut rtt = RttEstimator::new(&"overestimated".parse().unwrap());
+        (0..200).for_each(|_| rtt.sample(Time::ZERO, millis(64), Duration::ZERO));
+        assert_eq!(rtt.smoothed(), millis(64), "the rest of the engine sees what was measured");
+        assert_eq!(waits(&mut timer("rto:min=200ms,max=5s"), &rtt)[..3], [5000, 5000, 5000]);
+        assert_eq!(waits(&mut timer("probe"), &rtt)[..3], [67, 134, 268]);
+        rtt.reconfigure(&"overestimated:factor=10".parse().unwrap());
+        assert_eq!(waits(&mut timer("rto:min=200ms,max=5s"), &rtt)[..4], [670, 1340, 2680, 5000]);
     }
 
     #[test]

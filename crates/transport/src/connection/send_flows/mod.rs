@@ -12,7 +12,7 @@ use crate::flow::{
     BlockSender, BlockSizing, Direction, FlowKey, FlowKind, FlowMap, PickedSymbol, Pool, Reply, Request,
     ScheduleConfig, SendCredit, SendFlow, SymbolKind,
 };
-use crate::recovery::{Content, Report};
+use crate::recovery::{Content, Report, SentPacket};
 use crate::time::Time;
 use crate::trace::Symbols;
 use crate::wire::limits::MAX_OPEN_FLOWS;
@@ -315,6 +315,12 @@ impl SendFlows {
             self.unanswered = None;
         }
         self.flows.values_mut().for_each(|flow| flow.blocks_mut().on_report(report));
+    }
+
+    /// Returns whether a packet carried symbols of a block that the receiver is known to have.
+    pub(super) fn is_retired(&self, sent: &SentPacket) -> bool {
+        let Content::Symbols(run) = sent.content else { return false };
+        self.flows.get(run.first.flow).is_none_or(|flow| !flow.blocks().is_open(run.first.block))
     }
 
     fn each_symbol(&mut self, run: SymbolRun, act: impl Fn(&mut BlockSender, SymbolId)) {

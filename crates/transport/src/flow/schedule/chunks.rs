@@ -4,7 +4,7 @@
 //! Departs: a chunk's source goes out while its padding is made, and a chunk that needs no padding is not encoded. The
 //! document's pipeline, with encoding and transmission one after the other, is [`EncodeOrder::First`].
 
-use super::first_round::Rounds;
+use super::first_round::{Rounds, lacking};
 use super::{Next, PathEstimate, Schedule};
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
@@ -126,7 +126,7 @@ impl Schedule for Chunks {
         let padding = |block: &SendBlock| config.padding(block.k(), block.code(), path);
         let supply = if config.mend { mend } else { give_up };
         match config.encode {
-            EncodeOrder::Beside => rounds.next(flow, 1, padding, supply),
+            EncodeOrder::Beside => rounds.next(flow, 1, padding, lacking, supply),
             EncodeOrder::First => rounds.next_encoded(flow, padding, supply),
         }
     }

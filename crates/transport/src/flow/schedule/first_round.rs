@@ -21,12 +21,13 @@ pub(super) struct Rounds {
 impl Rounds {
     /// Returns what to send next: what `supply` finds for a block that wants symbols, otherwise part of a first round.
     /// `repair` gives the number of repair symbols for the block whose source is being sent and for the `ahead` blocks
-    /// behind it.
+    /// behind it, `wanted` the number of symbols for a block whose first round is all sent.
     pub(super) fn next(
         &mut self,
         flow: &SendBlocks,
         ahead: u32,
         repair: impl FnMut(&SendBlock) -> u32,
+        wanted: impl Fn(&SendBlock) -> u32,
         supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
     ) -> Next {
         self.first.begin(flow, ahead, repair);
@@ -51,7 +52,7 @@ impl Rounds {
     fn wanted(&mut self, flow: &SendBlocks, supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next) -> Option<Next> {
         if !self.current {
             self.current = true;
-            self.wants.survey(flow, |block| self.first.missing(block));
+            self.wants.survey(flow, |block| if self.first.is_sent(block) { wanted(block) } else { 0 });
         }
         self.wants.serve(flow, supply)
     }
@@ -134,15 +135,17 @@ impl FirstRound {
         None
     }
 
-    /// Returns the number of symbols that the block lacks for decoding, once its whole first round is sent: more are
-    /// known lost than were added (lt-tcp §3.4). The same holds if later symbols are lost in turn, or declared lost by
-    /// a timeout.
-    fn missing(&self, block: &SendBlock) -> u32 {
+    /// Returns whether the block's whole first round is sent.
+    fn is_sent(&self, block: &SendBlock) -> bool {
         let repair_left = |&(number, count): &(u32, u32)| number == block.number() && block.repair_sent() < count;
-        let all_sent =
-            block.source_left() == 0 && block.number() < self.next && !self.repairing.iter().any(repair_left);
-        if all_sent { block.need().saturating_sub(block.in_flight()) } else { 0 }
+        block.source_left() == 0 && block.number() < self.next && !self.repairing.iter().any(repair_left)
     }
+}
+
+/// Returns the number of symbols that a block lacks for decoding: more are known lost than were added (lt-tcp §3.4). The
+/// same holds if later symbols are lost in turn, or declared lost by a timeout.
+pub(super) fn lacking(block: &SendBlock) -> u32 {
+    block.need().saturating_sub(block.in_flight())
 }
 
 /// Returns whether `next` may end a block's first round; losses in it may be known already.

@@ -5,7 +5,7 @@ use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
 use crate::flow::request::{EncodeJob, Reply, Request};
 use crate::flow::{BlockSender, Pick, PickedSymbol, SymbolKind};
-use crate::recovery::Report;
+use crate::recovery::{Cause, Content, Report, SentPacket};
 use crate::time::Time;
 use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
 use std::fmt;
@@ -198,8 +198,18 @@ impl Line {
     /// Reports symbols as lost or delivered.
     pub(super) fn hear(&mut self, lost: &[(u32, u32)], delivered: &[(u32, u32)]) {
         lost.iter().for_each(|&(block, esi)| self.lose(block, esi));
-        delivered.iter().for_each(|&(block, esi)| self.flow.on_delivered(SymbolId { flow: FLOW, block, esi }));
-        self.flow.on_report(&Report::empty(self.now));
+        let ids = delivered.iter().map(|&(block, esi)| SymbolId { flow: FLOW, block, esi });
+        ids.clone().for_each(|id| self.flow.on_delivered(id));
+        let sent =
+            |id: SymbolId| SentPacket { number: 0, time: self.now, bytes: 1000, content: Content::Symbols(id.into()) };
+        let delivered: Vec<SentPacket> = ids.map(sent).collect();
+        self.flow.on_report(&Report { delivered: &delivered, ..Report::empty(self.now) });
+    }
+
+    /// Reports that a retransmission timeout has declared these lost.
+    pub(super) fn time_out(&mut self, lost: &[(u32, u32)]) {
+        lost.iter().for_each(|&(block, esi)| self.lose(block, esi));
+        self.flow.on_report(&Report { cause: Cause::Timeout, ..Report::empty(self.now) });
     }
 
     /// Reports the arrival of a symbol that was declared lost.

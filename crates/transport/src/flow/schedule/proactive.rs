@@ -1,30 +1,37 @@
 //! Each block is sent with as much repair as the loss estimate asks for; if too few of its symbols are left to decode
 //! it, more repair follows at once (lt-tcp §3.1, §3.4).
 
-use super::first_round::Rounds;
+mod idle;
+
+use super::first_round::{Rounds, lacking};
 use super::{Next, PathEstimate, Schedule};
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use crate::flow::tail::{Odds, Outstanding};
 use crate::recovery::Report;
-use crate::settings::{Setting, Settings, Share, field};
+use crate::settings::{Count, Or, Setting, Settings, Share, field};
 use crate::time::Time;
+use idle::IdleCounters;
 
 /// Parameters of the proactive schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProactiveConfig {
     /// Accepted probability that a block needs reactive repair. lt-tcp §3.1 wants it small and gives no number.
     pub failure: f64,
+    /// Acknowledgements of later blocks without one of its own after which a block gets reactive repair, or a timeout, as
+    /// before lt-tcp §3.4; `off`: at once when too few symbols are left to decode it. The document has no number.
+    pub idle: Option<u32>,
 }
 
 impl Default for ProactiveConfig {
     fn default() -> Self {
-        Self { failure: 1e-2 }
+        Self { failure: 1e-2, idle: None }
     }
 }
 
 impl Settings for ProactiveConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("failure", failure, Share(1e-9, 0.5))];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] =
+        &[field!("failure", failure, Share(1e-9, 0.5)), field!("idle", idle, Or("off", Count(1, 100_000)))];
 }
 
 impl ProactiveConfig {
@@ -41,11 +48,13 @@ impl ProactiveConfig {
 pub(super) struct Proactive {
     config: ProactiveConfig,
     rounds: Rounds,
+    idle: Option<IdleCounters>,
 }
 
 impl Proactive {
     pub(super) fn new(config: ProactiveConfig) -> Self {
-        Self { config, rounds: Rounds::default() }
+        let idle = config.idle.map(IdleCounters::new);
+        Self { config, rounds: Rounds::default(), idle }
     }
 }
 
@@ -68,11 +77,15 @@ fn supply(flow: &SendBlocks, block: &SendBlock, missing: u32) -> Next {
 
 impl Schedule for Proactive {
     fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
-        let Self { config, rounds } = self;
-        rounds.next(flow, 0, |block| config.repair(block, path), supply)
+        let Self { config, rounds, idle } = self;
+        let wanted = |block: &SendBlock| idle.as_ref().map_or_else(|| lacking(block), |idle| idle.wanted(block));
+        rounds.next(flow, 0, |block| config.repair(block, path), wanted, supply)
     }
 
-    fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {
+    fn on_report(&mut self, report: &Report<'_>, flow: &SendBlocks) {
+        if let Some(idle) = &mut self.idle {
+            idle.on_report(report, flow);
+        }
         self.rounds.on_report();
     }
 }

@@ -60,6 +60,36 @@ mod proactive {
         assert_eq!(line.log(99), "0:3 0:+4 0:+5 0?1 0:+6 1?2 1:0 1:1 1:2 1:3 1:+4 1:+5", "then before the next block");
     }
 
+    /// lt-tcp §3.4, as it was: what is known lost does not matter, only how long nothing was heard of a block.
+    #[test]
+    fn an_idle_counter_waits_for_acknowledgements_of_later_blocks() {
+        let line = || Line::of("proactive:failure=5%,idle=2", "reed-solomon", &[4, 4]).losing(0.1);
+        let all = "0?2 0:0 0:1 0:2 0:3 0:+4 0:+5 1?2 1:0 1:1 1:2 1:3 1:+4 1:+5";
+        let mut late = line();
+        assert_eq!(late.log(99), all);
+        late.hear(&[(0, 0), (0, 1), (0, 2)], &[(0, 3)]);
+        late.hear(&[], &[(0, 4), (0, 5)]);
+        assert_eq!(late.log(99), "", "one is missing, and known to be");
+        late.hear(&[], &[(1, 0)]);
+        assert_eq!(late.log(99), "");
+        late.hear(&[], &[(1, 1)]);
+        assert_eq!(late.log(99), "0?1 0:+6");
+        late.hear(&[(0, 6)], &[(1, 2)]);
+        assert_eq!(late.log(99), "", "it counts anew");
+        late.hear(&[], &[(1, 3)]);
+        assert_eq!(late.log(99), "0?1 0:+7");
+        // No acknowledgements are left to count.
+        late.time_out(&[(0, 7)]);
+        assert_eq!(late.log(99), "0?1 0:+8");
+
+        // Reordered near the border of blocks: the document's reason to give it up.
+        let mut reordered = line();
+        assert_eq!(reordered.log(99), all);
+        reordered.hear(&[], &[(1, 0)]);
+        reordered.hear(&[], &[(1, 1)]);
+        assert_eq!(reordered.log(99), "0?4 0:+6 0:+7 0:+8 0:+9", "a whole block, of which nothing was lost");
+    }
+
     #[test]
     fn what_comes_after_a_timeout_counts_for_the_block() {
         let mut line = line(0.0, &[2]);

@@ -113,6 +113,11 @@ impl BlockSender {
         &self.blocks
     }
 
+    /// Returns whether this block was opened, and the receiver is not known to have it.
+    pub(crate) fn is_open(&self, block: u32) -> bool {
+        self.blocks.block(block).is_some_and(|block| !block.is_done())
+    }
+
     /// Notes that the receiver has the announcement.
     pub(crate) const fn on_announced(&mut self) {
         self.blocks.announced = true;

@@ -2,6 +2,7 @@
 
 mod combinations;
 mod controllers;
+mod counter;
 mod duplicates;
 mod events;
 pub(super) mod random;
