@@ -128,6 +128,25 @@ fn simulated(name: &str) -> SimPlan {
     plan
 }
 
+/// Figures 5 to 14 and 16 to 20 of ttp: five losses, at least five sizes, ten runs at each point.
+#[test]
+fn figures_of_ttp_have_all_their_points() {
+    for (name, figures, series) in
+        [("ttp/short-slim", 5..=9, 6), ("ttp/long-fat", 10..=14, 7), ("ttp/friendliness", 16..=20, 3)]
+    {
+        let plan = simulated(name);
+        assert_eq!((plan.seeds.len(), plan.series.len()), (10, series), "{name}");
+        for (figure, loss) in figures.zip([0.0, 0.0001, 0.001, 0.01, 0.02]) {
+            let sweep = plan.sweeps.iter().find(|sweep| sweep.name == format!("fig{figure}")).expect("its figure");
+            assert!(sweep.points.len() >= 5, "{name}: {figure}");
+            for scenario in sweep.points.iter().flat_map(|point| &point.scenarios) {
+                let link: netsim::Duplex = scenario.link.parse().expect("a link");
+                assert_eq!((link.forward.loss.mean(), link.backward.loss.mean()), (loss, 0.0), "{name}: {figure}");
+            }
+        }
+    }
+}
+
 /// What was held back has twice as many cells as what was tuned on, and none of its links, seeds included.
 #[test]
 fn what_is_held_back_is_not_what_was_tuned_on() {

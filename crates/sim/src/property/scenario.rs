@@ -403,6 +403,9 @@ fn choices(random: &mut Rng, link: &Duplex) -> Profile {
         for (key, rate) in [("min", most / 20), ("max", most), ("bottleneck", most)] {
             profile.set(&format!("congestion.{key}"), &rate.to_string()).expect("a rate");
         }
+        // Half of them, without a draw: what a seed draws otherwise stays as it was.
+        let encode = ["beside", "first"][(most.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63) as usize];
+        profile.set("schedule.encode", encode).expect("an order");
     }
     profile
 }
