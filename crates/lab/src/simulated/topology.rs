@@ -19,7 +19,7 @@ pub struct TopologyText {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The digest of its content, by which a record names it.
-    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Its content.
     #[serde(skip)]
@@ -81,6 +81,7 @@ impl TopologyText {
     /// # Errors
     /// A file that lies elsewhere than beside the plan, where it is not stored with the results, or cannot be read.
     pub(super) fn load(&mut self, plan: &Path) -> Result<(), String> {
+        self.digest = None;
         let Some(path) = self.path(plan)? else { return Ok(()) };
         self.content = std::fs::read_to_string(&path)
             .map_err(|error| format!("topology {} cannot be read: {error}", path.display()))?;
@@ -238,6 +239,8 @@ mod tests {
             record.contains(&format!("\"file\":\"map.toml\",\"digest\":\"{digest}\",\"scale\":\"1000\"")),
             "{record}"
         );
+        let back: super::super::Scenario = serde_json::from_str(&record).expect("it reads back");
+        assert_eq!(back.topology.and_then(|topology| topology.digest).as_deref(), Some(digest));
         for (path, said) in [("other.toml", "cannot be read"), ("../map.toml", "topology ../map.toml lies elsewhere")] {
             scenario.put("topology.file", path).expect("a path");
             let refused = scenario.load(&folder.path().join("plan.toml")).expect_err(path);

@@ -31,7 +31,7 @@ impl Default for BlockAtATimeConfig {
 
 impl Settings for BlockAtATimeConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("wait", wait, Span(Duration::ZERO, Duration::from_secs(1))),
+        field!("wait", wait, Span(Duration::ZERO, Duration::from_secs(60))),
         field!("blocks", blocks, Count(1, 1_000)),
         field!("ahead", ahead, Count(0, 1_000)),
         field!("epsilon", epsilon, Share(0.0, 1.0)),
