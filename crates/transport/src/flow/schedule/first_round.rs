@@ -31,7 +31,7 @@ impl Rounds {
         supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
     ) -> Next {
         self.first.begin(flow, ahead, repair);
-        self.wanted(flow, supply).unwrap_or_else(|| self.first_or(flow, source(flow)))
+        self.wanted(flow, wanted, supply).unwrap_or_else(|| self.first_or(flow, source(flow)))
     }
 
     /// Like [`Rounds::next`], but nothing of a block is sent before its repair is made, which begins when the block
@@ -45,11 +45,16 @@ impl Rounds {
         let is_begun = flow.block(flow.source_block()).is_some_and(|block| block.source_left() < block.k());
         self.first.begin(flow, u32::from(is_begun), repair);
         let source = if self.first.is_encoded(flow) { source(flow) } else { Next::Idle };
-        self.wanted(flow, supply).unwrap_or_else(|| self.first_or(flow, source))
+        self.wanted(flow, lacking, supply).unwrap_or_else(|| self.first_or(flow, source))
     }
 
     /// Returns what `supply` finds for a block that wants symbols.
-    fn wanted(&mut self, flow: &SendBlocks, supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next) -> Option<Next> {
+    fn wanted(
+        &mut self,
+        flow: &SendBlocks,
+        wanted: impl Fn(&SendBlock) -> u32,
+        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
+    ) -> Option<Next> {
         if !self.current {
             self.current = true;
             self.wants.survey(flow, |block| if self.first.is_sent(block) { wanted(block) } else { 0 });
