@@ -338,7 +338,7 @@ mod tests {
             r#"
             link = "rate=8M,delay=5ms,codel=5ms:100ms"
             access = "perfect"
-            flows = [{ name = "cubic", profile = "arq", set = { congestion = "cubic" } }]
+            flows = [{ name = "cubic", profile = "arq", set = { congestion = "cubic:initial=64,threshold=none,hystart=off" } }]
             "#,
         )
         .expect("a scenario");
