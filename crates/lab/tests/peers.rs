@@ -125,6 +125,15 @@ fn tcp_with_any_congestion_control() {
 }
 
 #[test]
+#[ignore = "needs an administrator, who may load it into the kernel"]
+fn tcp_whose_window_only_grows() {
+    moves("tcp-grow-only", &SIZES);
+    assert_eq!(moved("tcp-grow-only", 7).congestion.as_deref(), Some("lab_grow_only"));
+    let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("a Linux kernel");
+    assert!(!known.contains("lab_grow_only"), "it is gone with the socket's choice: {known}");
+}
+
+#[test]
 #[ignore = "needs downpour: cargo build --package cli"]
 fn downpour() {
     for name in ["downpour-arq", "downpour-auto", "downpour-auto-told"] {

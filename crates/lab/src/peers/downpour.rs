@@ -16,6 +16,7 @@ const BY_TICKET: Peer = Peer {
     needs: &[DOWNPOUR],
     encrypted: true,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: ["the sender is started", "the receiver says that the file is verified, synced and under its name"],
     play: Play::File(|run| transfer(run, "auto", false)),

@@ -23,6 +23,7 @@ const HYSTERIA: Peer = Peer {
     }],
     encrypted: true,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: [
         "a TCP sender is started at the tunnel's near end, which has connected to the far one",

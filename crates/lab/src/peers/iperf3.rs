@@ -23,6 +23,7 @@ const IPERF3: Peer = Peer {
     needs: &[PROGRAM, Need::Congestion("reno")],
     encrypted: false,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: [
         "iperf3 has connected and agreed on the test: about four round trips are over",

@@ -18,6 +18,7 @@ const KCPTUN: Peer = Peer {
     ],
     encrypted: true,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: [
         "a TCP sender is started at the tunnel's near end, which has yet to say a word to the far one",

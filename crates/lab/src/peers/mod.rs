@@ -122,6 +122,7 @@ pub fn table(programs: &Programs) -> String {
         ];
         words.extend(peer.told.then(|| "told the rate".to_owned()));
         words.extend(peer.route_congestion.map(|name| format!("{name} by its route")));
+        words.extend(peer.ecn.then(|| "asks for ECN".to_owned()));
         let [starts, ends] = peer.clock;
         text += &format!("{:<20}{}\n", peer.name, words.join(", "));
         text += &format!("    from: {starts}\n    to:   {ends}\n");

@@ -13,6 +13,7 @@ const NORM: Peer = Peer {
     needs: &[Need::Program { name: "lab-norm", install: "cargo xtask lab-deps", version: &[] }],
     encrypted: false,
     route_congestion: None,
+    ecn: false,
     told: true,
     clock: ["the sender is started", "the receiver's own stamp when the file is complete and has its name"],
     play: Play::File(|run| transfer(run, 0)),

@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::net::SocketAddrV4;
+use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::carrier::Carrier;
 use super::programs::Programs;
 use super::run::{TransferRun, Unfinished};
+use crate::sys::grow_only;
 
 /// A program that moves a file from one host to another or carries connections, and how to measure it.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +22,8 @@ pub struct Peer {
     pub(super) encrypted: bool,
     /// The congestion control for all TCP of its host, for programs that cannot choose one.
     pub(super) route_congestion: Option<&'static str>,
+    /// Whether TCP of its hosts asks for ECN, as Linux by default does not.
+    pub(super) ecn: bool,
     /// Whether it sends at a given rate.
     pub(super) told: bool,
     /// The events that start and end the clock.
@@ -50,6 +55,8 @@ pub(super) enum Need {
     },
     /// A congestion control of the kernel's TCP.
     Congestion(&'static str),
+    /// The right to load one of our own into the kernel, and a kernel that takes it.
+    OwnCongestion,
 }
 
 /// Whether a peer can be measured.
@@ -92,6 +99,11 @@ impl Peer {
         self.route_congestion
     }
 
+    /// Returns whether TCP of its hosts must ask for ECN (`net.ipv4.tcp_ecn=1`).
+    pub const fn asks_for_ecn(&self) -> bool {
+        self.ecn
+    }
+
     /// Returns whether it must be given the rate of the path.
     pub const fn must_be_told(&self) -> bool {
         self.told
@@ -128,6 +140,11 @@ impl Need {
                     fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
                 let missing = !known.split_whitespace().any(|known| known == name);
                 missing.then(|| (format!("the kernel's {name}"), format!("modprobe tcp_{name}")))
+            }
+            Self::OwnCongestion => {
+                let missing = !geteuid().is_root() || !Path::new(grow_only::BTF).exists();
+                let what = "root, and a kernel with BTF and BPF struct_ops".to_owned();
+                missing.then(|| (what, "run it as root, on Linux 5.6 or later".to_owned()))
             }
         }
     }

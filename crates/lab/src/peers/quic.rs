@@ -24,6 +24,7 @@ const QUIC: Peer = Peer {
     needs: &[],
     encrypted: true,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
     play: Play::File(|run| transfer(run, Congestion::Cubic)),

@@ -12,6 +12,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     needs: &[Need::Program { name: "srt-file-transmit", install: "apt-get install srt-tools", version: &["-version"] }],
     encrypted: false,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: ["the sender is started", "the receiver's file has its full length"],
     play: Play::File(transfer),

@@ -37,6 +37,7 @@ const OVER_SSH: Peer = Peer {
     needs: &[SSHD, SSH, KEYGEN, UNSHARE, SCP],
     encrypted: true,
     route_congestion: Some("cubic"),
+    ecn: false,
     told: false,
     clock: ["scp is started, and has yet to log in", "the file over there has its full length"],
     play: Play::File(scp),

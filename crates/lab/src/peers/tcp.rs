@@ -1,5 +1,6 @@
 //! The kernel's TCP: a file over one connection or several, each with a share of it.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
@@ -15,6 +16,7 @@ use super::own::{self, Said, TcpReceive, TcpSend};
 use super::peer::{Need, Peer, Play};
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
+use crate::sys::grow_only;
 
 /// The kernel's TCP, unencrypted.
 const TCP: Peer = Peer {
@@ -22,6 +24,7 @@ const TCP: Peer = Peer {
     needs: &[],
     encrypted: false,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
     play: Play::Connections(|_, target| Ok(Carrier::direct(target, "reno"))),
@@ -39,9 +42,23 @@ pub(super) const PEERS: &[Peer] = &[
     },
     Peer { name: "tcp-reno", needs: &[Need::Congestion("reno")], ..TCP },
     Peer {
+        name: "tcp-cubic-ecn",
+        needs: &[Need::Congestion("cubic")],
+        ecn: true,
+        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
+        ..TCP
+    },
+    Peer { name: "tcp-reno-ecn", needs: &[Need::Congestion("reno")], ecn: true, ..TCP },
+    Peer {
         name: "tcp-bbr",
         needs: &[Need::Congestion("bbr")],
         play: Play::Connections(|_, target| Ok(Carrier::direct(target, "bbr"))),
+        ..TCP
+    },
+    Peer {
+        name: "tcp-grow-only",
+        needs: &[Need::OwnCongestion],
+        play: Play::Connections(|_, target| Ok(Carrier::direct(target, grow_only::NAME))),
         ..TCP
     },
     Peer {
@@ -120,7 +137,11 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
 pub(super) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     if let Some(name) = congestion {
-        set_tcp_congestion(&fd, name).map_err(|error| io::Error::other(format!("TCP with {name}: {error}")))?;
+        let refused = |error: &dyn Display| io::Error::other(format!("TCP with {name}: {error}"));
+        // A socket keeps what it has chosen.
+        let held = (name == grow_only::NAME).then(grow_only::load).transpose().map_err(|error| refused(&error))?;
+        set_tcp_congestion(&fd, name).map_err(|error| refused(&error))?;
+        drop(held);
     }
     connect(&fd, &to).map_err(|error| io::Error::other(format!("{to}: {error}")))?;
     let used = tcp_congestion(&fd)?;

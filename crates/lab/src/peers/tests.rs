@@ -17,6 +17,7 @@ const COPY: Peer = Peer {
     needs: &[],
     encrypted: false,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: ["it begins", "it ends"],
     play: Play::File(|run| copy(run, |_| {})),

@@ -16,6 +16,7 @@ const TUNNEL: Peer = Peer {
     needs: &[DOWNPOUR, SSHD, SSH, KEYGEN, UNSHARE],
     encrypted: true,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: [
         "a TCP sender is started at the tunnel's near end; the tunnel says that it is open",

@@ -11,6 +11,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     needs: &[Need::Program { name: "lab-udt", install: "cargo xtask lab-deps", version: &[] }],
     encrypted: false,
     route_congestion: None,
+    ecn: false,
     told: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
     play: Play::File(transfer),

@@ -16,6 +16,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     ],
     encrypted: false,
     route_congestion: None,
+    ecn: false,
     told: true,
     clock: ["the sender is started, and has yet to announce the file", "the receiver's status line for the file"],
     play: Play::File(transfer),

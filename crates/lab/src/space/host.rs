@@ -138,6 +138,16 @@ impl Host {
         self.within(ports::listening)
     }
 
+    /// Has TCP of the host ask for ECN in the connections that it makes; by default Linux only accepts it.
+    ///
+    /// # Errors
+    /// `/proc/sys` cannot be written.
+    pub fn ask_for_ecn(&self) -> io::Result<()> {
+        const SETTING: &str = "/proc/sys/net/ipv4/tcp_ecn";
+        self.within(|| fs::write(SETTING, "1"))
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot set {SETTING} to 1: {error}")))
+    }
+
     /// Sets the congestion control of all TCP that leaves the host, whatever its programs request; `None` leaves it to
     /// them.
     ///

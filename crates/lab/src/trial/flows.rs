@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use netsim::Rate;
 
 use super::flow::{FlowEnd, Surroundings, play};
-use super::{LOOK_EVERY, NOTICE, Trials, back_end, recorded_verdict, run_failed};
+use super::{LOOK_EVERY, NOTICE, Trials, back_end, prepare, recorded_verdict, run_failed};
 use crate::clock;
 use crate::emulated::{EmulatedNetwork, Observation};
 use crate::emulator::{HostTraffic, Measuring, SpanTraffic};
@@ -48,7 +48,7 @@ pub(super) fn measure(
     let network = trials.network(layout)?;
     for (flow, &(from, to)) in programs.flows.iter().zip(&pairs) {
         for host in [from, to] {
-            network.hosts()[host].pin_congestion(flow.peer.route_congestion()).map_err(run_failed)?;
+            prepare(&network.hosts()[host], flow.peer)?;
         }
     }
     let played = Play { trials, case, programs: &programs, network: &network, pairs: &pairs, limit }.all(stop)?;

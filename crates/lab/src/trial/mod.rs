@@ -129,7 +129,7 @@ impl Measure for Trials {
         let network = self.network(layout)?;
         let hosts = [&network.hosts()[from], &network.hosts()[to]];
         for host in hosts {
-            host.pin_congestion(peer.route_congestion()).map_err(run_failed)?;
+            prepare(host, peer)?;
         }
         let transfer = self.transfer(peer, &network, &hosts, case, stop);
         let observation = network.stop();
@@ -162,6 +162,12 @@ fn layout(case: &LinkCase) -> Result<Layout, LayoutError> {
     topology.replace_link(&place.between[0], &place.between[1], link).map_err(at)?;
     topology.put_first(&place.pair[0], &place.pair[1]).map_err(at)?;
     Layout::of_topology(topology, &place.file)
+}
+
+/// Sets what a peer needs of its host's kernel.
+fn prepare(host: &Host, peer: &Peer) -> Result<(), MeasureError> {
+    host.pin_congestion(peer.route_congestion()).map_err(run_failed)?;
+    if peer.asks_for_ecn() { host.ask_for_ecn().map_err(run_failed) } else { Ok(()) }
 }
 
 fn run_failed(error: impl std::fmt::Display) -> MeasureError {
