@@ -17,6 +17,7 @@ use netsim::{ConstantRate, Filler, Network, NetworkError, NodeId};
 use std::time::Duration;
 use transport::Profile;
 use transport::congestion::PathMemory;
+use transport::wire::BlockFeedback;
 
 /// The object of a flow that never ends, in bytes: 39 hours at 1 Gbit/s.
 const ENDLESS: u64 = 1 << 44;
@@ -275,7 +276,8 @@ impl SharedCase {
         }
     }
 
-    /// Returns the configuration of a sender, which connects and closes, or of a receiver.
+    /// Returns the configuration of a sender, which connects, or of a receiver. The sender closes, unless it may hear that
+    /// a block is there before it is decoded: then the receiver does.
     fn flow_host(&self, flow: &Flow, sends: bool, seed: u64) -> HostConfig {
         let idle = HostConfig::idle(flow.profile.clone(), seed);
         let mut endpoint = idle.endpoint.clone();
@@ -290,15 +292,16 @@ impl SharedCase {
             count_every: Some(self.count_every),
             ..idle
         };
+        let is_told_early = matches!(flow.profile.feedback.blocks, Some(BlockFeedback::Received(_)));
         if !sends {
-            return HostConfig { expects: 1, ..idle };
+            return HostConfig { expects: 1, closes: is_told_early, ..idle };
         }
         HostConfig {
             connect_to: vec![flow.pair.to],
             starts_at: flow.starts_at(seed),
             stops_at: flow.stop,
             objects: vec![flow.size.unwrap_or(ENDLESS)],
-            closes: true,
+            closes: !is_told_early,
             qlog: self.qlog,
             ..idle
         }

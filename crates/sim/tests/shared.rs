@@ -205,6 +205,10 @@ fn coding_can_be_the_bottleneck() {
 
 /// Runs a profile's transfer of `size` bytes alone over a link.
 fn alone(link: &str, profile: Profile, size: u64, change: impl FnOnce(&mut Flow)) -> FlowOutcome {
+    alone_with(1, link, profile, size, change)
+}
+
+fn alone_with(seed: u64, link: &str, profile: Profile, size: u64, change: impl FnOnce(&mut Flow)) -> FlowOutcome {
     let text = format!(
         "hosts = [\"a\", \"b\"]\nlinks = [{{ between = [\"a\", \"b\"], link = \"{link}\" }}]\n\
          pairs = [{{ from = \"a\", to = \"b\" }}]\n"
@@ -212,9 +216,9 @@ fn alone(link: &str, profile: Profile, size: u64, change: impl FnOnce(&mut Flow)
     let topology: Topology = text.parse().expect("a topology");
     let mut flow = Flow::new(topology.pairs()[0], profile, size);
     change(&mut flow);
-    let outcome = SharedCase { flows: vec![flow], ..SharedCase::new(topology) }.run(1).expect("runs");
+    let outcome = SharedCase { flows: vec![flow], ..SharedCase::new(topology) }.run(seed).expect("runs");
     let [flow] = &outcome.flows[..] else { panic!("one flow") };
-    assert!(flow.is_identical, "{outcome:?}");
+    assert!(flow.is_identical, "seed {seed}: {outcome:?}");
     flow.clone()
 }
 
@@ -229,6 +233,27 @@ fn the_handshake_counts_unless_it_is_done() {
     assert_eq!([Handshake::Counted, Handshake::Done].map(round_trips), [2.5, 1.5]);
 }
 
+/// Losses that begin when the handshake is over spare it: all of them take their one round trip, where else copies would
+/// be lost (lt-tcp 2.1).
+#[test]
+fn losses_may_spare_the_handshake() {
+    let handshakes = |start: Duration| -> Vec<u128> {
+        let link = "rate=100M,delay=25ms,loss-step=0s:0%+1s:50%";
+        let took = |seed| {
+            let flow = alone_with(seed, link, Profile::lt_tcp(), 20_000, |flow| {
+                (flow.start, flow.handshake) = (start, Handshake::Done);
+            });
+            let [end, took] = [flow.completed_at, flow.completed].map(|time| time.expect("complete"));
+            (end - took - start).as_millis()
+        };
+        (1..=20).map(took).collect()
+    };
+    let spared = handshakes(Duration::from_micros(949_700));
+    assert_eq!(spared, [50; 20]);
+    let lost = handshakes(Duration::from_secs(1)).iter().filter(|millis| **millis > 60).count();
+    assert!(lost >= 5, "{lost} of 20 first rounds lost with a probability of 3/4");
+}
+
 /// rc-udp's blocks of 977 symbols come one after the other: a receiver holds one, and what a failed attempt adds.
 #[test]
 fn a_receiver_of_one_block_at_a_time_holds_one_block() {
@@ -240,6 +265,19 @@ fn a_receiver_of_one_block_at_a_time_holds_one_block() {
     let [one, four] = ["1", "4"].map(held);
     assert!((1.0..1.03).contains(&one), "{one} blocks");
     assert!((1.5..4.03).contains(&four), "{four} blocks");
+}
+
+/// A block that is acknowledged before it is decoded arrives all the same where decoding takes longer than the way back.
+#[test]
+fn a_receiver_may_decode_what_it_has_acknowledged() {
+    let mut profile = Profile::rc_udp();
+    profile
+        .set_all([("feedback.blocks", "received:0.05"), ("congestion.rate", "50M")])
+        .expect("choices of the profile");
+    let flow = alone("rate=100M,delay=10ms", profile, 2_000_000, |flow| flow.coding = Coding::per_byte(0.0, 100.0));
+    // Of the second block of 1 MB the last symbol comes about 0.4 s after the start, and takes 0.1 s to decode.
+    let took = flow.completed.expect("complete").as_millis();
+    assert!((450..600).contains(&took), "{took} ms");
 }
 
 /// Of symbols that are larger than the link's packets each has seven fragments, and is lost with any of them.
