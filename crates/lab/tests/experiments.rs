@@ -70,6 +70,40 @@ fn plans_of_flows_are_what_their_documents_say() {
     assert_eq!(plan.cases().len(), 6 * 2 * 5);
 }
 
+/// rc-udp, section V-A and table I, with the capacities of the text: three pairs at once over random graphs of 50 nodes,
+/// and over ESnet.
+#[test]
+fn networks_of_many_links_are_what_their_document_says() {
+    let second = Duration::from_secs(1);
+    for name in ["rc-udp/fig5", "rc-udp/fig6"] {
+        let plan = simulated(name);
+        assert_eq!(plan.seeds.len(), 10, "{name}: ten runs");
+        for (sweep, megabytes) in [(&plan.sweeps[0], 1), (&plan.sweeps[1], 30)] {
+            let links: Vec<f64> = sweep.points.iter().map(|point| point.x).collect();
+            assert_eq!(links, (100..=280).step_by(20).map(f64::from).collect::<Vec<_>>(), "{name}");
+            let case = sweep.points[2].scenarios[0].case(7, second, second).expect("it was checked");
+            let (network, sizes) = (&case.topology, case.flows.iter().map(|flow| flow.size).collect::<Vec<_>>());
+            assert_eq!((network.routers().len(), network.links().len()), (50, 140 + 6), "{name}");
+            let link = &network.links()[0].link.forward;
+            let rate = link.rate.map(netsim::Rate::bits_per_second);
+            assert_eq!((rate, link.queue_packets), (Some(5_000_000), Some(100)), "{name}");
+            assert_eq!(sizes, [Some(megabytes * 1_000_000); 3], "{name}");
+            let dropping = network.links().iter().filter(|link| link.link.forward.loss.mean() == 0.03).count();
+            assert_eq!(dropping, if name == "rc-udp/fig6" { 70 } else { 0 }, "{name}");
+        }
+    }
+    let case = simulated("rc-udp/fig7-highspeed").base.case(1, second, second).expect("it was checked");
+    let network = &case.topology;
+    assert_eq!((network.routers().len(), network.links().len(), case.flows.len()), (16, 20 + 6, 3));
+    for link in &network.links()[..20] {
+        let ends = [link.from, link.to].map(|end| network.name(end).expect("it has a name"));
+        let is_slow = ends.iter().any(|end| ["boston", "boise"].contains(end));
+        let rate = link.link.forward.rate.expect("a rate").bits_per_second();
+        assert_eq!(rate, if is_slow { 10_000_000_000 } else { 100_000_000_000 }, "{ends:?}");
+        assert_eq!(link.link.forward.queue_packets, Some(10_000), "{ends:?}");
+    }
+}
+
 /// The goals for tunnels: each work, its round trip, and who is measured beside.
 #[test]
 fn tunnels_are_measured_as_their_goals_say() {

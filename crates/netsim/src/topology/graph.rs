@@ -86,8 +86,8 @@ impl Graph {
         }
     }
 
-    /// Draws one of all connected graphs with so many routers and links, each with the same probability (Erdős and Rényi
-    /// 1959: G(n, M), drawn again until it is connected). All links are alike.
+    /// Draws one of all connected graphs with so many routers and links, each with the same probability: Erdős and Rényi's
+    /// G(n, M), drawn again until it is connected (Erdos 1959). All links are alike.
     ///
     /// # Errors
     /// Numbers for which there is no such graph, or hardly one.
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Every one of the 16 trees with 4 named nodes, and no other: Cayley's formula.
+    /// 4 named nodes have 16 trees, by Cayley's formula.
     #[test]
     fn all_connected_graphs_are_drawn_alike() {
         let mut counts = BTreeMap::new();
