@@ -39,9 +39,10 @@ impl Stroke {
     /// Returns that of a series in the panel of another.
     pub(super) const BEHIND: Self = Self { class: "behind", colour: "#c4c4c4", width: 1.0, dashes: "none" };
 
-    /// Returns that of a law or a true value.
-    pub(super) fn of_truth(style: Option<usize>) -> Self {
-        Self { class: "truth", colour: style.map_or("#1a1a1a", style::colour), width: 0.9, dashes: "none" }
+    /// Returns that of a law or a true value: of several, each has other dashes; one of a series has its colour.
+    pub(super) fn of_truth(style: Option<usize>, rank: usize) -> Self {
+        let dashes = ["none", "9 3 2 3", "3 3"][rank % 3];
+        Self { class: "truth", colour: style.map_or("#1a1a1a", style::colour), width: 0.9, dashes }
     }
 
     /// Returns that of published values.
@@ -107,9 +108,9 @@ impl Canvas {
         ));
     }
 
-    /// Draws a published point: as its series, but hollow.
-    pub(super) fn hollow(&mut self, of: Option<usize>, x: f64, y: f64, size: f64) {
-        let corners = style::marker(of.unwrap_or(0), x, y, size);
+    /// Draws a published point: hollow, in the colour of a series or grey.
+    pub(super) fn hollow(&mut self, marker: usize, of: Option<usize>, [x, y]: [f64; 2], size: f64) {
+        let corners = style::marker(marker, x, y, size);
         match of.map(style::colour) {
             Some(colour) => self.put(format_args!(
                 "<polygon class=\"open\" points=\"{corners}\" fill=\"#ffffff\" fill-opacity=\"0.7\" stroke=\"{colour}\" stroke-width=\"1.4\"/>"

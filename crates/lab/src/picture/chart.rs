@@ -37,6 +37,8 @@ pub(super) struct Truth {
     pub(super) line: Line,
     /// The style of the series that it was fitted to, if there is one.
     pub(super) style: Option<usize>,
+    /// Its position among those of no series.
+    pub(super) rank: usize,
 }
 
 /// A document's points.
@@ -46,6 +48,8 @@ pub(super) struct Overlay {
     pub(super) label: String,
     /// The style of the series that they are to be compared with, if there is one.
     pub(super) style: Option<usize>,
+    /// The shape of the points: that of this series, or another one.
+    pub(super) marker: usize,
     /// From left to right.
     pub(super) points: Vec<PublishedPoint>,
 }
@@ -176,7 +180,7 @@ impl From<Lines> for Chart {
         let Lines { title, mut caption, sweep, x, ticks, is_named, y, series, published, lines, fits } = lines;
         let mut drawn = Contents::new(series, &published, &lines, &sweep);
         let is_drawn = |(style, _): &(usize, Line)| drawn.series.iter().any(|series| series.style == *style);
-        let fits = fits.into_iter().filter(is_drawn).map(|(style, line)| Truth { line, style: Some(style) });
+        let fits = fits.into_iter().filter(is_drawn).map(|(style, line)| Truth { line, style: Some(style), rank: 0 });
         drawn.truths.extend(fits.collect::<Vec<_>>());
         caption.extend(drawn.note());
         let places = drawn.places();
@@ -219,17 +223,19 @@ impl Contents {
             let same = drawn.iter().find(|other| (&other.marks, &other.gaps) == (&own.marks, &own.gaps));
             Some(same.filter(|_| !own.marks.is_empty()).map_or(own.style, |same| same.style))
         };
-        let overlay = |published: &Published| {
+        let overlay = |(index, published): (usize, &Published)| {
             let Published { label, section, of, points, .. } = published;
             let mut points = points.clone();
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            let style = of.as_ref().and_then(style);
             let label = format!("{label}, published ({section})");
-            Overlay { label, style: of.as_ref().and_then(style), points }
+            Overlay { label, style, marker: style.unwrap_or(series.len() + index), points }
         };
         let is_here = |published: &&Published| published.sweep == sweep && !published.points.is_empty();
-        let published = published.iter().filter(is_here).map(overlay).collect();
+        let published = published.iter().filter(is_here).enumerate().map(overlay).collect();
         let is_here = |line: &&Line| line.sweep.as_ref().is_none_or(|name| name == sweep);
-        let truths = lines.iter().filter(is_here).map(|line| Truth { line: line.clone(), style: None }).collect();
+        let truth = |(rank, line): (usize, &Line)| Truth { line: line.clone(), style: None, rank };
+        let truths = lines.iter().filter(is_here).enumerate().map(truth).collect();
         Self { series: drawn, published, truths }
     }
 

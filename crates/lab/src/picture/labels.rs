@@ -26,8 +26,8 @@ pub(super) struct Entry {
 enum Swatch {
     Series(usize),
     Floor,
-    Truth(Option<usize>),
-    Published(Option<usize>),
+    Truth(Option<usize>, usize),
+    Published(Option<usize>, usize),
 }
 
 impl Entry {
@@ -61,7 +61,11 @@ pub(super) fn of_others(plot: &Plot<'_>, columns: usize) -> Vec<Entry> {
     for truth in &plot.chart.truths {
         let end = plot.law(truth).last().and_then(|stretch| stretch.last().copied());
         let end = end.filter(|(x, _)| plot.right() - x < NEAR);
-        entries.push(Entry { swatch: Swatch::Truth(truth.style), words: wrapped(&truth.line.label, columns), end });
+        entries.push(Entry {
+            swatch: Swatch::Truth(truth.style, truth.rank),
+            words: wrapped(&truth.line.label, columns),
+            end,
+        });
     }
     let all = &plot.chart.published;
     for (index, published) in all.iter().enumerate() {
@@ -71,7 +75,8 @@ pub(super) fn of_others(plot: &Plot<'_>, columns: usize) -> Vec<Entry> {
         }
         // Of one document, in the colours of several series.
         let style = published.style.filter(|_| all.iter().filter(is_same).count() == 1);
-        entries.push(Entry { swatch: Swatch::Published(style), words: wrapped(&published.label, columns), end: None });
+        let swatch = Swatch::Published(style, published.marker);
+        entries.push(Entry { swatch, words: wrapped(&published.label, columns), end: None });
     }
     entries
 }
@@ -124,8 +129,8 @@ fn colour(swatch: Swatch) -> Stroke {
     match swatch {
         Swatch::Series(style) => Stroke::of_series(style),
         Swatch::Floor => Stroke::FLOOR,
-        Swatch::Truth(style) => Stroke::of_truth(style),
-        Swatch::Published(style) => Stroke::of_published(style),
+        Swatch::Truth(style, rank) => Stroke::of_truth(style, rank),
+        Swatch::Published(style, _) => Stroke::of_published(style),
     }
 }
 
@@ -133,8 +138,8 @@ fn swatch(canvas: &mut Canvas, swatch: Swatch, x: f64, y: f64) {
     canvas.line(&[(x, y), (x + 28.0, y)], colour(swatch));
     match swatch {
         Swatch::Series(style) => canvas.mark(style, x + 14.0, y, MARKER),
-        Swatch::Published(style) => canvas.hollow(style, x + 14.0, y, MARKER),
-        Swatch::Floor | Swatch::Truth(_) => {}
+        Swatch::Published(style, marker) => canvas.hollow(marker, style, [x + 14.0, y], MARKER),
+        Swatch::Floor | Swatch::Truth(..) => {}
     }
 }
 

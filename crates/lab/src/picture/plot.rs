@@ -10,7 +10,9 @@ const TICK_GAP: f64 = 34.0;
 /// Distance of the rows that count the valid runs at gaps, and of two counts in a row.
 pub(super) const GAP_ROW: f64 = 13.0;
 const GAP_COUNT: f64 = 22.0;
-const ARROW: f64 = 20.0;
+/// Length of an arrow in sizes of a marker, and how far it may reach beyond the axes.
+const ARROW: f64 = 4.3;
+const BEYOND: f64 = 5.0;
 /// The largest share of the distance between two names that the series beside each other may take.
 const APART_SHARE: f64 = 0.6;
 /// How far the floor at a name extends beyond its points.
@@ -77,7 +79,7 @@ impl<'a> Plot<'a> {
         self.floor(canvas);
         for truth in self.truths() {
             for stretch in self.law(truth) {
-                canvas.line(&stretch, Stroke::of_truth(truth.style));
+                canvas.line(&stretch, Stroke::of_truth(truth.style, truth.rank));
             }
         }
         for series in self.shown.iter().filter(|series| series.form == Form::Course) {
@@ -91,8 +93,14 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// Draws the axes. Of several plots side by side, not all have labels.
-    pub(super) fn grid(&self, canvas: &mut Canvas, [x_labels, y_labels]: [bool; 2], size: f64) {
+    /// Draws the axes. Of several plots side by side, not all have labels. `name` shortens names.
+    pub(super) fn grid(
+        &self,
+        canvas: &mut Canvas,
+        [x_labels, y_labels]: [bool; 2],
+        size: f64,
+        name: impl Fn(usize, &str) -> String,
+    ) {
         let (left, right, top, bottom) = (self.left, self.right(), self.top, self.bottom());
         for (value, label) in &self.chart.y.ticks {
             let y = self.y(*value);
@@ -104,13 +112,13 @@ impl<'a> Plot<'a> {
             }
         }
         let mut free_from = 0.0;
-        for (value, label) in &self.chart.x.ticks {
+        for (index, (value, label)) in self.chart.x.ticks.iter().enumerate() {
             let (x, end) = (self.x(*value), bottom + 5.0);
             canvas.put(format_args!(
                 "<line class=\"soft-line\" x1=\"{x:.1}\" y1=\"{bottom}\" x2=\"{x:.1}\" y2=\"{end}\" stroke=\"#777777\"/>"
             ));
             if x >= free_from && x_labels {
-                self.tick_label(canvas, x, bottom + 7.0 + size, size, label);
+                self.tick_label(canvas, x, bottom + 7.0 + size, size, &name(index, label));
                 free_from = x + TICK_GAP;
             }
         }
@@ -135,7 +143,9 @@ impl<'a> Plot<'a> {
         let with_gaps = self.shown.iter().filter(|series| !series.gaps.is_empty());
         for (row, series) in with_gaps.enumerate() {
             let (y, colour) = (first + row as f64 * GAP_ROW, style::colour(series.style));
-            canvas.mark(series.style, self.left - 10.0, y - 3.5, 3.2);
+            if self.shown.len() > 1 {
+                canvas.mark(series.style, self.left - 10.0, y - 3.5, 3.2);
+            }
             let mut free_from = 0.0;
             for gap in &series.gaps {
                 let x = self.x(gap.x);
@@ -188,7 +198,7 @@ impl<'a> Plot<'a> {
     }
 
     fn overlay(&self, canvas: &mut Canvas, published: &Overlay) {
-        let Overlay { style, points, .. } = published;
+        let Overlay { style, marker, points, .. } = published;
         let places: Vec<_> = points.iter().map(|point| (self.x(point.x), self.y(point.y))).collect();
         let stroke = Stroke::of_published(*style);
         if self.are_joined() {
@@ -198,11 +208,11 @@ impl<'a> Plot<'a> {
             if let Some(error) = point.error {
                 canvas.bar(x, [self.y(point.y - error), self.y(point.y + error)], 3.0, stroke);
             }
-            canvas.hollow(*style, x, y, self.marker);
+            canvas.hollow(*marker, *style, [x, y], self.marker);
         }
     }
 
-    /// Returns the position of a point, in the middle of its name.
+    /// Returns the position of a point.
     fn place(&self, mark: &Mark) -> (f64, f64) {
         (self.x(mark.x), self.y(mark.y))
     }
@@ -270,6 +280,7 @@ impl<'a> Plot<'a> {
     /// Draws an arrow that says that the value lies beyond: up for times, down for goodput.
     fn beyond(&self, canvas: &mut Canvas, x: f64, y: f64, colour: &str) {
         let way = if self.chart.bounds_are_lower { -1.0 } else { 1.0 };
-        canvas.arrow(x, [y + way * self.marker, y + way * ARROW], colour);
+        let end = (y + way * ARROW * self.marker).clamp(self.top - BEYOND, self.bottom() + BEYOND);
+        canvas.arrow(x, [y + way * self.marker, end], colour);
     }
 }

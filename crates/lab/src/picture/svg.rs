@@ -4,7 +4,7 @@ use super::canvas::{Anchor, Canvas};
 use super::chart::Chart;
 use super::labels::{self, wrapped};
 use super::plot::Plot;
-use super::series::Series;
+use super::series::{Form, Series};
 
 pub(crate) use super::canvas::escaped;
 
@@ -21,13 +21,14 @@ const CAPTION_ROW: f64 = 17.0;
 const MARKER: f64 = 4.6;
 /// With more series than this nobody could tell them apart in one plot.
 const MOST_IN_ONE: usize = 6;
-/// Of small plots: how many are beside each other, the space between them, their height, and the smaller markers.
-const BESIDE: usize = 4;
+/// The same of courses with bands, which cover each other.
+const MOST_BANDS: usize = 3;
+/// Of small plots: the most beside each other, the space between them, their shape, and the smaller markers.
+const MOST_BESIDE: usize = 4;
 const SMALL_SPACE: f64 = 14.0;
-const SMALL_HEIGHT: f64 = 132.0;
+const SMALL_SHAPE: f64 = 0.62;
 const SMALL_MARKER: f64 = 3.4;
 const SMALL_ROW: f64 = 14.0;
-const SMALL_COLUMNS: usize = 30;
 const SMALL_RIGHT: f64 = 18.0;
 
 /// Returns a picture as SVG text: self-contained, and suitable for HTML, where its classes `paper`, `ink`, `soft` and
@@ -35,10 +36,7 @@ const SMALL_RIGHT: f64 = 18.0;
 pub fn svg(chart: &Chart) -> String {
     let mut canvas = Canvas::default();
     canvas.words(LEFT, 26.0, Anchor::Start, "ink", 17.0, &chart.title);
-    let below = match chart.series.len() {
-        0..=MOST_IN_ONE => one(&mut canvas, chart),
-        _ => many(&mut canvas, chart),
-    };
+    let below = if are_many(&chart.series) { many(&mut canvas, chart) } else { one(&mut canvas, chart) };
     let ends = caption(&mut canvas, chart, below);
     let title = escaped(&chart.title);
     format!(
@@ -49,12 +47,19 @@ pub fn svg(chart: &Chart) -> String {
     )
 }
 
+/// Returns whether nobody could tell the series apart in one plot.
+fn are_many(all: &[Series]) -> bool {
+    let has_band = |series: &Series| series.marks.iter().any(|mark| mark.low < mark.high);
+    let bands = all.iter().filter(|series| series.form == Form::Course && has_band(series)).count();
+    all.len() > MOST_IN_ONE || bands > MOST_BANDS
+}
+
 /// Draws all series in one plot, and returns where the caption begins.
 fn one(canvas: &mut Canvas, chart: &Chart) -> f64 {
     let shown = chart.series.iter().collect();
     let (width, height) = (PLOT_WIDTH, PLOT_HEIGHT);
     let plot = Plot { chart, left: LEFT, top: TOP, width, height, shown, marker: MARKER };
-    plot.grid(canvas, [true, true], 13.0);
+    plot.grid(canvas, [true, true], 13.0, |_, name| name.to_owned());
     plot.draw(canvas);
     let below = plot.bottom() + extra_rows(chart) * 14.0;
     plot.gaps(canvas, below + 36.0);
@@ -71,41 +76,62 @@ fn one(canvas: &mut Canvas, chart: &Chart) -> f64 {
 /// begins.
 fn many(canvas: &mut Canvas, chart: &Chart) -> f64 {
     let systems = systems(&chart.series);
+    let beside = match systems.len() {
+        5 | 6 => 3,
+        count => count.min(MOST_BESIDE),
+    };
+    let width = (WIDTH - LEFT - SMALL_RIGHT - (beside - 1) as f64 * SMALL_SPACE) / beside as f64;
     let plot = |top: f64, index: usize| {
-        let width = (WIDTH - LEFT - SMALL_RIGHT - (BESIDE - 1) as f64 * SMALL_SPACE) / BESIDE as f64;
-        let left = LEFT + (index % BESIDE) as f64 * (width + SMALL_SPACE);
-        let shown = systems.get(index).cloned().unwrap_or_default();
-        Plot { chart, left, top, width, height: SMALL_HEIGHT, shown, marker: SMALL_MARKER }
+        let left = LEFT + (index % beside) as f64 * (width + SMALL_SPACE);
+        let (height, shown) = ((width * SMALL_SHAPE).round(), systems[index].clone());
+        Plot { chart, left, top, width, height, shown, marker: SMALL_MARKER }
     };
     let others = labels::of_others(&plot(0.0, 0), CAPTION_COLUMNS);
     // Without room for them beside lines, they stand one below the other.
-    let mut top = if others.is_empty() { TOP } else { labels::draw(canvas, &others, LEFT, TOP - 6.0, 0.0) + 2.0 };
+    let mut top = if others.is_empty() { TOP } else { labels::draw(canvas, &others, LEFT, TOP - 6.0, 0.0) + 8.0 };
     let first = top;
-    for (row, systems_of_row) in systems.chunks(BESIDE).enumerate() {
-        let names = systems_of_row.iter().map(|system| names_of(system).len()).max().unwrap_or(0);
-        let plots_top = top + names as f64 * SMALL_ROW + 2.0;
-        let mut gap_rows: f64 = 0.0;
-        for index in row * BESIDE..row * BESIDE + systems_of_row.len() {
+    let mut ends = top;
+    for row in 0..systems.len().div_ceil(beside) {
+        let indices = row * beside..systems.len().min((row + 1) * beside);
+        // Of letters of this size, 6.3 units wide.
+        let columns = (width / 6.3) as usize;
+        let names = |index: usize| names_of(&systems[index], columns);
+        let lines = indices.clone().map(|index| names(index).len()).max().unwrap_or(0);
+        let plots_top = top + lines as f64 * SMALL_ROW + 2.0;
+        for index in indices {
             let plot = plot(plots_top, index);
-            let is_last = index + BESIDE >= systems.len();
-            for (line, (style, name)) in names_of(&plot.shown).into_iter().enumerate() {
+            for (line, (style, name)) in names(index).into_iter().enumerate() {
                 let y = top + line as f64 * SMALL_ROW;
                 if let Some(style) = style {
                     canvas.mark(style, plot.left + 5.0, y - 4.0, SMALL_MARKER);
                 }
                 canvas.words(plot.left + 13.0, y, Anchor::Start, "ink", 11.5, &name);
             }
-            plot.grid(canvas, [is_last, index % BESIDE == 0], 11.0);
+            let is_last = index + beside >= systems.len();
+            plot.grid(canvas, [is_last, index % beside == 0], 11.0, |tick, name| short(chart, tick, name));
             plot.draw(canvas);
-            plot.gaps(canvas, plot.bottom() + if is_last { 32.0 + extra_rows(chart) * 14.0 } else { 15.0 });
-            gap_rows = gap_rows.max(plot.gap_rows());
+            plot.gaps(canvas, plot.bottom() + if is_last { 32.0 } else { 15.0 });
+            ends = ends.max(plot.bottom() + plot.gap_rows() + 26.0);
         }
-        top = plots_top + SMALL_HEIGHT + gap_rows + 26.0;
+        top = ends;
     }
-    let below = top + 10.0 + extra_rows(chart) * 14.0;
-    canvas.words((LEFT + WIDTH - SMALL_RIGHT) / 2.0, below + 8.0, Anchor::Middle, "ink", 14.0, &chart.x.title);
-    canvas.upwards(20.0, (first + top) / 2.0, &chart.y.title);
-    below + 36.0
+    canvas.words((LEFT + WIDTH - SMALL_RIGHT) / 2.0, ends + 18.0, Anchor::Middle, "ink", 14.0, &chart.x.title);
+    canvas.upwards(20.0, (first + ends) / 2.0, &chart.y.title);
+    let below = ends + 46.0;
+    if !chart.is_named {
+        return below;
+    }
+    let ticks = chart.x.ticks.iter().enumerate();
+    let key: Vec<String> = ticks.map(|(tick, (_, name))| format!("{}: {name}", short(chart, tick, name))).collect();
+    words(canvas, &key.join("; "), below)
+}
+
+/// Returns what a tick of a small plot says: names, for which there is no room, become letters.
+fn short(chart: &Chart, tick: usize, name: &str) -> String {
+    match chart.is_named {
+        true => char::from(b'a' + (tick % 26) as u8).to_string(),
+        false => name.to_owned(),
+    }
 }
 
 /// Returns the series of each system; each for itself if there would be too many in one plot.
@@ -124,10 +150,10 @@ fn systems(all: &[Series]) -> Vec<Vec<&Series>> {
 }
 
 /// Returns the lines above a small plot: the names of its series, and the style of each at its first line.
-fn names_of(shown: &[&Series]) -> Vec<(Option<usize>, String)> {
+fn names_of(shown: &[&Series], columns: usize) -> Vec<(Option<usize>, String)> {
     let lines = |series: &&Series| {
         let style = series.style;
-        let words = wrapped(&series.name, SMALL_COLUMNS).into_iter().enumerate();
+        let words = wrapped(&series.name, columns).into_iter().enumerate();
         words.map(move |(line, words)| ((line == 0).then_some(style), words)).collect::<Vec<_>>()
     };
     shown.iter().flat_map(lines).collect()
@@ -143,12 +169,17 @@ fn extra_rows(chart: &Chart) -> f64 {
 }
 
 /// Draws the caption, and returns where the picture ends.
-fn caption(canvas: &mut Canvas, chart: &Chart, mut y: f64) -> f64 {
-    for line in chart.caption.iter().flat_map(|line| wrapped(line, CAPTION_COLUMNS)) {
+fn caption(canvas: &mut Canvas, chart: &Chart, y: f64) -> f64 {
+    chart.caption.iter().fold(y, |y, line| words(canvas, line, y)).ceil()
+}
+
+/// Draws a paragraph of the caption, and returns where it ends.
+fn words(canvas: &mut Canvas, text: &str, mut y: f64) -> f64 {
+    for line in wrapped(text, CAPTION_COLUMNS) {
         canvas.words(LEFT, y, Anchor::Start, "soft", 12.0, &line);
         y += CAPTION_ROW;
     }
-    y.ceil()
+    y
 }
 
 #[cfg(test)]

@@ -257,7 +257,7 @@ impl SimPlan {
             return Err("0 has no place on a logarithmic axis: write a linear scale".to_owned());
         }
         let title_x = match (&vary, x) {
-            (_, Some(title)) if title.contains(unit) => title.clone(),
+            (_, Some(title)) if title.to_lowercase().contains(&unit.to_lowercase()) => title.clone(),
             (_, Some(title)) => format!("{title}, {unit}"),
             (Vary::Time, None) => "Time, s".to_owned(),
             (Vary::Path(path), None) if unit.is_empty() => path.clone(),

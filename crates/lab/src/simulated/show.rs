@@ -125,8 +125,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     });
     let series: Vec<Series> = series.collect();
     let fits: Vec<_> = series.iter().filter(|_| sweep.picture.fit).enumerate().filter_map(fitted).collect();
-    let said = fits.iter().map(|(_, line)| format!("{}.", line.label));
-    let caption = std::iter::once(caption(plan, sweep, &records)).chain(said).collect();
+    let caption = std::iter::once(caption(plan, sweep, &records)).chain(fits.iter().map(|(said, _)| said.clone()));
     let label = |point: &SimPoint| match sweep.picture.is_named {
         true => point.label.clone(),
         false => units::number(point.x),
@@ -137,7 +136,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     let y = if over_time && !is_course { "Throughput, Mbit/s of IP" } else { sweep.picture.y.title() };
     Lines {
         title: sweep.picture.title.clone(),
-        caption,
+        caption: caption.collect(),
         sweep: sweep.name.clone(),
         x: (sweep.picture.x.clone(), if over_time { Scale::Linear } else { sweep.picture.x_scale }),
         ticks,
@@ -146,7 +145,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
         series,
         published: plan.published.clone(),
         lines: plan.lines.clone(),
-        fits,
+        fits: fits.into_iter().map(|(_, fit)| fit).collect(),
     }
     .into()
 }
@@ -162,11 +161,12 @@ fn mark(plan: &SimPlan, sweep: &SimSweep, line: &Line, point: &SimPoint, records
     Mark::of_enough(mark, point.x, cell.map_or(0, |cell| cell.runs), plan.seeds.len())
 }
 
-/// Returns the line through a series that is nearest to it.
-fn fitted((style, series): (usize, &Series)) -> Option<(usize, Law)> {
+/// Returns the line through a series that is nearest to it, and what the caption says of it.
+fn fitted((style, series): (usize, &Series)) -> Option<(String, (usize, Law))> {
     let (factor, share) = fit(&series.marks)?;
-    let label = format!("{}: nearest to {factor:.2} times the axis, R^2 = {share:.3}", series.name);
-    Some((style, Law { sweep: None, label, factor, power: 1.0 }))
+    let said = format!("{}: nearest to {factor:.2} times the axis, R^2 = {share:.3}.", series.name);
+    let label = format!("fit of {}: c = {factor:.2}", series.name);
+    Some((said, (style, Law { sweep: None, label, factor, power: 1.0 })))
 }
 
 /// Returns the straight line through the origin with the least squares, and the share of the variance that it explains.
@@ -212,6 +212,7 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
         .points
         .iter()
         .flat_map(|point| (0..plan.series.len()).map(move |series| runs(plan, sweep, point, series, records).len()));
+    let most = counts.clone().max().unwrap_or(0);
     let Some(runs) = lists::counts(counts.filter(|runs| *runs > 0), "run", "runs") else {
         return "Nothing has been run yet.".to_owned();
     };
@@ -222,7 +223,8 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
     let what = match &sweep.vary {
         Vary::Time => {
             let span = units::seconds(plan.span.as_secs_f64());
-            format!("median of {runs} in spans of {span}, and a band {spread}")
+            let band = if most > 1 { format!(", and a band {spread}") } else { String::new() };
+            format!("median of {runs} in spans of {span}{band}")
         }
         Vary::Path(_) => format!("median of {runs}, bars {spread}"),
     };

@@ -222,7 +222,24 @@ fn many_series_have_plots_of_their_own() {
     assert_eq!(count("behind"), 5 * 6 + 5, "the others are behind each");
     assert_eq!(count("truth"), 6 + 1, "in each plot, and above");
     assert_eq!(drawn.matches(">what is true<").count(), 1);
+    // Names have letters, as there is no room for them.
+    let all = names.iter().enumerate().map(series).collect();
+    let drawn = svg(&Lines { is_named: true, ..lines(all) }.into());
+    assert!(drawn.contains(">a: none; b: 5; c: 10<") && drawn.matches(">b<").count() == 3, "{drawn}");
     png(&drawn).expect("a picture");
+}
+
+#[test]
+fn courses_with_bands_are_in_plots_of_their_own_from_four_on() {
+    let course = |style: usize| {
+        let marks = [1.0, 2.0, 3.0].map(|x| Ok(Mark::with_bar(x, 1.0 + style as f64, [0.5, 9.0])));
+        Series::new(["old: a", "old: b", "new: a", "new: b"][style], style, marks).drawn(Form::Course)
+    };
+    let frames = |count: usize| {
+        let all = Lines { ticks: Vec::new(), ..lines((0..count).map(course).collect()) };
+        svg(&all.into()).matches("class=\"frame\"").count()
+    };
+    assert_eq!((frames(3), frames(4)), (1, 2));
 }
 
 #[test]
