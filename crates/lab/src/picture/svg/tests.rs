@@ -222,6 +222,18 @@ fn many_series_have_plots_of_their_own() {
     assert_eq!(count("behind"), 5 * 6 + 5, "the others are behind each");
     assert_eq!(count("truth"), 6 + 1, "in each plot, and above");
     assert_eq!(drawn.matches(">what is true<").count(), 1);
+    // Each name is above the plot of its system.
+    let number = |element: &str, key: &str| -> f64 {
+        let value = element.split(&format!(" {key}=\"")).nth(1).expect("a position");
+        value.split('"').next().and_then(|value| value.parse().ok()).expect("a number")
+    };
+    let place = |element: &str| (number(element, "x"), number(element, "y"));
+    let frames: Vec<_> = drawn.lines().filter(|line| line.contains("class=\"frame\"")).map(place).collect();
+    for (name, frame) in [("auto, told", frames[0]), ("arq", frames[1]), ("rc-udp", frames[4]), ("quic", frames[5])] {
+        let (x, y) = place(drawn.lines().find(|line| line.contains(&format!(">{name}<"))).expect(name));
+        let (dx, dy) = (x - frame.0, frame.1 - y);
+        assert!((0.0..20.0).contains(&dx) && (0.0..40.0).contains(&dy), "{name} is {dx}, {dy} from its plot");
+    }
     // Names have letters, as there is no room for them.
     let all = names.iter().enumerate().map(series).collect();
     let drawn = svg(&Lines { is_named: true, ..lines(all) }.into());
