@@ -150,27 +150,27 @@ impl Chart {
             });
             Series::new(peer, style, points)
         });
-        let series = Contents::new(series.collect(), &plan.published, &plan.lines, &sweep.name);
+        let contents = Contents::new(series.collect(), &plan.published, &plan.lines, &sweep.name);
         let floor: Vec<(f64, f64)> = drawn.floor.map_or_else(Vec::new, |floor| {
             let of = |point: &Point| Some((point.x, quantity(drawn.y, point.size, point.floor(floor)?)));
             let mut floor: Vec<_> = sweep.points.iter().filter_map(of).collect();
             floor.sort_by(|a, b| a.0.total_cmp(&b.0));
             floor
         });
-        let values = series.values().into_iter().chain(floor.iter().map(|(_, y)| *y)).collect();
+        let values = contents.values().into_iter().chain(floor.iter().map(|(_, y)| *y)).collect();
         let mut caption = caption(plan, sweep, &all);
-        caption.extend(series.note());
+        caption.extend(contents.note());
         Self {
             title: sweep.title.clone(),
             caption,
-            x: Ruler::of_places(sweep, series.published_places()),
+            x: Ruler::of_places(sweep, contents.published_places()),
             y: Ruler::of_values(drawn.y.title(), drawn.y_scale, values),
             is_named: sweep.axis == Axis::Link,
             bounds_are_lower: !drawn.y.is_rate(),
-            series: series.series,
+            series: contents.series,
             floor,
-            published: series.published,
-            truths: series.truths,
+            published: contents.published,
+            truths: contents.truths,
         }
     }
 }

@@ -143,16 +143,21 @@ fn swatch(canvas: &mut Canvas, swatch: Swatch, x: f64, y: f64) {
     }
 }
 
-/// Wraps text into lines of at most `columns` characters, broken at spaces.
+/// Wraps text into lines of at most `columns` characters, broken at spaces, and longer words after commas.
 pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
+        let is_long = word.chars().count() > columns;
+        let parts: Vec<&str> = if is_long { word.split_inclusive(',').collect() } else { vec![word] };
+        for (index, part) in parts.into_iter().enumerate() {
+            let space = if index == 0 { " " } else { "" };
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + space.len() + part.chars().count() <= columns => {
+                    line.push_str(space);
+                    line.push_str(part);
+                }
+                _ => lines.push(part.to_owned()),
             }
-            _ => lines.push(word.to_owned()),
         }
     }
     lines
@@ -175,5 +180,6 @@ mod tests {
     fn long_text_is_broken_at_spaces() {
         assert_eq!(wrapped("TCP, published (figure 10(a))", 14), ["TCP, published", "(figure 10(a))"]);
         assert_eq!(wrapped("hysteria-brutal", 5), ["hysteria-brutal"]);
+        assert_eq!(wrapped("a b=1,c=2,d=3", 8), ["a b=1,", "c=2,d=3"]);
     }
 }
