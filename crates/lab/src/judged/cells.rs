@@ -9,7 +9,7 @@ use crate::picture::runs_at;
 use crate::plan::{Quantity, parse_time};
 use crate::report::Measured;
 use crate::results::Bound;
-use crate::simulated::{self, SimPlan, SimRecord, Vary};
+use crate::simulated::{self, SimPlan, SimQuantity, SimRecord, Vary};
 
 impl Measured {
     /// Returns the number of points of a sweep.
@@ -75,6 +75,9 @@ fn simulated_cells(plan: &SimPlan, records: &[SimRecord], term: &Term) -> Result
     };
     let quantity = term.quantity.as_deref().map_or(Ok(sweep.picture.y), quantity)?;
     let is_over_time = sweep.vary == Vary::Time;
+    if is_over_time && term.quantity.is_some() && !quantity.is_of_time() && quantity != SimQuantity::LossEstimate {
+        return Err(format!("{} is over time, and has only what is known of each moment", sweep.name));
+    }
     let span = plan.span.as_secs_f64();
     let points = match (is_over_time, term.point.as_str()) {
         (true, "*") => {
@@ -87,10 +90,7 @@ fn simulated_cells(plan: &SimPlan, records: &[SimRecord], term: &Term) -> Result
         }
         (false, point) => chosen(&sweep.points, point, |point| &point.label)?,
     };
-    let unit = match sweep.picture.against.filter(|_| quantity == simulated::SimQuantity::Harm) {
-        Some(other) => Some(other),
-        None => None,
-    };
+    let unit = sweep.picture.against.filter(|_| quantity == SimQuantity::Harm);
     let cell = |point: usize| {
         let (runs, invalid) = simulated::found(plan, sweep, (series, point), (flow, quantity), records);
         let mut runs: Vec<Found> = runs.into_iter().map(|(id, value)| Found { id, value }).collect();
