@@ -29,14 +29,12 @@ pub(super) fn run(bench: &mut Bench, trials: u64) -> Result<(), Failure> {
     drawn.extend(others(bench, trials, seed)?);
     bench.draw(
         "failure-over-overhead",
-        Lines {
-            title: format!("Share of blocks of {DRAWN} symbols that do not decode"),
-            caption: vec!["Symbols of a random part of the code; LT and pre-code + LT: coded symbols only.".to_owned()],
-            x: ("Symbols received beyond k, % of k".to_owned(), Scale::Linear),
-            ticks: Vec::new(),
-            y: ("Share that fails".to_owned(), Scale::Log),
-            series: drawn,
-        },
+        Lines::new(
+            format!("Share of blocks of {DRAWN} symbols that do not decode"),
+            "Symbols of a random part of the code; LT and pre-code + LT: coded symbols only.".to_owned(),
+            [("Symbols received beyond k, % of k", Scale::Linear), ("Share that fails", Scale::Log)],
+            drawn,
+        ),
     )
 }
 

@@ -53,13 +53,8 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
 /// The pictures: over the size of the block, and over the share that is lost.
 fn draw(bench: &Bench, rows: &[Row]) -> Result<(), Failure> {
     let caption = format!("{SYMBOL_SIZE}-byte symbols, one thread, medians and the middle half.");
-    let lines = |title: String, x: &str, series| Lines {
-        title,
-        caption: vec![caption.clone()],
-        x: (x.to_owned(), Scale::Log),
-        ticks: Vec::new(),
-        y: ("MB/s of source data".to_owned(), Scale::Log),
-        series,
+    let lines = |title: String, x: &str, series| {
+        Lines::new(title, caption.clone(), [(x, Scale::Log), ("MB/s of source data", Scale::Log)], series)
     };
     let over_k = "Source symbols in the block";
     let encode = series(rows, |row| vec![(row.k, Some(&row.encode))]);

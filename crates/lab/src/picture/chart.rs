@@ -81,6 +81,28 @@ pub struct Lines {
     pub fits: Vec<(usize, Line)>,
 }
 
+impl Lines {
+    /// Creates lines with these points each, between axes with round numbers, without anything else.
+    pub fn new(title: String, caption: String, [x, y]: [(&str, Scale); 2], series: Vec<(String, Vec<Mark>)>) -> Self {
+        let axis = |(title, scale): (&str, Scale)| (title.to_owned(), scale);
+        let drawn = series.into_iter().enumerate();
+        let drawn = drawn.map(|(style, (name, marks))| Series::new(name, style, marks.into_iter().map(Ok)));
+        Self {
+            title,
+            caption: vec![caption],
+            sweep: String::new(),
+            x: axis(x),
+            ticks: Vec::new(),
+            is_named: false,
+            y: axis(y),
+            series: drawn.collect(),
+            published: Vec::new(),
+            lines: Vec::new(),
+            fits: Vec::new(),
+        }
+    }
+}
+
 /// Returns the summary of a quantity for each peer at each point of a sweep, in the plan's order: of all records with the
 /// id of one of its cases, made by the build that made the last one.
 pub(crate) fn summaries<'a>(
