@@ -189,7 +189,9 @@ fn compare(now: &str, stored: &str) -> Result<(), Failure> {
 
 /// Returns the verdicts of a table by their items and claims, without reasons.
 fn verdicts(table: &str) -> BTreeMap<(String, String), String> {
-    let rows = table.lines().filter_map(|line| line.strip_prefix("| [")?.strip_suffix(" |"));
+    // The headlines are among them.
+    let all = table.split_once("## All claims").map_or(table, |(_, all)| all);
+    let rows = all.lines().filter_map(|line| line.strip_prefix("| [")?.strip_suffix(" |"));
     let row = |row: &str| {
         let cells: Vec<&str> = row.split(" | ").collect();
         let [item, claim, .., verdict] = &cells[..] else { return None };

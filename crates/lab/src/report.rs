@@ -111,7 +111,7 @@ pub fn page(sections: &[Section]) -> String {
         })
     };
     if sections.len() > 1 && judged().any(|(_, judged, _)| !judged.verdicts.is_empty()) {
-        page.0 += &judged::overview(judged());
+        page.0 += &judged::overview(&judged().collect::<Vec<_>>());
     }
     for section in sections {
         page.section(section);

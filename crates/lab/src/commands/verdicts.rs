@@ -33,7 +33,8 @@ pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
             all.push((measured.title_and_name().1.to_owned(), judged, measured.stale() > 0));
         }
     }
-    say(&judged::markdown(all.iter().map(|(name, judged, is_stale)| (name.as_str(), judged, *is_stale))));
+    let named: Vec<_> = all.iter().map(|(name, judged, is_stale)| (name.as_str(), judged, *is_stale)).collect();
+    say(&judged::markdown(&named));
     Ok(0)
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct Verdict {
     pub(crate) outcome: Outcome,
     /// Why it is so.
     pub(crate) because: Text,
+    /// Of a claim for which its document is known: what `auto` does there, without a given rate and with one.
+    pub(crate) auto: Option<Text>,
 }
 
 /// Whether a claim was reproduced.
@@ -125,6 +127,7 @@ struct VerdictText {
     equals: Vec<String>,
     #[serde(default)]
     because: String,
+    auto: Option<String>,
 }
 
 /// Reads the verdicts on results, if there are any.
@@ -174,6 +177,7 @@ fn judge(text: &VerdictText, data: &Data<'_>) -> Result<Verdict, String> {
         measured: filled(&text.measured, data)?,
         outcome: outcome(text, data)?,
         because: filled(&text.because, data)?,
+        auto: text.auto.as_deref().map(|auto| filled(auto, data)).transpose()?,
     })
 }
 
@@ -292,10 +296,13 @@ impl fmt::Display for Outcome {
 
 impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Verdict { claim, system, measured, outcome, because, .. } in &self.verdicts {
+        for Verdict { claim, system, measured, outcome, because, auto, .. } in &self.verdicts {
             writeln!(f, "Claim:    {claim}\nMeasured: {} ({system})\nVerdict:  {outcome}", plain(measured))?;
             if !plain(because).is_empty() {
                 writeln!(f, "Because:  {}", plain(because))?;
+            }
+            if let Some(auto) = auto {
+                writeln!(f, "auto:     {}", plain(auto))?;
             }
             writeln!(f)?;
         }

@@ -29,7 +29,8 @@ fn class(outcome: &Outcome) -> &'static str {
 pub(crate) fn section(judged: &Judged) -> String {
     let mut out = String::new();
     if !judged.verdicts.is_empty() {
-        out +=
+        out += "</table></div>\n";
+    out +=
             "<div class=\"wide\"><table class=\"words\">\n<tr><th>Claim</th><th>Measured</th><th>Verdict</th></tr>\n";
         for verdict in &judged.verdicts {
             out += &format!("<tr>{}</tr>\n", cells(verdict));
@@ -59,16 +60,33 @@ fn cells(verdict: &Verdict) -> String {
     )
 }
 
-/// Returns a table of the verdicts of several plans, each with its name and whether an older build has made some of its
-/// results.
-pub(crate) fn overview<'a>(all: impl Iterator<Item = (&'a str, &'a Judged, bool)>) -> String {
-    let mut out = "<h1>Verdicts</h1>\n<p>Reproduced: every number is within the document's spread, or 20 % where it gives none, and \
+/// The verdicts on a plan's results, with its name and whether an older build has made some of them.
+pub(crate) type Named<'a> = (&'a str, &'a Judged, bool);
+
+/// Returns the claims for which the documents are known, beside what `auto` does there.
+fn headlines<'a>(all: &[Named<'a>]) -> Vec<(&'a str, &'a Verdict, &'a Text)> {
+    let of = |(name, judged, _): &Named<'a>| {
+        let (name, judged) = (*name, *judged);
+        judged.verdicts.iter().filter_map(move |verdict| Some((name, verdict, verdict.auto.as_ref()?)))
+    };
+    all.iter().flat_map(of).collect()
+}
+
+/// Returns tables of the verdicts of several plans.
+pub(crate) fn overview(all: &[Named<'_>]) -> String {
+    let mut out = "<h1>Headline claims</h1>\n<div class=\"wide\"><table class=\"words\">\n\
+         <tr><th>Item</th><th>Claim</th><th>Its own system here</th><th>Verdict</th><th>auto, untold and told the rate</th></tr>\n"
+        .to_owned();
+    for (_, verdict, auto) in headlines(all) {
+        writeln!(out, "<tr><td>{}</td>{}<td>{}</td></tr>", escaped(&verdict.item), cells(verdict), html(auto))
+            .expect("a string takes all");
+    }
+    out += "</table></div>\n<h1>Verdicts</h1>\n<p>Reproduced: every number is within the document's spread, or 20 % where it gives none, and \
          every order and direction is as claimed. In kind: every order and direction is as claimed, and a number is not. \
          Not reproduced: neither. Each number names the expression that it comes from; <code>downpour-lab records FOLDER \
          EXPRESSION</code> lists the runs behind it.</p>\n<div class=\"wide\"><table class=\"words\">\n\
-         <tr><th>Item</th><th>Claim</th><th>Measured</th><th>Verdict</th></tr>\n"
-        .to_owned();
-    for (name, judged, is_stale) in all {
+         <tr><th>Item</th><th>Claim</th><th>Measured</th><th>Verdict</th></tr>\n";
+    for &(name, judged, is_stale) in all {
         for verdict in &judged.verdicts {
             let item = if verdict.item.is_empty() { name } else { &verdict.item };
             let stale = if is_stale { "<small>of an older build</small>" } else { "" };
@@ -90,11 +108,28 @@ pub(crate) fn anchor(name: &str) -> String {
     name.replace('/', "-")
 }
 
-/// Returns the same table in Markdown. `path` leads to the folders of results, and ends in a slash unless it is empty.
-pub(crate) fn markdown<'a>(all: impl Iterator<Item = (&'a str, &'a Judged, bool)>) -> String {
-    let mut out = "| item | claim | system | measured | verdict |\n|---|---|---|---|---|\n".to_owned();
+/// Returns the same tables in Markdown, with links from where the folders of documents are.
+pub(crate) fn markdown(all: &[Named<'_>]) -> String {
     let cell = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
-    for (name, judged, is_stale) in all {
+    let mut out = String::new();
+    let headlines = headlines(all);
+    if !headlines.is_empty() {
+        out += "## Headline claims\n\n| item | claim | its own system here | verdict | `auto`, untold and told the rate |\n|---|---|---|---|---|\n";
+    }
+    for (name, Verdict { item, claim, measured, outcome, .. }, auto) in &headlines {
+        writeln!(
+            out,
+            "| [{}]({name}/verdict.toml) | {} | {} | {outcome} | {} |",
+            cell(item),
+            cell(claim),
+            cell(&plain(measured)),
+            cell(&plain(auto))
+        )
+        .expect("a string takes all");
+    }
+    out += if headlines.is_empty() { "" } else { "\n## All claims\n\n" };
+    out += "| item | claim | system | measured | verdict |\n|---|---|---|---|---|\n";
+    for &(name, judged, is_stale) in all {
         for Verdict { item, claim, system, measured, outcome, because, .. } in &judged.verdicts {
             let item = if item.is_empty() { name } else { item };
             let because = plain(because);

@@ -23,7 +23,8 @@ pub enum Engine {
 impl Engine {
     /// Returns what the result of peers depends on, by their names.
     pub(crate) fn of_peers<'a>(mut peers: impl Iterator<Item = &'a str>) -> Self {
-        if peers.any(|peer| peer.starts_with("downpour")) { Self::Program } else { Self::Other }
+        let is_own = |peer: &str| peer.starts_with("downpour") || peer.starts_with("tunnel");
+        if peers.any(is_own) { Self::Program } else { Self::Other }
     }
 
     /// Returns 16 hexadecimal digits that are the same for the same sources; empty if no source of this project decides.
@@ -145,6 +146,7 @@ pub(crate) mod tests {
         // The kernel's TCP does not depend on this project's sources.
         assert!(!is_stale(None, Engine::of_peers(["tcp-cubic", "scp-cubic"].into_iter())));
         assert!(is_stale(None, Engine::of_peers(["tcp-cubic", "downpour-arq"].into_iter())));
+        assert!(is_stale(None, Engine::of_peers(["tunnel-told"].into_iter())));
     }
 
     #[test]
