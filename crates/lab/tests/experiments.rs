@@ -66,8 +66,8 @@ fn plans_of_flows_are_what_their_documents_say() {
         let places: Vec<f64> = sweep.points.iter().map(|point| point.x - 2.0).collect();
         assert_eq!(places, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
     }
-    // Its sweeps show the same runs: two controllers, five seeds.
-    assert_eq!(plan.cases().len(), 6 * 2 * 5);
+    // Its sweeps show the same runs: three series, five seeds.
+    assert_eq!(plan.cases().len(), 6 * 3 * 5);
 }
 
 /// rc-udp, section V-A and table I, with the capacities of the text: three pairs at once over random graphs of 50 nodes,
@@ -166,7 +166,7 @@ fn simulated(name: &str) -> SimPlan {
 #[test]
 fn figures_of_ttp_have_all_their_points() {
     for (name, figures, series) in
-        [("ttp/short-slim", 5..=9, 6), ("ttp/long-fat", 10..=14, 7), ("ttp/friendliness", 16..=20, 3)]
+        [("ttp/short-slim", 5..=9, 6), ("ttp/long-fat", 10..=14, 9), ("ttp/friendliness", 16..=20, 3)]
     {
         let plan = simulated(name);
         assert_eq!((plan.seeds.len(), plan.series.len()), (10, series), "{name}");

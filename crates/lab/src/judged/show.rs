@@ -29,8 +29,7 @@ fn class(outcome: &Outcome) -> &'static str {
 pub(crate) fn section(judged: &Judged) -> String {
     let mut out = String::new();
     if !judged.verdicts.is_empty() {
-        out += "</table></div>\n";
-    out +=
+        out +=
             "<div class=\"wide\"><table class=\"words\">\n<tr><th>Claim</th><th>Measured</th><th>Verdict</th></tr>\n";
         for verdict in &judged.verdicts {
             out += &format!("<tr>{}</tr>\n", cells(verdict));
