@@ -193,10 +193,9 @@ fn arithmetic(left: Bound, operator: Operator, right: Bound) -> Option<Bound> {
 fn call(function: Function, argument: Value) -> Result<Value, String> {
     if function == Function::Count {
         let Value::Truth(all) = argument else { return Err("count() takes a comparison".to_owned()) };
-        // Of points that were not measured nobody knows whether it holds there.
-        let known: Option<Vec<bool>> = all.into_iter().collect();
-        let count = known.map(|all| all.into_iter().filter(|holds| *holds).count());
-        return Ok(Value::One(count.map(|count| Bound::Exactly(count as f64))));
+        // Over time there is nothing at the moments after a run's end: it holds at none of them.
+        let count = all.into_iter().filter(|holds| *holds == Some(true)).count();
+        return Ok(Value::One(Some(Bound::Exactly(count as f64))));
     }
     let Value::Each(all) = argument else { return Err("this takes the values at all points: NAME SWEEP *".to_owned()) };
     let order = |a: &Bound, b: &Bound| a.value().total_cmp(&b.value());
@@ -239,7 +238,8 @@ mod tests {
         let longer = combine(each(&[1.0, 4.0]), Operator::Less, Value::One(Some(Bound::Exactly(2.0))));
         assert_eq!(longer, Ok(Value::Truth(vec![Some(true), Some(false)])));
         assert_eq!(call(Function::Count, longer.expect("truths")), Ok(Value::One(Some(Bound::Exactly(1.0)))));
-        assert_eq!(call(Function::Count, Value::Truth(vec![Some(true), None])), Ok(Value::One(None)));
+        let ended = call(Function::Count, Value::Truth(vec![Some(true), None]));
+        assert_eq!(ended, Ok(Value::One(Some(Bound::Exactly(1.0)))));
         assert_eq!(call(Function::Rises, each(&[1.0, 2.0, 2.0])), Ok(Value::Truth(vec![Some(true), Some(false)])));
         assert!(combine(each(&[1.0]), Operator::Less, each(&[1.0, 2.0])).is_err());
     }
