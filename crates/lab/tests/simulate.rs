@@ -80,10 +80,10 @@ fn pairs_share_the_bottleneck_of_a_topology() {
 fn a_profile_is_a_name_or_a_file_and_what_is_changed_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.toml");
-    std::fs::write(&file, "based-on = \"arq\"\ncongestion = \"cubic\"\n\"congestion.beta\" = 0.5\n").unwrap();
+    std::fs::write(&file, "based-on = \"arq\"\ncongestion = \"cubic\"\n\"congestion.beta\" = 0.8\n").unwrap();
     let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "1%", "--size", "1MB"];
     let run = |options: &[&str]| stdout(&simulate(&[&link[..], options].concat()));
-    let changed = run(&["--profile", "arq", "--set", "congestion=cubic", "--set", "congestion.beta=0.5"]);
+    let changed = run(&["--profile", "arq", "--set", "congestion=cubic", "--set", "congestion.beta=0.8"]);
     assert_eq!(run(&["--profile", file.to_str().unwrap()]), changed);
     assert_ne!(run(&["--profile", "arq", "--set", "congestion=cubic"]), changed);
 }
