@@ -137,7 +137,7 @@ impl Recovery {
         let Self { sent_packets, report, loss, ecn, .. } = self;
         // The report has the cause of a timeout anyway: it needs no persistent congestion.
         sent_packets.lose_all_below(now, u64::MAX, |entry| report.on_lost(entry, Duration::MAX, loss, ecn));
-        self.loss.close_report();
+        self.loss.close_report(&self.report.delivered, &self.report.lost);
         self.loss_time = None;
         self.detector.on_all_lost(self.sent_packets.next_number());
         self.delivery_rate.on_lost(&self.report.lost, 0);
@@ -183,7 +183,7 @@ impl Recovery {
         self.loss_time =
             detector.on_feedback(now, acks, sent_packets, rtt, |entry| report.on_lost(entry, persistent, loss, ecn));
         self.fast_retransmit = detector.allows_fast_retransmit() && report.lost.len() > before;
-        self.loss.close_report();
+        self.loss.close_report(&self.report.delivered, &self.report.lost);
         self.delivery_rate.on_lost(&self.report.lost, self.sent_packets.bytes());
     }
 
@@ -193,7 +193,7 @@ impl Recovery {
         let Self { sent_packets, report, loss, ecn, detector, rtt, .. } = self;
         self.loss_time =
             detector.on_loss_timer(now, sent_packets, rtt, |entry| report.on_lost(entry, persistent, loss, ecn));
-        self.loss.close_report();
+        self.loss.close_report(&self.report.delivered, &self.report.lost);
         self.delivery_rate.on_lost(&self.report.lost, self.sent_packets.bytes());
         self.timer.on_feedback(now, false, self.sent_packets.oldest() != oldest);
     }

@@ -1,6 +1,7 @@
 //! Loss over the last packets and over all packets: the two loss rates that ttp §II-B defines, and that its rate and
 //! padding follow.
 
+use super::sent_packets::SentPacket;
 use std::collections::VecDeque;
 
 /// Counts the packets that were delivered or lost, and remembers the last of them.
@@ -20,6 +21,26 @@ impl LossWindow {
     /// Creates an empty window over the last `kept` packets.
     pub(super) const fn new(kept: u32) -> Self {
         Self { kept: kept as usize, last: VecDeque::new(), missing: 0, known: 0, lost: 0 }
+    }
+
+    /// Counts the packets of a report in the order of their numbers, in which both slices are. Calls `on_lost` with the
+    /// number of each lost one.
+    ///
+    /// A report may cover more packets than are remembered, so that the order decides which losses are among the last.
+    pub(super) fn on_report(
+        &mut self,
+        mut delivered: &[SentPacket],
+        lost: &[SentPacket],
+        mut on_lost: impl FnMut(u64),
+    ) {
+        for sent in lost {
+            let earlier = delivered.partition_point(|other| other.number < sent.number);
+            self.on_delivered(earlier);
+            delivered = &delivered[earlier..];
+            self.on_lost();
+            on_lost(sent.number);
+        }
+        self.on_delivered(delivered.len());
     }
 
     /// Counts `count` packets that arrived.
@@ -64,5 +85,25 @@ impl LossWindow {
     /// Returns the long-term loss: the share of all packets that was lost.
     pub(super) fn link(&self) -> f64 {
         self.lost as f64 / self.known.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sent_packets::Content;
+    use super::*;
+    use crate::time::Time;
+
+    #[test]
+    fn only_losses_among_the_last_packets_of_a_long_report_are_remembered() {
+        let sent = |number| SentPacket { number, time: Time::ZERO, bytes: 1000, content: Content::Nothing };
+        let is_lost = |number: &u64| number.is_multiple_of(50);
+        let (lost, delivered): (Vec<u64>, Vec<u64>) = (1..=500).partition(is_lost);
+        let [delivered, lost] = [delivered, lost].map(|numbers| numbers.into_iter().map(sent).collect::<Vec<_>>());
+        let mut window = LossWindow::new(100);
+        let mut told = Vec::new();
+        window.on_report(&delivered, &lost, |number| told.push(number));
+        assert_eq!(told, lost.iter().map(|sent| sent.number).collect::<Vec<_>>());
+        assert_eq!((window.perceived(), window.link()), (2.0 / 98.0, 0.02), "2 of the last 100, 10 of all 500");
     }
 }

@@ -67,19 +67,15 @@ impl Losses {
     /// Counts packets in the order of their numbers. Returns true if a loss is the `q`th in a row.
     fn on_report(&mut self, report: &Report<'_>, q: u32) -> bool {
         self.fates.on_spurious(report.spurious.len());
-        let (mut delivered, mut reached) = (report.delivered, false);
-        for sent in report.lost {
-            let earlier = delivered.partition_point(|other| other.number < sent.number);
-            self.fates.on_delivered(earlier);
-            delivered = &delivered[earlier..];
-            self.fates.on_lost();
-            let before = self.run.filter(|(number, _)| number + 1 == sent.number);
+        let mut reached = false;
+        let Self { fates, run } = self;
+        fates.on_report(report.delivered, report.lost, |number| {
+            let before = run.filter(|(last, _)| last + 1 == number);
             let count = before.map_or(1, |(_, count)| count + 1);
-            self.run = Some((sent.number, count));
+            *run = Some((number, count));
             // A burst is one event, however long it becomes.
             reached |= count == q;
-        }
-        self.fates.on_delivered(delivered.len());
+        });
         reached
     }
 }

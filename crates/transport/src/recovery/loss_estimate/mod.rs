@@ -10,6 +10,7 @@ pub use averages::{DynamicEwmaConfig, EwmaConfig};
 pub use packets::PacketsConfig;
 pub use ttp::TtpConfig;
 
+use super::sent_packets::SentPacket;
 use crate::settings::{Setting, Settings, Share, choices, field};
 use crate::time::Time;
 use autoregressive::Autoregressive;
@@ -137,8 +138,7 @@ impl LossEstimate {
             Estimator::Packets(packets) => packets.on_delivered(count),
             Estimator::Average(average) => average.samples.on_delivered(count),
             Estimator::Autoregressive(model) => model.samples.on_delivered(count),
-            Estimator::Ttp(ttp) => ttp.fates.on_delivered(count),
-            Estimator::Oracle(_) => {}
+            Estimator::Ttp(_) | Estimator::Oracle(_) => {}
         }
     }
 
@@ -151,8 +151,7 @@ impl LossEstimate {
             Estimator::Packets(packets) => packets.on_lost(),
             Estimator::Average(average) => average.samples.on_lost(),
             Estimator::Autoregressive(model) => model.samples.on_lost(),
-            Estimator::Ttp(ttp) => ttp.fates.on_lost(),
-            Estimator::Oracle(_) => {}
+            Estimator::Ttp(_) | Estimator::Oracle(_) => {}
         }
         self.bursts.on_lost(ordinal, sent)
     }
@@ -170,12 +169,14 @@ impl LossEstimate {
         }
     }
 
-    /// Ends a report, all of whose packets are counted: estimators that work by samples may take one.
-    pub(super) fn close_report(&mut self) {
+    /// Ends a report, all of whose packets are counted: estimators that work by samples may take one, and one that needs
+    /// to know which packets were lost between which is told here. Both slices are in the order of packet numbers.
+    pub(super) fn close_report(&mut self, delivered: &[SentPacket], lost: &[SentPacket]) {
         match &mut self.estimator {
             Estimator::Average(average) => average.close_report(),
             Estimator::Autoregressive(model) => model.close_report(),
-            Estimator::Packets(_) | Estimator::Oracle(_) | Estimator::Ttp(_) => {}
+            Estimator::Ttp(ttp) => ttp.fates.on_report(delivered, lost, |_| {}),
+            Estimator::Packets(_) | Estimator::Oracle(_) => {}
         }
     }
 

@@ -79,11 +79,11 @@ fn without_loss_or_once_it_is_refuted_it_is_exactly_nothing() {
     for text in ["packets", "ewma", "dynamic-ewma", "autoregressive", "ttp"] {
         let mut loss = estimate(text);
         loss.on_delivered(63);
-        loss.close_report();
+        loss.close_report(&[], &[]);
         assert!(loss.loss() > 0.0, "{text}: too little is known");
         loss.on_delivered(1000);
         loss.on_lost(3, Time::ZERO);
-        loss.close_report();
+        loss.close_report(&[], &[]);
         assert!(loss.loss() > 0.0 || text == "autoregressive", "{text}: a prediction may be nothing");
         loss.on_delivered(1000);
         loss.on_spurious(1);
@@ -100,20 +100,20 @@ fn averages_weigh_as_the_document_has_it() {
     let mut dynamic = estimate("dynamic-ewma:initial=10%,packets=100");
     for estimate in [&mut loss, &mut dynamic] {
         (0..30).for_each(|ordinal| _ = estimate.on_lost(ordinal, Time::ZERO));
-        estimate.close_report();
+        estimate.close_report(&[], &[]);
         assert_eq!(estimate.loss(), 0.1, "the sample is not complete");
         estimate.on_delivered(70);
-        estimate.close_report();
+        estimate.close_report(&[], &[]);
     }
     assert!((loss.loss() - 0.22).abs() < 1e-12, "0.6 x 0.3 + 0.4 x 0.1: {}", loss.loss());
     assert!((dynamic.loss() - 0.25).abs() < 1e-12, "weight 0.3 / 0.4: {}", dynamic.loss());
     dynamic.on_delivered(500);
-    dynamic.close_report();
+    dynamic.close_report(&[], &[]);
     assert!((dynamic.loss() - 0.25).abs() < 1e-12, "a clean sample weighs nothing: {}", dynamic.loss());
     loss.on_lost(900, Time::ZERO);
     loss.on_delivered(99);
     loss.on_spurious(1);
-    loss.close_report();
+    loss.close_report(&[], &[]);
     assert!((loss.loss() - 0.088).abs() < 1e-12, "taken back before the sample: {}", loss.loss());
 }
 
@@ -125,7 +125,7 @@ fn another_algorithm_goes_on_from_where_the_last_one_stood() {
     for ordinal in 0..100 {
         loss.on_delivered(9);
         loss.on_lost(ordinal * 10, Time::ZERO);
-        loss.close_report();
+        loss.close_report(&[], &[]);
     }
     let before = loss.loss();
     for text in ["dynamic-ewma", "autoregressive", "ttp", "packets", "ewma"] {
@@ -174,7 +174,7 @@ fn run(text: &str, rate: f64, burst: f64) -> ReportBuilder {
             loss.on_delivered(1)
         }
         if ordinal % 4 == 3 {
-            loss.close_report();
+            loss.close_report(&[], &[]);
         }
         sum += loss.loss();
         error += (loss.loss() - rate).abs();
@@ -223,7 +223,7 @@ fn the_model_survives_long_silence_and_total_loss() {
             50_000.. => _ = loss.on_lost(ordinal, Time::ZERO),
             _ => loss.on_delivered(1),
         }
-        loss.close_report();
+        loss.close_report(&[], &[]);
         assert!((0.0..=1.0).contains(&loss.loss()), "packet {ordinal}: {}", loss.loss());
     }
     assert!(loss.loss() > 0.9, "{}", loss.loss());
@@ -244,7 +244,7 @@ fn the_dynamic_average_is_too_high_by_the_noise_of_its_samples() {
                     let lost = (0..packets).filter(|_| random.chance(loss)).count();
                     (0..lost).for_each(|_| _ = estimate.on_lost(0, Time::ZERO));
                     estimate.on_delivered(packets - lost);
-                    estimate.close_report();
+                    estimate.close_report(&[], &[]);
                     sum += estimate.loss();
                 }
                 sum / f64::from(samples) - loss
