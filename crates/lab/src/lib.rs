@@ -39,6 +39,7 @@ pub mod summary;
 mod sys;
 pub mod trial;
 pub mod verdict;
+pub mod web;
 
 pub use program::main;
 

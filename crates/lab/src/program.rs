@@ -14,7 +14,7 @@ use crate::exit::{Code, Failure};
 use crate::peers::{self, Downpour, Programs};
 use crate::runner::StopFlag;
 use crate::trial::Trials;
-use crate::{commands, control, link, output, selftest, series, simulate, space};
+use crate::{commands, control, link, output, selftest, series, simulate, space, web};
 
 /// Runs the program with these arguments, the first of which is the program's name; returns the exit code. Ends the
 /// process itself for `--help`, `--version` and invalid arguments.
@@ -88,6 +88,7 @@ fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
         Command::Reproduce(args) => commands::reproduce(&args, &trials(downpour)?, &stop()?),
         Command::Simulate(args) => simulate::run(&args),
         Command::Series(args) => series::run(&args),
+        Command::Web(args) => web::run(&args, &stop()?),
         Command::Selftest => selftest::run(),
         Command::Clean => clean(),
         Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),

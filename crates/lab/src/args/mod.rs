@@ -9,6 +9,7 @@ use crate::commands::{RecordsArgs, ReportArgs, ReproduceArgs, RunArgs, VerdictsA
 use crate::exit;
 use crate::peers::OwnPeer;
 use crate::series::SeriesArgs;
+use crate::web::WebArgs;
 pub use link::{ImpairArgs, LinkArgs, LinkOptions, Switch};
 pub use simulate::SimulateArgs;
 
@@ -64,6 +65,8 @@ pub enum Command {
     Records(RecordsArgs),
     /// Repeat an experiment from a paper, plot it and write a report
     Reproduce(ReproduceArgs),
+    /// Show the lab in a browser
+    Web(WebArgs),
     /// List the programs that can be measured, and how to install missing ones
     Peers,
     /// Remove files left behind by a lab that was killed

@@ -1,0 +1,177 @@
+//! Who may ask: whoever has the address with the secret, from a page of this server.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+/// Nothing from elsewhere, and nothing written into the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src blob:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Headers of all answers.
+const HEADERS: [(HeaderName, &str); 4] = [
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (CACHE_CONTROL, "no-store"),
+    // The address is the secret.
+    (REFERRER_POLICY, "no-referrer"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+];
+
+/// The address of the server, and its secret.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    address: SocketAddr,
+    secret: Arc<str>,
+}
+
+impl Guard {
+    /// Draws a secret.
+    pub(super) fn new(address: SocketAddr) -> io::Result<Self> {
+        let mut drawn = [0; 16];
+        getrandom::fill(&mut drawn).map_err(io::Error::other)?;
+        let secret = drawn.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        Ok(Self { address, secret })
+    }
+
+    /// Returns the address of the page.
+    pub(super) fn url(&self) -> String {
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(if address.is_ipv4() {
+                [127, 0, 0, 1].into()
+            } else {
+                IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)
+            });
+        }
+        format!("http://{address}/{}/", self.secret)
+    }
+
+    /// Whether the path begins with the secret, in a time that does not depend on what is wrong.
+    fn is_told(&self, path: &str) -> bool {
+        let told = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
+        blake3::hash(told.as_bytes()) == blake3::hash(self.secret.as_bytes())
+    }
+
+    /// Whether the request was sent to this server by number or as `localhost`: a name that somebody else's DNS leads here
+    /// would make his pages ones of this server.
+    fn is_host(&self, authority: &str) -> bool {
+        let Ok(authority) = authority.parse::<Authority>() else { return false };
+        let host = authority.host().trim_matches(['[', ']']);
+        let is_number =
+            host.parse::<IpAddr>().is_ok_and(|ip| ip == self.address.ip() || self.address.ip().is_unspecified());
+        let is_named = host.eq_ignore_ascii_case("localhost");
+        (is_number || is_named) && authority.port_u16().unwrap_or(80) == self.address.port()
+    }
+
+    /// Whether a page of this server asks, or no page.
+    fn is_own(&self, headers: &HeaderMap) -> bool {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        origins.all(|origin| {
+            let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+            origin.is_some_and(|authority| self.is_host(authority))
+        })
+    }
+
+    fn check(&self, request: &Request) -> Result<(), (StatusCode, &'static str)> {
+        let mut hosts = request.headers().get_all(HOST).iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
+        if !host.is_some_and(|host| self.is_host(host)) {
+            return Err((StatusCode::MISDIRECTED_REQUEST, "this is not the host that was asked for\n"));
+        }
+        if !self.is_own(request.headers()) {
+            return Err((StatusCode::FORBIDDEN, "another site's page asks\n"));
+        }
+        if !self.is_told(request.uri().path()) {
+            return Err((StatusCode::FORBIDDEN, "the address lacks the secret that downpour-lab has printed\n"));
+        }
+        Ok(())
+    }
+}
+
+/// Lets a request through, or refuses it.
+pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let mut answer = match guard.check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    };
+    for (name, value) in HEADERS {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+
+    fn guard(address: &str) -> Guard {
+        Guard { address: address.parse().expect("an address"), secret: "5ecret".into() }
+    }
+
+    fn answer(guard: &Guard, path: &str, headers: &[(HeaderName, &str)]) -> u16 {
+        let builder =
+            headers.iter().fold(Request::builder().uri(path), |builder, (name, value)| builder.header(name, *value));
+        let request = builder.body(Body::empty()).expect("a request");
+        guard.check(&request).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_the_page_with_the_secret_on_this_host_may_ask() {
+        let guard = guard("127.0.0.1:7000");
+        for (path, host, expected) in [
+            ("/5ecret/", "127.0.0.1:7000", 200),
+            ("/5ecret/demo/events", "localhost:7000", 200),
+            ("/", "127.0.0.1:7000", 403),
+            ("/5ecre/", "127.0.0.1:7000", 403),
+            ("/5ecretx/", "127.0.0.1:7000", 403),
+            ("//5ecret/", "127.0.0.1:7000", 403),
+            ("/5ecret/", "127.0.0.1:7001", 421),
+            ("/5ecret/", "127.0.0.1", 421),
+            ("/5ecret/", "evil.example:7000", 421),
+            ("/5ecret/", "127.0.0.2:7000", 421),
+            ("/5ecret/", "localhost.evil.example:7000", 421),
+            ("/5ecret/", "", 421),
+        ] {
+            assert_eq!(answer(&guard, path, &host_of(host)), expected, "{path} at {host}");
+        }
+        assert_eq!(answer(&guard, "/5ecret/", &[]), 421, "no host");
+        assert_eq!(answer(&guard, "/5ecret/", &[(HOST, "localhost:7000"), (HOST, "evil.example")]), 421, "two");
+    }
+
+    fn host_of(host: &str) -> [(HeaderName, &str); 1] {
+        [(HOST, host)]
+    }
+
+    #[test]
+    fn pages_of_other_sites_may_not_ask() {
+        let guard = guard("[::1]:7000");
+        for (origin, expected) in [
+            ("http://[::1]:7000", 200),
+            ("http://localhost:7000", 200),
+            ("http://localhost:7001", 403),
+            ("http://evil.example", 403),
+            ("https://[::1]:7000", 403),
+            ("null", 403),
+        ] {
+            assert_eq!(answer(&guard, "/5ecret/", &[(HOST, "[::1]:7000"), (ORIGIN, origin)]), expected, "{origin}");
+        }
+    }
+
+    #[test]
+    fn every_number_of_this_machine_will_do_where_all_are_listened_on() {
+        let guard = guard("0.0.0.0:7000");
+        assert_eq!(answer(&guard, "/5ecret/", &host_of("192.0.2.7:7000")), 200);
+        assert_eq!(answer(&guard, "/5ecret/", &host_of("lab.example:7000")), 421);
+        assert_eq!(guard.url(), "http://127.0.0.1:7000/5ecret/");
+    }
+}

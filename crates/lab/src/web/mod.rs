@@ -1,0 +1,96 @@
+//! `web`: the lab in a browser.
+//!
+//! One page, built into the program, that asks no other host for anything. Each of its rooms is a module with routes of its
+//! own and a script of the same name in `page/`; what a room shows while it changes is a [`topic::Topic`].
+
+mod guard;
+mod page;
+mod refusal;
+mod topic;
+
+use std::io;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use axum::{Router, middleware};
+use clap::Args;
+use tokio::net::TcpListener;
+
+use crate::exit::{Code, Failure};
+use crate::output::{say, warn};
+use crate::runner::StopFlag;
+use guard::Guard;
+
+/// How often the program looks whether it is to stop.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+
+/// Show the lab in a browser
+///
+/// Serves a page on this machine and prints its address, which contains a secret: whoever has the address can start runs as
+/// you. Ends with Ctrl-C.
+#[derive(Args, Clone, Debug)]
+pub struct WebArgs {
+    /// Address and port to listen on; port 0: any free one
+    ///
+    /// Anything but a loopback address lets other hosts in, and what crosses the network is not encrypted.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Open the page in the browser of this desktop
+    #[arg(long)]
+    open: bool,
+}
+
+/// Serves the page until it is told to stop.
+///
+/// # Errors
+/// An address that cannot be listened on.
+pub fn run(args: &WebArgs, stop: &StopFlag) -> Result<u8, Failure> {
+    let failed =
+        |error: io::Error| Failure::new(Code::Other, format_args!("cannot listen on {}: {error}", args.listen));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let guard = Guard::new(address).map_err(failed)?;
+        let url = guard.url();
+        say(&format!("{url}\n"));
+        if !address.ip().is_loopback() {
+            warn("other hosts can reach this page, and what crosses the network is not encrypted");
+        }
+        if args.open {
+            open(&url);
+        }
+        let serve = axum::serve(listener, guarded(rooms(), guard));
+        tokio::select! {
+            served = serve => served.map_err(failed)?,
+            () = stopped(stop) => {}
+        }
+        Ok(Code::Done as u8)
+    })
+}
+
+/// The page and its rooms.
+fn rooms() -> Router {
+    page::routes()
+}
+
+/// Puts the rooms behind the secret.
+fn guarded(rooms: Router, guard: Guard) -> Router {
+    Router::new().nest("/{secret}", rooms).layer(middleware::from_fn_with_state(guard, guard::check))
+}
+
+async fn stopped(stop: &StopFlag) {
+    while !stop.is_set() {
+        tokio::time::sleep(STOP_CHECK).await;
+    }
+}
+
+/// Opens a browser, if this desktop has a way to.
+fn open(url: &str) {
+    let started =
+        Command::new("xdg-open").arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    if let Err(error) = started {
+        warn(&format!("cannot open a browser (xdg-open: {error}): open the address above"));
+    }
+}

@@ -1,0 +1,29 @@
+//! The page: its files are part of the program.
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The files by their paths.
+const FILES: [(&str, &str, &str); 4] = [
+    ("/", HTML, include_str!("page/index.html")),
+    ("/style.css", CSS, include_str!("page/style.css")),
+    ("/lab.js", SCRIPT, include_str!("page/lab.js")),
+    ("/wire.js", SCRIPT, include_str!("page/wire.js")),
+];
+
+/// Returns the routes of the page's own files.
+pub(super) fn routes() -> Router {
+    FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
+        router.route(path, get(move || async move { answer(kind, text) }))
+    })
+}
+
+fn answer(kind: &'static str, text: &'static str) -> Response {
+    ([(CONTENT_TYPE, kind)], text).into_response()
+}
