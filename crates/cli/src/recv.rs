@@ -22,7 +22,8 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
     };
     let options = ReceiveOptions {
         profile: Profile::auto(),
-        confirm: true,
+        // Without a question nothing has to wait for the answer: the bytes follow the names at once.
+        confirm: !args.yes,
         common: CommonOptions {
             handshake_timeout: args.ticket.connect_timeout,
             endpoint: options::endpoint(args.ticket.timeout, args.memory),
