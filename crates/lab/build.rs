@@ -1,10 +1,12 @@
 //! What measures: the commit, and digests of the sources on which results depend.
 
+#[path = "../commit.rs"]
+mod commit;
+
 use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// What a kind of result depends on: the name of its digest, and crates of the workspace.
 const BUILDS: [(&str, &[&str]); 3] = [
@@ -15,6 +17,7 @@ const BUILDS: [(&str, &[&str]); 3] = [
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=../commit.rs");
     let crates = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("..");
     for (variable, names) in BUILDS {
         let mut digest = blake3::Hasher::new();
@@ -25,7 +28,7 @@ fn main() -> io::Result<()> {
         }
         println!("cargo::rustc-env={variable}={}", &digest.finalize().to_hex()[..16]);
     }
-    if let Some((commit, is_dirty)) = commit(&crates) {
+    if let Some((commit, is_dirty)) = commit::checked_out() {
         println!("cargo::rustc-env=BUILD_COMMIT={commit}{}", if is_dirty { "-dirty" } else { "" });
     }
     Ok(())
@@ -49,28 +52,4 @@ fn add(folder: &Path, name: &str, digest: &mut blake3::Hasher) -> io::Result<()>
         }
     }
     Ok(())
-}
-
-/// Returns the commit checked out, and whether sources differ from it; `None` where this is not a checkout of its own.
-fn commit(crates: &Path) -> Option<(String, bool)> {
-    let workspace = crates.join("..").canonicalize().ok()?;
-    if Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != workspace {
-        return None;
-    }
-    // A commit moves the log of HEAD, a checkout HEAD itself.
-    for name in ["HEAD", "logs/HEAD"] {
-        let path = git(&["rev-parse", "--path-format=absolute", "--git-path", name])?;
-        // Cargo would take a missing one as changed every time.
-        if Path::new(&path).exists() {
-            println!("cargo::rerun-if-changed={path}");
-        }
-    }
-    let changed = git(&["status", "--porcelain", "--", &workspace.join("crates").to_string_lossy()])?;
-    Some((git(&["rev-parse", "--short=12", "HEAD"])?, !changed.is_empty()))
-}
-
-fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| text.trim().to_owned())
 }

@@ -8,6 +8,7 @@ use super::report::{folder, measured};
 use crate::exit::{Code, Failure};
 use crate::judged;
 use crate::output::say;
+use crate::results::COMMIT;
 
 /// Judge results by their documents' claims.
 ///
@@ -35,6 +36,9 @@ pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
     }
     let named: Vec<_> = all.iter().map(|(name, judged, is_stale)| (name.as_str(), judged, *is_stale)).collect();
     say(&judged::markdown(&named));
+    if let Some(commit) = COMMIT.filter(|_| named.iter().any(|(.., is_stale)| *is_stale)) {
+        say(&format!("\n\"Older build\": measured by a build of other sources than those of commit {commit}.\n"));
+    }
     Ok(0)
 }
 

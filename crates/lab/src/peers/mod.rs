@@ -124,7 +124,7 @@ pub fn table(programs: &Programs) -> String {
         words.extend(peer.route_congestion.map(|name| format!("{name} by its route")));
         words.extend(peer.ecn.then(|| "asks for ECN".to_owned()));
         let [starts, ends] = peer.clock;
-        text += &format!("{:<20}{}\n", peer.name, words.join(", "));
+        text += &format!("{:<26}{}\n", peer.name, words.join(", "));
         text += &format!("    from: {starts}\n    to:   {ends}\n");
         if let Presence::Absent { missing, install } = presence {
             text += &format!("    needs {missing}: {install}\n");

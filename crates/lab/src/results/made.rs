@@ -38,6 +38,9 @@ impl Engine {
     }
 }
 
+/// The commit that this program was built from, followed by `-dirty` if sources differed from it.
+pub(crate) const COMMIT: Option<&str> = option_env!("BUILD_COMMIT");
+
 /// What made a record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Made {
@@ -75,7 +78,7 @@ impl Maker {
     /// Returns what has made a run that ends now.
     pub(crate) fn made(&self, engine: Engine, profiles: Vec<String>) -> Made {
         Made {
-            commit: option_env!("BUILD_COMMIT").unwrap_or_default().to_owned(),
+            commit: COMMIT.unwrap_or_default().to_owned(),
             engine: engine.digest().to_owned(),
             plan: self.plan.clone(),
             profiles,

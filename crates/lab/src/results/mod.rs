@@ -10,7 +10,7 @@ mod store;
 pub use csv::csv;
 pub(crate) use folder::{PLAN, keep, open, write};
 pub use made::{Engine, Made};
-pub(crate) use made::{Maker, is_stale, of_one_build, processor};
+pub(crate) use made::{COMMIT, Maker, is_stale, of_one_build, processor};
 pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES, Written};
 pub(crate) use statistics::line_through_origin;
 pub use statistics::{Bound, PointSummary, Times};

@@ -1,0 +1,30 @@
+//! The commit that is built, for build scripts.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+/// Returns the first 12 digits of the commit checked out, and whether sources differ from it; `None` where this is not a
+/// checkout of its own, so that an unpacked archive always builds the same.
+pub fn checked_out() -> Option<(String, bool)> {
+    let workspace = Path::new(&env::var_os("CARGO_MANIFEST_DIR")?).ancestors().nth(2)?.canonicalize().ok()?;
+    if Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != workspace {
+        return None;
+    }
+    // A commit moves the log of HEAD, a checkout HEAD itself.
+    for name in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--path-format=absolute", "--git-path", name])?;
+        // Cargo would take a missing one as changed every time.
+        if Path::new(&path).exists() {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    let changed = git(&["status", "--porcelain", "--", ":(top,glob)crates/*/src/**"])?;
+    Some((git(&["rev-parse", "--short=12", "HEAD"])?, !changed.is_empty()))
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
