@@ -18,6 +18,7 @@ mod miri;
 mod relayed_ssh;
 mod soak;
 mod test_ssh;
+mod test_web;
 mod threats;
 mod tools;
 mod unit;
@@ -52,6 +53,11 @@ enum Command {
     TestSsh {
         /// Passed to the tests: names, --nocapture
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Run the tests of the lab's page in a browser, which they start themselves
+    TestWeb {
+        /// Tests, as MODULE.CLASS.TEST, where not all
         arguments: Vec<OsString>,
     },
     /// Check the wire format's test vectors with a second decoder, written from docs/PROTOCOL.md
@@ -104,6 +110,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::CompareRsync(options) => compare_rsync::run(&options),
         Command::Test => tools::run(tools::cargo().args(["test", "--workspace"])),
         Command::TestSsh { arguments } => test_ssh::run(&arguments),
+        Command::TestWeb { arguments } => test_web::run(&arguments),
         Command::Vectors => vectors::run(),
         Command::Bench(options) => bench::run(&options),
         #[cfg(target_os = "linux")]
