@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::series::Series;
 use super::style;
 
 /// A drawing that grows, element by element.
@@ -105,6 +106,17 @@ impl Canvas {
         let (corners, colour) = (style::marker(style, x, y, size), style::colour(style));
         self.put(format_args!(
             "<polygon class=\"mark\" points=\"{corners}\" fill=\"{colour}\" stroke=\"#ffffff\" stroke-width=\"0.8\"/>"
+        ));
+    }
+
+    /// Draws a point of a series, which says what it is: in words, and by the styles and the position that a program needs to
+    /// find the runs behind it.
+    pub(super) fn point(&mut self, series: &Series, value: f64, words: &str, [x, y]: [f64; 2], size: f64) {
+        let (corners, colour) = (style::marker(series.style, x, y, size), style::colour(series.style));
+        let (styles, words) = (series.styles(), escaped(words));
+        self.put(format_args!(
+            "<polygon class=\"mark\" data-series=\"{styles}\" data-x=\"{value}\" points=\"{corners}\" fill=\"{colour}\" stroke=\"#ffffff\" \
+             stroke-width=\"0.8\"><title>{words}</title></polygon>"
         ));
     }
 

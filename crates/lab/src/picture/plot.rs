@@ -258,7 +258,7 @@ impl<'a> Plot<'a> {
             // Not where another has its own.
             for mark in series.marks.iter().skip((2 * rank + 1) * every / 6 % every).step_by(every) {
                 let (x, y) = self.place(mark);
-                canvas.mark(series.style, x, y, self.marker);
+                canvas.point(series, mark.x, &self.said(series, mark), [x, y], self.marker);
             }
             return;
         }
@@ -267,7 +267,7 @@ impl<'a> Plot<'a> {
             let x = x + apart;
             // Bars at the same position have ends of different widths.
             canvas.bar(x, [self.y(mark.low), self.y(mark.high)], 3.0 + 1.5 * rank as f64, stroke);
-            canvas.mark(series.style, x, y, self.marker);
+            canvas.point(series, mark.x, &self.said(series, mark), [x, y], self.marker);
             if mark.is_bound {
                 self.beyond(canvas, x, y, stroke.colour);
             } else if mark.bar_is_bound {
@@ -277,10 +277,35 @@ impl<'a> Plot<'a> {
         }
     }
 
+    /// Returns what a point says: `auto, 5: 1.23 (1.1 to 1.4)`.
+    fn said(&self, series: &Series, mark: &Mark) -> String {
+        let tick = self.chart.x.ticks.iter().find(|(x, _)| *x == mark.x);
+        let at = tick.map_or_else(|| short(mark.x), |(_, label)| label.clone());
+        let over = if mark.is_bound { "beyond " } else { "" };
+        let bar = match mark.low < mark.high {
+            true => format!(
+                " ({} to {}{})",
+                short(mark.low),
+                if mark.bar_is_bound { "beyond " } else { "" },
+                short(mark.high)
+            ),
+            false => String::new(),
+        };
+        format!("{}, {at}: {over}{}{bar}", series.name, short(mark.y))
+    }
+
     /// Draws an arrow that says that the value lies beyond: up for times, down for goodput.
     fn beyond(&self, canvas: &mut Canvas, x: f64, y: f64, colour: &str) {
         let way = if self.chart.bounds_are_lower { -1.0 } else { 1.0 };
         let end = (y + way * ARROW * self.marker).clamp(self.top - BEYOND, self.bottom() + BEYOND);
         canvas.arrow(x, [y + way * self.marker, end], colour);
     }
+}
+
+/// Returns a number in up to four digits.
+fn short(number: f64) -> String {
+    let digits = if number == 0.0 { 0 } else { number.abs().log10().floor() as i32 };
+    let unit = 10_f64.powi(digits - 3);
+    // Multiples of a power of ten that is none of two are not exact: print and read them.
+    format!("{:.12}", (number / unit).round() * unit).parse().unwrap_or(number).to_string()
 }

@@ -7,6 +7,8 @@ pub struct Series {
     pub name: String,
     /// Index of colour and marker: that of its position in the plan.
     pub(super) style: usize,
+    /// The styles of others that are equal to it, and are drawn as this one.
+    pub(super) same: Vec<usize>,
     pub(super) form: Form,
     /// Its points, from left to right.
     pub marks: Vec<Mark>,
@@ -66,7 +68,7 @@ impl Series {
         }
         marks.sort_by(|a: &Mark, b| a.x.total_cmp(&b.x));
         gaps.sort_by(|a: &Gap, b| a.x.total_cmp(&b.x));
-        Self { name: name.into(), style, form: Form::Joined, marks, gaps }
+        Self { name: name.into(), style, same: Vec::new(), form: Form::Joined, marks, gaps }
     }
 
     /// Returns it with its points drawn in another way.
@@ -81,6 +83,12 @@ impl Series {
         }
         let is_whole = |a: &Mark, b: &Mark| !self.gaps.iter().any(|gap| a.x < gap.x && gap.x < b.x);
         self.marks.chunk_by(is_whole).collect()
+    }
+
+    /// Returns its style, and those of others that are drawn as this one.
+    pub(super) fn styles(&self) -> String {
+        let all = std::iter::once(&self.style).chain(&self.same);
+        all.map(usize::to_string).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns the system that it belongs to, by the first word of its name.
@@ -119,7 +127,10 @@ pub(super) fn joined(all: Vec<Series>) -> Vec<Series> {
             !series.marks.is_empty() && (&first.marks, &first.gaps) == (&series.marks, &series.gaps)
         };
         match groups.iter_mut().find(is_equal) {
-            Some((_, names)) => names.push(series.name),
+            Some((first, names)) => {
+                names.push(series.name);
+                first.same.push(series.style);
+            }
             None => {
                 let names = vec![series.name.clone()];
                 groups.push((series, names));

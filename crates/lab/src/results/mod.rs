@@ -13,7 +13,8 @@ pub use made::{Engine, Made};
 pub(crate) use made::{COMMIT, Maker, is_stale, of_one_build, processor};
 pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES, Written};
 pub(crate) use statistics::line_through_origin;
-pub use statistics::{Bound, PointSummary, Times};
+pub use statistics::{Bound, Mean, PointSummary, Times};
+pub(crate) use store::Reader;
 pub use store::{RECORDS, Store, StoreError, StoreOf};
 
 #[cfg(test)]

@@ -120,6 +120,57 @@ impl Times {
     }
 }
 
+/// The mean of runs, and how far it can be trusted. Runs that did not finish have no time that could enter it: it is that of
+/// the others, and says how many were left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// Runs that it is of; at least one.
+    pub runs: usize,
+    /// Runs that are not in it, since they did not finish.
+    pub left_out: usize,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation of the runs, estimated from them (n - 1); `None` of a single run.
+    pub deviation: Option<f64>,
+    /// The bounds between which the mean of all runs that could be made lies with a confidence of 95 %, if runs are independent
+    /// and their values normally distributed (Student's t); `None` of a single run.
+    pub interval: Option<[f64; 2]>,
+}
+
+impl Mean {
+    /// Returns that of runs; `None` if none of them has a value.
+    pub(crate) fn of(values: &[Bound]) -> Option<Self> {
+        let known: Vec<f64> = values.iter().filter(|value| !value.is_bound()).map(|value| value.value()).collect();
+        let runs = known.len();
+        if runs == 0 {
+            return None;
+        }
+        let mean = known.iter().sum::<f64>() / runs as f64;
+        let degrees = runs - 1;
+        let squares = known.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        let deviation = (degrees > 0).then(|| (squares / degrees as f64).sqrt());
+        let half = deviation.map(|deviation| student(degrees) * deviation / (runs as f64).sqrt());
+        let interval = half.map(|half| [mean - half, mean + half]);
+        Some(Self { runs, left_out: values.len() - runs, mean, deviation, interval })
+    }
+}
+
+/// Returns the value that Student's t with so many degrees of freedom, at least one, exceeds with a probability of 2.5 %.
+fn student(degrees: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    ];
+    /// That of the normal distribution.
+    const NORMAL: f64 = 1.959_964;
+    let beyond = || {
+        // The first two terms of the expansion in 1 / degrees (Abramowitz and Stegun 1964, 26.7.5), off by less than 0.001.
+        let (z, n) = (NORMAL, degrees as f64);
+        z + (z.powi(3) + z) / (4.0 * n) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
+    };
+    TABLE.get(degrees.saturating_sub(1)).copied().unwrap_or_else(beyond)
+}
+
 /// Interpolates linearly between the two neighbours; returns a bound if the upper one is a bound.
 fn quantile(sorted: &[Bound], share: f64) -> Bound {
     let place = share * (sorted.len() - 1) as f64;
@@ -192,6 +243,29 @@ mod tests {
         assert_eq!((times.min, times.median), (Exactly(2.0), AtLeast(31.0)));
         all.truncate(1);
         assert_eq!(PointSummary::of(&all, Quantity::Seconds).times, None);
+    }
+
+    #[test]
+    fn the_mean_of_runs_and_what_it_is_worth() {
+        let exactly = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].map(Exactly);
+        let mean = Mean::of(&exactly).expect("runs");
+        // The squares of the differences from 5 add up to 32, so that the deviation is the root of 32 / 7.
+        let deviation = (32.0_f64 / 7.0).sqrt();
+        let half = 2.365 * deviation / 8.0_f64.sqrt();
+        assert_eq!((mean.runs, mean.left_out, mean.mean, mean.deviation), (8, 0, 5.0, Some(deviation)));
+        assert_eq!(mean.interval, Some([5.0 - half, 5.0 + half]));
+        let single = Mean::of(&[AtLeast(60.0), Exactly(2.0), AtLeast(60.0)]).expect("a run");
+        let expected = Mean { runs: 1, left_out: 2, mean: 2.0, deviation: None, interval: None };
+        assert_eq!(single, expected, "what did not finish is left out, and counted");
+        assert_eq!((Mean::of(&[AtLeast(60.0)]), Mean::of(&[])), (None, None));
+    }
+
+    #[test]
+    fn students_t_approaches_the_normal_distribution() {
+        for (degrees, expected) in [(1, 12.706), (4, 2.776), (30, 2.042), (31, 2.0395), (60, 2.0003), (120, 1.9799)] {
+            assert!((student(degrees) - expected).abs() < 1e-3, "{degrees}: {}", student(degrees));
+        }
+        assert!((1..200).all(|degrees| student(degrees) > student(degrees + 1)));
     }
 
     #[test]

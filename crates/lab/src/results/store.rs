@@ -1,7 +1,8 @@
 //! The folder of results: records are only ever appended, line by line.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -88,7 +89,7 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let bytes = fs::read(&path).map_err(failed)?;
-        let (records, length) = parse(&path, &bytes)?;
+        let (records, length) = parse(&path, &bytes, 0)?;
         let cut = bytes.len() as u64 - length;
         if cut > 0 {
             file.set_len(length).map_err(failed)?;
@@ -103,7 +104,7 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
     pub fn read(folder: &Path) -> Result<Vec<R>, StoreError> {
         let path = folder.join(RECORDS);
         match fs::read(&path) {
-            Ok(bytes) => Ok(parse(&path, &bytes)?.0),
+            Ok(bytes) => Ok(parse(&path, &bytes, 0)?.0),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(StoreError::Io { path, error }),
         }
@@ -137,19 +138,76 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
     }
 }
 
-/// Parses the records of complete lines; returns them and the bytes of these lines.
-fn parse<R: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<(Vec<R>, u64), StoreError> {
+/// Reads the records of a folder as another process appends them.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    path: PathBuf,
+    /// The file, and what of it has been read: bytes of complete lines, and their number.
+    file: Option<u64>,
+    length: u64,
+    lines: usize,
+}
+
+impl Reader {
+    /// Creates the reader of a folder, in which there may be no results yet.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { path: folder.join(RECORDS), file: None, length: 0, lines: 0 }
+    }
+
+    /// Appends the records that were written since; returns whether anything has changed. If another file is there now, or it
+    /// has become shorter, the records are all read again.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub(crate) fn more<R: DeserializeOwned>(&mut self, records: &mut Vec<R>) -> Result<bool, StoreError> {
+        let failed = |error| StoreError::Io { path: self.path.clone(), error };
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(self.forget(records)),
+            Err(error) => return Err(failed(error)),
+        };
+        let found = file.metadata().map_err(failed)?;
+        let is_other = self.file.is_some_and(|known| known != found.ino()) || found.len() < self.length;
+        let has_changed = is_other && self.forget(records);
+        let mut bytes = Vec::new();
+        let path = self.path.clone();
+        let failed = |error| StoreError::Io { path: path.clone(), error };
+        file.seek(SeekFrom::Start(self.length)).and_then(|_| file.read_to_end(&mut bytes)).map_err(failed)?;
+        let (new, length) = parse(&self.path, &bytes, self.lines)?;
+        self.file = Some(found.ino());
+        self.length += length;
+        self.lines += new.len();
+        let has_changed = has_changed || !new.is_empty();
+        records.extend(new);
+        Ok(has_changed)
+    }
+
+    /// Reads everything again the next time.
+    pub(crate) fn restart(&mut self) {
+        (self.file, self.length, self.lines) = (None, 0, 0);
+    }
+
+    fn forget<R>(&mut self, records: &mut Vec<R>) -> bool {
+        self.restart();
+        let had_some = !records.is_empty();
+        records.clear();
+        had_some
+    }
+}
+
+/// Parses the records of complete lines, which follow `before` others; returns them and the bytes of these lines.
+fn parse<R: DeserializeOwned>(path: &Path, bytes: &[u8], before: usize) -> Result<(Vec<R>, u64), StoreError> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let mut records = Vec::new();
     for (index, line) in bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let at = |error| StoreError::Line { path: path.to_owned(), line: index + 1, error };
+        let at = |error| StoreError::Line { path: path.to_owned(), line: before + index + 1, error };
         #[derive(serde::Deserialize)]
         struct Form {
             schema: u64,
         }
         let Form { schema } = serde_json::from_slice(line).map_err(at)?;
         if schema > u64::from(SCHEMA) {
-            return Err(StoreError::Schema { path: path.to_owned(), line: index + 1, schema });
+            return Err(StoreError::Schema { path: path.to_owned(), line: before + index + 1, schema });
         }
         records.push(serde_json::from_slice(line).map_err(at)?);
     }
@@ -207,6 +265,38 @@ mod tests {
             assert!(error.contains(hint), "{error}");
             assert_eq!(fs::read_to_string(&path).expect("text"), text);
         }
+    }
+
+    #[test]
+    fn a_reader_follows_what_is_appended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(RECORDS);
+        let (mut reader, mut records) = (Reader::new(folder.path()), Vec::<Record>::new());
+        assert!(!reader.more(&mut records).expect("nothing yet"));
+        let mut store = Store::open(folder.path()).expect("a new folder");
+        store.append(record(1.0)).expect("room");
+        store.append(record(2.0)).expect("room");
+        assert!(reader.more(&mut records).expect("readable") && records.len() == 2);
+        assert!(!reader.more(&mut records).expect("readable"), "nothing has changed");
+        // Half a line is none, until the other half is there.
+        let line = serde_json::to_string(&record(3.0)).expect("JSON") + "\n";
+        let append = |text: &str| {
+            let mut file = OpenOptions::new().append(true).open(&path).expect("it is there");
+            file.write_all(text.as_bytes()).expect("written");
+        };
+        append(&line[..20]);
+        assert!(!reader.more(&mut records).expect("readable"));
+        append(&line[20..]);
+        assert!(reader.more(&mut records).expect("readable"));
+        assert_eq!(records, [1.0, 2.0, 3.0].map(record));
+        append("hello\n");
+        let error = reader.more(&mut records).expect_err("no record").to_string();
+        assert!(error.contains("results.jsonl:4: expected value"), "{error}");
+        fs::write(&path, &line).expect("written");
+        assert!(reader.more(&mut records).expect("readable"));
+        assert_eq!(records, [record(3.0)], "of a shorter file all is read again");
+        fs::remove_file(&path).expect("it is there");
+        assert!(reader.more(&mut records).expect("no file") && records.is_empty());
     }
 
     #[test]

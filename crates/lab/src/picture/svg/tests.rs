@@ -160,6 +160,23 @@ fn lines_need_no_plan() {
 }
 
 #[test]
+fn points_say_what_they_are_and_where_their_runs_are() {
+    let series =
+        |style: usize, name: &str, y: f64| Series::new(name, style, [Ok(Mark::with_bar(5.0, y, [y / 2.0, 2.0 * y]))]);
+    let drawn = svg(&lines(vec![series(0, "a <b>", 0.123_456), series(1, "c", 0.5), series(2, "d", 0.123_456)]).into());
+    for words in [
+        "data-series=\"0 2\" data-x=\"5\"",
+        "<title>a &lt;b&gt; = d, 5: 0.1235 (0.06173 to 0.2469)</title>",
+        "data-series=\"1\" data-x=\"5\"",
+        "<title>c, 5: 0.5 (0.25 to 1)</title>",
+    ] {
+        assert!(drawn.contains(words), "{words} is not in {drawn}");
+    }
+    assert_eq!(drawn.matches("data-series").count(), 2, "the legend has none");
+    png(&drawn).expect("a picture");
+}
+
+#[test]
 fn a_gap_is_marked_and_no_line_crosses_it() {
     let series = |style: usize, gap: Result<Mark, Gap>| {
         Series::new(["a", "b"][style], style, [Ok(Mark::at(0.0, 1.0)), gap, Ok(Mark::at(10.0, 0.1))])
