@@ -22,6 +22,7 @@ mod judged;
 pub mod layout;
 pub mod link;
 mod lists;
+mod measured;
 mod output;
 pub mod peers;
 pub mod picture;

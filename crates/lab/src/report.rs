@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::codes::{self, CodePlan, CodeRecord};
+use crate::codes;
 use crate::judged::{self, Judged};
 use crate::lists;
 use crate::picture::{escaped, summaries};
-use crate::plan::{Axis, LinkPlan, Point, Published, Quantity, Sweep};
+use crate::plan::{Axis, LinkPlan, Point, Quantity, Sweep};
 use crate::results::{Bound, Made, PointSummary, Record};
-use crate::simulated::{self, SimPlan, SimRecord};
+use crate::simulated;
+
+pub use crate::measured::Measured;
 
 /// A plan and its results.
 #[derive(Clone, Debug)]
@@ -20,65 +22,6 @@ pub struct Section {
     pub pictures: Vec<String>,
     /// The verdicts on its claims.
     pub(crate) judged: Option<Judged>,
-}
-
-/// A plan of any kind, and its runs.
-#[derive(Clone, Debug)]
-pub enum Measured {
-    /// Files moved over links.
-    Links(Box<LinkPlan>, Vec<Record>),
-    /// Codes that were timed.
-    Codes(Box<CodePlan>, Vec<CodeRecord>),
-    /// Flows that were simulated.
-    Simulated(Box<SimPlan>, Vec<SimRecord>),
-}
-
-impl Measured {
-    pub(crate) fn title_and_name(&self) -> (&str, &str) {
-        match self {
-            Self::Links(plan, _) => (&plan.title, &plan.name),
-            Self::Codes(plan, _) => (&plan.title, &plan.name),
-            Self::Simulated(plan, _) => (&plan.title, &plan.name),
-        }
-    }
-
-    /// Returns the number of cases of which only another build has made a record.
-    pub(crate) fn stale(&self) -> usize {
-        fn of<'a>(records: impl Iterator<Item = (&'a str, bool)>) -> usize {
-            let mut fresh: BTreeMap<&str, bool> = BTreeMap::new();
-            for (id, is_stale) in records {
-                *fresh.entry(id).or_default() |= !is_stale;
-            }
-            fresh.into_values().filter(|is_fresh| !is_fresh).count()
-        }
-        match self {
-            Self::Links(_, records) => of(records.iter().map(|record| (record.id.as_str(), record.is_stale()))),
-            Self::Codes(_, records) => of(records.iter().map(|record| (record.id.as_str(), record.is_stale()))),
-            Self::Simulated(_, records) => of(records.iter().map(|record| (record.id.as_str(), record.is_stale()))),
-        }
-    }
-
-    /// Iterates over what made the records.
-    fn made(&self) -> Vec<Option<&Made>> {
-        match self {
-            Self::Links(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),
-            Self::Codes(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),
-            Self::Simulated(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),
-        }
-    }
-
-    /// Returns the document's claims, and their sections.
-    fn claims(&self) -> Vec<(&str, &str)> {
-        let (claims, published) = match self {
-            Self::Links(plan, _) => (&plan.claims, &plan.published[..]),
-            Self::Codes(plan, _) => (&plan.claims, &[][..]),
-            Self::Simulated(plan, _) => (&plan.claims, &[][..]),
-        };
-        let said = claims.iter().map(|claim| (claim.text.as_str(), claim.section.as_str()));
-        let published =
-            published.iter().filter_map(|Published { claim, section, .. }| Some((claim.as_deref()?, section.as_str())));
-        said.chain(published).collect()
-    }
 }
 
 /// Light and dark, according to the reader's system. The pictures' own classes follow.

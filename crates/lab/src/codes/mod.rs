@@ -11,6 +11,6 @@ mod trial;
 
 pub use plan::{CodePlan, CodeQuantity, CodeSweep, Measured, Setting, Vary};
 pub use record::{CodeCase, CodeRecord, CodeStore};
-pub(crate) use run::run;
+pub(crate) use run::{ended, outlook, run};
 pub(crate) use show::{body, csv, found, picture};
 pub use trial::timed;

@@ -100,6 +100,14 @@ pub enum CodeQuantity {
 }
 
 impl CodeQuantity {
+    /// Returns the title of the axis.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Time => "Processor time, ms",
+            Self::TimePerByte => "Processor time per byte of the file, ns",
+        }
+    }
+
     /// Returns the value of a time in nanoseconds.
     pub(super) fn of(self, nanoseconds: f64, setting: &Setting) -> f64 {
         match self {
@@ -368,7 +376,7 @@ impl CodeSweep {
 
 impl Vary {
     /// Returns the title of the axis.
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Size => "Size of the file",
             Self::Symbol => "Size of a symbol",
@@ -378,7 +386,7 @@ impl Vary {
     }
 
     /// Returns the position of a setting on it: in bytes, or in percent.
-    pub(super) fn coordinate(self, setting: &Setting) -> f64 {
+    pub(crate) fn coordinate(self, setting: &Setting) -> f64 {
         match self {
             Self::Size => setting.size as f64,
             Self::Symbol => setting.symbol as f64,

@@ -67,7 +67,7 @@ impl CodeCase {
 
 impl CodeSweep {
     /// Returns the cases of one point, one for each code.
-    pub(super) fn cases(&self, plan: &CodePlan, setting: &Setting) -> Vec<CodeCase> {
+    pub(crate) fn cases(&self, plan: &CodePlan, setting: &Setting) -> Vec<CodeCase> {
         let case = |code: &erasure::BlockCode| CodeCase {
             experiment: plan.name.clone(),
             sweep: self.name.clone(),

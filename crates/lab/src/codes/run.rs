@@ -11,6 +11,7 @@ use jiff::{Timestamp, Unit};
 use super::trial::Trial;
 use super::{CodeCase, CodePlan, CodeRecord, CodeStore, CodeSweep, Measured, Setting};
 use crate::exit::{Code, Failure};
+use crate::measured::Outlook;
 use crate::output::{say, warn};
 use crate::results::{Engine, Maker, PLAN, SCHEMA, keep, open, processor};
 use crate::runner::{RunOptions, StopFlag};
@@ -21,12 +22,7 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopF
         return Err(Failure::new(Code::Usage, "codes are timed one after the other: leave --jobs out"));
     }
     let wanted = |case: &CodeCase| how.only.as_deref().is_none_or(|only| case.label().contains(only));
-    let points: Vec<(&CodeSweep, &Setting, Vec<CodeCase>)> = plan
-        .sweeps
-        .iter()
-        .flat_map(|sweep| sweep.points.iter().map(move |(_, setting)| (sweep, setting)))
-        .map(|(sweep, setting)| (sweep, setting, sweep.cases(plan, setting).into_iter().filter(wanted).collect()))
-        .collect();
+    let points = points(plan, wanted);
     let total = points.iter().map(|(_, _, cases)| cases.len()).sum::<usize>();
     if total == 0 {
         return Err(how.nothing_selected(&plan.name));
@@ -55,6 +51,19 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopF
     }
     say(&format!("{}\n", folder.display()));
     Ok(Code::Done as u8)
+}
+
+/// A point of a sweep, and its cases.
+type Point<'a> = (&'a CodeSweep, &'a Setting, Vec<CodeCase>);
+
+/// Returns the points of a plan, with the cases that are wanted.
+fn points(plan: &CodePlan, wanted: impl Fn(&CodeCase) -> bool) -> Vec<Point<'_>> {
+    let points = plan.sweeps.iter().flat_map(|sweep| sweep.points.iter().map(move |(_, setting)| (sweep, setting)));
+    let with_cases = |(sweep, setting): (_, _)| {
+        let sweep: &CodeSweep = sweep;
+        (sweep, setting, sweep.cases(plan, setting).into_iter().filter(&wanted).collect())
+    };
+    points.map(with_cases).collect()
 }
 
 /// Times the codes of one point in turns; returns `None` if stopped before they are done.
@@ -114,17 +123,32 @@ fn once(
     }
 }
 
-fn list(points: &[(&CodeSweep, &Setting, Vec<CodeCase>)], records: &[CodeRecord]) -> String {
-    let mut text = String::new();
-    let (mut left, mut most) = (0, 0.0);
+/// Returns the cases of each point that have no record, and the seconds that they take at most.
+fn left<'a>(points: &'a [Point<'_>], records: &[CodeRecord]) -> (Vec<&'a CodeCase>, f64) {
+    let (mut left, mut most) = (Vec::new(), 0.0);
     for (sweep, _, cases) in points {
         let new: Vec<_> = cases.iter().filter(|case| !records.iter().any(|record| record.id == case.id())).collect();
         most += if new.is_empty() { 0.0 } else { sweep.cap.as_secs_f64() };
-        left += new.len();
-        for case in new {
-            writeln!(text, "{}, {} runs", case.label(), case.runs).expect("a string takes all");
-        }
+        left.extend(new);
     }
+    (left, most)
+}
+
+/// Returns what is left of a plan.
+pub(crate) fn outlook(plan: &CodePlan, records: &[CodeRecord]) -> Outlook {
+    let points = points(plan, |_| true);
+    let total = points.iter().map(|(_, _, cases)| cases.len()).sum();
+    let (left, most) = left(&points, records);
+    Outlook { settled: total - left.len(), total, most: Some(most), ..Outlook::default() }
+}
+
+fn list(points: &[Point<'_>], records: &[CodeRecord]) -> String {
+    let mut text = String::new();
+    let (left, most) = left(points, records);
+    for case in &left {
+        writeln!(text, "{}, {} runs", case.label(), case.runs).expect("a string takes all");
+    }
+    let left = left.len();
     let cases = units::count(left, "case", "cases");
     writeln!(text, "{cases} to measure; about {} at most", units::seconds(most)).expect("a string takes all");
     text
@@ -132,6 +156,11 @@ fn list(points: &[(&CodeSweep, &Setting, Vec<CodeCase>)], records: &[CodeRecord]
 
 /// Returns a line such as `paper/fig3/encode-size raptorq ...: 1234.56 us (1000 runs)`.
 fn line(record: &CodeRecord) -> String {
+    format!("{}: {}", record.case.label(), ended(record))
+}
+
+/// Returns the median of the runs and their number.
+pub(crate) fn ended(record: &CodeRecord) -> String {
     let runs = units::count(record.nanoseconds.len(), "run", "runs");
-    format!("{}: {:.2} us ({runs})", record.case.label(), record.quantile(0.5) / 1e3)
+    format!("{:.2} us ({runs})", record.quantile(0.5) / 1e3)
 }

@@ -61,10 +61,6 @@ pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]
         Vary::Size | Vary::Symbol | Vary::Block => text.clone(),
     };
     let ticks = sweep.points.iter().map(|(text, setting)| (sweep.vary.coordinate(setting), label(text, setting)));
-    let y = match plan.y {
-        CodeQuantity::Time => "Processor time, ms",
-        CodeQuantity::TimePerByte => "Processor time per byte of the file, ns",
-    };
     Lines {
         title: sweep.title.clone(),
         caption: vec![caption(plan, sweep, &all)],
@@ -72,7 +68,7 @@ pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]
         x: (sweep.vary.title().to_owned(), sweep.scale),
         ticks: ticks.collect(),
         is_named: false,
-        y: (y.to_owned(), plan.y_scale),
+        y: (plan.y.title().to_owned(), plan.y_scale),
         series: series.collect(),
         published: plan.published.clone(),
         lines: plan.lines.clone(),

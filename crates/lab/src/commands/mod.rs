@@ -18,7 +18,7 @@ use crate::results::StoreError;
 use crate::runner::RunError;
 
 /// The default folder for results.
-const RESULTS: &str = "lab-results";
+pub(crate) const RESULTS: &str = "lab-results";
 
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {

@@ -3,22 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::default_folder;
-use crate::codes::{self, CodePlan, CodeSweep};
 use crate::exit::{Code, Failure};
 use crate::judged;
+use crate::measured::{Measured, Reading};
 use crate::output::say;
-use crate::picture::{Chart, png, svg};
-use crate::plan::{LinkPlan, Sweep};
-use crate::report::{Measured, Section, page};
-use crate::results::{PLAN, StoreOf, csv, write};
-use crate::simulated::{self, SimPlan, SimSweep};
-
-/// The verdicts on the results with their numbers, in their folder.
-const VERDICT: &str = "verdict.txt";
+use crate::picture::{png, svg};
+use crate::report::{Section, page};
+use crate::results::write;
 
 /// Plot results and write a report.
 ///
@@ -55,12 +48,7 @@ pub(super) fn folder(from: &Path) -> Result<PathBuf, Failure> {
     if from.is_dir() {
         return Ok(from.to_owned());
     }
-    let name = match (CodePlan::read(from)?, SimPlan::read(from)?) {
-        (Some(plan), _) => plan.name,
-        (_, Some(plan)) => plan.name,
-        (None, None) => LinkPlan::of_results(from)?.name,
-    };
-    Ok(default_folder(&name))
+    Ok(default_folder(Measured::of_plan(from)?.title_and_name().1))
 }
 
 /// Draws each folder's pictures and table, and writes one page about all of them.
@@ -68,64 +56,30 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     let mut sections = Vec::new();
     for folder in folders {
         let measured = measured(folder)?;
-        let (charts, table) = drawn(&measured);
         let mut pictures = Vec::new();
-        for (name, chart) in charts {
+        for (name, chart) in measured.charts() {
             let drawn = svg(&chart);
             write(&folder.join(format!("{name}.svg")), drawn.as_bytes())?;
             let pixels = png(&drawn).map_err(|error| Failure::new(Code::Other, error))?;
             write(&folder.join(format!("{name}.png")), &pixels)?;
             pictures.push(drawn);
         }
-        write(&folder.join("results.csv"), table.as_bytes())?;
+        write(&folder.join("results.csv"), measured.csv().as_bytes())?;
         let judged = judged::read(folder, &measured)?;
         if let Some(judged) = &judged {
-            write(&folder.join(VERDICT), judged.to_string().as_bytes())?;
+            write(&folder.join(judged::TEXT), judged.to_string().as_bytes())?;
         }
         sections.push(Section { measured, pictures, judged });
     }
     write(out, page(&sections).as_bytes())
 }
 
-/// Returns the plan and the records of a folder.
+/// Returns the plan and the records of a folder, of which there is at least one.
 pub(super) fn measured(folder: &Path) -> Result<Measured, Failure> {
-    let file = folder.join(PLAN);
-    if let Some(plan) = CodePlan::read(&file)? {
-        return Ok(Measured::Codes(Box::new(plan), records(folder)?));
-    }
-    if let Some(plan) = SimPlan::read(&file)? {
-        return Ok(Measured::Simulated(Box::new(plan), records(folder)?));
-    }
-    Ok(Measured::Links(Box::new(LinkPlan::of_results(&file)?), records(folder)?))
-}
-
-/// Returns the picture of each sweep by its name, and all records as a table.
-fn drawn(measured: &Measured) -> (Vec<(String, Chart)>, String) {
-    fn each<S>(sweeps: &[S], chart: impl Fn(&S) -> (String, Chart)) -> Vec<(String, Chart)> {
-        sweeps.iter().map(chart).collect()
-    }
-    match measured {
-        Measured::Codes(plan, records) => {
-            let chart = |sweep: &CodeSweep| (sweep.name.clone(), codes::picture(plan, sweep, records));
-            (each(&plan.sweeps, chart), codes::csv(records))
-        }
-        Measured::Simulated(plan, records) => {
-            let chart = |sweep: &SimSweep| (sweep.name.clone(), simulated::picture(plan, sweep, records));
-            (each(&plan.sweeps, chart), simulated::csv(records))
-        }
-        Measured::Links(plan, records) => {
-            let chart = |sweep: &Sweep| (sweep.name.clone(), Chart::new(plan, sweep, records));
-            (each(&plan.sweeps, chart), csv(records))
-        }
-    }
-}
-
-/// Returns the records of a folder, at least one.
-fn records<R: Serialize + DeserializeOwned>(folder: &Path) -> Result<Vec<R>, Failure> {
-    let records = StoreOf::read(folder)?;
-    if records.is_empty() {
+    let measured = Reading::of_results(folder)?.into_measured();
+    if measured.count() == 0 {
         let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
         return Err(Failure::new(Code::Usage, message));
     }
-    Ok(records)
+    Ok(measured)
 }

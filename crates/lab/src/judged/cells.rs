@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use super::query::Term;
 use super::value::{Cell, Found};
 use crate::codes;
+use crate::measured::Measured;
 use crate::picture::runs_at;
 use crate::plan::{Quantity, parse_time};
-use crate::report::Measured;
 use crate::results::Bound;
 use crate::simulated::{self, SimPlan, SimQuantity, SimRecord, Vary};
 
@@ -22,7 +22,7 @@ impl Measured {
     }
 
     /// Returns the runs of a term, at one point or at each.
-    pub(super) fn cells(&self, term: &Term) -> Result<Vec<Cell>, String> {
+    pub(crate) fn cells(&self, term: &Term) -> Result<Vec<Cell>, String> {
         match self {
             Self::Links(plan, records) => {
                 let (_, sweep) = named(&plan.sweeps, &term.sweep, |sweep| &sweep.name)?;

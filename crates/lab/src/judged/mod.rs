@@ -7,6 +7,7 @@
 mod cells;
 mod query;
 mod show;
+mod stored;
 mod value;
 
 use std::collections::BTreeMap;
@@ -15,13 +16,15 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use self::query::Term;
-pub(crate) use self::show::{anchor, markdown, overview, section};
-use self::value::{Cell, NoValue};
+pub(crate) use self::query::{Statistic, Term};
+pub(crate) use self::show::{anchor, class, markdown, overview, section};
+pub(crate) use self::stored::{Stored, TEXT, stored};
+pub(crate) use self::value::Cell;
+use self::value::NoValue;
 use crate::exit::{Code, Failure};
-use crate::report::Measured;
+use crate::measured::Measured;
 use crate::results::Bound;
 
 /// The file beside the results.
@@ -71,7 +74,8 @@ pub(crate) enum Outcome {
 /// A text with numbers in it.
 pub(crate) type Text = Vec<Piece>;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Piece {
     Words(String),
     /// A number, and the expression that it comes from.

@@ -16,7 +16,8 @@ fn html(text: &Text) -> String {
     text.iter().map(piece).collect()
 }
 
-fn class(outcome: &Outcome) -> &'static str {
+/// Returns the name by which pages colour an outcome.
+pub(crate) fn class(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Reproduced => "reproduced",
         Outcome::InKind => "in-kind",

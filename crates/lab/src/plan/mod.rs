@@ -143,12 +143,12 @@ impl LinkPlan {
         build::plan(file, text, Some(peers))
     }
 
-    /// Reads the plan of existing results, with any peers.
+    /// Parses the plan of existing results from the text of its file, with any peers.
     ///
     /// # Errors
     /// Those of [`LinkPlan::read`].
-    pub fn of_results(file: &Path) -> Result<Self, PlanError> {
-        build::plan(file, &read_text(file)?, None)
+    pub fn of_results(file: &Path, text: &str) -> Result<Self, PlanError> {
+        build::plan(file, text, None)
     }
 
     /// Returns every case once, in the order of the plan. Sweeps that share a point share its cases, which belong to

@@ -26,6 +26,7 @@ pub use measure::{Measure, MeasureError};
 pub(crate) use measure::{absent, guarded};
 pub use options::RunOptions;
 pub use progress::Progress;
+pub(crate) use progress::ended;
 pub use stop::StopFlag;
 
 /// The results of running a plan's cases.

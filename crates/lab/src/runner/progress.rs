@@ -96,20 +96,25 @@ fn left(runs: usize, seconds: Option<f64>) -> String {
 /// Returns `tcp-cubic 10 MB over rate=100M: 1.52 s`.
 fn line(record: &Record) -> String {
     let case = &record.case;
-    let ending = match &record.outcome.ending {
-        Ending::Finished { seconds } => units::seconds(*seconds),
-        Ending::NotFinished => format!("not finished in {}", units::seconds(case.cap_seconds)),
-        Ending::Failed { reason } => format!("failed: {reason}"),
-    };
     let invalid = match &record.outcome.verdict.reasons[..] {
         [] => String::new(),
         reasons => format!(", invalid: {}", reasons.join("; ")),
+    };
+    format!("{} {} over {}: {}{invalid}", case.peer, case.work(), case.link, ended(record))
+}
+
+/// Returns what became of a run: `1.52 s`.
+pub(crate) fn ended(record: &Record) -> String {
+    let ending = match &record.outcome.ending {
+        Ending::Finished { seconds } => units::seconds(*seconds),
+        Ending::NotFinished => format!("not finished in {}", units::seconds(record.case.cap_seconds)),
+        Ending::Failed { reason } => format!("failed: {reason}"),
     };
     let delays = record.outcome.written.map_or_else(String::new, |written| {
         let delays = written.delays;
         format!(", delays {:.1} ms (50 %), {:.1} ms (99 %)", delays.p50_ms, delays.p99_ms)
     });
-    format!("{} {} over {}: {ending}{delays}{invalid}", case.peer, case.work(), case.link)
+    ending + &delays
 }
 
 #[cfg(test)]

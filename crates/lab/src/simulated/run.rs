@@ -1,7 +1,8 @@
 //! `run` for a plan with flows.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::{Display, Write as _};
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -13,6 +14,7 @@ use jiff::{Timestamp, Unit};
 
 use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimStore};
 use crate::exit::{Code, Failure};
+use crate::measured::Outlook;
 use crate::output::{say, warn};
 use crate::results::{Maker, PLAN, TRIES, keep, open};
 use crate::runner::{Measure, MeasureError, RunOptions, StopFlag, absent, guarded};
@@ -30,17 +32,9 @@ pub(crate) fn run(
     if cases.is_empty() {
         return Err(how.nothing_selected(&plan.name));
     }
-    let left = |records: &[SimRecord]| {
-        let is_new = |case: &&SimCase| {
-            let id = case.id();
-            let is_done = |record: &SimRecord| record.settles(case) && (!how.stale || !record.is_stale());
-            !records.iter().any(|record| record.id == id && is_done(record))
-        };
-        cases.iter().filter(is_new).cloned().collect::<VecDeque<_>>()
-    };
     if how.dry_run {
         let records = SimStore::read(folder)?;
-        let cases = left(&records);
+        let cases = left(cases, &records, how.stale);
         say(&list(plan, &cases, how.jobs.get(), &records));
         let peers = cases.iter().flat_map(|case| &case.scenario.flows).filter_map(|flow| flow.peer.clone());
         absent(measure, peers).iter().for_each(|line| warn(line));
@@ -60,9 +54,42 @@ pub(crate) fn run(
         false => simulate(case).map(made).map_err(|message| Unmade { code: Code::Invalid, message, ends_all: false }),
     };
     let maker = Maker::new(&plan.file)?;
-    let account = all(left(store.records()), how.jobs.get(), (&mut store, &maker), stop, &make)?;
+    let cases = left(cases, store.records(), how.stale);
+    let account = all(cases, how.jobs.get(), (&mut store, &maker), stop, &make)?;
     say(&format!("{}\n", folder.display()));
     Ok(account)
+}
+
+/// Returns the cases that no record settles. With `stale` those do not that another build has made.
+fn left(cases: Vec<SimCase>, records: &[SimRecord], stale: bool) -> VecDeque<SimCase> {
+    let mut by_id: HashMap<&str, Vec<&SimRecord>> = HashMap::new();
+    for record in records {
+        by_id.entry(&record.id).or_default().push(record);
+    }
+    let is_new = |case: &SimCase| {
+        let is_done = |record: &&SimRecord| record.settles(case) && (!stale || !record.is_stale());
+        !by_id.get(case.id().as_str()).is_some_and(|records| records.iter().any(is_done))
+    };
+    cases.into_iter().filter(is_new).collect()
+}
+
+/// Returns what is left of a plan.
+pub(crate) fn outlook(plan: &SimPlan, records: &[SimRecord], jobs: NonZeroUsize) -> Outlook {
+    let cases = plan.cases();
+    let total = cases.len();
+    let cases = left(cases, records, false);
+    Outlook { settled: total - cases.len(), total, ..seconds(plan, &cases, jobs.get(), records) }
+}
+
+/// Returns the seconds that cases take.
+fn seconds(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize, records: &[SimRecord]) -> Outlook {
+    if plan.base.is_emulated() {
+        let most = cases.iter().map(|case| case.cap_seconds).sum::<f64>() / jobs as f64;
+        return Outlook { most: Some(most), ..Outlook::default() };
+    }
+    let took = records.iter().map(|record| record.took_seconds).sum::<f64>() / records.len() as f64;
+    let about = took * cases.len() as f64 / jobs as f64;
+    Outlook { about: Some(about).filter(|about| about.is_finite()), ..Outlook::default() }
 }
 
 /// Makes the runs of a case, until one of them settles it.
@@ -208,15 +235,12 @@ fn list(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize, records: &[SimRe
         writeln!(text, "{}", case.label()).expect("a string takes all");
     }
     let count = units::count(cases.len(), "case", "cases");
-    match plan.base.is_emulated() {
-        true => {
-            let most = cases.iter().map(|case| case.cap_seconds).sum::<f64>() / jobs as f64;
+    match seconds(plan, cases, jobs, records) {
+        Outlook { most: Some(most), .. } => {
             writeln!(text, "{count} to measure; at most {} (every run at its cap)", units::seconds(most))
         }
-        false => {
-            let took = records.iter().map(|record| record.took_seconds).sum::<f64>() / records.len() as f64;
-            let about = took * cases.len() as f64 / jobs as f64;
-            let about = if about.is_finite() { format!("; about {}", units::seconds(about)) } else { String::new() };
+        Outlook { about, .. } => {
+            let about = about.map_or_else(String::new, |about| format!("; about {}", units::seconds(about)));
             writeln!(text, "{count} to simulate{about}")
         }
     }
@@ -226,6 +250,17 @@ fn list(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize, records: &[SimRe
 
 /// Returns `paper/fig6/delay cubic 20ms seed 1: near 12.3 s, far 15.0 s (1200000 packets in 3.1 s)`.
 fn line(record: &SimRecord) -> String {
+    let failed = if record.ending == SimEnding::Failed { "FAILED, " } else { "" };
+    let (took, ended) = (units::seconds(record.took_seconds), ended(record));
+    let mut line = format!("{}: {failed}{ended} ({} packets in {took})", record.case.label(), record.packets);
+    for reason in reasons(record) {
+        write!(line, "; {reason}").expect("a string takes all");
+    }
+    if record.is_valid() { line } else { format!("{line}; INVALID") }
+}
+
+/// Returns what became of each flow: `near 12.3 s, far not finished`.
+pub(crate) fn ended(record: &SimRecord) -> String {
     let gave_up = |flow: &FlowRecord| match &flow.program {
         Some(program) => program.failure.is_some(),
         None => record.ending == SimEnding::GaveUp,
@@ -236,17 +271,14 @@ fn line(record: &SimRecord) -> String {
         None if !text.has_to_finish() => format!("{} {:.2} Mbit/s", flow.name, flow.throughput.unwrap_or_default()),
         None => format!("{} not finished", flow.name),
     };
-    let flows: Vec<String> = record.case.scenario.flows.iter().zip(&record.flows).map(flow).collect();
-    let failed = if record.ending == SimEnding::Failed { "FAILED, " } else { "" };
-    let took = units::seconds(record.took_seconds);
-    let mut line =
-        format!("{}: {failed}{} ({} packets in {took})", record.case.label(), flows.join(", "), record.packets);
+    record.case.scenario.flows.iter().zip(&record.flows).map(flow).collect::<Vec<_>>().join(", ")
+}
+
+/// Iterates over why programs gave up, and why the run is not valid.
+pub(crate) fn reasons(record: &SimRecord) -> impl Iterator<Item = &str> {
     let failures = record.flows.iter().filter_map(|flow| flow.program.as_ref()?.failure.as_deref());
     let reasons = record.emulation.iter().flat_map(|emulation| emulation.verdict.reasons.iter().map(String::as_str));
-    for reason in failures.chain(reasons) {
-        write!(line, "; {reason}").expect("a string takes all");
-    }
-    if record.is_valid() { line } else { format!("{line}; INVALID") }
+    failures.chain(reasons)
 }
 
 #[cfg(test)]

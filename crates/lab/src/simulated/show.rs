@@ -62,13 +62,14 @@ pub(crate) fn found(
 }
 
 /// One line of a picture: a series, a flow of it, and its name.
-struct Line {
-    series: usize,
-    flow: usize,
-    name: String,
+pub(crate) struct Line {
+    pub(crate) series: usize,
+    pub(crate) flow: usize,
+    pub(crate) name: String,
 }
 
-fn lines(plan: &SimPlan, sweep: &SimSweep) -> Vec<Line> {
+/// Returns the lines of a sweep's picture, in the order of their styles.
+pub(crate) fn lines(plan: &SimPlan, sweep: &SimSweep) -> Vec<Line> {
     let of_flows = sweep.vary == Vary::Time || sweep.picture.y.is_of_flows();
     let flows = if of_flows { &sweep.picture.flows[..] } else { &[0] };
     let name = |series: usize, flow: usize| {
