@@ -88,7 +88,7 @@ fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
         Command::Reproduce(args) => commands::reproduce(&args, &trials(downpour)?, &stop()?),
         Command::Simulate(args) => simulate::run(&args),
         Command::Series(args) => series::run(&args),
-        Command::Web(args) => web::run(&args, &stop()?),
+        Command::Web(args) => web::run(&args, downpour, &stop()?),
         Command::Selftest => selftest::run(),
         Command::Clean => clean(),
         Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),

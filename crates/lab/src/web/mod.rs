@@ -6,11 +6,16 @@
 mod guard;
 mod page;
 mod refusal;
+mod results;
+mod shelf;
+mod testing;
 mod topic;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::{Router, middleware};
@@ -19,8 +24,11 @@ use tokio::net::TcpListener;
 
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
+use crate::peers::{Downpour, Programs};
 use crate::runner::StopFlag;
 use guard::Guard;
+use shelf::Shelf;
+use testing::Testing;
 
 /// How often the program looks whether it is to stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);
@@ -39,13 +47,17 @@ pub struct WebArgs {
     /// Open the page in the browser of this desktop
     #[arg(long)]
     open: bool,
+    /// Folder of stored experiments [default: experiments, if it is here]
+    #[arg(long, value_name = "FOLDER")]
+    experiments: Option<PathBuf>,
 }
 
 /// Serves the page until it is told to stop.
 ///
 /// # Errors
 /// An address that cannot be listened on.
-pub fn run(args: &WebArgs, stop: &StopFlag) -> Result<u8, Failure> {
+pub fn run(args: &WebArgs, downpour: Downpour, stop: &StopFlag) -> Result<u8, Failure> {
+    let testing = testing(args, downpour)?;
     let failed =
         |error: io::Error| Failure::new(Code::Other, format_args!("cannot listen on {}: {error}", args.listen));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
@@ -61,18 +73,34 @@ pub fn run(args: &WebArgs, stop: &StopFlag) -> Result<u8, Failure> {
         if args.open {
             open(&url);
         }
-        let serve = axum::serve(listener, guarded(rooms(), guard));
+        let serve = axum::serve(listener, guarded(rooms(&testing), guard));
         tokio::select! {
             served = serve => served.map_err(failed)?,
             () = stopped(stop) => {}
         }
+        testing.end();
         Ok(Code::Done as u8)
     })
 }
 
+/// The room in which plans are run.
+fn testing(args: &WebArgs, downpour: Downpour) -> Result<Arc<Testing>, Failure> {
+    if let Some(folder) = args.experiments.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(Failure::new(
+            Code::Usage,
+            format_args!("there is no folder {}: name one with --experiments", folder.display()),
+        ));
+    }
+    let unknown =
+        |error: io::Error| Failure::new(Code::Other, format_args!("cannot tell which program this is: {error}"));
+    let program = std::env::current_exe().map_err(unknown)?;
+    let programs = Programs::of_this(downpour).map_err(unknown)?;
+    Ok(Testing::new(Arc::new(Shelf::new(args.experiments.as_deref())), program, programs))
+}
+
 /// The page and its rooms.
-fn rooms() -> Router {
-    page::routes()
+fn rooms(testing: &Arc<Testing>) -> Router {
+    page::routes().merge(results::routes(testing.shelf())).merge(Arc::clone(testing).routes())
 }
 
 /// Puts the rooms behind the secret.

@@ -1,6 +1,6 @@
 //! A request that is refused.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -28,6 +28,12 @@ impl Refusal {
     /// It failed here.
     pub(super) fn failed(why: impl Display) -> Self {
         Self(StatusCode::INTERNAL_SERVER_ERROR, why.to_string())
+    }
+}
+
+impl Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.1)
     }
 }
 

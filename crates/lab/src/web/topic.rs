@@ -71,6 +71,11 @@ impl Topic {
         self.changed.send_replace(());
     }
 
+    /// Returns how many viewers there are now.
+    pub(super) fn viewers(&self) -> usize {
+        self.changed.receiver_count()
+    }
+
     /// Returns the events kept.
     pub(super) fn kept(&self) -> Vec<Arc<str>> {
         self.events().kept.clone()
@@ -155,7 +160,7 @@ mod tests {
             assert!(topic.tell(&json!(number)));
         }
         assert_eq!(next(&mut slow).await, "id: 999\ndata: 999\n\n");
-        assert_eq!(topic.kept().len(), 1);
+        assert_eq!((topic.kept().len(), topic.viewers()), (1, 1));
         let told = async {
             topic.tell(&json!("more"));
         };

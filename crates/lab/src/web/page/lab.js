@@ -2,7 +2,10 @@
 // The shell: which room is shown, and what the rooms share. Paths are relative to the page, whose address has the secret.
 
 /** The rooms by the names of their sections; each is started when it is first shown. */
-const rooms = /** @type {Record<string, () => Promise<{ start: (section: HTMLElement) => void }>>} */ ({});
+const rooms = /** @type {Record<string, () => Promise<{ start: (section: HTMLElement) => void }>>} */ ({
+  testing: () => import("./testing.js"),
+  results: () => import("./results.js"),
+});
 
 const started = new Set();
 

@@ -1,0 +1,147 @@
+// @ts-check
+// The room Results: all stored experiments, their verdicts, and the runs behind every number.
+import { Sweeps, behind, counted, place } from "./measured.js";
+import { ask, element } from "./wire.js";
+
+/**
+ * @typedef {{ item: string, claim: string, measured: string, verdict: string, class: string, because: string, auto: string }} Stored
+ * @typedef {{ name: string, title: string, has_results: boolean, verdicts: Stored[] }} Entry
+ * @typedef {(string | { query: string, shown: string })[]} Text
+ */
+
+const CLASSES = /** @type {[string, string][]} */ ([["reproduced", "reproduced"], ["in-kind", "in kind"], ["not", "not reproduced"], ["unmeasured", "not measured"]]);
+
+/** @param {HTMLElement} section */
+export async function start(section) {
+  section.replaceChildren(element("p", {}, "Reading ..."));
+  try {
+    const { entries } = await (await ask("results/list")).json();
+    new Results(section, entries).show();
+  } catch (error) {
+    section.replaceChildren(element("p", { class: "bad" }, String(/** @type {Error} */ (error).message)));
+  }
+}
+
+class Results {
+  /** @type {string | null} */
+  #name = null;
+
+  /**
+   * @param {HTMLElement} section
+   * @param {Entry[]} entries
+   */
+  constructor(section, entries) {
+    this.entries = entries;
+    this.filter = element("input", { type: "search", id: "results-filter", input: () => this.#list() });
+    this.count = element("span", { class: "soft", "aria-live": "polite" });
+    this.table = element("div", { class: "wide" });
+    this.headlines = element("div", {});
+    this.all = element("div", { id: "results-all" },
+      element("div", { class: "row" }, element("label", {}, "Filter", this.filter), this.count),
+      this.headlines, element("h2", {}, "Experiments"), this.table);
+    this.one = element("div", { id: "results-one" });
+    section.replaceChildren(this.all, this.one);
+    addEventListener("hashchange", () => this.show());
+    this.#list();
+  }
+
+  /** Shows the experiment that the address names, or all. */
+  show() {
+    const { room, name } = place();
+    if (room !== "results") return;
+    this.all.hidden = name !== null;
+    this.one.hidden = name === null;
+    if (name !== this.#name && name) this.#open(name);
+    this.#name = name;
+  }
+
+  /** Lists what has the words of the filter. */
+  #list() {
+    const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const matches = (/** @type {string[]} */ ...texts) => words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
+    const said = (/** @type {Stored} */ of) => [of.item, of.claim, of.measured, of.verdict];
+    const shown = this.entries.filter((entry) => matches(entry.name, entry.title, ...entry.verdicts.flatMap(said)));
+    this.count.textContent = `${shown.length} of ${counted(this.entries.length, "experiment")}`;
+    const rows = shown.map((entry) => {
+      const counts = CLASSES.map(([kind]) => entry.verdicts.filter((verdict) => verdict.class === kind).length);
+      const items = [...new Set(entry.verdicts.map((verdict) => verdict.item).filter(Boolean))].join(", ");
+      return element("tr", {},
+        element("td", {}, link(entry.name), element("small", {}, entry.title)),
+        element("td", {}, items),
+        ...counts.map((count, at) => element("td", { class: `number ${count ? CLASSES[at][0] : ""}` }, count ? String(count) : "")),
+        element("td", {}, entry.has_results ? "" : "not run"));
+    });
+    this.table.replaceChildren(element("table", { class: "words" },
+      element("thead", {}, element("tr", {}, ...["Experiment", "Item", ...CLASSES.map(([, name]) => name), ""].map((name) => element("th", { scope: "col" }, name)))),
+      element("tbody", {}, ...rows)));
+    this.#headlines((entry, verdict) => matches(entry.name, entry.title, ...said(verdict), verdict.auto));
+  }
+
+  /**
+   * The claims for which the documents are known, beside what `auto` does there.
+   * @param {(entry: Entry, verdict: Stored) => boolean} matches
+   */
+  #headlines(matches) {
+    const all = this.entries.flatMap((entry) => entry.verdicts.filter((verdict) => verdict.auto && matches(entry, verdict)).map((verdict) => ({ entry, verdict })));
+    const rows = all.map(({ entry, verdict }) => element("tr", {},
+      element("td", {}, link(entry.name, verdict.item || entry.name)), element("td", {}, verdict.claim), element("td", {}, verdict.measured),
+      element("td", { class: verdict.class }, verdict.verdict), element("td", {}, verdict.auto)));
+    const heads = ["Item", "Claim", "Its own system here", "Verdict", "auto, untold and told the rate"];
+    this.headlines.hidden = all.length === 0;
+    this.headlines.replaceChildren(element("h2", {}, "Headline claims"), element("div", { class: "wide" }, element("table", { class: "words" },
+      element("thead", {}, element("tr", {}, ...heads.map((name) => element("th", { scope: "col" }, name)))), element("tbody", {}, ...rows))));
+  }
+
+  /** @param {string} name */
+  async #open(name) {
+    this.one.replaceChildren(element("p", {}, `Reading ${name} ...`));
+    try {
+      const opened = await (await ask(`results/open?${new URLSearchParams({ name })}`)).json();
+      if (this.#name === name) this.#show(opened);
+    } catch (error) {
+      this.one.replaceChildren(element("p", {}, element("a", { href: "#results" }, "All experiments")), element("p", { class: "bad" }, String(/** @type {Error} */ (error).message)));
+    }
+  }
+
+  /** @param {any} opened */
+  #show(opened) {
+    const runs = element("div", { class: "behind" });
+    const text = (/** @type {Text | null} */ pieces) => (pieces ?? []).map((piece) => typeof piece === "string" ? piece
+      : element("button", { class: "figure", title: piece.query, click: () => this.#behind(opened.name, piece, runs) }, piece.shown));
+    const verdicts = opened.verdicts.map((/** @type {any} */ verdict) => element("tr", {},
+      element("td", {}, verdict.item),
+      element("td", {}, verdict.claim),
+      element("td", {}, ...text(verdict.measured), element("small", {}, verdict.system), ...(verdict.auto ? [element("p", {}, "auto: ", ...text(verdict.auto))] : [])),
+      element("td", { class: verdict.class }, verdict.verdict, element("p", {}, ...text(verdict.because)))));
+    const heads = ["Item", "Claim", "Measured", "Verdict"].map((name) => element("th", { scope: "col" }, name));
+    const judged = verdicts.length
+      ? [element("div", { class: "wide" }, element("table", { class: "words" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...verdicts))), runs]
+      : [];
+    const claims = verdicts.length ? [] : opened.claims.map((/** @type {any} */ claim) => element("blockquote", {}, claim.text, element("small", {}, ` (${claim.section})`)));
+    const stale = opened.stale ? `, ${counted(opened.stale, "case")} of another build` : "";
+    const sweeps = element("div", {});
+    this.one.replaceChildren(
+      element("p", {}, element("a", { href: "#results" }, "All experiments"), ", ", element("a", { href: `#testing/${encodeURI(opened.name)}` }, "open in Testing")),
+      element("h2", { tabindex: "-1" }, opened.title),
+      element("p", { class: "soft" }, `${opened.name}: ${counted(opened.records, "record")}${stale}. `, element("code", {}, `downpour-lab run ${opened.plan}`)),
+      ...(opened.unjudged ? [element("p", { class: "bad" }, opened.unjudged)] : []),
+      ...claims, ...judged, ...opened.text.map((/** @type {Text} */ paragraph) => element("p", {}, ...text(paragraph))), sweeps);
+    new Sweeps(sweeps).show(opened.name, opened.tables, opened.pictures);
+    scrollTo(0, 0);
+  }
+
+  /**
+   * Lists the runs of an expression.
+   * @param {string} name
+   * @param {{ query: string, shown: string }} piece
+   * @param {HTMLElement} target
+   */
+  async #behind(name, piece, target) {
+    await behind(target, name, `Runs of ${piece.query} = ${piece.shown}`, `results/behind?${new URLSearchParams({ name, query: piece.query })}`);
+  }
+}
+
+/** @param {string} name @param {string} [text] */
+function link(name, text = name) {
+  return element("a", { href: `#results/${encodeURI(name)}` }, text);
+}

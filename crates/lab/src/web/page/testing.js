@@ -1,0 +1,255 @@
+// @ts-check
+// The room Testing: a plan is made or opened, run, and watched while its runs arrive.
+import { Sweeps, counted, list, place } from "./measured.js";
+import { PlanForm } from "./form.js";
+import { ask, element, time, watch } from "./wire.js";
+
+/** How long the text of a plan has to rest before it is checked. */
+const PAUSE = 400;
+
+/** @param {HTMLElement} section */
+export async function start(section) {
+  try {
+    const choices = await (await ask("testing/choices")).json();
+    new Testing(section, choices).show();
+  } catch (error) {
+    section.replaceChildren(element("p", { class: "bad" }, String(/** @type {Error} */ (error).message)));
+  }
+}
+
+class Testing {
+  /** The book or topology beside which the plan's topologies lie. @type {string | null} */
+  #beside = null;
+  /** The results whose plan the text is a later version of. @type {string | null} */
+  #again = null;
+  #pause = 0;
+  /** Of the last check that was asked for. */
+  #asked = 0;
+
+  /**
+   * @param {HTMLElement} section
+   * @param {import("./plan.js").Choices} choices
+   */
+  constructor(section, choices) {
+    this.form = new PlanForm(choices, () => this.#formed());
+    this.text = element("textarea", { rows: "24", spellcheck: "false", id: "plan-text", input: () => this.#typed() });
+    this.said = element("p", { id: "plan-check", "aria-live": "polite" });
+    this.startButton = element("button", { class: "main", click: () => this.#start() }, "Start");
+    const most = String(choices.cores);
+    this.jobs = element("input", { type: "number", min: "1", max: most, value: "1", id: "plan-jobs" });
+    this.open = element("input", { list: "plan-books", id: "plan-open", placeholder: "experiments/... or lab-results/..." });
+    this.run = new RunView(element("div", { id: "run" }), (name) => this.#use(name));
+    const books = element("datalist", { id: "plan-books" }, ...choices.books.map((book) => element("option", { value: book.name })));
+    const open = element("form", { class: "row", submit: (/** @type {Event} */ event) => { event.preventDefault(); this.#view(this.open.value.trim()); } },
+      element("label", {}, "Open a plan or results", this.open), books, element("button", {}, "Open"));
+    this.maker = element("details", { id: "plan", open: true }, element("summary", {}, "Make a plan"),
+      element("div", { class: "columns" }, this.form.element, this.#editor()));
+    section.replaceChildren(open, this.maker, this.run.element);
+    addEventListener("hashchange", () => this.show());
+    this.#formed();
+  }
+
+  #editor() {
+    const again = element("button", { click: () => this.#formed() }, "Make the text from the form");
+    const save = element("button", { click: () => this.#save() }, "Save as a file");
+    return element("div", {},
+      element("label", { for: "plan-text" }, "The plan"), this.text, this.said,
+      element("div", { class: "row" }, this.startButton, element("label", {}, "runs at a time", this.jobs), save, again),
+      element("p", { class: "soft" }, "Results are put in lab-results and the plan's name, beside where downpour-lab was started."));
+  }
+
+  /** Shows the run that the address names, if it names one. */
+  show() {
+    const { room, name } = place();
+    if (room === "testing") this.run.watch(name);
+  }
+
+  /** @param {string} name */
+  #view(name) {
+    if (!name) return;
+    this.maker.open = false;
+    if (place().name === name) this.show();
+    else location.hash = `testing/${encodeURI(name)}`;
+  }
+
+  /** The form has changed: its text takes the place of what was there. */
+  #formed() {
+    const { text, beside } = this.form.plan();
+    this.text.value = text;
+    this.#beside = beside;
+    this.#again = null;
+    this.#check();
+  }
+
+  #typed() {
+    clearTimeout(this.#pause);
+    this.#pause = setTimeout(() => this.#check(), PAUSE);
+  }
+
+  /** @param {boolean} [again] */
+  #asks(again = false) {
+    return { text: this.text.value, beside: this.#beside, jobs: Number(this.jobs.value) || 1, again };
+  }
+
+  async #check() {
+    clearTimeout(this.#pause);
+    const asked = ++this.#asked;
+    const say = (/** @type {string} */ kind, /** @type {string} */ words) => {
+      if (asked !== this.#asked) return;
+      this.said.className = kind;
+      this.said.textContent = words;
+    };
+    try {
+      const found = await (await ask("testing/check", { json: this.#asks() })).json();
+      const lacking = found.lacking.length ? ` Left out: ${found.lacking.join("; ")}.` : "";
+      const there = found.isThere && this.#again !== found.name ? ` There are results of this name: open ${found.name}, or give the plan another one.` : "";
+      say(lacking || there ? "bad" : "good", `${counted(found.runs, "run")}${lasts(found)}.${lacking}${there}`);
+    } catch (error) {
+      say("bad", String(/** @type {Error} */ (error).message));
+    }
+  }
+
+  async #start() {
+    this.startButton.disabled = true;
+    try {
+      const name = this.#again;
+      const found = name ? await (await ask("testing/check", { json: this.#asks() })).json() : null;
+      const { name: begun } = await (await ask("testing/start", { json: this.#asks(found?.name === name && name !== null) })).json();
+      this.#view(begun);
+    } catch (error) {
+      this.said.className = "bad";
+      this.said.textContent = String(/** @type {Error} */ (error).message);
+    } finally {
+      this.startButton.disabled = false;
+    }
+  }
+
+  #save() {
+    const link = element("a", { download: "plan.toml", href: URL.createObjectURL(new Blob([this.text.value], { type: "application/toml" })) });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  /**
+   * Takes the text of a stored plan.
+   * @param {string} name
+   */
+  async #use(name) {
+    const plan = await (await ask(`testing/plan?${new URLSearchParams({ name })}`)).json();
+    this.text.value = plan.text;
+    this.#beside = plan.name;
+    this.#again = plan.isOwn ? plan.name : null;
+    this.maker.open = true;
+    this.maker.scrollIntoView();
+    this.text.focus();
+    await this.#check();
+  }
+}
+
+/**
+ * How long a plan takes, in words.
+ * @param {{ least: number | null, most: number | null, about: number | null, needsQuiet?: boolean }} outlook
+ */
+function lasts({ least, most, about, needsQuiet }) {
+  const from = least === null ? "" : ` at least ${time(least)},`;
+  if (about !== null) return `, about ${time(about)}`;
+  if (most !== null) return `,${from} at most ${time(most)}, if every run goes on to its cap`;
+  return needsQuiet ? "" : ", in virtual time: how long they take is known after the first";
+}
+
+/** A run while it goes on, or what is stored of it. */
+class RunView {
+  /** @type {string | null} */
+  #name = null;
+  /** @type {(() => void) | null} */
+  #leave = null;
+
+  /**
+   * @param {HTMLElement} target
+   * @param {(name: string) => Promise<void>} use the text of its plan
+   */
+  constructor(target, use) {
+    this.element = target;
+    this.title = element("h2", {});
+    this.stage = element("p", { id: "run-stage", "aria-live": "polite" });
+    this.bar = element("progress", { "aria-label": "Cases that have their run" });
+    this.refused = element("p", { class: "bad", role: "alert" });
+    this.more = element("input", { type: "number", min: "1", max: "1000", value: "5", id: "run-more" });
+    this.jobs = element("input", { type: "number", min: "1", max: "64", value: "1", id: "run-jobs" });
+    const act = (/** @type {string} */ path, /** @type {() => object} */ what) => async () => {
+      this.refused.textContent = "";
+      try {
+        await ask(`testing/${path}`, { json: { name: this.#name, jobs: Number(this.jobs.value) || 1, ...what() } });
+      } catch (error) {
+        this.refused.textContent = String(/** @type {Error} */ (error).message);
+      }
+    };
+    this.stop = element("button", { click: act("stop", () => ({})) }, "Stop");
+    this.goOn = element("button", { class: "main", click: act("more", () => ({})) }, "Go on");
+    this.add = element("button", { click: act("more", () => ({ more: Number(this.more.value) || 1 })) }, "Add");
+    this.own = element("span", { class: "row" }, this.goOn, element("label", {}, this.add, this.more, "repeats"), element("label", {}, "runs at a time", this.jobs));
+    const take = element("button", { click: () => this.#name && use(this.#name).catch((error) => { this.refused.textContent = error.message; }) }, "Edit its plan");
+    this.actions = element("div", { class: "row" }, this.stop, this.own, take);
+    this.heard = element("pre", { hidden: true });
+    this.results = element("div", {});
+    this.sweeps = new Sweeps(this.results);
+    this.last = element("div", {});
+    const runs = element("details", { id: "last-runs", open: true }, element("summary", {}, "The last runs"), this.last);
+    this.body = [this.title, this.stage, this.bar, this.refused, this.actions, this.heard, runs, this.results];
+  }
+
+  /**
+   * Watches the results of this name, or nothing.
+   * @param {string | null} name
+   */
+  watch(name) {
+    if (name === this.#name) return;
+    this.#leave?.();
+    this.#leave = null;
+    this.#name = name;
+    this.element.replaceChildren();
+    if (!name) return;
+    const path = `testing/watch?${new URLSearchParams({ name })}`;
+    this.element.replaceChildren(element("p", {}, `Reading ${name} ...`));
+    // An unknown name is refused with a reason, which a stream of events cannot give.
+    ask(`testing/plan?${new URLSearchParams({ name })}`).then(() => {
+      if (this.#name !== name) return;
+      this.#leave = watch(path, (event) => this.#heard(event));
+    }, (error) => this.element.replaceChildren(element("p", { class: "bad" }, error.message)));
+  }
+
+  /** @param {any} event */
+  #heard(event) {
+    if (event.unreadable) {
+      this.element.replaceChildren(element("p", { class: "bad" }, event.unreadable));
+      return;
+    }
+    if (this.title.parentElement !== this.element) this.element.replaceChildren(...this.body);
+    const isRunning = event.stage === "running" || event.stage === "stopping";
+    this.title.textContent = event.title;
+    this.stage.dataset.stage = event.stage;
+    this.stage.className = event.stage === "failed" ? "bad" : "";
+    this.stage.textContent = `${event.says} ${event.settled} of ${counted(event.total, "case")}${isRunning ? remaining(event) : ""}; ${counted(event.records, "record")} in ${event.name}.`;
+    this.bar.max = event.total;
+    this.bar.value = event.settled;
+    this.stop.hidden = !isRunning;
+    this.stop.textContent = event.stage === "stopping" ? "Stop at once" : "Stop";
+    this.own.hidden = isRunning || event.stage === "elsewhere" || !event.isOwn;
+    this.goOn.hidden = event.stage === "done";
+    this.heard.hidden = event.stage !== "failed" || event.said.length === 0;
+    this.heard.textContent = event.said.join("\n");
+    this.sweeps.show(event.name, event.tables, event.pictures);
+    this.#runs(event);
+  }
+
+  /** Lists the last runs, unless somebody reads one of them. @param {any} event */
+  #runs(event) {
+    const isRead = this.last.querySelector("details[open]") !== null;
+    if (!isRead) this.last.replaceChildren(event.runs.length ? list(event.name, event.runs) : element("p", { class: "soft" }, "None yet."));
+  }
+}
+
+/** @param {{ left: number | null, least: number | null, most: number | null, about: number | null }} event */
+function remaining(event) {
+  return event.left === null ? lasts(event) : `, about ${time(event.left)} left`;
+}

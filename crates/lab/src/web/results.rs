@@ -1,0 +1,180 @@
+//! The room `results`: all stored experiments and their verdicts, and the way from a number to the runs behind it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::refusal::Refusal;
+use super::shelf::{Book, Shelf, lock};
+use crate::judged::{self, Judged, Stored};
+use crate::measured::{Measured, Place, Run};
+use crate::picture::svg;
+use crate::plan::read_text;
+
+/// The longest expression that is evaluated, and the most brackets in it.
+const LONGEST_QUERY: usize = 2_000;
+const MOST_BRACKETS: usize = 50;
+/// Runs that are listed behind a number.
+const MOST_RUNS: usize = 1_000;
+
+type Answer = Result<Json<Value>, Refusal>;
+
+/// Returns the routes of the room.
+pub(super) fn routes(shelf: Arc<Shelf>) -> Router {
+    let room = Router::new()
+        .route("/list", get(list))
+        .route("/open", get(open))
+        .route("/at", get(at))
+        .route("/behind", get(behind))
+        .route("/record", get(record));
+    Router::new().nest("/results", room.with_state(shelf))
+}
+
+/// What is asked of one book.
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// An experiment in the list.
+#[derive(Debug, Serialize)]
+struct Entry {
+    name: String,
+    title: String,
+    has_results: bool,
+    verdicts: Vec<Stored>,
+}
+
+async fn list(State(shelf): State<Arc<Shelf>>) -> Answer {
+    let of = Arc::clone(&shelf);
+    let entries = shelf.work(move || Ok(of.books().iter().map(entry).collect::<Vec<_>>())).await?;
+    Ok(Json(json!({ "entries": entries })))
+}
+
+fn entry(book: &Book) -> Entry {
+    let plan = read_text(&book.plan).ok().and_then(|text| text.parse::<toml::Table>().ok());
+    let title = plan.as_ref().and_then(|plan| plan.get("title")?.as_str());
+    Entry {
+        name: book.name.clone(),
+        title: title.unwrap_or(&book.name).to_owned(),
+        has_results: book.has_results,
+        verdicts: judged::stored(&book.folder),
+    }
+}
+
+async fn open(State(shelf): State<Arc<Shelf>>, Query(Named { name }): Query<Named>) -> Answer {
+    let of = Arc::clone(&shelf);
+    let opened = move || {
+        let book = of.find(&name)?;
+        let reading = of.read(&book)?;
+        let reading = lock(&reading);
+        Ok(Json(opened(&book, reading.measured())))
+    };
+    shelf.work(opened).await
+}
+
+/// Returns everything that is shown of an experiment, but for single runs.
+fn opened(book: &Book, measured: &Measured) -> Value {
+    let (title, _) = measured.title_and_name();
+    let claims: Vec<_> =
+        measured.claims().iter().map(|(text, section)| json!({ "text": text, "section": section })).collect();
+    let (judged, judged_not) = match judged::read(&book.folder, measured) {
+        Ok(judged) => (judged, None),
+        Err(failure) => (None, Some(failure.message)),
+    };
+    let Judged { verdicts, text } = judged.unwrap_or_default();
+    let verdict = |verdict: &judged::Verdict| {
+        json!({
+            "item": verdict.item, "claim": verdict.claim, "system": verdict.system, "measured": verdict.measured,
+            "verdict": verdict.outcome.to_string(), "class": judged::class(&verdict.outcome), "because": verdict.because,
+            "auto": verdict.auto,
+        })
+    };
+    json!({
+        "name": book.name, "title": title, "plan": book.source.display().to_string(), "claims": claims,
+        "verdicts": verdicts.iter().map(verdict).collect::<Vec<_>>(), "text": text, "unjudged": judged_not,
+        "tables": measured.tables(), "pictures": pictures(measured), "records": measured.count(), "stale": measured.stale(),
+    })
+}
+
+/// Returns the picture of each sweep as SVG.
+pub(super) fn pictures(measured: &Measured) -> Vec<String> {
+    measured.charts().iter().map(|(_, chart)| svg(chart)).collect()
+}
+
+/// A place in the tables of a book.
+#[derive(Debug, Deserialize)]
+struct Placed {
+    name: String,
+    sweep: usize,
+    row: usize,
+    point: usize,
+}
+
+async fn at(State(shelf): State<Arc<Shelf>>, Query(asked): Query<Placed>) -> Answer {
+    let of = Arc::clone(&shelf);
+    let found = move || {
+        let Placed { name, sweep, row, point } = asked;
+        let book = of.find(&name)?;
+        let reading = of.read(&book)?;
+        let runs = lock(&reading).measured().runs_at(Place { sweep, row, point });
+        Ok(listed(&book, runs.ok_or_else(|| Refusal::unknown("there is no such point: load the page again"))?))
+    };
+    shelf.work(found).await
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    name: String,
+    query: String,
+}
+
+async fn behind(State(shelf): State<Arc<Shelf>>, Query(Asked { name, query }): Query<Asked>) -> Answer {
+    if query.len() > LONGEST_QUERY || query.matches('(').count() > MOST_BRACKETS {
+        return Err(Refusal::bad("this expression is too long to be one of a verdict"));
+    }
+    let of = Arc::clone(&shelf);
+    let found = move || {
+        let book = of.find(&name)?;
+        let reading = of.read(&book)?;
+        let reading = lock(&reading);
+        let runs = judged::behind(&query, &book.folder, reading.measured());
+        let values: HashMap<_, _> = runs.map_err(|failure| Refusal::bad(failure.message))?.into_iter().collect();
+        Ok(listed(&book, reading.measured().runs_with(|id| values.contains_key(id), &values)))
+    };
+    shelf.work(found).await
+}
+
+/// Returns runs with the commands that make them again.
+fn listed(book: &Book, runs: Vec<Run>) -> Json<Value> {
+    let all = runs.len();
+    let with_command = |run: Run| {
+        let command = book.command(&run.label);
+        let mut run = json!(run);
+        run["command"] = command.into();
+        run
+    };
+    let runs: Vec<Value> = runs.into_iter().take(MOST_RUNS).map(with_command).collect();
+    Json(json!({ "runs": runs, "all": all }))
+}
+
+#[derive(Debug, Deserialize)]
+struct Indexed {
+    name: String,
+    index: usize,
+}
+
+async fn record(State(shelf): State<Arc<Shelf>>, Query(Indexed { name, index }): Query<Indexed>) -> Answer {
+    let of = Arc::clone(&shelf);
+    let found = move || {
+        let reading = of.read(&of.find(&name)?)?;
+        let record = lock(&reading).measured().record(index);
+        record.map(Json).ok_or_else(|| Refusal::unknown("there is no such record: load the page again"))
+    };
+    shelf.work(found).await
+}

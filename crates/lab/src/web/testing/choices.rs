@@ -1,0 +1,141 @@
+//! What a plan may choose from here.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::peers::{self, Presence, Programs};
+use crate::web::shelf::Shelf;
+
+/// A system that the simulator runs: its series in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Simulated {
+    name: &'static str,
+    about: &'static str,
+    /// What its series sets, by paths below the flow.
+    set: &'static [(&'static str, &'static str)],
+    /// Whether it is told a share of the path's rate.
+    told: bool,
+}
+
+/// The systems in the order of the form. The two that need a rate are told one; `ttp` takes it as the most that it may have.
+const SIMULATED: [Simulated; 8] = [
+    Simulated { name: "auto", about: "finds its rate itself", set: &[], told: false },
+    Simulated { name: "auto, told", about: "given its rate", set: &[("congestion", "told:1M")], told: true },
+    Simulated { name: "arq", about: "the selective repeat of arq", set: &[("profile", "arq")], told: false },
+    Simulated {
+        name: "lt-tcp",
+        about: "LT-TCP; governed by marks: give the link some",
+        set: &[("profile", "lt-tcp")],
+        told: false,
+    },
+    Simulated {
+        name: "tornado-transfer",
+        about: "Tornado Transfer",
+        set: &[("profile", "tornado-transfer")],
+        told: false,
+    },
+    Simulated { name: "rc-udp", about: "RC-UDP, given its rate", set: &[("profile", "rc-udp")], told: true },
+    Simulated { name: "ttp", about: "TTP", set: &[("profile", "ttp")], told: false },
+    Simulated {
+        name: "linux-tcp",
+        about: "Linux's TCP with CUBIC, as modelled",
+        set: &[("profile", "linux-tcp")],
+        told: false,
+    },
+];
+
+/// Returns everything that the form offers.
+pub(super) fn all(shelf: &Shelf, programs: &Programs) -> Value {
+    let peer = |peer: &'static peers::Peer| {
+        let (missing, install) = match peer.presence(programs) {
+            Presence::Present => (None, None),
+            Presence::Absent { missing, install } => (Some(missing), Some(install)),
+        };
+        let clock = peer.clock();
+        json!({
+            "name": peer.name(), "missing": missing, "install": install, "told": peer.must_be_told(),
+            "encrypted": peer.is_encrypted(), "starts": clock.starts, "ends": clock.ends,
+        })
+    };
+    let books: Vec<Value> =
+        shelf.books().iter().map(|book| json!({ "name": book.name, "hasResults": book.has_results })).collect();
+    json!({
+        "simulated": SIMULATED, "peers": peers::all().map(peer).collect::<Vec<_>>(), "topologies": shelf.topologies(), "books": books,
+        "cores": thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    })
+}
+
+/// How long a trial link may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Whether links can be emulated here, and if not, what to do about it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Links {
+    is_ready: bool,
+    why: String,
+}
+
+impl Links {
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Finds out by a link on which nothing is done. Nobody can tell without trying, and a process that tries enters a user
+    /// namespace: another one has to.
+    pub(super) fn probe(program: &Path) -> Self {
+        let failed = |why: String| Self { is_ready: false, why };
+        let mut command = Command::new(program);
+        command.arg0(crate::NAME).args(["link", "--quiet", "--", "true"]);
+        let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut process = match started {
+            Ok(process) => process,
+            Err(error) => return failed(format!("cannot start {}: {error}", program.display())),
+        };
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            match process.try_wait() {
+                Ok(Some(status)) if status.success() => return Self { is_ready: true, why: String::new() },
+                Ok(None) => thread::sleep(LOOK_EVERY),
+                Ok(Some(_)) | Err(_) => {
+                    let said = process.wait_with_output().map(|output| output.stderr).unwrap_or_default();
+                    let said = String::from_utf8_lossy(&said).trim().to_owned();
+                    return failed(said.strip_prefix("downpour-lab: ").unwrap_or(&said).to_owned());
+                }
+            }
+        }
+        let _ = process.kill();
+        let _ = process.wait();
+        failed(format!("a trial link was not ready within {} s", PATIENCE.as_secs()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::testing::plans;
+
+    /// The form writes series from this table: each has to be a plan that runs, also where the rate is varied.
+    #[test]
+    fn every_simulated_system_makes_a_plan() {
+        for Simulated { name, set, told, .. } in SIMULATED {
+            let told = told.then_some(("told", "97%"));
+            let set: Vec<String> =
+                set.iter().copied().chain(told).map(|(key, value)| format!("\"file.{key}\" = \"{value}\"")).collect();
+            let text = format!(
+                "name = \"x\"\ntitle = \"x\"\nlink = \"rate=10M,delay=5ms,queue=1bdp\"\ncap = \"60s\"\n[[flow]]\nname = \"file\"\n\
+                 profile = \"auto\"\nsize = \"100KB\"\n[[series]]\nname = \"{name}\"\nset = {{ {} }}\n[[sweep]]\nname = \"rate\"\n\
+                 vary = \"link.rate\"\nvalues = [\"5M\", \"20M\"]\n",
+                set.join(", ")
+            );
+            plans::read(&text, Path::new("")).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The room `testing`: plans that are made, run and watched in a browser.
+//!
+//! It is a front of `run` and no second engine: the page makes the text of a plan, the readers of plans check it, and a process
+//! of this very program runs it. What the page shows are the records that `run` stores, so that a run from a terminal can be
+//! followed too, and what was stopped here goes on there.
+
+mod child;
+mod choices;
+mod follow;
+mod plans;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::refusal::Refusal;
+use super::shelf::{Book, Shelf, lock};
+use crate::measured::{Measured, Outlook};
+use crate::peers::Programs;
+use crate::plan::read_text;
+use crate::results::{PLAN, RECORDS, keep, write};
+use child::Run;
+use choices::Links;
+use follow::Followed;
+
+/// Folders that are followed or remembered at a time, and simulated plans that run at a time.
+const MOST_FOLLOWED: usize = 32;
+const MOST_RUNS: usize = 4;
+/// The most runs of a plan at a time.
+const MOST_JOBS: usize = 64;
+
+type Answer = Result<Json<Value>, Refusal>;
+type Asked<T> = Result<Json<T>, JsonRejection>;
+
+/// The room.
+#[derive(Debug)]
+pub(super) struct Testing {
+    shelf: Arc<Shelf>,
+    /// The program that runs plans: this one.
+    program: PathBuf,
+    programs: Programs,
+    /// By the names of their books. Whoever starts a run holds this lock, so that there are never two of one plan.
+    followed: Mutex<BTreeMap<String, Arc<Followed>>>,
+    links: Mutex<Option<Links>>,
+}
+
+/// A plan as text.
+#[derive(Debug, Deserialize)]
+struct Written {
+    text: String,
+    /// The book or topology beside which its topologies lie.
+    #[serde(default)]
+    beside: Option<String>,
+    #[serde(default)]
+    jobs: Option<usize>,
+    /// Whether it takes the place of the plan of this name, whose results stay.
+    #[serde(default)]
+    again: bool,
+}
+
+/// A book, and what to do with it.
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
+    #[serde(default)]
+    jobs: Option<usize>,
+    /// Repeats to add.
+    #[serde(default)]
+    more: u32,
+}
+
+impl Testing {
+    pub(super) fn new(shelf: Arc<Shelf>, program: PathBuf, programs: Programs) -> Arc<Self> {
+        Arc::new(Self { shelf, program, programs, followed: Mutex::default(), links: Mutex::default() })
+    }
+
+    pub(super) fn shelf(&self) -> Arc<Shelf> {
+        Arc::clone(&self.shelf)
+    }
+
+    pub(super) fn routes(self: Arc<Self>) -> Router {
+        let room = Router::new()
+            .route("/choices", get(choices))
+            .route("/links", get(links))
+            .route("/plan", get(plan))
+            .route("/check", post(check))
+            .route("/start", post(start))
+            .route("/stop", post(stop))
+            .route("/more", post(more))
+            .route("/watch", get(watch))
+            .layer(DefaultBodyLimit::max(2 * plans::LONGEST));
+        Router::new().nest("/testing", room.with_state(self))
+    }
+
+    /// Ends all runs, when the program ends: their results are kept.
+    pub(super) fn end(&self) {
+        let all: Vec<_> = lock(&self.followed).values().cloned().collect();
+        std::thread::scope(|scope| {
+            for followed in &all {
+                scope.spawn(|| followed.end());
+            }
+        });
+    }
+
+    /// Returns the folder in which a plan's topologies are looked for.
+    fn beside(&self, name: Option<&str>) -> Result<PathBuf, Refusal> {
+        let Some(name) = name else { return Ok(PathBuf::new()) };
+        let topology = self.shelf.topologies().into_iter().find(|file| file.name == name).map(|file| file.path);
+        let file = topology.map_or_else(|| self.shelf.find(name).map(|book| book.plan), Ok)?;
+        Ok(file.parent().map(PathBuf::from).unwrap_or_default())
+    }
+
+    fn check(&self, written: &Written) -> Result<Value, Refusal> {
+        let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?)?;
+        let (title, plan) = measured.title_and_name();
+        let jobs = jobs(written.jobs)?;
+        let Outlook { total, least, most, about, .. } = measured.outlook(jobs);
+        let name = Shelf::name(plan);
+        let has_results = self.shelf.folder(plan).join(RECORDS).is_file();
+        Ok(json!({
+            "name": name, "title": title, "runs": total, "least": least, "most": most, "about": about,
+            "needsQuiet": measured.needs_quiet(), "lacking": plans::lacking(&measured, &self.programs), "isThere": has_results,
+        }))
+    }
+
+    /// Writes a plan to its folder, and starts it.
+    fn start(&self, written: &Written) -> Result<Value, Refusal> {
+        let beside = self.beside(written.beside.as_deref())?;
+        let measured = plans::read(&written.text, &beside)?;
+        let (_, plan) = measured.title_and_name();
+        let (folder, name) = (self.shelf.folder(plan), Shelf::name(plan));
+        let mut followed = lock(&self.followed);
+        may_run(&followed, &name, &folder.join(RECORDS), measured.needs_quiet())?;
+        if !written.again && folder.join(RECORDS).exists() {
+            return Err(Refusal::conflict(format_args!(
+                "there are results of {plan} already: open them and go on, or give this plan another name"
+            )));
+        }
+        let failed = |failure: crate::exit::Failure| Refusal::failed(failure.message);
+        for (file, place) in plans::topologies(&measured, &beside) {
+            keep(&file, &folder, place).map_err(failed)?;
+        }
+        write(&folder.join(PLAN), written.text.as_bytes()).map_err(failed)?;
+        let plan = folder.join(PLAN);
+        let has_results = folder.join(RECORDS).is_file();
+        let book = Book { name, source: plan.clone(), plan, folder, has_results };
+        self.run(&mut followed, book, &measured, written.jobs)
+    }
+
+    /// Goes on with a plan, with more repeats if so many are asked for.
+    fn go_on(&self, named: &Named) -> Result<Value, Refusal> {
+        let book = self.shelf.find(&named.name)?;
+        if !book.is_own() {
+            return Err(Refusal::bad(
+                "stored experiments are not run in their place: start this plan, which makes a copy",
+            ));
+        }
+        let text = read_text(&book.plan).map_err(Refusal::failed)?;
+        let text = if named.more > 0 { plans::with_more_repeats(&text, named.more)? } else { text };
+        let measured = plans::read(&text, &book.folder)?;
+        let mut followed = lock(&self.followed);
+        may_run(&followed, &book.name, &book.folder.join(RECORDS), measured.needs_quiet())?;
+        write(&book.plan, text.as_bytes()).map_err(|failure| Refusal::failed(failure.message))?;
+        self.run(&mut followed, book, &measured, named.jobs)
+    }
+
+    fn run(
+        &self,
+        followed: &mut BTreeMap<String, Arc<Followed>>,
+        book: Book,
+        measured: &Measured,
+        asked: Option<usize>,
+    ) -> Result<Value, Refusal> {
+        // Codes are timed one after the other, and take no such option.
+        let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs(asked)?) };
+        let files = [book.plan.as_path(), book.folder.as_path()];
+        let run = Run::start(&self.program, files, jobs, measured.needs_quiet())
+            .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
+        let name = book.name.clone();
+        let entry = entry(followed, book)?;
+        entry.begin(run);
+        entry.follow(&self.shelf);
+        Ok(json!({ "name": name }))
+    }
+}
+
+/// Checks that nothing runs that would disturb a run, or be disturbed by it.
+fn may_run(
+    followed: &BTreeMap<String, Arc<Followed>>,
+    name: &str,
+    records: &Path,
+    needs_quiet: bool,
+) -> Result<(), Refusal> {
+    let running: Vec<(&String, bool)> =
+        followed.iter().filter_map(|(name, followed)| Some((name, followed.is_running()?))).collect();
+    if running.iter().any(|(other, _)| *other == name) || follow::is_locked(records) {
+        return Err(Refusal::conflict(format_args!("{name} runs already: stop it first")));
+    }
+    if let Some((other, _)) = running.iter().find(|(_, is_quiet)| *is_quiet || needs_quiet) {
+        return Err(Refusal::conflict(format_args!(
+            "{other} runs, and real programs need the machine for themselves: stop it first"
+        )));
+    }
+    if running.len() >= MOST_RUNS {
+        return Err(Refusal::conflict(format_args!("{MOST_RUNS} plans run already: stop one first")));
+    }
+    Ok(())
+}
+
+/// Returns the followed book of this name, from now on.
+fn entry(followed: &mut BTreeMap<String, Arc<Followed>>, book: Book) -> Result<Arc<Followed>, Refusal> {
+    if let Some(known) = followed.get(&book.name).filter(|known| known.book.plan == book.plan) {
+        return Ok(Arc::clone(known));
+    }
+    if followed.len() >= MOST_FOLLOWED {
+        followed.retain(|_, followed| !followed.is_idle());
+    }
+    if followed.len() >= MOST_FOLLOWED {
+        return Err(Refusal::conflict("too many results are open: close some of the pages that show them"));
+    }
+    let new = Followed::new(book);
+    followed.insert(new.book.name.clone(), Arc::clone(&new));
+    Ok(new)
+}
+
+fn jobs(asked: Option<usize>) -> Result<NonZeroUsize, Refusal> {
+    let jobs = NonZeroUsize::new(asked.unwrap_or(1)).filter(|jobs| jobs.get() <= MOST_JOBS);
+    jobs.ok_or_else(|| Refusal::bad(format_args!("write 1 to {MOST_JOBS} runs at a time")))
+}
+
+/// Returns what was asked, or why it cannot be understood.
+fn asked<T>(body: Asked<T>) -> Result<T, Refusal> {
+    match body {
+        Ok(Json(asked)) => Ok(asked),
+        Err(JsonRejection::BytesRejection(_)) => {
+            Err(Refusal::bad(format_args!("this is too long for a plan: at most {} KiB", plans::LONGEST >> 10)))
+        }
+        Err(other) => Err(Refusal::bad(other.body_text())),
+    }
+}
+
+async fn choices(State(room): State<Arc<Testing>>) -> Answer {
+    let of = Arc::clone(&room);
+    room.shelf.work(move || Ok(Json(choices::all(&of.shelf, &of.programs)))).await
+}
+
+async fn links(State(room): State<Arc<Testing>>) -> Answer {
+    let of = Arc::clone(&room);
+    let found = move || {
+        let mut known = lock(&of.links);
+        // What is missing may have been mended since.
+        let links = known.take().filter(Links::is_ready).unwrap_or_else(|| Links::probe(&of.program));
+        Ok(Json(json!(known.insert(links))))
+    };
+    room.shelf.work(found).await
+}
+
+async fn plan(State(room): State<Arc<Testing>>, Query(named): Query<Named>) -> Answer {
+    let of = Arc::clone(&room);
+    let found = move || {
+        let book = of.shelf.find(&named.name)?;
+        let text = read_text(&book.plan).map_err(Refusal::failed)?;
+        Ok(Json(json!({ "name": book.name, "text": text, "isOwn": book.is_own() })))
+    };
+    room.shelf.work(found).await
+}
+
+async fn check(State(room): State<Arc<Testing>>, body: Asked<Written>) -> Answer {
+    let (of, written) = (Arc::clone(&room), asked(body)?);
+    room.shelf.work(move || of.check(&written).map(Json)).await
+}
+
+async fn start(State(room): State<Arc<Testing>>, body: Asked<Written>) -> Answer {
+    let (of, written) = (Arc::clone(&room), asked(body)?);
+    room.shelf.work(move || of.start(&written).map(Json)).await
+}
+
+async fn more(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
+    let (of, named) = (Arc::clone(&room), asked(body)?);
+    room.shelf.work(move || of.go_on(&named).map(Json)).await
+}
+
+async fn stop(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
+    let named = asked(body)?;
+    let found = lock(&room.followed).get(&named.name).cloned();
+    match found.is_some_and(|followed| followed.stop()) {
+        true => Ok(Json(json!({}))),
+        false => Err(Refusal::conflict(format_args!("{} does not run, or was not started here", named.name))),
+    }
+}
+
+async fn watch(
+    State(room): State<Arc<Testing>>,
+    Query(named): Query<Named>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let of = Arc::clone(&room);
+    let followed = room.shelf.work(move || {
+        let book = of.shelf.find(&named.name)?;
+        entry(&mut lock(&of.followed), book)
+    });
+    let followed = followed.await?;
+    let answer = Arc::clone(&followed.topic).watch(&headers);
+    followed.follow(&room.shelf);
+    Ok(answer)
+}

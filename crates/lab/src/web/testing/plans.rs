@@ -1,0 +1,219 @@
+//! Plans as text: read with the readers of `run`, and given more repeats.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::measured::Measured;
+use crate::peers::{self, Presence, Programs};
+use crate::plan::is_name;
+use crate::web::refusal::Refusal;
+
+/// Bounds on what a browser may ask for: bytes of a plan, and runs in it.
+pub(super) const LONGEST: usize = 256 << 10;
+const MOST_RUNS: u64 = 50_000;
+/// Bounds on names, which become names of folders.
+const LONGEST_NAME: usize = 100;
+const DEEPEST_NAME: usize = 4;
+
+/// The name that errors give to a plan that has no file yet.
+const UNSAVED: &str = "plan.toml";
+
+/// Reads a plan from its text, with topologies from `beside`.
+///
+/// # Errors
+/// What the plan readers say, in one line; a plan that is too large.
+pub(super) fn read(text: &str, beside: &Path) -> Result<Measured, Refusal> {
+    if text.len() > LONGEST {
+        return Err(Refusal::bad(format_args!("this is too long for a plan: at most {} KiB", LONGEST >> 10)));
+    }
+    if text.parse::<Table>().is_ok_and(|table| runs(&table) > MOST_RUNS) {
+        return Err(Refusal::bad(format_args!(
+            "these are more than {MOST_RUNS} runs: write fewer values, systems or repeats"
+        )));
+    }
+    let file = beside.join(UNSAVED);
+    let known: Vec<String> = peers::all().map(|peer| peer.name().to_owned()).collect();
+    let measured = Measured::parse(&file, text, Some(&known));
+    let measured =
+        measured.map_err(|error| Refusal::bad(error.to_string().replacen(&file.display().to_string(), UNSAVED, 1)))?;
+    let (_, name) = measured.title_and_name();
+    if !is_name(name) || name.len() > LONGEST_NAME || name.split('/').count() > DEEPEST_NAME {
+        return Err(Refusal::bad(format_args!(
+            "{name:?} is too long for the name of a folder: write at most {LONGEST_NAME} letters and {DEEPEST_NAME} parts"
+        )));
+    }
+    Ok(measured)
+}
+
+/// Returns how many runs a plan may have, at most, before it is read: what reads it lists them all.
+fn runs(plan: &Table) -> u64 {
+    let length = |value: Option<&Value>| value.and_then(Value::as_array).map_or(1, |all| all.len().max(1) as u64);
+    let number =
+        |table: &Table, key: &str| table.get(key).and_then(Value::as_integer).map_or(1, |n| n.max(1).cast_unsigned());
+    let systems = length(plan.get("peers")).max(length(plan.get("series"))).max(length(plan.get("codes")));
+    let ranges = plan.get("ranges").and_then(Value::as_table);
+    let combinations =
+        ranges.map_or(0, |ranges| ranges.values().fold(1, |all: u64, of| all.saturating_mul(length(Some(of)))));
+    let sweeps = plan.get("sweep").and_then(Value::as_array).map_or(&[][..], |all| all);
+    let own = |sweep: &Value| {
+        let Some(sweep) = sweep.as_table() else { return 1 };
+        let peers = length(sweep.get("peers")).max(length(sweep.get("codes")));
+        length(sweep.get("values")).saturating_mul(peers).saturating_mul(number(sweep, "repeats"))
+    };
+    let points = sweeps.iter().map(own).fold(combinations, u64::saturating_add);
+    let repeats = number(plan, "repeats").saturating_mul(length(plan.get("seeds")));
+    points.max(1).saturating_mul(systems).saturating_mul(repeats)
+}
+
+/// Returns the files with topologies that a plan names, which are stored with its results: where each is, and its name there.
+pub(super) fn topologies(measured: &Measured, beside: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let files = match measured {
+        Measured::Links(plan, _) => plan.topology.iter().map(|topology| topology.file.clone()).collect(),
+        Measured::Simulated(plan, _) => plan.topology_files(),
+        Measured::Codes(..) => Vec::new(),
+    };
+    let place = |file: PathBuf| Some((file.clone(), file.strip_prefix(beside).ok()?.to_owned()));
+    files.into_iter().filter_map(place).collect()
+}
+
+/// Returns what the peers of a plan lack here, one line for each.
+pub(super) fn lacking(measured: &Measured, programs: &Programs) -> Vec<String> {
+    let named: Vec<String> = match measured {
+        Measured::Links(plan, _) => plan.sweeps.iter().flat_map(|sweep| sweep.peers.clone()).collect(),
+        Measured::Simulated(plan, _) => {
+            let points = plan.sweeps.iter().flat_map(|sweep| &sweep.points);
+            let flows = points.flat_map(|point| &point.scenarios).flat_map(|scenario| &scenario.flows);
+            flows.filter_map(|flow| flow.peer.clone()).collect()
+        }
+        Measured::Codes(..) => Vec::new(),
+    };
+    let named: std::collections::BTreeSet<String> = named.into_iter().collect();
+    let lacks = |name: String| match peers::named(&name).ok()?.presence(programs) {
+        Presence::Present => None,
+        Presence::Absent { missing, install } => Some(format!("{name} needs {missing}: {install}")),
+    };
+    named.into_iter().filter_map(lacks).collect()
+}
+
+/// Returns the text of a plan with so many repeats more: more seeds where it lists them, more runs of codes. Comments and the
+/// order of lines stay as they are.
+///
+/// # Errors
+/// A list of seeds over several lines, or none of the keys where one is expected.
+pub(super) fn with_more_repeats(text: &str, more: u32) -> Result<String, Refusal> {
+    let failed = || Refusal::bad("cannot add repeats to this plan: write more repeats or seeds in its text");
+    let table: Table = text.parse().map_err(Refusal::bad)?;
+    let key = if table.contains_key("codes") { "runs" } else { "repeats" };
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if let Some(seeds) = table.get("seeds") {
+        let seeds: Vec<i64> = seeds.as_array().ok_or_else(failed)?.iter().filter_map(Value::as_integer).collect();
+        let last = seeds.iter().copied().max().unwrap_or(0);
+        let added = (1..=i64::from(more)).map(|step| last.saturating_add(step));
+        let all: Vec<String> = seeds.iter().copied().chain(added).map(|seed| seed.to_string()).collect();
+        let line = lines.iter_mut().find(|line| is_of(line, "seeds") && line.contains(']')).ok_or_else(failed)?;
+        *line = format!("seeds = [{}]", all.join(", "));
+    } else {
+        let mut found = false;
+        for line in lines.iter_mut().filter(|line| is_of(line, key)) {
+            let (_, rest) = line.split_once('=').ok_or_else(failed)?;
+            let (number, comment) =
+                rest.split_once('#').map_or((rest, String::new()), |(number, words)| (number, format!("  #{words}")));
+            let number: u32 = number.trim().replace('_', "").parse().map_err(|_| failed())?;
+            *line = format!("{key} = {}{comment}", number.saturating_add(more));
+            found = true;
+        }
+        if !found {
+            // Above the first table: once is what is meant without it.
+            let place = lines.iter().position(|line| line.trim_start().starts_with('[')).unwrap_or(lines.len());
+            lines.insert(place, format!("{key} = {}", 1 + more));
+        }
+    }
+    let text = lines.join("\n") + "\n";
+    // What was changed may have stood within a text of several lines.
+    let changed: Table = text.parse().map_err(|_| failed())?;
+    let rest = |table: &Table| {
+        let mut table = table.clone();
+        table.retain(|name, _| name != key && name != "seeds" && name != "sweep");
+        table
+    };
+    if rest(&changed) == rest(&table) { Ok(text) } else { Err(failed()) }
+}
+
+/// Returns whether a line sets this key.
+fn is_of(line: &str, key: &str) -> bool {
+    line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::web) const PLAN: &str = r#"name = "my/loss"
+title = "Loss"
+link = "rate=10M,delay=5ms,queue=1bdp"
+repeats = 2  # each
+cap = "60s"
+
+[[flow]]
+name = "file"
+profile = "auto"
+size = "100KB"
+
+[[series]]
+name = "auto"
+[[series]]
+name = "arq"
+set = { "file.profile" = "arq" }
+
+[[sweep]]
+name = "loss"
+vary = "link.loss"
+values = ["0%", "2%"]
+"#;
+
+    fn said(text: &str) -> String {
+        read(text, Path::new("")).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_plan_is_read_by_the_readers_of_run() {
+        let read = read(PLAN, Path::new("")).expect("it makes sense");
+        let outlook = read.outlook(std::num::NonZeroUsize::MIN);
+        assert_eq!((outlook.settled, outlook.total, read.needs_quiet()), (0, 2 * 2 * 2, false));
+        assert!(
+            said(&PLAN.replace("2%", "2 apples")).starts_with("plan.toml:18: "),
+            "{}",
+            said(&PLAN.replace("2%", "2 apples"))
+        );
+        assert!(said("nonsense").starts_with("plan.toml:1: "), "{}", said("nonsense"));
+        assert!(said(&PLAN.replace("my/loss", "../../etc")).contains("is no name"));
+        assert!(said(&PLAN.replace("my/loss", "a/b/c/d/e")).contains("too long for the name of a folder"));
+    }
+
+    #[test]
+    fn what_would_not_fit_is_refused_before_it_is_read() {
+        assert!(said(&"#".repeat(LONGEST + 1)).contains("too long for a plan"));
+        for (from, to) in [
+            ("repeats = 2", "repeats = 4294967295"),
+            ("repeats = 2", "seeds = []\nrepeats = 9223372036854775807"),
+            ("[\"0%\", \"2%\"]", &format!("[{}]", "\"0%\",".repeat(20_000))),
+        ] {
+            assert!(said(&PLAN.replace(from, to)).contains("more than 50000 runs"), "{to:.40}");
+        }
+    }
+
+    #[test]
+    fn repeats_are_added_and_nothing_else_is_changed() {
+        let more = |text: &str| with_more_repeats(text, 3).map_err(|refusal| refusal.to_string());
+        assert_eq!(more(PLAN), Ok(PLAN.replace("repeats = 2  # each", "repeats = 5  # each")));
+        let with_seeds = PLAN.replace("repeats = 2  # each", "seeds = [3, 7]");
+        assert_eq!(more(&with_seeds), Ok(PLAN.replace("repeats = 2  # each", "seeds = [3, 7, 8, 9, 10]")));
+        let without = PLAN.replace("repeats = 2  # each\n", "");
+        let added = more(&without).expect("it is added");
+        assert!(added.contains("cap = \"60s\"\n\nrepeats = 4\n[[flow]]"), "{added}");
+        assert!(read(&added, Path::new("")).is_ok_and(|plan| plan.outlook(std::num::NonZeroUsize::MIN).total == 16));
+        assert!(more(&with_seeds.replace("[3, 7]", "[3,\n 7]")).is_err());
+        assert!(more("title = \"\"\"\nrepeats = 1\n\"\"\"\n").is_err(), "that is part of a text");
+    }
+}

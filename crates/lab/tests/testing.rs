@@ -1,0 +1,267 @@
+//! `downpour-lab web` as somebody asks it who need not be a browser: plans are run by real processes, and hostile requests are
+//! refused.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lab::results::RECORDS;
+use serde_json::{Value, json};
+
+/// A bound on a hang, far above what a busy machine needs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Small files, each a run of milliseconds.
+fn plan(name: &str, repeats: u32) -> String {
+    format!(
+        "name = \"{name}\"\ntitle = \"Small files\"\nlink = \"rate=10M,delay=5ms,queue=1bdp\"\nrepeats = {repeats}\ncap = \"60s\"\n\
+         [[flow]]\nname = \"file\"\nprofile = \"auto\"\nsize = \"20KB\"\n[[sweep]]\nname = \"loss\"\nvary = \"link.loss\"\nvalues = [\"5%\"]\n"
+    )
+}
+
+/// A page server in a folder of its own.
+struct Web {
+    process: Child,
+    folder: tempfile::TempDir,
+    address: String,
+    secret: String,
+}
+
+impl Web {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
+            .arg("web")
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut url = String::new();
+        BufReader::new(process.stdout.take().expect("piped")).read_line(&mut url).expect("an address");
+        let (address, secret) =
+            url.trim().strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a URL");
+        let (address, secret) = (address.to_owned(), secret.trim_matches('/').to_owned());
+        Self { process, folder, address, secret }
+    }
+
+    fn send(&self, request: &str, path: &str, body: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let (address, secret) = (&self.address, &self.secret);
+        let head = format!(
+            "{request} /{secret}/{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        // What is refused for its length need not be read.
+        let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+        stream
+    }
+
+    /// Returns the status and the body of an answer.
+    fn answer(&self, request: &str, path: &str, body: &[u8]) -> (u16, String) {
+        let mut text = Vec::new();
+        let _ = self.send(request, path, body).read_to_end(&mut text);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        self.answer("GET", path, b"")
+    }
+
+    fn post(&self, path: &str, asked: &Value) -> (u16, String) {
+        self.answer("POST", path, asked.to_string().as_bytes())
+    }
+
+    /// Returns the first state of a run that is as wanted.
+    fn until(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        let events = BufReader::new(self.send("GET", &format!("testing/watch?name={name}"), b""));
+        let states = events
+            .lines()
+            .map_while(Result::ok)
+            .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+        let found = states.take_while(|_| begun.elapsed() < PATIENCE).find(|state| wanted(state));
+        found.expect("it comes to that")
+    }
+
+    fn records(&self, plan: &str) -> PathBuf {
+        self.folder.path().join("lab-results").join(plan).join(RECORDS)
+    }
+
+    /// Ends it as Ctrl-C does, and returns its exit code.
+    fn stop(mut self) -> (Option<i32>, tempfile::TempDir) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        (self.process.wait().expect("it ends").code(), self.folder)
+    }
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).expect("records");
+    text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect()
+}
+
+fn is(stage: &'static str) -> impl Fn(&Value) -> bool {
+    move |state| state["stage"] == stage
+}
+
+#[test]
+fn a_plan_is_run_stopped_goes_on_and_gets_more_repeats() {
+    let web = Web::start();
+    let text = plan("my/small", 300);
+    let (status, said) = web.post("testing/start", &json!({ "text": text, "jobs": 2 }));
+    assert_eq!(status, 200, "{said}");
+    let name = "lab-results/my/small";
+    web.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(3));
+    let (status, said) = web.post("testing/start", &json!({ "text": text, "again": true }));
+    assert!(status == 409 && said.contains("runs already"), "{status} {said}");
+    assert_eq!(web.post("testing/stop", &json!({ "name": name })).0, 200);
+    let stopped = web.until(name, is("partial"));
+    let before = lines(&web.records("my/small"));
+    assert_eq!((stopped["records"].as_u64(), stopped["total"].as_u64()), (Some(before.len() as u64), Some(300)));
+    assert!(before.len() < 300, "it was stopped in time");
+
+    let (status, said) = web.post("testing/start", &json!({ "text": text }));
+    assert!(status == 409 && said.contains("there are results of my/small already"), "{status} {said}");
+    assert_eq!(web.post("testing/more", &json!({ "name": name, "jobs": 2 })).0, 200);
+    web.until(name, is("done"));
+    let after = lines(&web.records("my/small"));
+    assert_eq!((after.len(), &after[..before.len()]), (300, &before[..]), "what is there is not run again");
+
+    assert_eq!(web.post("testing/more", &json!({ "name": name, "more": 5, "jobs": 2 })).0, 200);
+    let done = web.until(name, |state| state["stage"] == "done" && state["total"] == 305);
+    let all = lines(&web.records("my/small"));
+    let seeds: BTreeSet<u64> = all.iter().map(|record| record["case"]["seed"].as_u64().expect("a seed")).collect();
+    assert_eq!(seeds, (1..=305).collect());
+
+    // The numbers are those of the records.
+    let seconds: Vec<f64> =
+        all.iter().map(|record| record["flows"][0]["seconds"].as_f64().expect("finished")).collect();
+    let mean = seconds.iter().sum::<f64>() / 305.0;
+    let deviation = (seconds.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 304.0).sqrt();
+    // Student's t with 304 degrees of freedom.
+    let half = 1.9678 * deviation / 305.0_f64.sqrt();
+    let cell = &done["tables"][0]["rows"][0]["cells"][0];
+    let close = |key: &Value, expected: f64| (key.as_f64().expect("a number") - expected).abs() < 1e-6 * expected;
+    assert!(close(&cell["mean"], mean) && close(&cell["deviation"], deviation), "{cell} {mean} {deviation}");
+    let width = cell["interval"][1].as_f64().expect("a bound") - cell["interval"][0].as_f64().expect("a bound");
+    assert!((width / 2.0 - half).abs() < 1e-3 * half, "{cell} {half}");
+    assert_eq!((&cell["runs"], &cell["planned"], &cell["invalid"]), (&json!(305), &json!(305), &json!(0)));
+    assert!(done["pictures"][0].as_str().expect("a picture").contains("data-series=\"0\" data-x=\"5\""));
+
+    // From the number to its records, and to one of them whole.
+    let (status, behind) = web.get(&format!("results/at?name={name}&sweep=0&row=0&point=0"));
+    let behind: Value = serde_json::from_str(&behind).expect("JSON");
+    assert_eq!((status, &behind["all"]), (200, &json!(305)));
+    let first = &behind["runs"][0];
+    let (_, record) = web.get(&format!("results/record?name={name}&index={}", first["index"]));
+    assert_eq!(serde_json::from_str::<Value>(&record).expect("JSON"), all[0]);
+    let label = first["label"].as_str().expect("a label");
+    let command = format!("downpour-lab run lab-results/my/small/plan.toml --only '{label}' --out again");
+    assert_eq!(first["command"], json!(command));
+    let again = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
+        .current_dir(web.folder.path())
+        .args(["run", "lab-results/my/small/plan.toml", "--only", label, "--out", "again"])
+        .output()
+        .expect("it starts");
+    assert!(again.status.success(), "{again:?}");
+    // The same seed gives the same run.
+    let repeated = &lines(&web.folder.path().join("again").join(RECORDS))[0];
+    assert_eq!(repeated["flows"], all[0]["flows"]);
+}
+
+#[test]
+fn a_run_from_a_terminal_is_followed_and_left_alone() {
+    let web = Web::start();
+    fs::write(web.folder.path().join("plan.toml"), plan("theirs", 300)).expect("written");
+    let mut theirs = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
+        .current_dir(web.folder.path())
+        .args(["run", "plan.toml"])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let begun = Instant::now();
+    while !web.records("theirs").exists() && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let name = "lab-results/theirs";
+    web.until(name, |state| state["stage"] == "elsewhere" && state["records"].as_u64() >= Some(2));
+    let (status, said) = web.post("testing/more", &json!({ "name": name }));
+    assert!(status == 409 && said.contains("runs already"), "{status} {said}");
+    let (status, said) = web.post("testing/stop", &json!({ "name": name }));
+    assert!(status == 409 && said.contains("was not started here"), "{status} {said}");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&theirs), rustix::process::Signal::INT)
+        .expect("it runs");
+    assert_eq!(theirs.wait().expect("it ends").code(), Some(75));
+    web.until(name, is("partial"));
+}
+
+#[test]
+fn at_the_end_of_the_program_its_runs_end_and_their_results_stay() {
+    let web = Web::start();
+    assert_eq!(web.post("testing/start", &json!({ "text": plan("long", 5_000) })).0, 200);
+    web.until("lab-results/long", |state| state["records"].as_u64() >= Some(2));
+    let records = web.records("long");
+    let (code, folder) = web.stop();
+    assert_eq!(code, Some(0));
+    // Nobody holds the lock any more, and every line is whole.
+    lab::results::StoreOf::<Value>::open(records.parent().expect("a folder")).expect("the run has ended");
+    assert!(lines(&records).len() >= 2);
+    drop(folder);
+}
+
+#[test]
+fn hostile_requests_are_refused_in_one_line() {
+    let web = Web::start();
+    let refused = |(status, said): (u16, String), expected: u16, part: &str| {
+        assert!(status == expected && said.contains(part) && said.lines().count() <= 1, "{status} {said}");
+    };
+    for name in ["..%2F..%2Fetc", "../../etc/passwd", "/etc", "lab-results/..", "experiments/arq/fig3", "", "%00"] {
+        refused(web.get(&format!("testing/plan?name={name}")), 404, "there is no plan");
+        refused(web.get(&format!("testing/watch?name={name}")), 404, "there is no plan");
+        refused(web.get(&format!("results/open?name={name}")), 404, "there is no plan");
+        refused(web.post("testing/more", &json!({ "name": name })), 404, "there is no plan");
+        refused(web.post("testing/stop", &json!({ "name": name })), 409, "does not run");
+        refused(web.post("testing/check", &json!({ "text": plan("x", 1), "beside": name })), 404, "there is no plan");
+    }
+    let start = |text: &str| web.post("testing/start", &json!({ "text": text }));
+    for name in ["../../etc", "/etc/x", "a/../b", "a//b", "A", "", "a\\u0000b"] {
+        refused(start(&plan(name, 1)), 400, "is no name");
+    }
+    refused(start(&plan("x", u32::MAX)), 400, "more than 50000 runs");
+    refused(start("[["), 400, "plan.toml:1: ");
+    refused(
+        start(&plan("x", 1).replace("[[sweep]]", "[topology]\nfile = \"../../etc/passwd\"\n[[sweep]]")),
+        400,
+        "lies elsewhere",
+    );
+    refused(web.post("testing/start", &json!({ "text": plan("x", 1), "jobs": 0 })), 400, "runs at a time");
+    refused(web.post("testing/start", &json!({ "text": plan("x", 1), "jobs": 1_000_000 })), 400, "runs at a time");
+    refused(web.post("testing/start", &json!({})), 400, "text");
+    let long = format!("{}{}", plan("x", 1), "#".repeat(300 << 10));
+    refused(start(&long), 400, "too long for a plan");
+    // It may close the connection while most of this is still on its way.
+    let (status, _) = web.post("testing/start", &json!({ "text": "#".repeat(10 << 20) }));
+    assert!([0, 400].contains(&status), "{status}");
+    refused(web.get("results/record?name=x&index=99999999999999999999"), 400, "");
+    assert!(!web.folder.path().join("lab-results").exists(), "nothing was written");
+
+    assert_eq!(start(&plan("x", 2)).0, 200);
+    web.until("lab-results/x", is("done"));
+    refused(web.get("results/at?name=lab-results/x&sweep=0&row=7&point=0"), 404, "there is no such point");
+    refused(web.get("results/record?name=lab-results/x&index=2"), 404, "there is no such record");
+    refused(web.get("results/behind?name=lab-results/x&query=auto%20loss%207%25"), 400, "there is no '7%'");
+    refused(web.get(&format!("results/behind?name=lab-results/x&query={}", "(".repeat(60))), 400, "too long");
+    let (status, found) = web.get("results/behind?name=lab-results/x&query=auto%20loss%205%25");
+    assert!(status == 200 && found.contains("\"all\":2"), "{status} {found}");
+}
