@@ -4,13 +4,15 @@ mod carried;
 mod config;
 mod packets;
 mod requests;
+mod seen;
 
 use carried::Carried;
 pub use config::{HostConfig, Moment, Tally};
+pub use seen::Seen;
 
 use crate::bursts::Bursts;
 use crate::coding::Workers;
-use crate::storage::Pattern;
+use crate::storage::{Content, Pattern};
 use crate::streams::Streams;
 use netsim::{Ecn, Node, NodeId, Packet};
 use std::collections::BTreeMap;
@@ -63,6 +65,7 @@ pub struct Host {
     /// The packet that follows its copy.
     original: Option<Packet>,
     copied_bytes: u64,
+    seen: Vec<Seen>,
 }
 
 /// The control stream's number among the flows.
@@ -89,7 +92,7 @@ const fn network_time(time: Time) -> netsim::Time {
     netsim::Time::from_nanos(time.as_nanos())
 }
 
-/// Returns the object that flow `flow` of a host with this seed carries.
+/// Returns the bytes of flow `flow` of a host with this seed.
 pub(crate) const fn object(seed: u64, flow: FlowId) -> Pattern {
     Pattern(seed.wrapping_mul(65_537).wrapping_add(flow.0 as u64))
 }
@@ -126,6 +129,7 @@ impl Host {
             random: fastrand::Rng::with_seed(config.seed),
             original: None,
             copied_bytes: 0,
+            seen: Vec::new(),
             config,
         };
         host.start(Time::ZERO);
@@ -172,11 +176,18 @@ impl Host {
                 connection.recall(&memory);
             }
             self.tallies.insert(handle, Tally { index, ..self.new_tally() });
+            self.watch(handle);
         }
     }
 
     fn new_tally(&self) -> Tally {
         Tally { streams: Streams::new(self.config.seed, self.config.reads), ..Tally::default() }
+    }
+
+    /// Returns the object that flow `flow` carries.
+    fn object(&self, flow: FlowId) -> Content {
+        let pattern = || Content::Pattern(object(self.config.seed, flow));
+        self.config.carries.clone().map_or_else(pattern, Content::Given)
     }
 
     /// Iterates over the observations of each connection.
@@ -294,6 +305,7 @@ impl Host {
     fn serve(&mut self, now: netsim::Time) {
         while let Some(transport::EndpointEvent::Accepted { handle, .. }) = self.endpoint.poll_event() {
             self.tallies.insert(handle, self.new_tally());
+            self.watch(handle);
         }
         self.for_each(|host, handle| {
             host.serve_connection(now, handle);
@@ -440,6 +452,7 @@ impl Node for Host {
         let stride = payload.len();
         self.endpoint.handle_datagrams(engine_time(now), address(source), None, ecn, &mut payload, stride);
         self.recycle(payload);
+        self.see_symbols();
         self.serve(now);
     }
 

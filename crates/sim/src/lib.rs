@@ -25,13 +25,15 @@ pub mod roaming;
 mod shared;
 mod storage;
 mod streams;
+mod watched;
 
 pub use bursts::OnOff;
 pub use case::{Case, Ending, Outcome};
 pub use coding::{Coding, CodingTime};
-pub use host::{Host, HostConfig, Moment, Tally};
+pub use host::{Host, HostConfig, Moment, Seen, Tally};
 pub use linux_tcp::{LINUX_TCP, linux_tcp};
 pub use mean::TimeMean;
 pub use shared::{Background, Flow, FlowOutcome, Handshake, SharedCase, SharedError, SharedOutcome, Traffic, jain};
-pub use storage::{Pattern, Received};
+pub use storage::{Content, Pattern, Received};
 pub use streams::{ReadScript, Reading, StreamEnd, StreamScript, Streams, Writing};
+pub use watched::{Came, MovingFloor, OpenBlock, Piece, Watched, WatchedState};

@@ -1,6 +1,7 @@
 //! Objects without disks: bytes that follow from a seed, and a record of those that arrived.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An object whose byte at any offset follows from a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,38 @@ impl Pattern {
     }
 }
 
+/// What an object consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Bytes that follow from a seed.
+    Pattern(Pattern),
+    /// These, and no others.
+    Given(Arc<[u8]>),
+}
+
+impl Content {
+    /// Fills `out` with the bytes from `offset` on; with zeros where there are none.
+    pub fn fill(&self, offset: u64, out: &mut [u8]) {
+        match self {
+            Self::Pattern(pattern) => pattern.fill(offset, out),
+            Self::Given(bytes) => {
+                let bytes = bytes.get(offset as usize..).unwrap_or_default();
+                let (here, beyond) = out.split_at_mut(bytes.len().min(out.len()));
+                here.copy_from_slice(&bytes[..here.len()]);
+                beyond.fill(0);
+            }
+        }
+    }
+
+    /// Returns whether `bytes` are those from `offset` on.
+    pub fn matches(&self, offset: u64, bytes: &[u8]) -> bool {
+        match self {
+            Self::Pattern(pattern) => pattern.matches(offset, bytes),
+            Self::Given(given) => given.get(offset as usize..).is_some_and(|given| given.starts_with(bytes)),
+        }
+    }
+}
+
 const WORD: usize = 8;
 
 /// Returns the bytes from `offset` to the next boundary of a word.
@@ -71,7 +104,7 @@ pub struct Received {
 
 impl Received {
     /// Records a write and checks its bytes.
-    pub fn write(&mut self, object: Pattern, offset: u64, bytes: &[u8]) {
+    pub fn write(&mut self, object: &Content, offset: u64, bytes: &[u8]) {
         let mut end = offset + bytes.len() as u64;
         let before = self.ranges.range(..end).next_back().map(|(start, stop)| (*start, *stop));
         let overlaps = before.is_some_and(|(_, stop)| stop > offset);
@@ -110,6 +143,18 @@ impl Received {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn given_bytes_are_those_given() {
+        let content = Content::Given([1, 2, 3, 4].into());
+        for (offset, expected) in [(0, [1, 2, 3]), (1, [2, 3, 4]), (3, [4, 0, 0]), (4, [0; 3]), (9, [0; 3])] {
+            let mut filled = [7; 3];
+            content.fill(offset, &mut filled);
+            assert_eq!(filled, expected, "{offset}");
+            assert_eq!(content.matches(offset, &expected), offset < 2, "{offset}");
+        }
+        assert!(!content.matches(0, &[1, 2, 4]) && !content.matches(9, &[]) && content.matches(4, &[]));
+    }
 
     #[test]
     fn a_part_is_that_of_the_whole_and_nothing_else() {

@@ -84,14 +84,14 @@ pub mod wire;
 
 pub use connection::{
     Batch, Class, Closed, Connection, ConnectionStats, Event, FlowError, LimitedBy, Limits, ObjectOptions, ReceivedEcn,
-    SetError, StreamOptions,
+    SetError, StreamOptions, SymbolPacket,
 };
 pub use endpoint::{
     AcceptOptions, Answer, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
 };
 pub use erasure::{Block, WindowCode};
 pub use floor::{Connector, floor};
-pub use flow::{Direction, FlowKey, Reply, Request};
+pub use flow::{Direction, FlowKey, PartialBlock, Reply, Request};
 pub use profile::Profile;
 pub use recovery::congestion;
 pub use time::{Rate, Time};

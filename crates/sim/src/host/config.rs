@@ -7,6 +7,7 @@ use crate::storage::Received;
 use crate::streams::{ReadScript, StreamScript, Streams};
 use netsim::NodeId;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use transport::congestion::{ControllerState, PathMemory};
 use transport::{Closed, ConnectionStats, EndpointConfig, FlowId, Profile, Rate};
@@ -30,6 +31,8 @@ pub struct HostConfig {
     pub connections: u32,
     /// Objects it sends to each peer, as soon as they are connected: lengths in bytes.
     pub objects: Vec<u64>,
+    /// The bytes of every object that it sends, and expects of its peers; `None`: they follow from the seed.
+    pub carries: Option<Arc<[u8]>>,
     /// Objects it sends with pauses between them, without end, on its first connection.
     pub bursts: Option<OnOff>,
     /// Streams it opens to each peer, as soon as they are connected.
@@ -59,6 +62,8 @@ pub struct HostConfig {
     pub count_every: Option<Duration>,
     /// Whether the connections that it begins are traced.
     pub qlog: bool,
+    /// Whether it keeps what happens to symbols, for [`Host::take_seen`](super::Host::take_seen).
+    pub watches: bool,
     /// Determines ids, keys and contents.
     pub seed: u64,
 }
@@ -75,6 +80,7 @@ impl HostConfig {
             stops_at: None,
             connections: 1,
             objects: Vec::new(),
+            carries: None,
             bursts: None,
             streams: Vec::new(),
             reads: ReadScript::default(),
@@ -89,6 +95,7 @@ impl HostConfig {
             write_rate: None,
             count_every: None,
             qlog: false,
+            watches: false,
             seed,
         }
     }

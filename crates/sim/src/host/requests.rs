@@ -1,6 +1,6 @@
 //! The engine's requests: computed, read and written, at once or after a modelled delay.
 
-use super::{Host, object};
+use super::Host;
 use transport::{ConnectionHandle, Reply, Request, Time};
 
 impl Host {
@@ -39,18 +39,20 @@ impl Host {
             Ok(reply) => reply,
             Err(Request::Read { flow, block, offset, length, mut buffer }) => {
                 buffer.resize(length, 0);
-                object(self.config.seed, flow).fill(offset, &mut buffer);
+                self.object(flow).fill(offset, &mut buffer);
                 if let Some(tally) = self.tallies.get_mut(&handle) {
                     tally.repeated += u64::from(tally.read.insert((flow, block), offset).is_some());
                 }
                 Reply::Read { flow, block, buffer }
             }
             Err(Request::Write { flow, block, offset, length, data }) => {
+                let (object, bytes) = (self.object(flow), &data.bytes()[..length]);
+                self.see_written(block, offset, data.symbol_size(), bytes);
                 if let Some(tally) = self.tallies.get_mut(&handle) {
                     tally.storing -= length as u64;
                     tally.repeated += u64::from(tally.written.insert((flow, block), offset).is_some());
                     let received = tally.received.entry(flow).or_default();
-                    received.write(object(self.config.seed, flow), offset, &data.bytes()[..length]);
+                    received.write(&object, offset, bytes);
                 }
                 Reply::Written { flow, block }
             }

@@ -27,6 +27,7 @@ mod seen_feedback;
 mod send_flows;
 mod stats;
 mod streams;
+mod symbol_packets;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -40,8 +41,9 @@ pub use options::{FlowError, Limits, ObjectOptions};
 pub use reconfiguring::SetError;
 pub use stats::{ConnectionStats, LimitedBy};
 pub use streams::{Class, StreamOptions};
+pub use symbol_packets::SymbolPacket;
 
-use crate::flow::{Direction, PathEstimate, Reply, Request, SendFlow};
+use crate::flow::{Direction, PartialBlock, PathEstimate, Reply, Request, SendFlow};
 use crate::profile::Profile;
 use crate::recovery::{EcnState, PathMemory, Recovery};
 use crate::secure::Secrets;
@@ -64,6 +66,7 @@ use stats::Counters;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
+use symbol_packets::SymbolPackets;
 
 /// Source symbols that may be open at once on any path: 8 MB.
 const OPEN_SYMBOLS: f64 = 6_000.0;
@@ -114,6 +117,7 @@ pub struct Connection {
     events: VecDeque<Event>,
     requests: VecDeque<Request>,
     counters: Counters,
+    symbol_packets: SymbolPackets,
     trace: Trace,
 }
 
@@ -161,6 +165,7 @@ impl Connection {
             events: VecDeque::new(),
             requests: VecDeque::new(),
             counters: Counters::default(),
+            symbol_packets: SymbolPackets::default(),
             trace: if qlog { Trace::qlog(now) } else { Trace::off() },
             profile,
         }
@@ -432,6 +437,23 @@ impl Connection {
     /// Appends the qlog records made since the last call (JSON text sequence, RFC 7464).
     pub fn take_qlog(&mut self, out: &mut Vec<u8>) {
         self.trace.take(out);
+    }
+
+    /// Lists the packets with symbols that are sent and received from now on ([`Connection::take_symbols`]).
+    pub fn list_symbols(&mut self) {
+        self.symbol_packets.begin();
+    }
+
+    /// Appends the packets with symbols that were sent and received since the last call, in order; none without
+    /// [`Connection::list_symbols`].
+    pub fn take_symbols(&mut self, out: &mut Vec<SymbolPacket>) {
+        self.symbol_packets.take(out);
+    }
+
+    /// Iterates over what has arrived of an object of the peer: the blocks that are neither complete nor being decoded, in
+    /// order. Those are the program's to write ([`Request::Write`]).
+    pub fn partial_blocks(&self, flow: FlowId) -> impl Iterator<Item = PartialBlock<'_>> {
+        self.recv_flows.partial_blocks(flow)
     }
 
     /// Returns the number of refused datagrams, by reason.

@@ -8,7 +8,7 @@ use super::path_mtu::Shrunk;
 use super::path_validator::{AddressPair, Arrival};
 use super::recv_flows::Violation;
 use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
-use crate::flow::FlowAnnouncement;
+use crate::flow::{Direction, FlowAnnouncement};
 use crate::recovery::AckInfo;
 use crate::secure::{Cipher, Opened, Opener};
 use crate::time::Time;
@@ -104,6 +104,7 @@ impl Connection {
             PacketKind::Symbol => {
                 let (SymbolHeader { id, plan }, symbols) = SymbolHeader::decode(packet.plaintext)?;
                 let symbols = self.recv_flows.on_symbols(id, plan, symbols)?;
+                self.symbol_packets.add(Direction::Receiving, number, symbols);
                 self.trace.record(now, TraceEvent::SymbolsReceived { number, bytes, symbols });
                 (true, Some(symbols))
             }

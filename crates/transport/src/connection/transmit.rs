@@ -4,7 +4,7 @@ use super::control::ReliableFrame;
 use super::path_mtu::MtuProbe;
 use super::path_validator::AddressPair;
 use super::{Batch, Connection, LimitedBy, Phase};
-use crate::flow::{PathEstimate, PickedSymbol};
+use crate::flow::{Direction, PathEstimate, PickedSymbol};
 use crate::recovery::{Admission, Content, EcnCodepoint, SentPacket};
 use crate::time::Time;
 use crate::trace::TraceEvent;
@@ -275,6 +275,7 @@ impl Connection {
             }
         });
         let (number, bytes) = (header.number, size as u32 + self.datagram_overhead());
+        self.symbol_packets.add(Direction::Sending, number, symbols);
         let content = Content::Symbols(symbols);
         self.on_packet_sent(SentPacket { number, time: now, bytes, content }, probe);
         self.trace.record(now, TraceEvent::SymbolsSent { number, bytes, symbols });

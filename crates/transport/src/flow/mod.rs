@@ -21,8 +21,8 @@ pub(crate) use credit::{ReceiveCredit, SendCredit};
 pub(crate) use flow_map::FlowMap;
 pub(crate) use layout::BadPlan;
 pub(crate) use pool::Pool;
-pub use receive::FlowLimits;
 pub(crate) use receive::{BadBlock, RecvCredit, RecvFlow, SymbolOutcome, largest_window};
+pub use receive::{FlowLimits, PartialBlock};
 pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
 pub use schedule::{
     BlockAtATimeConfig, ChunksConfig, EncodeOrder, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule,

@@ -5,8 +5,8 @@ mod early;
 
 use super::{Event, Limits};
 use crate::flow::{
-    BadBlock, Direction, FlowAnnouncement, FlowKey, FlowKind, FlowLimits, FlowMap, Pool, ReceiveCredit, RecvCredit,
-    RecvFlow, Reply, Request, SymbolOutcome,
+    BadBlock, Direction, FlowAnnouncement, FlowKey, FlowKind, FlowLimits, FlowMap, PartialBlock, Pool, ReceiveCredit,
+    RecvCredit, RecvFlow, Reply, Request, SymbolOutcome,
 };
 use crate::time::Time;
 use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
@@ -339,6 +339,11 @@ impl RecvFlows {
             self.bytes_written += bytes as u64;
             self.progress.written = true;
         }
+    }
+
+    /// Iterates over the unfinished blocks of an object.
+    pub(super) fn partial_blocks(&self, first: FlowId) -> impl Iterator<Item = PartialBlock<'_>> {
+        self.flows.named(first).into_iter().flat_map(RecvFlow::partial_blocks)
     }
 
     /// Accepts an object for the program.

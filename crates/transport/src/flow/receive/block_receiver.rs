@@ -32,6 +32,23 @@ enum State {
     Decoding(BlockShape, u32),
 }
 
+/// The received part of a block of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct PartialBlock<'a> {
+    /// The flow, as packets name it: the last successor of the one that was announced.
+    pub flow: FlowId,
+    /// Its number.
+    pub number: u32,
+    /// First byte in the object.
+    pub offset: u64,
+    /// Bytes of the object; the rest of the last symbol is zero.
+    pub length: usize,
+    /// Its source symbols, those that are here.
+    pub source: &'a Block,
+    /// Repair symbols that are here.
+    pub repairs: u32,
+}
+
 /// Bytes of the symbols of blocks that are not done.
 #[derive(Debug, Default)]
 struct Held {
@@ -163,6 +180,16 @@ impl BlockReceiver {
             Some(State::Filling(filling)) => Some((&filling.shape, &filling.block)),
             _ => None,
         }
+    }
+
+    /// Iterates over the blocks that are neither done nor being decoded, in order.
+    pub(in crate::flow) fn partial_blocks(&self) -> impl Iterator<Item = PartialBlock<'_>> {
+        self.blocks.iter().filter_map(|(number, state)| {
+            let State::Filling(filling) = state else { return None };
+            let (shape, source, repairs) = (&filling.shape, &filling.block, filling.repairs);
+            let (offset, length) = (shape.offset, shape.length);
+            Some(PartialBlock { flow: self.flow, number: *number, offset, length, source, repairs })
+        })
     }
 
     /// Places an arrived symbol. For a block of which nothing has arrived, `open` returns the shape, or the reason to

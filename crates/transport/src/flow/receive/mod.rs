@@ -6,6 +6,7 @@ mod stream;
 mod window;
 
 pub(in crate::flow) use block_receiver::MOST_AHEAD;
+pub use block_receiver::PartialBlock;
 pub(crate) use block_receiver::SymbolOutcome;
 pub(crate) use window::largest_window;
 
@@ -301,6 +302,11 @@ impl RecvFlow {
     /// Returns whether a block reported done is still being decoded.
     pub(crate) fn has_promised(&self) -> bool {
         self.blocks.has_promised()
+    }
+
+    /// Iterates over the blocks of an object that are neither done nor being decoded; a stream's have no place.
+    pub(crate) fn partial_blocks(&self) -> impl Iterator<Item = PartialBlock<'_>> {
+        self.blocks.partial_blocks().filter(|_| self.kind() == FlowKind::Object)
     }
 
     /// Accepts an object for the program: from now on its blocks are written, and digested if `digest` is set.

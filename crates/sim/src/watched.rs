@@ -1,0 +1,364 @@
+//! The transfer of given bytes over a link that may change while they travel, watched byte by byte.
+
+use crate::case::host_config;
+use crate::host::{Host, HostConfig, Seen};
+use netsim::topology::{self, Pair};
+use netsim::{Duplex, Network, NetworkError, NodeId, Stalled};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use transport::wire::{FlowId, SymbolRun};
+use transport::{ConnectionStats, Connector, Direction, EndpointConfig, Profile, Rate, SymbolPacket};
+
+/// How the receiver came by a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Came {
+    /// In a source symbol that was sent once.
+    First,
+    /// In a source symbol that was sent again.
+    Again,
+    /// Rebuilt by the decoder.
+    Repaired,
+}
+
+/// Bytes that the receiver has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// First byte in the object.
+    pub offset: u64,
+    /// The bytes, from the receiver's memory.
+    pub bytes: Vec<u8>,
+    /// How it came by all of them.
+    pub came: Came,
+}
+
+/// A block that is neither complete nor decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenBlock {
+    /// First byte in the object.
+    pub offset: u64,
+    /// Its bytes.
+    pub length: u64,
+    /// Source symbols that have arrived.
+    pub source: u32,
+    /// Repair symbols that have arrived.
+    pub repairs: u32,
+    /// Its source symbols.
+    pub k: u32,
+}
+
+/// The state of a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchedState {
+    /// From the first datagram to the receiver's last byte, once it is there.
+    pub completed: Option<Duration>,
+    /// A side has ended the connection before that.
+    pub gave_up: bool,
+    /// IP bytes that have arrived at the receiver.
+    pub arrived: u64,
+    /// Packets towards the receiver that the link has dropped.
+    pub lost: u64,
+    /// IP bytes that the sender counts as in flight.
+    pub in_flight: u64,
+    /// Source symbols sent again.
+    pub resent: u64,
+    /// Repair symbols sent.
+    pub repair: u64,
+}
+
+/// A transfer of one object from one host to another over a link of its own.
+#[derive(Debug)]
+pub struct Watched {
+    network: Network<Host>,
+    pair: Pair,
+    painter: Painter,
+}
+
+impl Watched {
+    /// Creates a transfer of `bytes`; the sender connects at time zero. Coding takes no time. Links with equal seeds lose
+    /// the same packets, by their number.
+    ///
+    /// # Errors
+    /// A link that makes no sense.
+    pub fn new(bytes: Arc<[u8]>, link: &Duplex, profile: Profile, seed: u64) -> Result<Self, NetworkError> {
+        let mut endpoint = EndpointConfig::default();
+        // The sender may choose any: whether they pass is for the link to say.
+        let flows = &mut endpoint.limits.flows;
+        flows.largest_symbol = flows.largest_symbol.max(profile.symbols.largest());
+        let host = |size: Option<u64>, peer: Option<NodeId>| HostConfig {
+            carries: Some(Arc::clone(&bytes)),
+            closes: false,
+            watches: true,
+            ..host_config(profile.clone(), endpoint.clone(), size, peer, seed)
+        };
+        let [a, b] = [0, 1].map(NodeId::from_index);
+        let sender = Host::new(a, host(Some(bytes.len() as u64), Some(b)));
+        let receiver = Host::new(b, host(None, None));
+        let (network, pair) = topology::pair(sender, receiver, &link.sibling(seed))?;
+        Ok(Self { network, pair, painter: Painter::new(bytes.len()) })
+    }
+
+    /// Runs until so long after the start, or until the receiver has everything or a side gives up.
+    ///
+    /// # Errors
+    /// A host that does not let time pass.
+    pub fn run_until(&mut self, until: Duration) -> Result<(), Stalled> {
+        self.network.run_while(|nodes| !is_over(nodes), netsim::Time::ZERO + until).map(drop)
+    }
+
+    /// Returns whether the receiver has everything, or a side has given up.
+    pub fn is_over(&self) -> bool {
+        is_over(self.network.nodes())
+    }
+
+    /// Changes the link for packets sent from now on; its seeds stay.
+    ///
+    /// # Errors
+    /// A link that makes no sense; the first direction may have changed then.
+    pub fn set_link(&mut self, link: &Duplex) -> Result<(), NetworkError> {
+        self.network.set_link(self.pair.links.forward, link.forward.clone())?;
+        self.network.set_link(self.pair.links.backward, link.backward.clone())
+    }
+
+    /// Returns the bytes that the receiver has got since the last call, in no order, and the blocks that are open. Every
+    /// byte is returned once.
+    pub fn look(&mut self) -> (Vec<Piece>, Vec<OpenBlock>) {
+        let (mut pieces, mut open) = (Vec::new(), Vec::new());
+        let Self { network, pair, painter } = self;
+        let sent = network.node_mut(pair.a).map(Host::take_seen).unwrap_or_default();
+        sent.into_iter().for_each(|seen| painter.see(seen, &mut pieces));
+        let Some(receiver) = network.node_mut(pair.b) else { return (pieces, open) };
+        receiver.take_seen().into_iter().for_each(|seen| painter.see(seen, &mut pieces));
+        receiver.visit_partial_blocks(|block| {
+            let (source, length) = (block.source, block.length);
+            for esi in 0..source.k() {
+                let start = esi as usize * source.symbol_size();
+                if let Some(symbol) = source.symbol(esi).filter(|_| start < length) {
+                    let symbol = &symbol[..symbol.len().min(length - start)];
+                    let came = painter.came(block.number, esi);
+                    painter.paint(block.offset + start as u64, symbol, came, &mut pieces);
+                }
+            }
+            open.push(OpenBlock {
+                offset: block.offset,
+                length: length as u64,
+                source: source.present(),
+                repairs: block.repairs,
+                k: source.k(),
+            });
+        });
+        (pieces, open)
+    }
+
+    /// Returns the state of the transfer now.
+    pub fn state(&mut self) -> WatchedState {
+        let [sender, receiver] = [self.pair.a, self.pair.b].map(|id| stats(&mut self.network, id));
+        let nodes = self.network.nodes();
+        let complete = nodes[1].tallies().find_map(|tally| tally.complete_at);
+        let first = nodes[0].first_sent().unwrap_or(netsim::Time::ZERO);
+        let link = self.network.link(self.pair.links.forward);
+        WatchedState {
+            completed: complete.map(|at| at - first),
+            gave_up: complete.is_none() && self.is_over(),
+            arrived: receiver.bytes_received,
+            lost: link.map_or(0, |link| link.stats().dropped()),
+            in_flight: sender.in_flight,
+            resent: sender.resent_symbols,
+            repair: sender.repair_symbols,
+        }
+    }
+
+    /// Returns whether the receiver has written every byte, once and correct.
+    pub fn is_identical(&self) -> bool {
+        let mut received = self.network.nodes()[1].tallies().flat_map(|tally| tally.received.values());
+        received.next().is_some_and(crate::Received::is_identical)
+    }
+}
+
+fn is_over(nodes: &[Host]) -> bool {
+    let is_complete = nodes[1].tallies().any(|tally| tally.complete_at.is_some());
+    is_complete || nodes.iter().flat_map(Host::tallies).any(|tally| tally.closed.is_some())
+}
+
+/// Returns the engine's counts of a host's only connection, open or over.
+fn stats(network: &mut Network<Host>, id: NodeId) -> ConnectionStats {
+    network.node_mut(id).and_then(|host| host.all_stats().pop()).unwrap_or_default()
+}
+
+/// Tells for every byte that the receiver has how it came by it.
+#[derive(Debug)]
+struct Painter {
+    /// By byte of the object.
+    known: Vec<Option<Came>>,
+    /// What each packet that was sent and has not arrived carries.
+    sent: BTreeMap<u64, SymbolRun>,
+    /// The first packet with each symbol, by flow, block and esi.
+    firsts: BTreeMap<(FlowId, u32, u32), u64>,
+    /// The flow whose symbols arrive: its successor has blocks cut anew.
+    flow: FlowId,
+    /// The symbols that arrived, by block and esi.
+    arrived: BTreeMap<(u32, u32), Came>,
+}
+
+impl Painter {
+    fn new(length: usize) -> Self {
+        let (sent, firsts, arrived) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { known: vec![None; length], sent, firsts, flow: FlowId(0), arrived }
+    }
+
+    /// Notes what a host has seen. What the sender has sent is to be told before the receiver has it.
+    fn see(&mut self, seen: Seen, pieces: &mut Vec<Piece>) {
+        match seen {
+            Seen::Symbols(SymbolPacket { direction: Direction::Sending, number, symbols }) => {
+                self.sent.insert(number, symbols);
+                for id in symbols.ids() {
+                    self.firsts.entry((id.flow, id.block, id.esi)).or_insert(number);
+                }
+            }
+            Seen::Symbols(packet) => self.arrive(packet.number),
+            Seen::Written { block, offset, symbol_size, bytes } => {
+                for ((esi, start), symbol) in (0..).zip((offset..).step_by(symbol_size)).zip(bytes.chunks(symbol_size))
+                {
+                    let came = self.came(block, esi);
+                    self.paint(start, symbol, came, pieces);
+                }
+            }
+        }
+    }
+
+    /// Notes that a packet has arrived. Its symbols are those that the sender put into it.
+    fn arrive(&mut self, number: u64) {
+        let Some(symbols) = self.sent.remove(&number) else { return };
+        let flow = symbols.first.flow;
+        if flow > self.flow {
+            self.flow = flow;
+            self.arrived.clear();
+        }
+        for id in symbols.ids().filter(|id| id.flow == self.flow) {
+            let is_first = self.firsts.get(&(id.flow, id.block, id.esi)) == Some(&number);
+            let came = if is_first { Came::First } else { Came::Again };
+            self.arrived.entry((id.block, id.esi)).or_insert(came);
+        }
+    }
+
+    /// Returns how a source symbol that the receiver has came to it.
+    fn came(&self, block: u32, esi: u32) -> Came {
+        self.arrived.get(&(block, esi)).copied().unwrap_or(Came::Repaired)
+    }
+
+    /// Adds to `pieces` those of the bytes from `offset` on that are new.
+    fn paint(&mut self, offset: u64, bytes: &[u8], came: Came, pieces: &mut Vec<Piece>) {
+        let known = &mut self.known[offset as usize..offset as usize + bytes.len()];
+        for (at, known) in (offset..).zip(known.iter_mut()).filter(|(_, known)| known.is_none()) {
+            *known = Some(came);
+            let byte = bytes[(at - offset) as usize];
+            match pieces.last_mut() {
+                Some(last) if last.came == came && last.offset + last.bytes.len() as u64 == at => last.bytes.push(byte),
+                _ => pieces.push(Piece { offset: at, bytes: vec![byte], came }),
+            }
+        }
+    }
+}
+
+/// The least time that a transfer over a link can take whose rate, delay and loss change: see [`transport::floor`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MovingFloor {
+    size: u64,
+    link: Conditions,
+    /// Up to when the link is known.
+    now: Duration,
+    /// The part of the object, 0 to 1, that can have left the sender by then.
+    sent: f64,
+    /// When the first of it can have left: the handshake takes a round trip.
+    begins: Duration,
+}
+
+/// What the floor knows of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Conditions {
+    rate: Rate,
+    rtt: Duration,
+    loss: f64,
+}
+
+impl Conditions {
+    fn of(link: &Duplex) -> Self {
+        let rate = link.forward.rate.map_or(u64::MAX, |rate| rate.bits_per_second());
+        Self {
+            rate: Rate::from_bits_per_second(rate),
+            rtt: link.forward.delay + link.backward.delay,
+            loss: link.forward.loss.mean(),
+        }
+    }
+}
+
+impl MovingFloor {
+    /// Begins with this link at time zero.
+    pub fn new(size: u64, link: &Duplex) -> Self {
+        let link = Conditions::of(link);
+        Self { size, link, now: Duration::ZERO, sent: 0.0, begins: link.rtt }
+    }
+
+    /// Notes that the link is another one from `now` on.
+    pub fn change(&mut self, now: Duration, link: &Duplex) {
+        let sending = now.saturating_sub(self.now.max(self.begins));
+        self.sent += sending.as_secs_f64() / self.whole().as_secs_f64().max(f64::MIN_POSITIVE);
+        (self.now, self.link) = (now, Conditions::of(link));
+    }
+
+    /// Returns the floor, if the link stays as it is; [`Duration::MAX`] if nothing arrives.
+    pub fn time(&self) -> Duration {
+        let left = self.whole().as_secs_f64() * (1.0 - self.sent).max(0.0);
+        let seconds = self.now.max(self.begins).as_secs_f64() + left + self.link.rtt.as_secs_f64() / 2.0;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// Returns how long all of the object takes to leave over the present link.
+    fn whole(&self) -> Duration {
+        transport::floor(self.size, self.link.rate, Duration::ZERO, self.link.loss, Connector::Sender)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(text: &str) -> Duplex {
+        text.parse().expect("a link")
+    }
+
+    #[test]
+    fn a_floor_that_does_not_move_is_the_floor() {
+        let fixed = link("rate=10M,delay=50ms,loss=5%");
+        let mut moving = MovingFloor::new(1_000_000, &fixed);
+        let expected = transport::floor(
+            1_000_000,
+            Rate::from_bits_per_second(10_000_000),
+            Duration::from_millis(100),
+            0.05,
+            Connector::Sender,
+        );
+        let is_near = |time: Duration| time.abs_diff(expected) < Duration::from_micros(1);
+        assert!(is_near(moving.time()), "{:?}, {expected:?}", moving.time());
+        for now in [20, 150, 400] {
+            moving.change(Duration::from_millis(now), &fixed);
+            assert!(is_near(moving.time()), "{:?}, {expected:?} at {now} ms", moving.time());
+        }
+    }
+
+    #[test]
+    fn a_floor_moves_with_the_link() {
+        let mut moving = MovingFloor::new(1_000_000, &link("rate=8M,delay=50ms"));
+        let before = moving.time();
+        // Half of it can have left; the rest takes twice the time.
+        moving.change(
+            Duration::from_millis(100) + (before - Duration::from_millis(150)) / 2,
+            &link("rate=4M,delay=50ms"),
+        );
+        let after = moving.time();
+        let expected = before + (before - Duration::from_millis(150)) / 2;
+        assert!(after.abs_diff(expected) < Duration::from_micros(1), "{before:?} {after:?} {expected:?}");
+        moving.change(Duration::from_secs(1), &link("rate=4M,delay=50ms,loss=100%"));
+        assert_eq!(moving.time(), Duration::MAX);
+    }
+}
