@@ -9,7 +9,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -97,10 +97,23 @@ impl Guard {
     }
 }
 
-/// Lets a request through, or refuses it.
-pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+/// Returns the address without the first part of its path; `None` if nothing follows that.
+fn beyond_secret(uri: &Uri) -> Option<Uri> {
+    let (_, rest) = uri.path().strip_prefix('/')?.split_once('/')?;
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("/{rest}{query}").parse().ok()
+}
+
+/// Lets a request through, without the secret, or refuses it.
+pub(super) async fn check(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
     let mut answer = match guard.check(&request) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => match beyond_secret(request.uri()) {
+            Some(uri) => {
+                *request.uri_mut() = uri;
+                next.run(request).await
+            }
+            None => StatusCode::NOT_FOUND.into_response(),
+        },
         Err(refused) => refused.into_response(),
     };
     for (name, value) in HEADERS {

@@ -103,9 +103,9 @@ fn rooms(testing: &Arc<Testing>) -> Router {
     page::routes().merge(results::routes(testing.shelf())).merge(Arc::clone(testing).routes())
 }
 
-/// Puts the rooms behind the secret.
+/// Puts the rooms behind the secret, of which they know nothing: it is taken off the path before they are asked.
 fn guarded(rooms: Router, guard: Guard) -> Router {
-    Router::new().nest("/{secret}", rooms).layer(middleware::from_fn_with_state(guard, guard::check))
+    Router::new().fallback_service(rooms).layer(middleware::from_fn_with_state(guard, guard::check))
 }
 
 async fn stopped(stop: &StopFlag) {
@@ -120,5 +120,41 @@ fn open(url: &str) {
         Command::new("xdg-open").arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     if let Err(error) = started {
         warn(&format!("cannot open a browser (xdg-open: {error}): open the address above"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::extract::Path;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    #[tokio::test]
+    async fn rooms_are_behind_the_secret_and_know_nothing_of_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let guard = Guard::new(address).expect("a secret");
+        let url = guard.url();
+        let number = get(|Path(number): Path<u32>| async move { number.to_string() });
+        let rooms = page::routes().route("/room/{number}", number);
+        tokio::spawn(async move { axum::serve(listener, guarded(rooms, guard)).await });
+        let secret = url.strip_prefix(&format!("http://{address}")).expect("an address of this server");
+        for (path, status, within) in [
+            (secret.to_owned(), "200", "<!doctype html>"),
+            (format!("{secret}style.css"), "200", ":root"),
+            (format!("{secret}room/7?x=/1"), "200", "7"),
+            (format!("{secret}nothing"), "404", ""),
+            (secret.trim_end_matches('/').to_owned(), "404", ""),
+            ("/style.css".to_owned(), "403", "secret"),
+        ] {
+            let mut stream = TcpStream::connect(address).await.expect("the server");
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.expect("a request");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("an answer");
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(within), "{path}: {answer}");
+        }
     }
 }
