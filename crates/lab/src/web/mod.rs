@@ -3,6 +3,7 @@
 //! One page, built into the program, that asks no other host for anything. Each of its rooms is a module with routes of its
 //! own and a script of the same name in `page/`; what a room shows while it changes is a [`topic::Topic`].
 
+mod demonstration;
 mod guard;
 mod page;
 mod refusal;
@@ -26,6 +27,7 @@ use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::peers::{Downpour, Programs};
 use crate::runner::StopFlag;
+use demonstration::Demonstration;
 use guard::Guard;
 use shelf::Shelf;
 use testing::Testing;
@@ -100,7 +102,10 @@ fn testing(args: &WebArgs, downpour: Downpour) -> Result<Arc<Testing>, Failure> 
 
 /// The page and its rooms.
 fn rooms(testing: &Arc<Testing>) -> Router {
-    page::routes().merge(results::routes(testing.shelf())).merge(Arc::clone(testing).routes())
+    page::routes()
+        .merge(Arc::<Demonstration>::default().routes())
+        .merge(Arc::clone(testing).routes())
+        .merge(results::routes(testing.shelf()))
 }
 
 /// Puts the rooms behind the secret, of which they know nothing: it is taken off the path before they are asked.

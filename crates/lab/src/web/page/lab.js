@@ -5,6 +5,7 @@
 const rooms = /** @type {Record<string, () => Promise<{ start: (section: HTMLElement) => void }>>} */ ({
   testing: () => import("./testing.js"),
   results: () => import("./results.js"),
+  demonstration: () => import("./demonstration.js"),
 });
 
 const started = new Set();

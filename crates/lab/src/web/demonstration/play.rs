@@ -1,0 +1,279 @@
+//! The simulation of a demonstration: virtual time, paced to the clock, on a thread of its own.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+use sim::{Came, MovingFloor, OpenBlock, Piece, Watched};
+
+use super::run::Run;
+use super::setup::Conditions;
+use super::systems::System;
+
+/// Time between two frames.
+const FRAME: Duration = Duration::from_millis(60);
+/// The most time that passes between two frames where the machine does not keep up.
+const MOST: Duration = Duration::from_millis(250);
+/// A demonstration ends after so long in the simulation, finished or not.
+const LIMIT: Duration = Duration::from_secs(180);
+/// And after so long by the clock.
+const LIMIT_BY_CLOCK: Duration = Duration::from_secs(600);
+/// The time over which a rate is taken.
+const RATE_SPAN: Duration = Duration::from_millis(500);
+/// The most open blocks that a frame tells of.
+const MOST_OPEN: usize = 32;
+
+/// Plays a demonstration to its end. Returns why it ended.
+pub(super) fn play(run: &Run) -> Result<&'static str, String> {
+    let mut stage = Stage::new(run)?;
+    let began = Instant::now();
+    let mut last = began;
+    loop {
+        let told = run.tell(&stage.frame());
+        if stage.is_over() {
+            return Ok("every system has ended");
+        }
+        if run.is_stopped() {
+            return Ok("stopped");
+        }
+        if !told {
+            return Ok("there is no room to keep more");
+        }
+        if stage.now >= LIMIT || began.elapsed() >= LIMIT_BY_CLOCK {
+            return Ok("the time is up");
+        }
+        thread::sleep(FRAME.saturating_sub(last.elapsed()));
+        let passed = last.elapsed().min(MOST);
+        last = Instant::now();
+        stage.advance(passed, run.conditions())?;
+    }
+}
+
+/// The systems at one moment.
+struct Stage {
+    now: Duration,
+    conditions: Conditions,
+    floor: MovingFloor,
+    systems: Vec<Shown>,
+}
+
+/// A system that is shown.
+struct Shown {
+    watched: Watched,
+    rate: RateMeter,
+    /// Bytes by how they came.
+    bytes: [u64; 3],
+}
+
+impl Stage {
+    fn new(run: &Run) -> Result<Self, String> {
+        let (setup, conditions) = (run.setup(), run.conditions());
+        let show = |system: &System| {
+            let profile = system.profile(conditions.rate())?;
+            let watched = Watched::new(Arc::clone(run.picture()), &conditions.link(), profile, setup.seed);
+            let watched = watched.map_err(|error| error.to_string())?;
+            Ok(Shown { watched, rate: RateMeter::default(), bytes: [0; 3] })
+        };
+        let systems = setup.systems.iter().map(show).collect::<Result<Vec<Shown>, String>>()?;
+        let floor = MovingFloor::new(run.picture().len() as u64, &conditions.link());
+        Ok(Self { now: Duration::ZERO, conditions, floor, systems })
+    }
+
+    fn is_over(&self) -> bool {
+        self.systems.iter().all(|shown| shown.watched.is_over())
+    }
+
+    /// Lets time pass.
+    fn advance(&mut self, passed: Duration, conditions: Conditions) -> Result<(), String> {
+        if conditions != self.conditions {
+            self.conditions = conditions;
+            let link = conditions.link();
+            self.floor.change(self.now, &link);
+            for shown in &mut self.systems {
+                shown.watched.set_link(&link).map_err(|error| error.to_string())?;
+            }
+        }
+        self.now = (self.now + passed.mul_f64(conditions.speed)).min(LIMIT);
+        for shown in &mut self.systems {
+            shown.watched.run_until(self.now).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Returns what has happened since the last frame.
+    fn frame(&mut self) -> Value {
+        let now = self.now;
+        let systems: Vec<Value> = self.systems.iter_mut().map(|shown| shown.frame(now)).collect();
+        let floor = Some(self.floor.time()).filter(|floor| *floor < Duration::MAX);
+        json!({ "frame": {
+            "t": seconds(now),
+            "link": self.conditions,
+            "floor": floor.map(seconds),
+            "systems": systems,
+        } })
+    }
+}
+
+impl Shown {
+    fn frame(&mut self, now: Duration) -> Value {
+        let (pieces, open) = self.watched.look();
+        for piece in &pieces {
+            self.bytes[kind(piece.came)] += piece.bytes.len() as u64;
+        }
+        let state = self.watched.state();
+        let is_over = self.watched.is_over();
+        let rate = if is_over { 0.0 } else { self.rate.at(now, state.arrived) };
+        json!({
+            "pieces": pieces.iter().map(piece_value).collect::<Vec<_>>(),
+            "open": open.iter().filter(|block| hides_something(block)).take(MOST_OPEN).map(open_value).collect::<Vec<_>>(),
+            "bytes": self.bytes,
+            "rate": (rate / 1e3).round() / 1e3,
+            "lost": state.lost,
+            "flight": if is_over { 0 } else { state.in_flight },
+            "resent": state.resent,
+            "repair": state.repair,
+            "done": state.completed.map(seconds),
+            "gaveUp": state.gave_up,
+        })
+    }
+}
+
+/// The number of a kind on the page.
+const fn kind(came: Came) -> usize {
+    match came {
+        Came::First => 0,
+        Came::Again => 1,
+        Came::Repaired => 2,
+    }
+}
+
+fn piece_value(piece: &Piece) -> Value {
+    json!([piece.offset, kind(piece.came), BASE64.encode(&piece.bytes)])
+}
+
+/// Whether a block has symbols that are no pixels yet: source symbols are seen as they arrive.
+const fn hides_something(block: &OpenBlock) -> bool {
+    block.repairs > 0
+}
+
+/// Offset, length, and percent of the symbols that decoding takes.
+fn open_value(block: &OpenBlock) -> Value {
+    let filled = (block.source + block.repairs) * 100 / block.k.max(1);
+    json!([block.offset, block.length, filled.min(100)])
+}
+
+/// To the millisecond.
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e3).round() / 1e3
+}
+
+/// The rate at which bytes arrive.
+#[derive(Debug, Default)]
+struct RateMeter(VecDeque<(Duration, u64)>);
+
+impl RateMeter {
+    /// Returns the bits per second of the last [`RATE_SPAN`], if so many bytes have arrived by `now`.
+    fn at(&mut self, now: Duration, bytes: u64) -> f64 {
+        self.0.push_back((now, bytes));
+        while self.0.len() > 2 && self.0[1].0 + RATE_SPAN <= now {
+            self.0.pop_front();
+        }
+        let (since, before) = self.0[0];
+        let span = now.saturating_sub(since).as_secs_f64();
+        if span > 0.0 { (bytes - before) as f64 * 8.0 / span } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::setup::tests::asked;
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_of_the_last_half_second() {
+        let mut meter = RateMeter::default();
+        let rates: Vec<f64> = (0..=20_u64)
+            .map(|tenth| meter.at(Duration::from_millis(100 * tenth), if tenth <= 10 { tenth * 1_000 } else { 10_000 }))
+            .collect();
+        assert_eq!((rates[0], rates[5], rates[10], rates[15], rates[20]), (0.0, 80_000.0, 80_000.0, 0.0, 0.0));
+    }
+
+    /// A picture without two equal rows.
+    fn picture(width: u32, height: u32) -> Arc<[u8]> {
+        let mut random = fastrand::Rng::with_seed(5);
+        (0..width * height * 3).map(|_| random.u8(..)).collect()
+    }
+
+    /// What a viewer has of one system after all frames: bytes and kinds.
+    fn painted(events: &[Value], system: usize, length: usize) -> (Vec<u8>, Vec<Option<u64>>) {
+        let (mut bytes, mut kinds) = (vec![0; length], vec![None; length]);
+        for event in events {
+            for piece in event["frame"]["systems"][system]["pieces"].as_array().into_iter().flatten() {
+                let offset = piece[0].as_u64().expect("an offset") as usize;
+                let data = BASE64.decode(piece[2].as_str().expect("text").as_bytes()).expect("Base64");
+                let range = offset..offset + data.len();
+                assert!(kinds[range.clone()].iter().all(Option::is_none), "{range:?} comes twice");
+                kinds[range.clone()].fill(piece[1].as_u64());
+                bytes[range].copy_from_slice(&data);
+            }
+        }
+        (bytes, kinds)
+    }
+
+    #[test]
+    fn every_system_ends_with_the_picture() {
+        let picture = picture(200, 150);
+        for (loss, systems) in [(0.0, "auto,linux-tcp,rc-udp"), (10.0, "auto,linux-tcp,rc-udp,tornado-transfer")] {
+            let setup = asked(systems, (200, 150), loss).check(picture.len()).expect("a demonstration");
+            let run = Run::new(1, setup, Arc::clone(&picture));
+            let mut stage = Stage::new(&run).expect("links that make sense");
+            let mut events = vec![stage.frame()];
+            while !stage.is_over() && stage.now < LIMIT {
+                // 20 ms of the simulation.
+                stage.advance(Duration::from_micros(2_500), run.conditions()).expect("it runs");
+                events.push(stage.frame());
+            }
+            let times: Vec<f64> = events.iter().filter_map(|event| event["frame"]["t"].as_f64()).collect();
+            assert!(times.is_sorted() && times[0] == 0.0 && times.len() == events.len(), "{times:?}");
+            for at in 0..run.setup().systems.len() {
+                let name = run.setup().systems[at].id;
+                let (bytes, kinds) = painted(&events, at, picture.len());
+                assert!(bytes == *picture && kinds.iter().all(Option::is_some), "{name} at {loss} %");
+                let last = &events.last().expect("frames")["frame"]["systems"][at];
+                let counted: Vec<u64> =
+                    [0, 1, 2].map(|kind| kinds.iter().filter(|k| **k == Some(kind)).count() as u64).to_vec();
+                assert_eq!(last["bytes"], json!(counted), "{name}");
+                let floor = events.last().expect("frames")["frame"]["floor"].as_f64().expect("a floor");
+                assert!(last["done"].as_f64().is_some_and(|done| done > floor * 0.95), "{name}: {last}, floor {floor}");
+                assert!(loss == 0.0 || last["lost"].as_u64() > Some(0), "{name}: {last}");
+                // Nothing is drawn before it is there: several frames bring a part each.
+                let parts = events.iter().filter(|event| event["frame"]["systems"][at]["pieces"] != json!([]));
+                assert!(name == "rc-udp" || parts.count() >= 2, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn links_change_while_it_plays() {
+        let picture = picture(400, 300);
+        let setup = asked("auto,linux-tcp", (400, 300), 0.0).check(picture.len()).expect("a demonstration");
+        let run = Run::new(1, setup, picture);
+        let mut stage = Stage::new(&run).expect("links that make sense");
+        stage.advance(Duration::from_millis(12), run.conditions()).expect("it runs");
+        let before = stage.frame();
+        let calm = run.conditions();
+        let rough = Conditions { loss: 20.0, speed: 0.5, ..calm };
+        stage.advance(Duration::from_millis(200), rough).expect("it runs");
+        let after = stage.frame();
+        assert_eq!((&before["frame"]["link"], &after["frame"]["link"]), (&json!(calm), &json!(rough)));
+        assert!(after["frame"]["floor"].as_f64() > before["frame"]["floor"].as_f64(), "{after}");
+        assert_eq!((&before["frame"]["t"], &after["frame"]["t"]), (&json!(0.096), &json!(0.196)));
+        for at in 0..2 {
+            let lost = |frame: &Value| frame["frame"]["systems"][at]["lost"].as_u64();
+            assert!(lost(&before) == Some(0) && lost(&after) > Some(0), "{after}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A demonstration: what it shows, what it is told while it plays, and everything that viewers see of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::play::play;
+use super::setup::{Conditions, Setup};
+use crate::web::topic::{Keep, Topic};
+
+/// The most that is kept of one demonstration, in bytes: four pictures in Base64, and the numbers of ten minutes.
+const KEPT: usize = 64 << 20;
+
+/// A demonstration that plays, or has ended.
+#[derive(Debug)]
+pub(super) struct Run {
+    id: u32,
+    setup: Setup,
+    picture: Arc<[u8]>,
+    topic: Arc<Topic>,
+    conditions: Mutex<Conditions>,
+    stopped: AtomicBool,
+    over: AtomicBool,
+}
+
+impl Run {
+    pub(super) fn new(id: u32, setup: Setup, picture: Arc<[u8]>) -> Self {
+        Self {
+            id,
+            picture,
+            topic: Topic::new(Keep::All(KEPT)),
+            conditions: Mutex::new(setup.conditions),
+            stopped: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            setup,
+        }
+    }
+
+    /// Tells viewers what is shown.
+    pub(super) fn begin(&self) {
+        let Setup { systems, width, height, seed, .. } = &self.setup;
+        let start = json!({ "id": self.id, "width": width, "height": height, "seed": seed, "systems": systems });
+        self.tell(&json!({ "start": start }));
+    }
+
+    /// Plays it, to be called on a thread of its own; viewers learn how it ended, whatever happens.
+    pub(super) fn play(&self) {
+        let mut end =
+            End { run: self, why: "the engine broke: its message is where downpour-lab was started".to_owned() };
+        self.begin();
+        end.why = play(self).map_or_else(|error| format!("it failed: {error}"), str::to_owned);
+    }
+
+    pub(super) const fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(super) const fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Returns the bytes that all systems carry: RGB, row by row.
+    pub(super) const fn picture(&self) -> &Arc<[u8]> {
+        &self.picture
+    }
+
+    pub(super) fn conditions(&self) -> Conditions {
+        *self.conditions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the links of all systems, and how fast time passes.
+    pub(super) fn set_conditions(&self, conditions: Conditions) {
+        *self.conditions.lock().unwrap_or_else(PoisonError::into_inner) = conditions;
+    }
+
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Tells viewers; returns false if there is no room to keep it.
+    pub(super) fn tell(&self, event: &Value) -> bool {
+        self.topic.tell(event)
+    }
+
+    pub(super) fn topic(&self) -> Arc<Topic> {
+        Arc::clone(&self.topic)
+    }
+
+    /// Returns everything that viewers have been told, as JSON.
+    pub(super) fn events(&self) -> Vec<Arc<str>> {
+        self.topic.kept()
+    }
+}
+
+/// Ends a demonstration when dropped.
+struct End<'a> {
+    run: &'a Run,
+    why: String,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.run.tell(&json!({ "over": { "why": self.why } }));
+        self.run.topic.end();
+        self.run.over.store(true, Ordering::Relaxed);
+    }
+}

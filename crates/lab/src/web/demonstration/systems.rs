@@ -1,0 +1,124 @@
+//! The systems that can be shown: profiles, with what they are told.
+
+use serde::Serialize;
+use transport::{Profile, Rate};
+
+use crate::program::simulated_profile;
+
+/// A profile under the name that the page shows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct System {
+    pub(super) id: &'static str,
+    pub(super) label: &'static str,
+    /// What it does, in one line.
+    about: &'static str,
+    #[serde(skip)]
+    profile: &'static str,
+    /// Choices of the profile.
+    #[serde(skip)]
+    set: &'static [(&'static str, &'static str)],
+    /// Whether it is told the rate that the link has at the start.
+    #[serde(skip)]
+    told: bool,
+}
+
+/// Those that can be shown, in the order of the form.
+pub(super) const SYSTEMS: [System; 9] = [
+    System {
+        id: "auto",
+        label: "downpour auto",
+        about: "source first, lost symbols again, repair in the last round trips; finds the rate itself",
+        profile: "auto",
+        set: &[],
+        told: false,
+    },
+    System {
+        id: "auto-told",
+        label: "downpour auto, told the rate",
+        about: "the same, told the rate of the link at the start",
+        profile: "auto",
+        set: &[],
+        told: true,
+    },
+    System {
+        id: "linux-tcp",
+        label: "TCP as in Linux",
+        about: "CUBIC with selective acknowledgements, as Linux sends it",
+        profile: "linux-tcp",
+        set: &[],
+        told: false,
+    },
+    System {
+        id: "arq-cubic",
+        label: "arq with CUBIC",
+        about: "sends again what was lost, no code",
+        profile: "arq",
+        set: &[("congestion", "cubic")],
+        told: false,
+    },
+    System {
+        id: "arq-reno",
+        label: "arq with Reno",
+        about: "sends again what was lost, no code",
+        profile: "arq",
+        set: &[("congestion", "reno")],
+        told: false,
+    },
+    System {
+        id: "tornado-transfer",
+        label: "Tornado Transfer",
+        about: "RaptorQ: source interleaved with repair of earlier blocks, then repair of each block in turn",
+        profile: "tornado-transfer",
+        set: &[],
+        told: false,
+    },
+    System {
+        id: "rc-udp",
+        label: "RC-UDP, told the rate",
+        about: "coded symbols of one block at a time until it is acknowledged: a block is seen once it is decoded",
+        profile: "rc-udp",
+        set: &[],
+        told: true,
+    },
+    System {
+        id: "lt-tcp",
+        label: "LT-TCP",
+        about: "repair in advance by the loss estimate, more after heavier loss; the window follows ECN marks",
+        profile: "lt-tcp",
+        set: &[],
+        told: false,
+    },
+    System {
+        id: "ttp",
+        label: "TTP",
+        about: "Tornado code: chunks padded for the average loss, a rate that halves when too much is lost",
+        profile: "ttp",
+        set: &[],
+        told: false,
+    },
+];
+
+impl System {
+    /// Returns the profile of its sender over a link of this rate.
+    ///
+    /// # Errors
+    /// No such profile or choice.
+    pub(super) fn profile(&self, rate: Rate) -> Result<Profile, String> {
+        let profile = simulated_profile(self.profile, self.set.iter().copied())?;
+        Ok(if self.told { profile.with_fixed_rate(rate) } else { profile })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_profile() {
+        let rate = Rate::from_bits_per_second(7_000_000);
+        for system in SYSTEMS {
+            let profile = system.profile(rate).unwrap_or_else(|error| panic!("{}: {error}", system.id));
+            assert_eq!(profile.fixed_rate() == Some(rate), system.told, "{}", system.id);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+// @ts-check
+// The room Demonstration: the form, what plays, and what can be saved of it.
+import { ask, element, watch } from "./wire.js";
+import { Show, colourSwitch } from "./demonstration_show.js";
+import { fromFile, ours } from "./demonstration_picture.js";
+import { video } from "./demonstration_video.js";
+
+/** @typedef {import("./demonstration_show.js").Conditions} Conditions */
+
+const ROOM = "demonstration";
+const DEFAULT = ["auto", "linux-tcp", "tornado-transfer", "rc-udp"];
+const SIZES = [[256, 192], [512, 384], [768, 576], [1024, 768]];
+/** A change of a slider is sent at most this often, in milliseconds. */
+const CHANGE = 150;
+
+/** What can be changed while it plays: key, name, unit, least, most, step, at first. */
+const SLIDERS = /** @type {[keyof Conditions, string, string, number, number, number, number][]} */ ([
+  ["loss", "Loss, each way", "%", 0, 30, 0.5, 5],
+  ["delay", "Delay, each way", "ms", 1, 300, 1, 40],
+  ["rate", "Rate", "Mbit/s", 0.5, 50, 0.5, 5],
+  ["speed", "Speed of time", "×", 0.1, 4, 0.1, 1],
+]);
+
+/** @param {HTMLElement} section */
+export async function start(section) {
+  try {
+    new Room(section, await (await ask(`${ROOM}/systems`)).json());
+  } catch (error) {
+    section.append(element("p", { class: "bad", role: "alert" }, `${error instanceof Error ? error.message : error} Reload this page.`));
+  }
+}
+
+class Room {
+  /**
+   * @param {HTMLElement} section
+   * @param {import("./demonstration_show.js").System[]} systems
+   */
+  constructor(section, systems) {
+    this.section = section;
+    /** The demonstration that is shown; 0: none. */
+    this.id = 0;
+    /** @type {any[]} */
+    this.events = [];
+    this.unwatch = () => {};
+    /** @type {Show | undefined} */
+    this.show = undefined;
+    this.isOver = true;
+    this.isColoured = false;
+    /** When a slider was moved here. */
+    this.changed = -Infinity;
+    this.timer = 0;
+    this.boxes = systems.map(({ id }) => element("input", { type: "checkbox", value: id, checked: DEFAULT.includes(id), change: () => this.choose() }));
+    this.file = element("input", { type: "file", accept: "image/*", "aria-label": "Your picture" });
+    this.size = element("select", {}, ...SIZES.map(([width, height], at) => element("option", { value: String(at) }, `${width} × ${height} (${(width * height * 3 / 1e6).toFixed(1)} MB)`)));
+    this.size.value = "2";
+    this.seed = element("input", { type: "number", min: "1", max: "999999", value: "1" });
+    this.go = element("button", { class: "main", type: "submit" }, "Start");
+    this.problem = element("p", { class: "bad", role: "alert" });
+    this.sliders = new Map(SLIDERS.map((slider) => [slider[0], this.slider(slider)]));
+    this.place = element("div");
+    this.halt = element("button", { type: "button", click: () => this.try(() => ask(`${ROOM}/runs/${this.id}/stop`, { method: "POST" })) }, "Stop");
+    this.record = element("a", { class: "button", download: true }, "Save as a page that plays by itself");
+    this.film = element("button", { type: "button", click: () => this.try(() => this.save()) }, "Save as a video");
+    this.state = element("p", { class: "soft", "aria-live": "polite" });
+    this.others = element("p", { class: "soft" });
+    this.draw(systems);
+    this.choose();
+    addEventListener("hashchange", () => this.follow());
+    this.follow();
+  }
+
+  /** @param {import("./demonstration_show.js").System[]} systems */
+  draw(systems) {
+    const boxes = systems.map((system, at) =>
+      element("label", { title: system.about }, this.boxes[at], system.label));
+    const form = element(
+      "form",
+      { submit: (/** @type {Event} */ event) => { event.preventDefault(); this.try(() => this.begin()); } },
+      element("fieldset", {}, element("legend", {}, "Systems, two to four at once"), element("div", { class: "row" }, ...boxes)),
+      element(
+        "fieldset",
+        {},
+        element("legend", {}, "Picture"),
+        element(
+          "div",
+          { class: "row" },
+          element("label", {}, "Yours (ours if none is chosen)", this.file),
+          element("label", {}, "Scaled to at most", this.size),
+          element("label", { title: "Equal seeds lose the same packets" }, "Seed", this.seed),
+        ),
+      ),
+      element(
+        "fieldset",
+        {},
+        element("legend", {}, "Every link; can be moved while it plays"),
+        element("div", { class: "row" }, ...[...this.sliders.values()].map(({ label }) => label)),
+      ),
+      element("div", { class: "row" }, this.go, this.halt, this.state),
+    );
+    this.shown = element(
+      "div",
+      { hidden: true },
+      colourSwitch((isColoured) => {
+        this.isColoured = isColoured;
+        this.show?.colour(isColoured);
+      }),
+      this.place,
+      element("div", { class: "row" }, this.record, this.film),
+    );
+    this.section.append(
+      element("h2", {}, "One picture, several systems, equal links"),
+      element(
+        "p",
+        { class: "soft" },
+        "Each system sends the picture's bytes over a link of its own. The links have equal numbers and equal seeds, and a queue of one round trip. A pixel is drawn once its receiver has it; a bar over the picture shows how full a block is that can be seen only when it is decoded. Demonstrations are simulated: the engine runs in virtual time, paced to the clock.",
+      ),
+      form,
+      this.problem,
+      this.shown,
+      this.others,
+    );
+  }
+
+  /** @param {[keyof Conditions, string, string, number, number, number, number]} slider */
+  slider([key, name, unit, min, max, step, value]) {
+    const output = element("output");
+    const input = element("input", { type: "range", min: String(min), max: String(max), step: String(step), value: String(value), name: key });
+    const tell = () => {
+      output.textContent = `${input.value} ${unit}`;
+      input.setAttribute("aria-valuetext", output.textContent);
+    };
+    input.addEventListener("input", () => {
+      tell();
+      this.change();
+    });
+    tell();
+    const label = element("label", { class: "slider" }, element("span", {}, name), input, output);
+    return { label, input, tell };
+  }
+
+  /** @returns {Conditions} */
+  conditions() {
+    return /** @type {Conditions} */ (Object.fromEntries([...this.sliders].map(([key, { input }]) => [key, Number(input.value)])));
+  }
+
+  /** Two to four can be chosen. */
+  choose() {
+    const chosen = this.boxes.filter((box) => box.checked).length;
+    for (const box of this.boxes) box.disabled = chosen >= 4 && !box.checked;
+    this.go.disabled = chosen < 2;
+  }
+
+  /**
+   * Does something that may fail, and says why it did.
+   * @param {() => Promise<unknown>} what
+   */
+  async try(what) {
+    this.problem.textContent = "";
+    try {
+      await what();
+    } catch (error) {
+      this.problem.textContent = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  /** Starts a demonstration of what the form says. */
+  async begin() {
+    this.go.disabled = true;
+    try {
+      const [width, height] = SIZES[Number(this.size.value)];
+      const file = this.file.files[0];
+      const picture = file ? await fromFile(file, width, height) : ours(width, height);
+      const asked = new URLSearchParams({
+        ...Object.fromEntries(Object.entries(this.conditions()).map(([key, value]) => [key, String(value)])),
+        systems: this.boxes.filter((box) => box.checked).map((box) => box.value).join(","),
+        width: String(picture.width),
+        height: String(picture.height),
+        seed: String(Math.max(1, Math.floor(Number(this.seed.value) || 1))),
+      });
+      const answer = await ask(`${ROOM}/runs?${asked}`, { method: "POST", body: picture.bytes });
+      location.hash = `${ROOM}/${(await answer.json()).id}`;
+    } finally {
+      this.choose();
+    }
+  }
+
+  /** Shows the demonstration that the address names, or the newest. */
+  follow() {
+    const [room, id] = location.hash.slice(1).split("/");
+    if (room !== ROOM && room !== "") return;
+    this.try(async () => {
+      /** @type {{ id: number, systems: string[], over: boolean }[]} */
+      const runs = await (await ask(`${ROOM}/runs`)).json();
+      const newest = runs.length === 0 ? 0 : runs[runs.length - 1].id;
+      const asked = Number(id) || newest;
+      if (asked !== 0 && !runs.some((run) => run.id === asked)) throw new Error("This demonstration is no longer kept: start another.");
+      if (asked !== 0 && asked !== this.id) this.open(asked);
+      const others = runs.filter((run) => run.id !== asked);
+      this.others.replaceChildren(...others.flatMap((run) => [
+        element("a", { href: `#${ROOM}/${run.id}` }, `${run.over ? "Ended" : "Playing"}: ${run.systems.join(", ")}`),
+        element("br"),
+      ]));
+    });
+  }
+
+  /** @param {number} id */
+  open(id) {
+    this.unwatch();
+    this.id = id;
+    this.events = [];
+    this.show = undefined;
+    this.section.dataset.run = String(id);
+    this.record.href = `${ROOM}/runs/${id}/recording`;
+    this.unwatch = watch(`${ROOM}/runs/${id}/events`, (event) => this.hear(event));
+    this.tell(false, "Playing.");
+  }
+
+  /**
+   * @param {boolean} isOver
+   * @param {string} state
+   */
+  tell(isOver, state) {
+    this.isOver = isOver;
+    this.state.textContent = state;
+    this.section.dataset.state = isOver ? "over" : "playing";
+    this.halt.disabled = isOver;
+    this.film.disabled = !isOver;
+    this.shown.hidden = false;
+  }
+
+  /** @param {any} event */
+  hear(event) {
+    this.events.push(event);
+    if (event.start) {
+      this.show = new Show(event.start, this.place);
+      this.show.colour(this.isColoured);
+    } else if (event.frame) {
+      this.show?.apply(event.frame);
+      this.mirror(event.frame.link);
+    } else if (event.over) {
+      this.unwatch();
+      this.show?.paint();
+      this.tell(true, `Over: ${event.over.why}.`);
+    }
+  }
+
+  /**
+   * Sets the sliders to what the links are, unless they were moved here just now.
+   * @param {Conditions} link
+   */
+  mirror(link) {
+    if (performance.now() - this.changed < 1000) return;
+    for (const [key, { input, tell }] of this.sliders) {
+      if (Number(input.value) !== link[key]) {
+        input.value = String(link[key]);
+        tell();
+      }
+    }
+  }
+
+  /** Tells a demonstration that plays where the sliders are. */
+  change() {
+    this.changed = performance.now();
+    if (this.id === 0 || this.isOver || this.timer !== 0) return;
+    this.timer = setTimeout(() => {
+      this.timer = 0;
+      this.try(() => ask(`${ROOM}/runs/${this.id}/conditions`, { json: this.conditions() }));
+    }, CHANGE);
+  }
+
+  /** Makes a video, and saves it. */
+  async save() {
+    this.film.disabled = true;
+    try {
+      const { blob, name } = await video(this.events, this.isColoured, (share) => {
+        this.film.textContent = `Recording ${Math.floor(share * 100)} %: leave this page in front`;
+      });
+      const url = URL.createObjectURL(blob);
+      element("a", { href: url, download: name }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    } finally {
+      this.film.textContent = "Save as a video";
+      this.film.disabled = !this.isOver;
+    }
+  }
+}
