@@ -4,6 +4,7 @@
 //! carry the `recovery:` names of qlog where it has them and `downpour:` names for what it does not know: symbols,
 //! blocks, flows.
 
+use crate::flow::SymbolKind;
 use crate::recovery::{ControllerState, Recovery, Report};
 use crate::time::Time;
 use crate::wire::{FlowId, Refused, SymbolRun};
@@ -13,25 +14,90 @@ use std::net::SocketAddr;
 /// An event that is recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TraceEvent {
-    PacketSent { number: u64, bytes: u32, kind: &'static str },
-    PacketReceived { number: u64, bytes: u32, kind: &'static str },
-    SymbolsSent { number: u64, bytes: u32, symbols: SymbolRun },
-    SymbolsReceived { number: u64, bytes: u32, symbols: SymbolRun },
-    Refused { reason: Refused },
-    TimerExpired { timer: &'static str },
+    PacketSent {
+        number: u64,
+        bytes: u32,
+        kind: &'static str,
+    },
+    PacketReceived {
+        number: u64,
+        bytes: u32,
+        kind: &'static str,
+    },
+    /// `kind` is that of the first symbol.
+    SymbolsSent {
+        number: u64,
+        bytes: u32,
+        symbols: SymbolRun,
+        kind: SymbolKind,
+    },
+    SymbolsReceived {
+        number: u64,
+        bytes: u32,
+        symbols: SymbolRun,
+    },
+    Refused {
+        reason: Refused,
+    },
+    TimerExpired {
+        timer: &'static str,
+    },
     UnreachableHint,
-    SymbolSizeChanged { size: u16 },
-    PerPacketChanged { count: u8 },
-    PathChanged { remote: SocketAddr },
-    FlowOpened { flow: FlowId, length: u64 },
-    FlowAnnounced { flow: FlowId, length: u64 },
-    FlowSent { flow: FlowId },
-    FlowReceived { flow: FlowId },
-    StreamOpened { flow: FlowId },
-    StreamAnnounced { flow: FlowId },
-    StreamReset { flow: FlowId, code: u32 },
-    StreamStopped { flow: FlowId, code: u32 },
+    SymbolSizeChanged {
+        size: u16,
+    },
+    PerPacketChanged {
+        count: u8,
+    },
+    PathChanged {
+        remote: SocketAddr,
+    },
+    FlowOpened {
+        flow: FlowId,
+        length: u64,
+    },
+    FlowAnnounced {
+        flow: FlowId,
+        length: u64,
+    },
+    /// The peer has told that it has all of a block.
+    BlockAcknowledged {
+        flow: FlowId,
+        block: u32,
+    },
+    /// A block of an object is complete and its bytes are written.
+    BlockStored {
+        flow: FlowId,
+        block: u32,
+    },
+    FlowSent {
+        flow: FlowId,
+    },
+    FlowReceived {
+        flow: FlowId,
+    },
+    StreamOpened {
+        flow: FlowId,
+    },
+    StreamAnnounced {
+        flow: FlowId,
+    },
+    StreamReset {
+        flow: FlowId,
+        code: u32,
+    },
+    StreamStopped {
+        flow: FlowId,
+        code: u32,
+    },
     Closed,
+}
+
+/// What a connection has sent so far, and what keeps it from sending faster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub(crate) symbols: Symbols,
+    pub(crate) limited_by: &'static str,
 }
 
 /// Symbols of the flows sent so far.
@@ -85,7 +151,7 @@ impl Trace {
     }
 
     /// Records what recovery made of feedback or a timeout, and the state of the path since.
-    pub(crate) fn report(&mut self, report: &Report<'_>, recovery: &Recovery, sent: Symbols) {
+    pub(crate) fn report(&mut self, report: &Report<'_>, recovery: &Recovery, sending: Sending) {
         let Some(log) = &mut self.0 else { return };
         for sent in report.lost {
             log.event(report.now, "recovery:packet_lost", json!({ "header": { "packet_number": sent.number } }));
@@ -94,6 +160,7 @@ impl Trace {
             log.event(report.now, "recovery:spurious_loss", json!({ "header": { "packet_number": sent.number } }));
         }
         let rtt = recovery.rtt();
+        let Sending { symbols, limited_by } = sending;
         log.event(
             report.now,
             "recovery:metrics_updated",
@@ -108,8 +175,9 @@ impl Trace {
                 "loss": recovery.loss().loss(),
                 "delivered": report.delivered_bytes,
                 "queue_delay": rtt.latest().saturating_sub(rtt.min()).as_secs_f64() * 1e3,
-                "redundancy": sent.beyond as f64 / sent.source.max(1) as f64,
-                "open_blocks": sent.open_blocks,
+                "redundancy": symbols.beyond as f64 / symbols.source.max(1) as f64,
+                "open_blocks": symbols.open_blocks,
+                "limited_by": limited_by,
             }),
         );
         if let Some(state) = recovery.congestion().state() {
@@ -168,8 +236,10 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
     match event {
         TraceEvent::PacketSent { number, bytes, kind } => ("downpour:packet_sent", packet(number, bytes, kind)),
         TraceEvent::PacketReceived { number, bytes, kind } => ("downpour:packet_received", packet(number, bytes, kind)),
-        TraceEvent::SymbolsSent { number, bytes, symbols: run } => {
-            ("downpour:packet_sent", symbols(number, bytes, run))
+        TraceEvent::SymbolsSent { number, bytes, symbols: run, kind } => {
+            let mut data = symbols(number, bytes, run);
+            data["symbol"]["kind"] = json!(kind.name());
+            ("downpour:packet_sent", data)
         }
         TraceEvent::SymbolsReceived { number, bytes, symbols: run } => {
             ("downpour:packet_received", symbols(number, bytes, run))
@@ -188,6 +258,10 @@ fn describe(event: TraceEvent) -> (&'static str, Value) {
         TraceEvent::FlowAnnounced { flow, length } => {
             ("downpour:flow_announced", json!({ "flow": flow.0, "length": length }))
         }
+        TraceEvent::BlockAcknowledged { flow, block } => {
+            ("downpour:block_acknowledged", json!({ "flow": flow.0, "block": block }))
+        }
+        TraceEvent::BlockStored { flow, block } => ("downpour:block_stored", json!({ "flow": flow.0, "block": block })),
         TraceEvent::FlowSent { flow } => ("downpour:flow_sent", json!({ "flow": flow.0 })),
         TraceEvent::FlowReceived { flow } => ("downpour:flow_received", json!({ "flow": flow.0 })),
         TraceEvent::StreamOpened { flow } => ("downpour:stream_opened", json!({ "flow": flow.0 })),

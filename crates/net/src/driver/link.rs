@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::time::Duration;
 
 use transport::{
     Connection, ConnectionHandle, Direction, Event as EngineEvent, FlowId, FlowKey, ObjectOptions, Reply, Request, Time,
@@ -24,6 +25,9 @@ const MAX_CONTROL_UNREAD: usize = 1 << 20;
 
 /// Bytes of trace collected before they are passed on.
 const TRACE_CHUNK: usize = 64 << 10;
+
+/// How long less than that is kept: somebody may be reading the trace while it is written.
+const TRACE_AGE: Duration = Duration::from_millis(200);
 
 /// The code with which a connection is closed after a panic of the program's event handler: for a file transfer, any
 /// other error.
@@ -78,6 +82,8 @@ pub(super) struct Link {
     /// What the endpoint's receive buffer had dropped when the connection began.
     overflowed_before: u64,
     trace: Option<Vec<u8>>,
+    /// When the trace was last passed on.
+    traced: Time,
     connected: bool,
     /// Whether to leave once what was written is on its way.
     pub(super) leaves: bool,
@@ -120,6 +126,7 @@ impl Link {
             control_backlog: 0,
             overflowed_before: elsewhere.overflowed.unwrap_or(0),
             trace: trace.then(Vec::new),
+            traced: Time::ZERO,
             connected: false,
             leaves: false,
             closed: false,
@@ -170,7 +177,7 @@ impl Link {
     }
 
     fn close(&mut self, connection: &mut Connection, why: NetError, elsewhere: Elsewhere, now: Time) {
-        self.hand_on_trace(connection, 1);
+        self.hand_on_trace(connection, now, 1);
         self.streams.end(connection, now, &why);
         self.objects.clear();
         self.shared.end(why.clone(), self.stats(connection, elsewhere));
@@ -327,17 +334,19 @@ impl Link {
             }
         }
         self.watch_control(connection);
-        self.hand_on_trace(connection, TRACE_CHUNK);
+        let enough = if now.since(self.traced) < TRACE_AGE { TRACE_CHUNK } else { 1 };
+        self.hand_on_trace(connection, now, enough);
         self.end_if_faulty(connection, elsewhere, now);
         told
     }
 
     /// Passes on the trace if it has `enough` bytes.
-    fn hand_on_trace(&mut self, connection: &mut Connection, enough: usize) {
+    fn hand_on_trace(&mut self, connection: &mut Connection, now: Time, enough: usize) {
         let Some(trace) = &mut self.trace else { return };
         connection.take_qlog(trace);
         if trace.len() >= enough {
             let chunk = std::mem::take(trace);
+            self.traced = now;
             self.tell(Event::Trace(chunk));
         }
     }

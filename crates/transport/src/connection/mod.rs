@@ -230,6 +230,10 @@ impl Connection {
             Reply::Digested { key, .. } if key.direction == Direction::Sending => {
                 self.requests.extend(self.send_flows.on_reply(reply));
             }
+            Reply::Written { flow, block } => {
+                self.trace.record(now, TraceEvent::BlockStored { flow: *flow, block: *block });
+                self.recv_flows.on_reply(reply);
+            }
             _ => self.recv_flows.on_reply(reply),
         }
         self.settle(now);

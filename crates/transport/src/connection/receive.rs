@@ -12,7 +12,7 @@ use crate::flow::{Direction, FlowAnnouncement};
 use crate::recovery::AckInfo;
 use crate::secure::{Cipher, Opened, Opener};
 use crate::time::Time;
-use crate::trace::TraceEvent;
+use crate::trace::{Sending, TraceEvent};
 use crate::wire::{
     Feedback, Frame, Frames, HEADER, Message2, PacketFeedback, PacketKind, Parameters, Refused, StreamSuccessor,
     Successor, SymbolHeader, SymbolRun, TAG, VersionAnswer,
@@ -191,7 +191,10 @@ impl Connection {
         self.spread_report();
         self.send_flows.grant(feedback.credit.symbols);
         self.control.grant(feedback.credit.control);
-        self.send_flows.on_statuses(number, &feedback.statuses());
+        let Self { send_flows, trace, .. } = self;
+        send_flows.on_statuses(number, &feedback.statuses(), |flow, block| {
+            trace.record(now, TraceEvent::BlockAcknowledged { flow, block });
+        });
         // Last: flows that continue under other numbers would not recognise what the feedback says of them.
         self.update_path_mtu(now);
         self.seen.on_feedback(number, feedback.len());
@@ -201,7 +204,8 @@ impl Connection {
     /// Passes recovery's report to the components whose packets it concerns.
     pub(super) fn spread_report(&mut self) {
         let report = self.recovery.report();
-        self.trace.report(&report, &self.recovery, self.send_flows.symbols());
+        let sending = Sending { symbols: self.send_flows.symbols(), limited_by: self.pause.limited_by().name() };
+        self.trace.report(&report, &self.recovery, sending);
         let flows = &mut self.send_flows;
         self.control.on_report(&report, |frame| flows.on_frame_delivered(frame));
         self.send_flows.on_report(&report);

@@ -24,6 +24,19 @@ pub enum LimitedBy {
     Receiver,
 }
 
+impl LimitedBy {
+    /// Returns its name in traces.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Window => "window",
+            Self::Pacing => "pacing",
+            Self::Source => "source",
+            Self::Receiver => "receiver",
+        }
+    }
+}
+
 /// Counts that belong to no component.
 #[derive(Debug, Default)]
 pub(super) struct Counters {

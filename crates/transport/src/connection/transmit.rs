@@ -259,7 +259,7 @@ impl Connection {
         path: &PathEstimate,
         probe: bool,
     ) -> usize {
-        let PickedSymbol { id: first, plan, .. } = picked;
+        let PickedSymbol { id: first, plan, kind } = picked;
         let header = self.next_header(PacketKind::Symbol);
         let most = if most > 1 { most.min(self.send_flows.symbols_per_packet(first.flow)) } else { 1 };
         let mut symbols = SymbolRun::from(first);
@@ -278,7 +278,7 @@ impl Connection {
         self.symbol_packets.add(Direction::Sending, number, symbols);
         let content = Content::Symbols(symbols);
         self.on_packet_sent(SentPacket { number, time: now, bytes, content }, probe);
-        self.trace.record(now, TraceEvent::SymbolsSent { number, bytes, symbols });
+        self.trace.record(now, TraceEvent::SymbolsSent { number, bytes, symbols, kind });
         size
     }
 

@@ -365,8 +365,9 @@ impl SendFlows {
         }
     }
 
-    /// Handles the block sections of feedback `number`. Feedback overtaken by newer feedback has nothing new.
-    pub(super) fn on_statuses(&mut self, number: u64, statuses: &[FlowStatus]) {
+    /// Handles the block sections of feedback `number`, and passes each block that is newly done to `finished`. Feedback
+    /// overtaken by newer feedback has nothing new.
+    pub(super) fn on_statuses(&mut self, number: u64, statuses: &[FlowStatus], mut finished: impl FnMut(FlowId, u32)) {
         if number <= self.last_feedback {
             return;
         }
@@ -377,7 +378,7 @@ impl SendFlows {
             turns.wake(flow.first());
             touched.push(flow.first());
             let open = flow.blocks().open_symbols();
-            self.bytes_acknowledged += flow.on_status(status, pool);
+            self.bytes_acknowledged += flow.on_status(status, pool, |block| finished(status.flow, block));
             // The last symbols of a block may be lost, and no longer needed.
             if flow.blocks().open_symbols() < open {
                 self.unanswered = None;

@@ -121,7 +121,7 @@ fn interactive_streams_go_first_and_those_at_rest_have_no_turn() {
     assert_eq!(send(&mut flows, &mut control, 4), [(2, 0, 0), (2, 0, 1), (2, 1, 0), (1, 1, 0)]);
     assert_eq!(flows.take_events(&mut control), []);
     assert_eq!(flows.turns.awake().count(), 2, "it is not known to have arrived");
-    flows.on_statuses(1, &[status(2, &[0, 1])]);
+    flows.on_statuses(1, &[status(2, &[0, 1])], |_, _| ());
     flows.take_events(&mut control);
     assert_eq!(flows.turns.awake().collect::<Vec<_>>(), [FlowId(1)]);
     flows.wake(FlowId(2)).expect("it is open").write(&[7; 50], 4 << 20);
@@ -146,7 +146,7 @@ fn too_many_open_blocks_are_the_receivers_only_once_they_are_read() {
     }
     let sent = (0..9).map_while(|_| flows.next_symbol(Time::ZERO, &PATH, &mut requests)).count();
     assert_eq!((sent, seen(&flows)), (4, (0, true, false, false)));
-    flows.on_statuses(1, &[status(1, &[0])]);
+    flows.on_statuses(1, &[status(1, &[0])], |_, _| ());
     assert_eq!(seen(&flows), (0, false, false, false));
 }
 
@@ -215,7 +215,7 @@ fn all_flows_are_succeeded_at_once() {
     assert!(flows.is_object(FlowId(2)) && flows.is_object(FlowId(5)) && !flows.is_object(FlowId(6)));
     flows.wake(FlowId(4)).expect("it waits").write(&[7; 50], 4 << 20);
     assert_eq!(send(&mut flows, &mut control, 3), [(5, 0, 0), (5, 0, 1), (5, 0, 2)], "from the beginning");
-    flows.on_statuses(1, &[status(2, &[0]), status(5, &[1])]);
+    flows.on_statuses(1, &[status(2, &[0]), status(5, &[1])], |_, _| ());
     assert_eq!(flows.bytes_acknowledged(), 200, "only the present id counts");
 }
 
@@ -230,14 +230,14 @@ fn what_has_arrived_is_reported_and_forgotten() {
     send(&mut flows, &mut control, 9);
     [1, 2].iter().for_each(|flow| flows.on_frame_delivered(&ReliableFrame::Announce(FlowId(*flow))));
     assert_eq!((flows.take_events(&mut control), flows.has_unfinished()), (vec![], true));
-    flows.on_statuses(2, &[status(1, &[0, 1]), status(2, &[0])]);
-    flows.on_statuses(1, &[status(1, &[0])]);
+    flows.on_statuses(2, &[status(1, &[0, 1]), status(2, &[0])], |_, _| ());
+    flows.on_statuses(1, &[status(1, &[0])], |_, _| ());
     assert_eq!(flows.bytes_acknowledged(), 350);
     let sent = [Event::Sent { flow: FlowId(1) }, Event::StreamSent { flow: FlowId(2) }];
     assert_eq!((flows.take_events(&mut control), flows.has_unfinished()), (sent.to_vec(), false));
     assert!(flows.flows.get(FlowId(1)).is_none() && flows.flows.get(FlowId(2)).is_some(), "the stream is not read yet");
     let read = FlowStatus { flow: FlowId(2), done_below: u32::MAX, blocks: vec![] };
-    flows.on_statuses(3, &[read]);
+    flows.on_statuses(3, &[read], |_, _| ());
     assert_eq!(flows.take_events(&mut control), []);
     assert!(flows.flows.get(FlowId(2)).is_none());
 }

@@ -40,6 +40,18 @@ pub(crate) enum SymbolKind {
     Repair,
 }
 
+impl SymbolKind {
+    /// Returns its name in traces.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Resent => "resent",
+            Self::Coded => "coded",
+            Self::Repair => "repair",
+        }
+    }
+}
+
 /// The action that a flow wants after asking its schedule.
 #[derive(Debug)]
 pub(crate) enum Pick {

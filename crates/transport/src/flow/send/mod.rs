@@ -360,8 +360,8 @@ impl SendFlow {
     }
 
     /// Applies the receiver's view of the blocks. Those that are done return their memory to `pool`. Returns the number
-    /// of bytes newly known to have arrived.
-    pub(crate) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool) -> u64 {
+    /// of bytes newly known to have arrived, and passes the blocks' numbers to `finished`.
+    pub(crate) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool, mut finished: impl FnMut(u32)) -> u64 {
         let Self { blocks, source, .. } = self;
         let mut bytes = 0;
         blocks.on_status(status, pool, &mut |shape| {
@@ -369,6 +369,7 @@ impl SendFlow {
                 Source::Object(object) => object.on_block_done(shape),
                 Source::Stream(stream) => stream.on_block_done(shape),
             };
+            finished(shape.number);
         });
         if let Source::Stream(stream) = source {
             stream.on_status(status);

@@ -41,7 +41,7 @@ fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
     stream.write(&[7; 50], 4 << 20);
     assert_eq!(open(&mut stream, 0), [(50, false)]);
     let status = FlowStatus { flow: FlowId(1), done_below: 0, blocks: vec![BlockStatus { block: 0, need: 0 }] };
-    assert_eq!(stream.on_status(&status, &mut Pool::default()), 50);
+    assert_eq!(stream.on_status(&status, &mut Pool::default(), |_| ()), 50);
     stream.finish();
     assert_eq!(open(&mut stream, 1), [(0, true)]);
     assert!(!stream.newly_sent(), "the end has to arrive too");
