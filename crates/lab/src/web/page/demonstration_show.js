@@ -82,7 +82,7 @@ export class Picture {
       if (this.isColoured && kind !== NONE) {
         const [red, green, blue] = KINDS[kind].colour;
         // The picture stays to be seen, as light and shade.
-        const light = 0.35 + 0.65 * (0.3 * bytes[at] + 0.6 * bytes[at + 1] + 0.1 * bytes[at + 2]) / 255;
+        const light = 0.5 + 0.5 * (0.3 * bytes[at] + 0.6 * bytes[at + 1] + 0.1 * bytes[at + 2]) / 255;
         image.data[out] = red * light;
         image.data[out + 1] = green * light;
         image.data[out + 2] = blue * light;
