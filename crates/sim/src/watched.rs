@@ -308,7 +308,11 @@ impl MovingFloor {
 
     /// Returns the floor, if the link stays as it is; [`Duration::MAX`] if nothing arrives.
     pub fn time(&self) -> Duration {
-        let left = self.whole().as_secs_f64() * (1.0 - self.sent).max(0.0);
+        let (whole, left) = (self.whole(), (1.0 - self.sent).max(0.0));
+        if whole == Duration::MAX && left > 0.0 {
+            return Duration::MAX;
+        }
+        let left = whole.as_secs_f64() * left;
         let seconds = self.now.max(self.begins).as_secs_f64() + left + self.link.rtt.as_secs_f64() / 2.0;
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
