@@ -84,7 +84,7 @@ class Lab:
         threading.Thread(target=lambda: [lines.put(line) for line in self.process.stdout], daemon=True).start()
         try:
             #: The address with the secret; ends with a slash.
-            self.url = lines.get(timeout=PATIENCE).strip()
+            self.url = lines.get(timeout=PATIENCE).strip().split("#")[0]
         except queue.Empty:
             self.kill()
             raise AssertionError(f"downpour-lab web printed no address: {self.stderr()}") from None
@@ -219,7 +219,9 @@ def run(names):
         result = unittest.TextTestRunner(verbosity=2).run(_suite(names))
     finally:
         _Browser.close()
-    wrong = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    # A test is one, however many of its parts have failed.
+    failed = [getattr(test, "test_case", test) for test, _ in result.failures + result.errors]
+    wrong = len({test.id() for test in failed + result.unexpectedSuccesses})
     passed = result.testsRun - wrong - len(result.skipped)
     sys.stderr.flush()
     if result.skipped:
