@@ -138,7 +138,7 @@ fn has_test(place: &Path, is_it: impl Fn(&str) -> bool) -> Result<bool, Failure>
     Ok(false)
 }
 
-/// The names of the functions behind `#[test]` or an attribute of that kind.
+/// The names of the functions behind `#[test]` or an attribute of that kind, and of those that Python takes for tests.
 fn tests(text: &str) -> impl Iterator<Item = &str> {
     let mut is_test = false;
     text.lines().filter_map(move |line| {
@@ -146,6 +146,9 @@ fn tests(text: &str) -> impl Iterator<Item = &str> {
         if line.starts_with("#[") {
             is_test |= line == "#[test]" || line.starts_with("#[tokio::test");
             return None;
+        }
+        if let Some(name) = line.strip_prefix("def ").filter(|name| name.starts_with("test_")) {
+            return name.split('(').next();
         }
         let is_test = std::mem::take(&mut is_test);
         let declared = line.trim_start_matches("pub ").trim_start_matches("async ").strip_prefix("fn ")?;
@@ -175,6 +178,7 @@ mod tests {
             "| a | b | `xtask/src/threats.rs` | `xtask/src/threats.rs::tests_are_found_by_their_attribute` |",
             "| a | b | `erasure/src` | `erasure/tests/limits.rs::symbol_limits`, `::failure_falls` |",
             "| a | `b` | `erasure/src` | `erasure/tests`, `cargo xtask fuzz` |",
+            "| a | b | `lab/src/web` | `lab/tests/web/page.py::test_no_path_comes_from_the_browser` |",
         ] {
             assert_eq!(wrong(row), Vec::<String>::new(), "{row}");
         }

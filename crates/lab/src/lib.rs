@@ -38,6 +38,7 @@ pub mod simulated;
 pub mod space;
 pub mod summary;
 mod sys;
+mod trace;
 pub mod trial;
 pub mod verdict;
 pub mod web;

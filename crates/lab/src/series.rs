@@ -1,14 +1,16 @@
 //! `series`: the course of a connection, from the trace that downpour's --qlog writes.
 
-use std::fs;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::Value;
 
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::picture::{Panel, panels, png};
+use crate::trace::{Course, Limits, MEASURED, Trace};
 
 /// Options of `series`.
 #[derive(Args, Debug)]
@@ -24,35 +26,14 @@ pub struct SeriesArgs {
     csv: Option<PathBuf>,
 }
 
-/// The quantities to draw: the name among the trace's metrics, the title, and the factor from the trace's unit to the
-/// picture's.
-const MEASURED: [(&str, &str, f64); 7] = [
-    ("congestion_window", "Congestion window, kB", 1e-3),
-    ("pacing_rate", "Pacing rate, Mbit/s", 1e-6),
-    ("loss", "Loss estimate, %", 100.0),
-    ("redundancy", "Symbols beyond the source, % of it", 100.0),
-    ("smoothed_rtt", "Round-trip time, smoothed, ms", 1.0),
-    ("queue_delay", "Queueing delay (latest less least round trip), ms", 1.0),
-    ("open_blocks", "Open blocks", 1.0),
-];
+/// Everything that a file holds: of its last connection, which is drawn, every moment.
+const ALL: Limits = Limits { buckets: usize::MAX, connections: 1 };
 
-/// One trace.
-#[derive(Debug)]
-struct Trace {
-    name: String,
-    /// Seconds since the trace began, and the values of [`MEASURED`] known then.
-    moments: Vec<(f64, [Option<f64>; MEASURED.len()])>,
-}
-
-/// The content of a file.
-#[derive(Debug)]
-struct Read {
-    /// Its last connection.
-    trace: Trace,
-    /// Connections before that.
-    earlier: usize,
-    /// The last record is incomplete: its writer was ended, or the disk was full.
-    is_cut: bool,
+/// The course of a connection, and its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) course: &'a Course<{ MEASURED.len() }>,
 }
 
 /// Draws the traces.
@@ -69,29 +50,19 @@ pub fn run(args: &SeriesArgs) -> Result<u8, Failure> {
             return Err(Failure::new(Code::Usage, message));
         }
     };
-    let traces = args.traces.iter().map(|path| read(path)).collect::<Result<Vec<Trace>, Failure>>()?;
-    let names: Vec<String> = traces.iter().map(|trace| trace.name.clone()).collect();
-    let course = |trace: &Trace, index: usize| {
-        trace.moments.iter().filter_map(|(time, values)| Some((*time, values[index]?))).collect()
-    };
-    let drawn: Vec<Panel> = MEASURED
-        .iter()
-        .enumerate()
-        .map(|(index, (_, title, _))| Panel {
-            title: (*title).to_owned(),
-            courses: traces.iter().map(|trace| course(trace, index)).collect(),
-        })
-        .filter(|panel| panel.courses.iter().any(|course| !course.is_empty()))
-        .collect();
-    let picture = panels("Course of the connection", &names, &drawn);
+    let traces = args.traces.iter().map(|path| read(path)).collect::<Result<Vec<_>, Failure>>()?;
+    let last = traces.iter().filter_map(|(name, trace)| Some((name, trace.connections().back()?)));
+    let courses: Vec<_> = last.map(|(name, connection)| Named { name, course: connection.course() }).collect();
+    let drawn = drawn(&courses, None);
+    let picture = picture(&courses, &drawn, None);
     let bytes =
         if is_png { png(&picture).map_err(|error| Failure::new(Code::Other, error))? } else { picture.into_bytes() };
     write(&args.out, &bytes)?;
-    let courses = units::count(drawn.len(), "panel", "panels");
-    say(&format!("{}: {courses} of {}\n", args.out.display(), units::count(traces.len(), "trace", "traces")));
+    let panels = units::count(drawn.len(), "panel", "panels");
+    say(&format!("{}: {panels} of {}\n", args.out.display(), units::count(traces.len(), "trace", "traces")));
     if let Some(csv) = &args.csv {
-        write(csv, table(&traces).as_bytes())?;
-        let moments = traces.iter().map(|trace| trace.moments.len()).sum::<usize>();
+        let (text, moments) = table(&courses, None);
+        write(csv, text.as_bytes())?;
         say(&format!("{}: {}\n", csv.display(), units::count(moments, "point in time", "points in time")));
     }
     Ok(Code::Done as u8)
@@ -102,95 +73,137 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     fs::write(path, bytes).map_err(failed)
 }
 
-fn read(path: &Path) -> Result<Trace, Failure> {
-    let refused = |why: &dyn std::fmt::Display| Failure::new(Code::Usage, format_args!("{}: {why}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| refused(&error))?;
-    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let Read { trace, earlier, is_cut } = parse(name, &text).map_err(|why| refused(&why))?;
-    if earlier > 0 {
-        let connections = units::count(earlier, "connection", "connections");
-        warn(&format!("{}: the last connection is drawn; {connections} before it are not", path.display()));
+/// Returns the name of a file in pictures and tables.
+pub(crate) fn name_of(path: &Path) -> String {
+    path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
+
+fn read(path: &Path) -> Result<(String, Trace), Failure> {
+    let refused = |why: &dyn Display| Failure::new(Code::Usage, format_args!("{}: {why}", path.display()));
+    let mut file = File::open(path).map_err(|error| refused(&error))?;
+    let (mut trace, mut chunk) = (Trace::new(ALL), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut chunk).map_err(|error| refused(&error))? {
+            0 => break,
+            length => trace.push(&chunk[..length]),
+        }
     }
-    if is_cut {
-        warn(&format!("{}: the last record was not written whole, and is left out", path.display()));
+    trace.settle();
+    let warn = |what: &dyn Display| warn(&format!("{}: {what}", path.display()));
+    let Some(last) = trace.connections().back() else {
+        let (_, why) = trace.strange().unwrap_or((0, "no record is in it"));
+        return Err(refused(&format_args!("not a trace: {why}")));
+    };
+    if trace.earlier() > 0 {
+        let connections = units::count(trace.earlier(), "connection", "connections");
+        warn(&format_args!("the last connection is drawn; {connections} before it are not"));
     }
-    if trace.moments.is_empty() {
+    if let Some((count, why)) = trace.strange() {
+        let records = units::count(count, "record", "records");
+        warn(&format_args!("{records} cannot be read, and left out: {why}"));
+    }
+    if trace.is_cut() {
+        warn(&"the last record was not written whole, and is left out");
+    }
+    if last.course().buckets().is_empty() {
         return Err(refused(&"no trace of a sender: write one with `downpour send --qlog FILE`"));
     }
-    Ok(trace)
+    Ok((name_of(path), trace))
 }
 
-/// Parses the metrics in a JSON text sequence of qlog (RFC 7464). A file may hold several connections one after the
-/// other: the course is that of the last.
-fn parse(name: String, text: &str) -> Result<Read, String> {
-    let (mut moments, mut connections, mut is_cut) = (Vec::new(), 0_usize, false);
-    let mut records = text.split('\u{1e}').filter(|record| !record.trim().is_empty()).peekable();
-    while let Some(record) = records.next() {
-        let record: Value = match serde_json::from_str(record) {
-            Ok(record) => record,
-            // RFC 7464 section 2.4: a record without the line feed at its end may have been truncated.
-            Err(_) if records.peek().is_none() && connections > 0 && !record.ends_with('\n') => {
-                is_cut = true;
-                break;
+/// Returns the panels that have anything in them, of all times or of a range of seconds.
+pub(crate) fn drawn(courses: &[Named<'_>], range: Option<[f64; 2]>) -> Vec<Panel> {
+    let points = |named: &Named<'_>, index: usize| {
+        let mut points = Vec::new();
+        for bucket in named.course.within(range.unwrap_or([f64::NEG_INFINITY, f64::INFINITY])) {
+            let Some(values) = bucket.values[index].mean_low_high() else { continue };
+            let [mean, low, high] = values.map(|value| value * MEASURED[index].unit);
+            match bucket.moments {
+                1 => points.push((bucket.from, mean)),
+                _ => points.extend([(bucket.from, low), (bucket.to, high)]),
             }
-            Err(error) => return Err(format!("not a trace: {error}")),
-        };
-        if record.get("file_schema").is_some() {
-            moments.clear();
-            connections += 1;
         }
-        if record["name"] == "recovery:metrics_updated"
-            && let Some(time) = record["time"].as_f64()
-        {
-            let values = MEASURED.map(|(key, _, unit)| record["data"][key].as_f64().map(|value| value * unit));
-            moments.push((time * 1e-3, values));
-        }
-    }
-    Ok(Read { trace: Trace { name, moments }, earlier: connections.saturating_sub(1), is_cut })
+        points
+    };
+    let panel = |index: usize| Panel {
+        title: MEASURED[index].title.to_owned(),
+        courses: courses.iter().map(|named| points(named, index)).collect(),
+    };
+    let panels = (0..MEASURED.len()).map(panel);
+    panels.filter(|panel| panel.courses.iter().any(|course| !course.is_empty())).collect()
 }
 
-fn table(traces: &[Trace]) -> String {
-    let mut text = format!("trace,seconds,{}\n", MEASURED.map(|(key, ..)| key).join(","));
-    for trace in traces {
-        for (time, values) in &trace.moments {
-            // In the trace's own units.
-            let own = MEASURED.iter().zip(values).map(|((_, _, unit), value)| value.map(|value| value / unit));
-            let cells: Vec<String> = own.map(|value| value.map_or(String::new(), |value| value.to_string())).collect();
-            text += &format!("{},{time},{}\n", trace.name, cells.join(","));
+/// Returns the picture as SVG.
+pub(crate) fn picture(courses: &[Named<'_>], drawn: &[Panel], range: Option<[f64; 2]>) -> String {
+    let names: Vec<String> = courses.iter().map(|named| named.name.to_owned()).collect();
+    panels("Course of the connection", &names, drawn, range)
+}
+
+/// Returns the numbers as CSV, in the traces' own units, and how many points in time there are. Where a course no longer
+/// has every moment, a point is the mean of several.
+pub(crate) fn table(courses: &[Named<'_>], range: Option<[f64; 2]>) -> (String, usize) {
+    let mut text = format!("trace,seconds,{}\n", MEASURED.map(|measured| measured.key).join(","));
+    let mut moments = 0;
+    for named in courses {
+        for bucket in named.course.within(range.unwrap_or([f64::NEG_INFINITY, f64::INFINITY])) {
+            let cell = |value: Option<[f64; 3]>| value.map_or(String::new(), |[mean, ..]| mean.to_string());
+            let cells = bucket.values.map(|value| cell(value.mean_low_high()));
+            text += &format!("{},{},{}\n", named.name, bucket.time(), cells.join(","));
+            moments += 1;
         }
     }
-    text
+    (text, moments)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn course(moments: impl IntoIterator<Item = (f64, f64)>, most: usize) -> Course<{ MEASURED.len() }> {
+        let mut course = Course::new(most);
+        for (time, window) in moments {
+            let mut values = [None; MEASURED.len()];
+            (values[2], values[4]) = (Some(window), Some(0.05));
+            course.push(time, values);
+        }
+        course
+    }
+
     #[test]
-    fn the_last_connection_of_a_trace_is_read() {
-        let metrics = |time: u32, window: u32| {
-            format!(
-                "\u{1e}{{\"time\":{time},\"name\":\"recovery:metrics_updated\",\"data\":{{\"congestion_window\":{window},\"loss\":0.05}}}}\n"
-            )
-        };
-        let text = format!(
-            "\u{1e}{{\"file_schema\":\"x\"}}\n{}\u{1e}{{\"file_schema\":\"x\"}}\n{}{}",
-            metrics(1, 1),
-            metrics(1500, 20_000),
-            "\u{1e}{\"time\":2,\"name\":\"downpour:flow_sent\",\"data\":{}}\n"
-        );
-        let Read { trace, earlier, is_cut } = parse("t".into(), &text).expect("a trace");
-        assert_eq!((earlier, is_cut), (1, false));
-        assert_eq!(trace.moments.len(), 1);
-        let (time, values) = trace.moments[0];
-        assert_eq!((time, values[0], values[1], values[2]), (1.5, Some(20.0), None, Some(5.0)));
-        assert_eq!(table(&[trace]).lines().nth(1), Some("t,1.5,20000,,0.05,,,,"));
-        assert!(parse("t".into(), "not json").is_err());
-        // Complete records are read, wherever the last one ends.
-        let end = text.rfind('\u{1e}').expect("a record");
-        for cut in end + 1..text.len() {
-            let read = parse("t".into(), &text[..cut]).expect("what is whole");
-            assert_eq!((read.trace.moments.len(), read.is_cut), (1, cut > end + 1 && cut + 1 < text.len()), "{cut}");
+    fn a_table_has_the_numbers_of_the_trace_and_a_picture_those_in_its_units() {
+        let course = course([(0.5, 1000.0), (1.5, 20_000.0)], 9);
+        let named = [Named { name: "t", course: &course }];
+        let (text, moments) = table(&named, None);
+        assert_eq!((text.lines().nth(2), moments), (Some("t,1.5,,,20000,,0.05,,,,,"), 2));
+        assert_eq!(table(&named, Some([0.0, 1.0])).1, 1);
+        let panels = drawn(&named, None);
+        assert_eq!(panels.len(), 2);
+        assert_eq!(panels[0].courses, [[(0.5, 1.0), (1.5, 20.0)]]);
+        assert_eq!(panels[1].courses, [[(0.5, 5.0), (1.5, 5.0)]]);
+    }
+
+    /// What no longer has every moment has the extremes of each stretch in the picture and its mean in the table.
+    #[test]
+    fn stretches_have_their_extremes_and_means() {
+        let course = course((0..4).map(|at| (f64::from(at), f64::from(at) * 1000.0)), 2);
+        let named = [Named { name: "t", course: &course }];
+        assert_eq!(drawn(&named, None)[0].courses, [[(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]]);
+        assert_eq!(table(&named, None).0.lines().nth(1), Some("t,0.5,,,500,,0.05,,,,,"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_trace_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.qlog");
+        for (text, expected) in [
+            ("not json", "not a trace: no record is in it"),
+            ("\u{1e}not json\n\u{1e}", "not a trace: expected ident at line 1 column 2"),
+            ("", "not a trace: no record is in it"),
+            ("\u{1e}{\"file_schema\":\"x\"}\n", "no trace of a sender: write one with `downpour send --qlog FILE`"),
+        ] {
+            fs::write(&path, text).expect("written");
+            let refused = read(&path).expect_err("no trace");
+            assert_eq!(refused, Failure::new(Code::Usage, format_args!("{}: {expected}", path.display())));
         }
     }
 }

@@ -27,11 +27,14 @@ pub struct Panel {
     pub courses: Vec<Vec<(f64, f64)>>,
 }
 
-/// Returns panels as SVG text; `runs` names the courses.
-pub fn panels(title: &str, runs: &[String], panels: &[Panel]) -> String {
+/// Returns panels as SVG text; `runs` names the courses, and the time axis shows `range`, or all from 0 on.
+pub fn panels(title: &str, runs: &[String], panels: &[Panel], range: Option<[f64; 2]>) -> String {
     let height = TITLE + LEGEND + panels.len() as f64 * (PANEL + GAP) + GAP;
     let ends = panels.iter().flat_map(|panel| panel.courses.iter().filter_map(|course| course.last()));
-    let time = Ruler::of_values("Time, s", Scale::Linear, ends.map(|(time, _)| *time).collect());
+    let time = match range {
+        Some(range) => Ruler::of_range("Time, s", range),
+        None => Ruler::of_values("Time, s", Scale::Linear, ends.map(|(time, _)| *time).collect()),
+    };
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
          font-family=\"DejaVu Sans, Verdana, sans-serif\" font-size=\"12\"><title>{0}</title>\
@@ -156,9 +159,11 @@ mod tests {
     fn each_panel_and_course_is_drawn() {
         let course = vec![(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)];
         let panel = |title: &str| Panel { title: title.into(), courses: vec![course.clone(), course.clone()] };
-        let drawn = panels("Two <runs>", &["a".into(), "b".into()], &[panel("Window, kB"), panel("Loss, %")]);
+        let drawn = panels("Two <runs>", &["a".into(), "b".into()], &[panel("Window, kB"), panel("Loss, %")], None);
         assert_eq!(drawn.matches("<polyline").count(), 4);
         assert!(drawn.contains("Two &lt;runs&gt;") && drawn.contains("Window, kB") && drawn.contains("Time, s"));
         assert!(png(&drawn).expect("a picture").len() > 1_000);
+        let zoomed = panels("A part", &["a".into()], &[panel("Window, kB")], Some([1.0, 1.5]));
+        assert!(zoomed.contains(">1.2</text>") && zoomed.contains(">1.5</text>"), "{zoomed}");
     }
 }

@@ -83,6 +83,16 @@ impl Ruler {
         }
     }
 
+    /// Creates an axis that shows exactly this range.
+    pub(super) fn of_range(title: &str, [low, high]: [f64; 2]) -> Self {
+        let high = if high > low { high } else { low + 1.0 };
+        let step = step((high - low) / MOST_TICKS);
+        let (first, last) = ((low / step).ceil(), (high / step).floor());
+        let count = (last - first).max(0.0) as u32;
+        let ticks = (0..=count).map(|index| (first + f64::from(index)) * step).map(|x| (x, short(x))).collect();
+        Self { title: title.to_owned(), scale: Scale::Linear, low, high, ticks }
+    }
+
     /// Returns values at equal distances over the whole axis, `count` of them.
     pub(super) fn spread(&self, count: u32) -> impl Iterator<Item = f64> {
         let share = move |index: u32| f64::from(index) / f64::from(count - 1);

@@ -5,6 +5,7 @@
 
 mod demonstration;
 mod guard;
+mod live;
 mod page;
 mod refusal;
 mod results;
@@ -12,11 +13,12 @@ mod shelf;
 mod testing;
 mod topic;
 
-use std::io;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use axum::{Router, middleware};
@@ -29,6 +31,7 @@ use crate::peers::{Downpour, Programs};
 use crate::runner::StopFlag;
 use demonstration::Demonstration;
 use guard::Guard;
+use live::Live;
 use shelf::Shelf;
 use testing::Testing;
 
@@ -52,6 +55,12 @@ pub struct WebArgs {
     /// Folder of stored experiments [default: experiments, if it is here]
     #[arg(long, value_name = "FOLDER")]
     experiments: Option<PathBuf>,
+    /// Follow this trace, which `downpour --qlog` is writing or has written; may be repeated
+    #[arg(long, value_name = "FILE")]
+    follow: Vec<PathBuf>,
+    /// End when stdin does: for a program that starts this one
+    #[arg(long, hide = true)]
+    until_eof: bool,
 }
 
 /// Serves the page until it is told to stop.
@@ -62,20 +71,25 @@ pub fn run(args: &WebArgs, downpour: Downpour, stop: &StopFlag) -> Result<u8, Fa
     let testing = testing(args, downpour)?;
     let failed =
         |error: io::Error| Failure::new(Code::Other, format_args!("cannot listen on {}: {error}", args.listen));
+    let live = Live::new(&args.follow).map_err(|error| Failure::new(Code::Usage, format_args!("--follow: {error}")))?;
+    if args.until_eof {
+        stop_at_eof(stop);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     runtime.block_on(async {
         let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let guard = Guard::new(address).map_err(failed)?;
-        let url = guard.url();
-        say(&format!("{url}\n"));
+        // Who follows something wants to see it.
+        let room = if args.follow.is_empty() { "" } else { "#live" };
+        say(&format!("{}{room}\n", guard.url()));
         if !address.ip().is_loopback() {
             warn("other hosts can reach this page, and what crosses the network is not encrypted");
         }
         if args.open {
-            open(&url);
+            open(&format!("{}{room}", guard.url_once().map_err(failed)?));
         }
-        let serve = axum::serve(listener, guarded(rooms(&testing), guard));
+        let serve = axum::serve(listener, guarded(rooms(&testing, live), guard));
         tokio::select! {
             served = serve => served.map_err(failed)?,
             () = stopped(stop) => {}
@@ -101,10 +115,11 @@ fn testing(args: &WebArgs, downpour: Downpour) -> Result<Arc<Testing>, Failure> 
 }
 
 /// The page and its rooms.
-fn rooms(testing: &Arc<Testing>) -> Router {
+fn rooms(testing: &Arc<Testing>, live: Arc<Live>) -> Router {
     page::routes()
         .merge(Arc::<Demonstration>::default().routes())
         .merge(Arc::clone(testing).routes())
+        .merge(live.routes())
         .merge(results::routes(testing.shelf()))
 }
 
@@ -117,6 +132,16 @@ async fn stopped(stop: &StopFlag) {
     while !stop.is_set() {
         tokio::time::sleep(STOP_CHECK).await;
     }
+}
+
+/// Stops when whoever has started this program is gone, however that happened.
+fn stop_at_eof(stop: &StopFlag) {
+    let stop = stop.clone();
+    thread::spawn(move || {
+        // An error is an end as well.
+        while io::stdin().read(&mut [0; 64]).is_ok_and(|length| length > 0) {}
+        stop.set();
+    });
 }
 
 /// Opens a browser, if this desktop has a way to.

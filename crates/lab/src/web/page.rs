@@ -10,7 +10,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files by their paths.
-const FILES: [(&str, &str, &str); 14] = [
+const FILES: [(&str, &str, &str); 16] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/style.css", CSS, include_str!("page/style.css")),
     ("/lab.js", SCRIPT, include_str!("page/lab.js")),
@@ -25,6 +25,8 @@ const FILES: [(&str, &str, &str); 14] = [
     ("/demonstration_playback.js", SCRIPT, include_str!("page/demonstration_playback.js")),
     ("/demonstration_show.js", SCRIPT, include_str!("page/demonstration_show.js")),
     ("/demonstration_video.js", SCRIPT, include_str!("page/demonstration_video.js")),
+    ("/live.js", SCRIPT, include_str!("page/live.js")),
+    ("/charts.js", SCRIPT, include_str!("page/charts.js")),
 ];
 
 /// Returns the routes of the page's own files.

@@ -6,6 +6,7 @@ const rooms = /** @type {Record<string, () => Promise<{ start: (section: HTMLEle
   testing: () => import("./testing.js"),
   results: () => import("./results.js"),
   demonstration: () => import("./demonstration.js"),
+  live: () => import("./live.js"),
 });
 
 const started = new Set();

@@ -1,0 +1,113 @@
+//! Traces that downpour's `--qlog` writes: JSON text sequences (RFC 7464) of qlog, read while they are written or
+//! afterwards, in memory that does not grow with their length.
+
+mod blocks;
+mod connection;
+mod course;
+mod record;
+mod words;
+
+use std::collections::VecDeque;
+
+pub(crate) use connection::{Connection, MEASURED, Measured};
+pub(crate) use course::Course;
+use record::{Record, Records};
+
+/// How much of a trace is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Buckets of each connection's course.
+    pub(crate) buckets: usize,
+    /// Connections, of which the last ones are kept.
+    pub(crate) connections: usize,
+}
+
+/// What has been read of a file so far.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    limits: Limits,
+    records: Records,
+    connections: VecDeque<Connection>,
+    earlier: usize,
+    strange: usize,
+    complaint: Option<String>,
+}
+
+impl Trace {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            records: Records::default(),
+            connections: VecDeque::new(),
+            earlier: 0,
+            strange: 0,
+            complaint: None,
+        }
+    }
+
+    /// Takes further bytes of the file.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let Self { records, .. } = self;
+        let mut records = std::mem::take(records);
+        records.push(bytes, |text| match text.map_err(str::to_owned).and_then(Record::parse) {
+            Ok(record) => self.record(&record),
+            Err(why) => self.complain(&why),
+        });
+        self.records = records;
+    }
+
+    /// Takes the last record if it is whole, whatever follows.
+    pub(crate) fn settle(&mut self) {
+        let mut records = std::mem::take(&mut self.records);
+        records.settle(|text| match Record::parse(text) {
+            Ok(record) => {
+                self.record(&record);
+                true
+            }
+            Err(_) => false,
+        });
+        self.records = records;
+    }
+
+    /// Whether the last record is incomplete: its writer is still writing, was ended, or the disk was full.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.records.is_within()
+    }
+
+    /// Returns the connections that are kept, the first one first.
+    pub(crate) fn connections(&self) -> &VecDeque<Connection> {
+        &self.connections
+    }
+
+    /// Returns the number of connections before those that are kept.
+    pub(crate) fn earlier(&self) -> usize {
+        self.earlier
+    }
+
+    /// Returns the number of records that make no sense, and what is wrong with the first of them.
+    pub(crate) fn strange(&self) -> Option<(usize, &str)> {
+        self.complaint.as_deref().map(|why| (self.strange, why))
+    }
+
+    fn complain(&mut self, why: &str) {
+        self.strange += 1;
+        self.complaint.get_or_insert_with(|| why.to_owned());
+    }
+
+    fn record(&mut self, record: &Record<'_>) {
+        if record.is_header() {
+            if self.connections.len() == self.limits.connections {
+                self.connections.pop_front();
+                self.earlier += 1;
+            }
+            self.connections.push_back(Connection::new(self.limits.buckets));
+        } else if let Some(connection) = self.connections.back_mut() {
+            connection.event(record);
+        } else {
+            self.complain("an event before the header of a trace");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Records: how they are found in a file, and what they say.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// What every record begins with.
+const SEPARATOR: u8 = 0x1e;
+/// Longer than any record that makes sense.
+const LONGEST: usize = 1 << 20;
+
+/// Cuts a file into records, wherever the pieces end in which it is read.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    /// The beginning of the record whose end has not been read yet.
+    rest: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl Records {
+    /// Takes further bytes, and passes on each record that is whole because the next one begins, or why it is none.
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut found: impl FnMut(Result<&[u8], &str>)) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == SEPARATOR) {
+            self.keep(&bytes[..end]);
+            if std::mem::take(&mut self.is_too_long) {
+                found(Err("a record that does not end"));
+            } else if self.is_within() {
+                found(Ok(&self.rest));
+            }
+            self.rest.clear();
+            bytes = &bytes[end + 1..];
+        }
+        self.keep(bytes);
+    }
+
+    /// Passes on the last record; it is over if `found` says that it makes sense.
+    pub(super) fn settle(&mut self, found: impl FnOnce(&[u8]) -> bool) {
+        if self.is_within() && found(&self.rest) {
+            self.rest.clear();
+        }
+    }
+
+    /// Whether a record has begun that is not over.
+    pub(super) fn is_within(&self) -> bool {
+        self.is_too_long || !self.rest.trim_ascii().is_empty()
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.is_too_long || self.rest.len() + bytes.len() > LONGEST {
+            self.is_too_long = true;
+            self.rest = Vec::new();
+        } else {
+            self.rest.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// A record: the header of a connection's trace, or an event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Record<'a> {
+    file_schema: Option<IgnoredAny>,
+    /// Milliseconds since the trace began.
+    pub(super) time: Option<f64>,
+    #[serde(borrow)]
+    pub(super) name: Option<&'a str>,
+    #[serde(borrow)]
+    pub(super) data: Data<'a>,
+}
+
+/// What events say, as far as anybody here wants to know. Each has some of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Data<'a> {
+    pub(super) congestion_window: Option<f64>,
+    pub(super) bytes_in_flight: Option<f64>,
+    pub(super) pacing_rate: Option<f64>,
+    pub(super) delivered: Option<f64>,
+    pub(super) loss: Option<f64>,
+    pub(super) redundancy: Option<f64>,
+    pub(super) smoothed_rtt: Option<f64>,
+    pub(super) latest_rtt: Option<f64>,
+    pub(super) queue_delay: Option<f64>,
+    pub(super) open_blocks: Option<f64>,
+    #[serde(borrow)]
+    pub(super) congestion_control: Option<&'a str>,
+    #[serde(borrow)]
+    pub(super) limited_by: Option<&'a str>,
+    /// Mode and phase of the controller.
+    #[serde(borrow)]
+    pub(super) new: Option<&'a str>,
+    #[serde(borrow)]
+    pub(super) constraint: Option<&'a str>,
+    pub(super) flow: Option<u64>,
+    pub(super) block: Option<u32>,
+    pub(super) length: Option<u64>,
+    #[serde(borrow)]
+    pub(super) symbol: Option<Symbol<'a>>,
+}
+
+/// The symbols of a packet.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Symbol<'a> {
+    pub(super) flow: u64,
+    pub(super) block: u32,
+    /// Whether source or repair; only where they are sent.
+    #[serde(borrow, default)]
+    pub(super) kind: Option<&'a str>,
+}
+
+impl<'a> Record<'a> {
+    /// Reads a record. One that is sound and says something else than downpour's say is an event of no name.
+    pub(super) fn parse(text: &'a [u8]) -> Result<Self, String> {
+        // A list would be taken for the fields in their order.
+        if text.trim_ascii_start().starts_with(b"{")
+            && let Ok(record) = serde_json::from_slice(text)
+        {
+            return Ok(record);
+        }
+        match serde_json::from_slice(text) {
+            Ok(IgnoredAny) => Ok(Self::default()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    pub(super) fn is_header(&self) -> bool {
+        self.file_schema.is_some()
+    }
+}

@@ -1,0 +1,259 @@
+//! A file that is read while it is written.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::series::name_of;
+use crate::trace::{Limits, Trace};
+use crate::web::topic::{Keep, Topic};
+
+use super::view;
+
+/// How often a file is looked at: viewers are told no more often than that.
+const EVERY: Duration = Duration::from_millis(250);
+/// What is kept of a file: some MB, whatever its length.
+const LIMITS: Limits = Limits { buckets: 8192, connections: 8 };
+const CHUNK: usize = 64 << 10;
+/// Bytes that are read before viewers are told, of a file that was long already.
+const MOST_AT_ONCE: u64 = 4 << 20;
+/// Bytes at the beginning by which a file is recognised.
+const BEGINNING: usize = 1024;
+
+/// A file, what has been read of it, and its viewers.
+#[derive(Debug)]
+pub(super) struct Followed {
+    path: PathBuf,
+    pub(super) name: String,
+    pub(super) topic: Arc<Topic>,
+    state: Mutex<State>,
+}
+
+/// What has been read.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) trace: Trace,
+    pub(super) bytes: u64,
+    /// How often the file has begun anew.
+    pub(super) anew: usize,
+    /// Why nothing can be read at present.
+    pub(super) trouble: Option<String>,
+}
+
+impl Followed {
+    /// Begins to follow a file, which need not be there yet.
+    pub(super) fn start(path: PathBuf) -> io::Result<Arc<Self>> {
+        let followed = Arc::new(Self::new(path));
+        let follower = Arc::clone(&followed);
+        thread::Builder::new().name("trace".into()).spawn(move || {
+            let mut reader = Reader::default();
+            loop {
+                follower.look(&mut reader);
+                thread::sleep(EVERY);
+            }
+        })?;
+        Ok(followed)
+    }
+
+    fn new(path: PathBuf) -> Self {
+        let state = State { trace: Trace::new(LIMITS), bytes: 0, anew: 0, trouble: None };
+        Self { name: name_of(&path), path, topic: Topic::new(Keep::Last), state: Mutex::new(state) }
+    }
+
+    /// Returns what has been read.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this is the file with that path.
+    pub(super) fn is(&self, path: &Path) -> bool {
+        self.path == path
+    }
+
+    /// Reads what is new, and tells the viewers.
+    fn look(&self, reader: &mut Reader) {
+        let mut is_told = false;
+        loop {
+            let found = reader.find(&self.path);
+            let mut state = self.state();
+            let mut changed = !is_told && self.topic.kept().is_empty();
+            let mut is_more = false;
+            let trouble = match found {
+                Ok(is_anew) => {
+                    if is_anew && state.bytes > 0 {
+                        (state.trace, state.bytes) = (Trace::new(LIMITS), 0);
+                        state.anew += 1;
+                    }
+                    changed |= is_anew;
+                    drop(state);
+                    let read = self.read(reader);
+                    state = self.state();
+                    match read {
+                        Ok(length) => {
+                            changed |= length > 0;
+                            is_more = length >= MOST_AT_ONCE;
+                            None
+                        }
+                        Err(error) => Some(format!("it cannot be read: {error}")),
+                    }
+                }
+                Err(trouble) => Some(trouble),
+            };
+            changed |= state.trouble != trouble;
+            state.trouble = trouble;
+            if changed {
+                let told = view::state(&self.name, &state);
+                drop(state);
+                self.topic.tell(&told);
+                is_told = true;
+            }
+            if !is_more {
+                return;
+            }
+        }
+    }
+
+    /// Reads on, a bounded number of bytes; returns how many.
+    fn read(&self, reader: &mut Reader) -> io::Result<u64> {
+        let (mut chunk, mut total) = (vec![0; CHUNK], 0);
+        while total < MOST_AT_ONCE {
+            let bytes = reader.next(&mut chunk)?;
+            if bytes.is_empty() {
+                break;
+            }
+            let mut state = self.state();
+            state.trace.push(bytes);
+            state.bytes += bytes.len() as u64;
+            total += bytes.len() as u64;
+        }
+        self.state().trace.settle();
+        Ok(total)
+    }
+}
+
+/// An open file, and the place up to which it is read.
+#[derive(Debug, Default)]
+struct Reader {
+    file: Option<File>,
+    id: (u64, u64),
+    at: u64,
+    beginning: Vec<u8>,
+}
+
+impl Reader {
+    /// Finds the file; returns whether it is another one than before, or begins anew. The error is why there is none.
+    fn find(&mut self, path: &Path) -> Result<bool, String> {
+        let is_file = |found: Metadata| if found.is_file() { Ok(found) } else { Err("it is no file".to_owned()) };
+        let found = path.metadata().map_err(|error| trouble(&error)).and_then(is_file)?;
+        if self.file.is_some() && self.id == id(&found) && found.len() >= self.at && self.begins_as_before() {
+            return Ok(false);
+        }
+        // What was a file may be a pipe by now, whose opening would wait.
+        let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = opened.map_err(|error| trouble(&error))?;
+        let found = file.metadata().map_err(|error| trouble(&error)).and_then(is_file)?;
+        *self = Self { id: id(&found), file: Some(file), at: 0, beginning: Vec::new() };
+        Ok(true)
+    }
+
+    /// Whether the file still begins with what was read: one that was truncated may have become longer since.
+    fn begins_as_before(&self) -> bool {
+        let mut now = vec![0; self.beginning.len()];
+        let read = self.file.as_ref().map(|file| file.read_exact_at(&mut now, 0));
+        matches!(read, Some(Ok(()))) && now == self.beginning
+    }
+
+    fn next<'a>(&mut self, chunk: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        let Some(file) = &self.file else { return Ok(&[]) };
+        let length = file.read_at(chunk, self.at)?;
+        let bytes = &chunk[..length];
+        let room = BEGINNING - self.beginning.len();
+        self.beginning.extend_from_slice(&bytes[..length.min(room)]);
+        self.at += length as u64;
+        Ok(bytes)
+    }
+}
+
+fn id(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+fn trouble(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "it is not there: it is read as soon as it is".to_owned(),
+        _ => format!("it cannot be read: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write as _;
+
+    const HEADER: &str = "\u{1e}{\"file_schema\":\"x\"}\n";
+
+    fn event(time: u32) -> String {
+        format!("\u{1e}{{\"time\":{time},\"name\":\"recovery:metrics_updated\",\"data\":{{\"loss\":0.5}}}}\n")
+    }
+
+    /// The seconds of the last connection, how often the file began anew, and what is wrong.
+    fn seen(followed: &Followed) -> (Option<f64>, usize, Option<String>) {
+        let state = followed.state();
+        (state.trace.connections().back().map(crate::trace::Connection::seconds), state.anew, state.trouble.clone())
+    }
+
+    #[test]
+    fn a_file_is_read_on_and_one_that_is_replaced_or_truncated_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.qlog");
+        let (followed, mut reader) = (Followed::new(path.clone()), Reader::default());
+        let mut look = || {
+            followed.look(&mut reader);
+            seen(&followed)
+        };
+        let absent = "it is not there: it is read as soon as it is".to_owned();
+        assert_eq!(look(), (None, 0, Some(absent.clone())));
+        assert_eq!(followed.topic.kept().len(), 1, "viewers are told");
+        let mut file = File::options().create(true).append(true).open(&path).expect("a file");
+        file.write_all(format!("{HEADER}{}", event(1000)).as_bytes()).expect("written");
+        assert_eq!(look(), (Some(1.0), 0, None));
+        let (first, second) = (event(2000), event(3000));
+        file.write_all(format!("{first}{}", &second[..20]).as_bytes()).expect("written");
+        assert_eq!(look(), (Some(2.0), 0, None));
+        file.write_all(&second.as_bytes()[20..]).expect("written");
+        assert_eq!(look(), (Some(3.0), 0, None));
+        // Shorter, and then longer than what was read.
+        fs::write(&path, HEADER).expect("written");
+        assert_eq!(look(), (Some(0.0), 1, None));
+        fs::write(&path, format!("{HEADER}{}", event(3500))).expect("written");
+        assert_eq!(look(), (Some(3.5), 1, None), "as if it had been appended");
+        fs::write(&path, format!("{HEADER}{}", event(4000).repeat(9))).expect("written");
+        assert_eq!(look(), (Some(4.0), 2, None));
+        let other = folder.path().join("other");
+        fs::write(&other, format!("{HEADER}{}{}", event(4000).repeat(9), event(5000))).expect("written");
+        fs::rename(&other, &path).expect("replaced");
+        assert_eq!(look(), (Some(5.0), 3, None));
+        fs::remove_file(&path).expect("removed");
+        assert_eq!(look(), (Some(5.0), 3, Some(absent)));
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+        assert_eq!(look().2.as_deref(), Some("it is no file"));
+    }
+
+    #[test]
+    fn nothing_is_told_while_nothing_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.qlog");
+        fs::write(&path, HEADER).expect("written");
+        let (followed, mut reader) = (Followed::new(path), Reader::default());
+        followed.look(&mut reader);
+        let told = followed.topic.kept();
+        followed.look(&mut reader);
+        assert!(Arc::ptr_eq(&told[0], &followed.topic.kept()[0]));
+    }
+}

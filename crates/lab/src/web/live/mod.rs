@@ -1,0 +1,253 @@
+//! The room Live: traces that are being written, or were.
+
+mod follow;
+mod view;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use axum::extract::{DefaultBodyLimit, Path as Named, Query, State};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+
+use crate::series;
+use crate::trace::{Connection, MEASURED};
+use crate::web::refusal::Refusal;
+use follow::Followed;
+
+/// Files that are followed at once.
+const MOST_FILES: usize = 16;
+/// Files that are offered: the newest of the folder.
+const MOST_OFFERED: usize = 100;
+/// Steps of a course that are told at once.
+const MOST_STEPS: usize = 2000;
+/// Courses in one picture.
+const MOST_DRAWN: usize = 4;
+/// The longest request.
+const BODY: usize = 4096;
+
+/// The room.
+#[derive(Debug)]
+pub(super) struct Live {
+    /// Whose traces are offered.
+    folder: PathBuf,
+    files: Mutex<Vec<Arc<Followed>>>,
+}
+
+impl Live {
+    /// Begins to follow these files.
+    ///
+    /// # Errors
+    /// Too many files, or a system without a thread for each.
+    pub(super) fn new(files: &[PathBuf]) -> Result<Arc<Self>, String> {
+        let folder = env::current_dir().unwrap_or_else(|_| ".".into());
+        let live = Self { folder, files: Mutex::default() };
+        for file in files {
+            live.follow(file.clone())?;
+        }
+        Ok(Arc::new(live))
+    }
+
+    pub(super) fn routes(self: Arc<Self>) -> Router {
+        Router::new()
+            .route("/live/traces", get(traces))
+            .route("/live/follow", post(follow))
+            .route("/live/{id}/events", get(events))
+            .route("/live/{id}/course", get(course))
+            .route("/live/export.svg", get(svg))
+            .route("/live/export.csv", get(csv))
+            .layer(DefaultBodyLimit::max(BODY))
+            .with_state(self)
+    }
+
+    fn files(&self) -> MutexGuard<'_, Vec<Arc<Followed>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file(&self, id: usize) -> Result<Arc<Followed>, Refusal> {
+        self.files().get(id).cloned().ok_or_else(|| Refusal::unknown("no such file is followed"))
+    }
+
+    /// Follows a file, unless it is followed already; returns its number.
+    fn follow(&self, path: PathBuf) -> Result<usize, String> {
+        let mut files = self.files();
+        if let Some(id) = files.iter().position(|file| file.is(&path)) {
+            return Ok(id);
+        }
+        if files.len() == MOST_FILES {
+            return Err(format!("{MOST_FILES} files are followed already: start the lab again for others"));
+        }
+        files.push(Followed::start(path).map_err(|error| format!("cannot follow another file: {error}"))?);
+        Ok(files.len() - 1)
+    }
+}
+
+/// Returns the traces in a folder, the newest first, by their names.
+fn offered(folder: &Path) -> Vec<(String, PathBuf)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_trace = path.extension().is_some_and(|kind| kind == "qlog");
+        let Ok(metadata) = path.metadata() else { continue };
+        if is_trace && metadata.is_file() {
+            let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            found.insert((changed, entry.file_name()), path);
+        }
+    }
+    let newest = found.into_iter().rev().take(MOST_OFFERED);
+    newest.map(|((_, name), path)| (name.to_string_lossy().into_owned(), path)).collect()
+}
+
+/// The files that are followed, those that could be, and the quantities of courses.
+async fn traces(State(live): State<Arc<Live>>) -> Result<Json<Value>, Refusal> {
+    in_background(move || {
+        let followed: Vec<Value> = live.files().iter().map(|file| json!(file.name)).collect();
+        let names: Vec<String> = offered(&live.folder).into_iter().map(|(name, _)| name).collect();
+        let measured =
+            |each: &crate::trace::Measured| json!({ "key": each.key, "title": each.title, "unit": each.unit });
+        Ok(Json(json!({
+            "followed": followed,
+            "offered": names,
+            "quantities": MEASURED.iter().map(measured).collect::<Vec<_>>(),
+        })))
+    })
+    .await
+}
+
+/// The name of a file that was offered.
+#[derive(Debug, Deserialize)]
+struct Wish {
+    name: String,
+}
+
+async fn follow(State(live): State<Arc<Live>>, Json(wish): Json<Wish>) -> Result<Json<usize>, Refusal> {
+    in_background(move || {
+        let path = offered(&live.folder).into_iter().find(|(name, _)| *name == wish.name).map(|(_, path)| path);
+        let path = path.ok_or_else(|| Refusal::unknown("there is no such trace in the lab's folder any more"))?;
+        live.follow(path).map(Json).map_err(Refusal::conflict)
+    })
+    .await
+}
+
+async fn events(
+    State(live): State<Arc<Live>>,
+    Named(id): Named<usize>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    Ok(Arc::clone(&live.file(id)?.topic).watch(&headers))
+}
+
+/// A part of a course.
+#[derive(Debug, Deserialize)]
+struct Part {
+    connection: usize,
+    from: f64,
+    to: f64,
+    /// Steps.
+    most: usize,
+}
+
+async fn course(
+    State(live): State<Arc<Live>>,
+    Named(id): Named<usize>,
+    Query(part): Query<Part>,
+) -> Result<Json<Value>, Refusal> {
+    in_background(move || {
+        let range = range(Some(part.from), Some(part.to))?.unwrap_or_default();
+        let file = live.file(id)?;
+        let state = file.state();
+        let connection = connection(&state, part.connection)?;
+        Ok(Json(view::course(connection, range, part.most.min(MOST_STEPS))))
+    })
+    .await
+}
+
+fn connection(state: &follow::State, number: usize) -> Result<&Connection, Refusal> {
+    let at = number.checked_sub(state.trace.earlier());
+    let connection = at.and_then(|at| state.trace.connections().get(at));
+    connection.ok_or_else(|| Refusal::unknown("this connection is no longer kept"))
+}
+
+fn range(from: Option<f64>, to: Option<f64>) -> Result<Option<[f64; 2]>, Refusal> {
+    match (from, to) {
+        (None, None) => Ok(None),
+        (Some(from), Some(to)) if from.is_finite() && to.is_finite() && from < to => Ok(Some([from, to])),
+        _ => Err(Refusal::bad("no such stretch of time")),
+    }
+}
+
+/// What is shown, to be saved.
+#[derive(Debug, Deserialize)]
+struct Export {
+    /// `FILE.CONNECTION`, with commas between them.
+    traces: String,
+    from: Option<f64>,
+    to: Option<f64>,
+}
+
+async fn svg(State(live): State<Arc<Live>>, Query(export): Query<Export>) -> Result<Response, Refusal> {
+    in_background(move || {
+        let range = range(export.from, export.to)?;
+        exported(&live, &export, |courses| {
+            saved("image/svg+xml", "series.svg", series::picture(courses, &series::drawn(courses, range), range))
+        })
+    })
+    .await
+}
+
+async fn csv(State(live): State<Arc<Live>>, Query(export): Query<Export>) -> Result<Response, Refusal> {
+    in_background(move || {
+        let range = range(export.from, export.to)?;
+        exported(&live, &export, |courses| {
+            saved("text/csv; charset=utf-8", "series.csv", series::table(courses, range).0)
+        })
+    })
+    .await
+}
+
+fn exported(
+    live: &Live,
+    export: &Export,
+    draw: impl FnOnce(&[series::Named<'_>]) -> Response,
+) -> Result<Response, Refusal> {
+    let chosen = |text: &str| {
+        let (id, connection) = text.split_once('.')?;
+        Some((id.parse::<usize>().ok()?, connection.parse::<usize>().ok()?))
+    };
+    let chosen: Option<Vec<_>> = export.traces.split(',').take(MOST_DRAWN).map(chosen).collect();
+    let chosen = chosen.ok_or_else(|| Refusal::bad("traces are given as FILE.CONNECTION"))?;
+    // Each file is locked once, in one order, whatever was asked for.
+    let mut files: BTreeMap<usize, Arc<Followed>> = BTreeMap::new();
+    for (id, _) in &chosen {
+        files.insert(*id, live.file(*id)?);
+    }
+    let states: BTreeMap<usize, _> = files.iter().map(|(id, file)| (*id, file.state())).collect();
+    let mut courses = Vec::new();
+    for (id, number) in &chosen {
+        let course = connection(&states[id], *number)?.course();
+        courses.push(series::Named { name: &files[id].name, course });
+    }
+    Ok(draw(&courses))
+}
+
+fn saved(kind: &'static str, name: &'static str, text: String) -> Response {
+    let disposition = format!("attachment; filename=\"{name}\"");
+    ([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, disposition)], text).into_response()
+}
+
+/// Does work that may take a while where nobody else waits for it.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(Refusal::failed(error)))
+}

@@ -1,0 +1,88 @@
+//! What the page is told of a trace.
+
+use serde_json::{Value, json};
+
+use crate::trace::{Connection, MEASURED};
+
+use super::follow::State;
+
+/// Changes of the controller's state that are shown.
+const CHANGES: usize = 8;
+
+/// Returns everything but the courses, which viewers ask for as they need them.
+pub(super) fn state(name: &str, state: &State) -> Value {
+    let first = state.trace.earlier();
+    let connections = state.trace.connections().iter().enumerate();
+    json!({
+        "name": name,
+        "bytes": state.bytes,
+        "anew": state.anew,
+        "notices": notices(state),
+        "connections": connections.map(|(at, each)| connection(first + at, each)).collect::<Vec<_>>(),
+    })
+}
+
+fn connection(number: usize, connection: &Connection) -> Value {
+    let changes: Vec<_> = connection.changes().collect();
+    let [sent, received, lost] = connection.packets();
+    json!({
+        "number": number,
+        "seconds": connection.seconds(),
+        "sent": sent,
+        "received": received,
+        "lost": lost,
+        "is_closed": connection.is_closed(),
+        "controller": connection.controller(),
+        "limit": connection.limit(),
+        "changes": changes[changes.len().saturating_sub(CHANGES)..],
+        "last": connection.last(),
+        "flows": connection.flows(),
+    })
+}
+
+/// Returns what the page has to say of the file, one line each.
+fn notices(state: &State) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(state.trouble.clone());
+    if state.anew > 0 {
+        let times = units::count(state.anew, "time", "times");
+        lines.push(format!("it was replaced or truncated {times}, and is read anew"));
+    }
+    if let Some((count, why)) = state.trace.strange() {
+        let records = units::count(count, "record", "records");
+        lines.push(format!("{records} cannot be read, and left out; the first: {why}"));
+    }
+    if state.trace.earlier() > 0 {
+        let connections = units::count(state.trace.earlier(), "earlier connection", "earlier connections");
+        lines.push(format!("{connections} of it are no longer kept"));
+    }
+    let is_sender = |connection: &Connection| !connection.course().buckets().is_empty();
+    match state.trace.connections().back() {
+        Some(last) if !is_sender(last) => lines.push("nothing is known yet of what this side sends".to_owned()),
+        None if state.bytes > 0 => lines.push("it is no trace so far: `--qlog` writes one".to_owned()),
+        _ => {}
+    }
+    if state.trace.is_cut() {
+        lines.push("its last record is not whole yet".to_owned());
+    }
+    lines
+}
+
+/// Returns the course of a connection in a stretch of time, in at most about so many steps: of each, its time, and of each
+/// quantity the mean, least and greatest value in the trace's units, or null.
+pub(super) fn course(connection: &Connection, range: [f64; 2], most: usize) -> Value {
+    let steps = connection.course().overview(range, most);
+    let of = |index: usize, which: usize| -> Vec<Option<f64>> {
+        steps.iter().map(|step| step.values[index].mean_low_high().map(|values| values[which])).collect()
+    };
+    let has_spread = steps.iter().any(|step| step.moments > 1);
+    let quantity = |index: usize| match has_spread {
+        true => json!({ "mean": of(index, 0), "low": of(index, 1), "high": of(index, 2) }),
+        false => json!({ "mean": of(index, 0) }),
+    };
+    json!({
+        "times": steps.iter().map(|step| step.time()).collect::<Vec<_>>(),
+        "quantities": (0..MEASURED.len()).map(quantity).collect::<Vec<_>>(),
+        "per_bucket": connection.course().per_bucket(),
+    })
+}

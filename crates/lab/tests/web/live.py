@@ -1,0 +1,290 @@
+"""The room Live: a trace is followed while it is written, zoomed, compared and saved."""
+
+import csv
+import io
+import json
+import pathlib
+import random
+import re
+import subprocess
+
+import harness
+
+LINK = ["--rate", "20M", "--delay", "20ms", "--queue", "1bdp", "--loss", "2%"]
+
+
+def simulated(folder, name, run=1):
+    """The trace of a simulated transfer, as bytes."""
+    file = pathlib.Path(folder) / name
+    subprocess.run(
+        [harness.program("downpour-lab"), "simulate", *LINK, "--size", "4MB", "--run", str(run), "--qlog", file],
+        check=True, stdout=subprocess.DEVNULL,
+    )
+    return file.read_bytes()
+
+
+def records(trace):
+    """The records of a trace."""
+    return [json.loads(record) for record in trace.split(b"\x1e") if record.strip()]
+
+
+def metrics(trace):
+    """The metrics of a trace, moment by moment."""
+    return [record for record in records(trace) if record.get("name") == "recovery:metrics_updated"]
+
+
+class Live(harness.Case):
+    def value(self, page, key, column=0):
+        """A value of the table, in the trace's unit."""
+        cells = page.locator(f'data[data-key="{key}"]')
+        return float(cells.nth(column).get_attribute("value"))
+
+    def wait_for_value(self, page, key, value):
+        page.wait_for_function(
+            """([key, value]) => {
+                const shown = Number(document.querySelector(`data[data-key="${key}"]`)?.value);
+                return Math.abs(shown - value) <= 1e-9 * Math.abs(value);
+            }""",
+            arg=[key, value],
+        )
+
+    def series(self, lab, *traces):
+        """What `downpour-lab series` makes of traces: SVG and CSV."""
+        out, table = lab.folder / "expected.svg", lab.folder / "expected.csv"
+        subprocess.run(
+            [harness.program("downpour-lab"), "series", *traces, "--out", out, "--csv", table],
+            check=True, cwd=lab.folder, stdout=subprocess.DEVNULL,
+        )
+        return out.read_text(), table.read_text()
+
+    def saved(self, page, kind):
+        """What the link saves."""
+        with page.expect_download() as download:
+            page.get_by_role("link", name=kind, exact=True).click()
+        return pathlib.Path(download.value.path()).read_text()
+
+    def test_a_trace_is_followed_while_it_is_written(self):
+        """In pieces of any length, so that records come in parts."""
+        lab = self.lab("--follow", "run.qlog")
+        whole = simulated(lab.folder, "other.qlog")
+        page = self.view(lab, "live")
+        page.get_by_text("it is not there: it is read as soon as it is").wait_for()
+        draw, at = random.Random(7), 0
+        with (lab.folder / "run.qlog").open("wb", buffering=0) as file:
+            for part in range(1, 7):
+                end = len(whole) if part == 6 else len(whole) * part // 6 + draw.randrange(200)
+                file.write(whole[at:end])
+                at = end
+                known = whole[:at] if part == 6 else whole[: whole.rindex(b"\x1e", 0, at)]
+                last = metrics(known)[-1]["data"]
+                self.wait_for_value(page, "delivered_rate", self.rate(known))
+                for key in ("congestion_window", "bytes_in_flight", "loss", "smoothed_rtt", "queue_delay", "open_blocks"):
+                    # Readers of decimals differ in the last bit.
+                    self.assertAlmostEqual(self.value(page, key) / (last[key] or 1), 1 if last[key] else 0, 12, key)
+        state = page.locator(".live-state").first
+        state.get_by_text("the connection has ended").or_(state).wait_for()
+        sent = sum(record.get("name") == "downpour:packet_sent" for record in records(whole))
+        page.get_by_text(f"{sent:,} packets sent").wait_for()
+        blocks = {
+            (record["data"]["flow"], record["data"]["block"])
+            for record in records(whole) if record.get("name") == "downpour:block_acknowledged"
+        }
+        page.get_by_text(f"{len(blocks)} blocks done, 0 open").wait_for()
+        self.assertEqual(page.get_by_text("cannot be read").count(), 0)
+        self.shot(page, "live-followed-1280-light")
+
+    def rate(self, trace):
+        """The last rate at which bytes were delivered, by its definition: over a round trip, and 0.1 s at least."""
+        reports = [(each["time"] * 1e-3, each["data"]["delivered"], each["data"]["smoothed_rtt"]) for each in metrics(trace)]
+        since = 0.0
+        first = 0
+        for count, (time, _, rtt) in enumerate(reports, 1):
+            span = max(0.1, rtt * 1e-3)
+            while count - first > 1 and reports[first][0] <= time - span:
+                since = reports[first][0]
+                first += 1
+        time = reports[-1][0]
+        return sum(each[1] for each in reports[first:]) * 8 / (time - since)
+
+    def test_what_is_shown_can_be_saved_and_is_what_series_draws(self):
+        lab = self.lab("--follow", "a.qlog", "--follow", "b.qlog")
+        simulated(lab.folder, "a.qlog", 1), simulated(lab.folder, "b.qlog", 2)
+        page = self.view(lab, "live")
+        page.wait_for_function("() => document.querySelectorAll('data[data-key=loss]').length === 2")
+        svg, table = self.series(lab, "a.qlog", "b.qlog")
+        self.assertEqual(self.saved(page, "CSV"), table)
+        self.assertEqual(self.saved(page, "SVG"), svg)
+        # A part of the time: the rows of that part, and an axis that shows it.
+        for _ in range(4):
+            page.get_by_role("button", name="Zoom in").click()
+        shown = page.locator("output").inner_text()
+        part = self.saved(page, "CSV")
+        times = [float(row["seconds"]) for row in csv.DictReader(io.StringIO(part))]
+        from_, to = map(float, re.fullmatch(r"([\d.]+) s to ([\d.]+) s", shown).groups())
+        self.assertTrue(times and from_ - 1e-3 <= min(times) and max(times) <= to + 1e-3, (shown, min(times), max(times)))
+        self.assertLess(len(part.splitlines()), len(table.splitlines()) / 2)
+        self.assertTrue(set(part.splitlines()) <= set(table.splitlines()))
+        for dark in (False, True):
+            for width in (400, 1280):
+                page = self.view(lab, "live", width=width, dark=dark)
+                page.wait_for_function("() => document.querySelectorAll('data[data-key=loss]').length === 2")
+                page.wait_for_timeout(600)
+                self.shot(page, f"live-two-{width}-{'dark' if dark else 'light'}")
+                self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0)
+
+    def test_time_is_zoomed_and_moved_by_wheel_mouse_touch_and_keyboard(self):
+        lab = self.lab("--follow", "a.qlog")
+        simulated(lab.folder, "a.qlog")
+        page = self.view(lab, "live", has_touch=True)
+        page.locator('data[data-key="loss"]').wait_for(state="attached")
+        canvas = page.locator(".live-panels canvas").first
+        box = canvas.bounding_box()
+        middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+        def view():
+            return tuple(map(float, re.fullmatch(r"([\d.]+) s to ([\d.]+) s", page.locator("output").inner_text()).groups()))
+
+        def changes(what, act, judge):
+            before = view()
+            act()
+            after = harness.until(f"{what}: {before} to {view()}", lambda: judge(before, view()) and view())
+            return after
+
+        def is_in(before, after):
+            return after[1] - after[0] < before[1] - before[0]
+
+        def is_moved(before, after):
+            return after != before and abs((after[1] - after[0]) / (before[1] - before[0]) - 1) < 0.05
+
+        whole = view()
+        page.mouse.move(*middle)
+        changes("wheel", lambda: page.mouse.wheel(0, -400), is_in)
+        changes("wheel sideways", lambda: page.mouse.wheel(200, 0), is_moved)
+
+        def drag():
+            page.mouse.down()
+            page.mouse.move(middle[0] + 100, middle[1], steps=5)
+            page.mouse.up()
+            page.mouse.move(*middle)
+
+        changes("mouse", drag, lambda before, after: is_moved(before, after) and after[0] < before[0])
+        page.locator(".live-panels").focus()
+        changes("plus", lambda: page.keyboard.press("+"), is_in)
+        changes("arrow", lambda: page.keyboard.press("ArrowRight"), lambda before, after: after[0] > before[0])
+        changes("minus", lambda: page.keyboard.press("-"), lambda before, after: is_in(after, before))
+        changes("end", lambda: page.keyboard.press("End"), lambda _, after: abs(after[1] - whole[1]) < 0.01)
+        changes("home", lambda: page.keyboard.press("Home"), lambda _, after: after == whole)
+
+        session = page.context.new_cdp_session(page)
+
+        def touch(kind, *points):
+            places = [{"x": x, "y": middle[1], "id": number} for number, x in enumerate(points)]
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
+
+        def pinch():
+            touch("touchStart", middle[0] - 50, middle[0] + 50)
+            for spread in range(60, 160, 10):
+                touch("touchMove", middle[0] - spread, middle[0] + spread)
+            touch("touchEnd")
+
+        changes("pinch", pinch, is_in)
+
+        def swipe():
+            touch("touchStart", middle[0])
+            for way in range(10, 110, 10):
+                touch("touchMove", middle[0] - way)
+            touch("touchEnd")
+
+        changes("swipe", swipe, lambda before, after: is_moved(before, after) and after[0] > before[0])
+
+    def test_garbage_and_what_is_truncated_or_replaced_stop_nothing(self):
+        lab = self.lab("--follow", "run.qlog")
+        whole = simulated(lab.folder, "other.qlog")
+        file = lab.folder / "run.qlog"
+        file.write_bytes(b"this is no trace")
+        page = self.view(lab, "live")
+        page.get_by_text("it is no trace so far").wait_for()
+        last = metrics(whole)[-1]["data"]["congestion_window"]
+        cut = whole.index(b"\x1e", len(whole) // 2)
+        file.write_bytes(whole[:cut] + b"\x1egarbage \xff\n\x1e{\"cut\":" + whole[cut:])
+        self.wait_for_value(page, "congestion_window", last)
+        page.get_by_text("2 records cannot be read, and left out").wait_for()
+        page.get_by_text("it was replaced or truncated 1 time").wait_for()
+        file.write_bytes(whole[:cut])
+        self.wait_for_value(page, "congestion_window", metrics(whole[:cut])[-1]["data"]["congestion_window"])
+        page.get_by_text("it was replaced or truncated 2 times").wait_for()
+        with file.open("ab") as more:
+            more.write(whole[cut:] + whole)
+        self.wait_for_value(page, "congestion_window", last)
+        page.get_by_label("Connection").first.select_option("1")
+        self.assertEqual(page.get_by_label("Connection").first.locator("option").all_inner_texts(), ["the last", "1", "2"])
+        file.unlink()
+        page.get_by_text("it is not there").wait_for()
+        self.wait_for_value(page, "congestion_window", last)
+
+    def test_names_and_garbage_are_shown_as_text(self):
+        """Neither a file's name nor what is in it becomes a part of the page."""
+        name = "<img src=x onerror=alert(1)>"
+        lab = self.lab("--follow", f"{name}.qlog")
+        evil = {"congestion_control": "<b>bold</b>", "limited_by": "<script>alert(1)</script>", "loss": 0.5}
+        state = {"new": "<i>x</i> <u>y</u>", "constraint": "<s>z</s>"}
+        events = [
+            {"file_schema": "x"},
+            {"time": 1, "name": "recovery:metrics_updated", "data": evil},
+            {"time": 2, "name": "recovery:congestion_state_updated", "data": state},
+        ]
+        text = "".join(f"\x1e{json.dumps(event)}\n" for event in events) + "\x1e<h1>\n\x1e"
+        (lab.folder / f"{name}.qlog").write_text(text)
+        page = self.view(lab, "live")
+        page.get_by_text("Controller <b>bold</b>").wait_for()
+        page.get_by_text("1 record cannot be read").wait_for()
+        self.assertIn(name, page.locator(".live-state").first.inner_text())
+        self.assertEqual(page.locator("main :is(img, i, u, s, script, h1)").count(), 0)
+
+    def test_traces_of_the_folder_can_be_chosen(self):
+        lab = self.lab()
+        simulated(lab.folder, "later.qlog")
+        page = self.view(lab, "live")
+        page.get_by_label("Another trace in the lab's folder").select_option("later.qlog")
+        page.get_by_role("button", name="Follow").click()
+        page.locator('data[data-key="loss"]').wait_for(state="attached")
+
+
+class Copying(harness.Case):
+    """`downpour cp --web` opens the picture of its own transfer."""
+
+    def test_a_transfer_shows_itself_and_leaves_nothing(self):
+        folder = self.lab().folder
+        (folder / "source").write_bytes(random.Random(1).randbytes(12_000_000))
+        (folder / "tmp").mkdir()
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder / "tmp")}
+        copy = subprocess.Popen(
+            [harness.program("downpour"), "cp", "--web", "--limit", "20M", "source", "target"],
+            cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        self.addCleanup(lambda: copy.poll() is None and copy.kill())
+        url = None
+        while url is None:
+            line = copy.stderr.readline()
+            self.assertTrue(line, "it ended without an address")
+            url = re.search(r"http://127\.0\.0\.1:(\d+)/(\w+)/\S*", line)
+        self.assertEqual(len(list((folder / "tmp").iterdir())), 1)
+        self.assertEqual(next((folder / "tmp").iterdir()).stat().st_mode & 0o777, 0o700)
+
+        class Served:
+            port, secret = int(url[1]), url[2]
+
+        Served.url = f"http://127.0.0.1:{Served.port}/{Served.secret}/"
+        page = self.view(Served, "live")
+        self.expected += ["ERR_"]
+        page.wait_for_function("() => Number(document.querySelector('data[data-key=delivered_rate]')?.value) > 1e6")
+        page.wait_for_timeout(1500)
+        self.shot(page, "live-cp-1280-light")
+        self.assertEqual(copy.wait(harness.PATIENCE), 0, copy.stderr.read())
+        page.get_by_role("alert").filter(has_text="The lab has stopped").wait_for()
+        self.assertEqual((folder / "target").read_bytes(), (folder / "source").read_bytes())
+        self.assertEqual(list((folder / "tmp").iterdir()), [])
+
+
+if __name__ == "__main__":
+    harness.main()

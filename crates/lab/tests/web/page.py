@@ -1,0 +1,182 @@
+"""The page as a whole: it loads, is usable by everybody, asks and answers nobody else, and holds up nobody."""
+
+import http.client
+import json
+import socket
+
+import harness
+
+#: Roles of what a reader can operate, which have to have a name.
+CONTROLS = {
+    "button", "checkbox", "combobox", "link", "listbox", "menuitem", "radio", "searchbox", "slider", "spinbutton",
+    "switch", "tab", "textbox",
+}
+ROOMS = ["demonstration", "testing", "live", "results"]
+
+#: Much more than all that is told while a viewer does not read: 3,000 states of 20 kB.
+SLOW_EVENTS = 3000
+MEMORY = 24 << 20
+
+
+def ask(lab, path, method="GET", **headers):
+    """Asks the lab without a browser; returns the answer, whose body is read."""
+    connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=harness.PATIENCE)
+    connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    answer.body = answer.read()
+    connection.close()
+    return answer
+
+
+class Page(harness.Case):
+    def test_it_loads_and_fits_in_light_and_dark_narrow_and_wide(self):
+        lab = self.lab()
+        for dark in (False, True):
+            for width in (400, 1280):
+                for room in ROOMS:
+                    with self.subTest(room=room, width=width, dark=dark):
+                        page = self.view(lab, room, width=width, dark=dark)
+                        page.wait_for_function("room => !document.getElementById(room).hidden", arg=room)
+                        page.wait_for_timeout(500)
+                        self.shot(page, f"{room}-{width}-{'dark' if dark else 'light'}")
+                        excess = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                        self.assertLessEqual(excess, 0, "it scrolls sideways")
+                        page.context.close()
+
+    def test_every_room_is_reached_by_keyboard_and_every_control_has_a_name(self):
+        lab = self.lab("--follow", "run.qlog")
+        (lab.folder / "other.qlog").write_text("\x1e{}\n")
+        event = {"time": 1, "name": "recovery:metrics_updated", "data": {"loss": 0.5}}
+        (lab.folder / "run.qlog").write_text(f'\x1e{{"file_schema":"x"}}\n\x1e{json.dumps(event)}\n')
+        for number, room in enumerate(ROOMS, 1):
+            page = self.view(lab)
+            for _ in range(number):
+                page.keyboard.press("Tab")
+            page.keyboard.press("Enter")
+            page.wait_for_function("room => !document.getElementById(room).hidden", arg=room)
+            page.wait_for_timeout(500)
+            self.assertEqual(page.locator("nav a[aria-current=page]").get_attribute("href"), f"#{room}")
+            self.assertEqual(self.nameless(page), [], f"controls without a name in {room}")
+            page.context.close()
+
+    def nameless(self, page):
+        """The controls in the accessibility tree that have no name."""
+        session = page.context.new_cdp_session(page)
+        nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+        session.detach()
+        found = []
+        for node in nodes:
+            role = node.get("role", {}).get("value")
+            if not node.get("ignored") and role in CONTROLS and not node.get("name", {}).get("value", "").strip():
+                found.append(role)
+        return found
+
+    def test_it_says_so_when_the_lab_stops_and_when_it_is_back(self):
+        lab = self.lab("--follow", "absent.qlog")
+        page = self.view(lab, "live")
+        page.get_by_text("it is not there: it is read as soon as it is").wait_for()
+        self.assertEqual(page.get_by_role("alert").count(), 0)
+        self.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET"]
+        self.assertEqual(lab.stop(), 0)
+        page.get_by_role("alert").filter(has_text="The lab has stopped").wait_for()
+
+
+class Refusals(harness.Case):
+    def test_only_the_page_with_the_secret_is_answered(self):
+        lab = self.lab()
+        own = f"/{lab.secret}/"
+        here = f"127.0.0.1:{lab.port}"
+        for path, headers, expected in [
+            (own, {}, 200),
+            (f"{own}live/traces", {}, 200),
+            (f"{own}live/traces", {"Origin": f"http://{here}"}, 200),
+            # DNS rebinding: another site's name that leads here.
+            (own, {"Host": f"evil.example:{lab.port}"}, 421),
+            (f"{own}live/traces", {"Host": "evil.example"}, 421),
+            (f"{own}live/traces", {"Origin": "http://evil.example"}, 403),
+            (f"{own}live/traces", {"Origin": f"http://127.0.0.1:{lab.port + 1}"}, 403),
+            (f"{own}live/traces", {"Origin": "null"}, 403),
+            ("/", {}, 403),
+            ("/live/traces", {}, 403),
+            (f"/{'0' * 32}/live/traces", {}, 403),
+        ]:
+            answer = ask(lab, path, **headers)
+            self.assertEqual(answer.status, expected, (path, headers))
+            self.assertIn("default-src 'none'", answer.headers["Content-Security-Policy"])
+            self.assertEqual(answer.headers["Referrer-Policy"], "no-referrer")
+            self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
+
+    def test_another_sites_page_can_neither_read_nor_start_anything(self):
+        """Even one that knows the address."""
+        lab = self.lab()
+        (lab.folder / "run.qlog").write_text("\x1e{}\n")
+        stranger = self.view(lab).context.new_page()
+        tried = stranger.evaluate(
+            """async (url) => {
+                const body = '{"name":"run.qlog"}';
+                const tries = [
+                    fetch(url), fetch(`${url}live/traces`),
+                    fetch(`${url}live/follow`, { method: "POST", headers: { "content-type": "application/json" }, body }),
+                    fetch(`${url}live/follow`, { method: "POST", mode: "no-cors", body }),
+                ];
+                return (await Promise.allSettled(tries)).map((tried) => tried.value?.type ?? tried.status);
+            }""",
+            lab.url,
+        )
+        # What a browser sends without asking first cannot be kept from being sent, and has no effect.
+        self.assertEqual(tried, ["rejected", "rejected", "rejected", "opaque"])
+        self.assertEqual(json.loads(ask(lab, f"/{lab.secret}/live/traces").body)["followed"], [])
+        framed = stranger.evaluate(
+            """(url) => new Promise((done) => {
+                const frame = document.createElement("iframe");
+                frame.onload = () => { try { done(frame.contentDocument?.body.textContent); } catch { done("closed"); } };
+                frame.src = url;
+                document.body.append(frame);
+            })""",
+            lab.url,
+        )
+        self.assertIn(framed, (None, "closed", ""))
+
+    def test_no_path_comes_from_the_browser(self):
+        lab = self.lab()
+        (lab.folder / "sub").mkdir()
+        (lab.folder / "sub" / "hidden.qlog").write_text("\x1e{}\n")
+        (lab.folder / "secret.txt").write_text("secret")
+        (lab.folder / "there.qlog").write_text("\x1e{}\n")
+        connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=harness.PATIENCE)
+        names = ["/etc/passwd", "../there.qlog", "sub/hidden.qlog", "secret.txt", "", "./there.qlog"]
+        for name, expected in [(name, 404) for name in names] + [("there.qlog", 200)]:
+            body = json.dumps({"name": name})
+            connection.request("POST", f"/{lab.secret}/live/follow", body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            answer.read()
+            self.assertEqual(answer.status, expected, name)
+        connection.close()
+
+
+class Viewers(harness.Case):
+    def test_a_viewer_that_reads_nothing_holds_up_nobody_and_costs_no_memory(self):
+        lab = self.lab("--follow", "run.qlog")
+        trace = lab.folder / "run.qlog"
+        trace.write_text('\x1e{"file_schema":"x"}\n')
+        first, second = self.view(lab, "live"), self.view(lab, "live", width=400)
+        slow = socket.create_connection(("127.0.0.1", lab.port))
+        self.addCleanup(slow.close)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.sendall(f"GET /{lab.secret}/live/0/events HTTP/1.1\r\nHost: 127.0.0.1:{lab.port}\r\n\r\n".encode())
+        harness.until("it is told of the file", lambda: first.get_by_text("run").count())
+        before = lab.memory()
+        with trace.open("a") as file:
+            for number in range(1, SLOW_EVENTS + 1):
+                event = {"time": number, "name": "recovery:metrics_updated", "data": {"loss": number / 1e6}}
+                file.write(f"\x1e{json.dumps(event)}\n")
+                if number % 300 == 0:
+                    file.flush()
+                    for page in (first, second):
+                        value = f'data[data-key="loss"][value="{number / 1e6}"]'
+                        page.locator(value).wait_for(state="attached")
+        self.assertLess(lab.memory() - before, MEMORY)
+
+
+if __name__ == "__main__":
+    harness.main()
