@@ -17,6 +17,7 @@ use crate::interrupt::Interrupts;
 use crate::options;
 use crate::output::{Notices, Output};
 use crate::watch::{Conduct, watch};
+use crate::web::Picture;
 
 /// Copies; returns the exit code.
 pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
@@ -24,15 +25,18 @@ pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, 
     let scan = scan(&args.selection, args.recursive || args.archive, named)?;
     // An ACL holds the bits of the mode too.
     let modes = if args.preserve || args.archive || args.preserved.acls { Modes::Exact } else { Modes::Masked };
+    let web = args.shared.web;
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, modes)?;
     copy.receive.existing = existing(args.existing.choice());
     copy.receive.preserve = args.preserved.choice(args.archive, PreserveToo::default());
+    let _picture = picture(web, &mut copy).await?;
     run("cp", copy, &common, &mut Output::new(output), interrupts).await
 }
 
 /// Makes the target identical to the source; returns the exit code.
 pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let scan = scan(&args.selection, true, NamedLinks::Copy)?;
+    let web = args.shared.web;
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
     copy.keeps_names = true;
     copy.receive.existing = existing(args.existing.choice());
@@ -42,7 +46,20 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
     copy.receive.force_empty = args.force_empty;
     copy.receive.preserve = args.preserved.choice(args.archive, args.implied.preserved);
     copy.scan.refuse_empty = args.delete && !args.force_empty;
+    let _picture = picture(web, &mut copy).await?;
     run("sync", copy, &common, &mut Output::new(output), interrupts).await
+}
+
+/// Opens the picture of a copy, if it is asked for.
+async fn picture(web: bool, copy: &mut Copy) -> Result<Option<Picture>, Failure> {
+    if !web {
+        return Ok(None);
+    }
+    if copy.target_host.is_some() && copy.sources.iter().any(|source| matches!(source, Location::Remote { .. })) {
+        let message = "--web draws what only an end of the copy knows, and both are elsewhere";
+        return Err(Failure::new(Code::Usage, format!("{message}: run the command on one of them")));
+    }
+    Picture::open(&mut copy.qlog).await.map(Some)
 }
 
 impl CopyArgs {

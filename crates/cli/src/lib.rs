@@ -36,6 +36,7 @@ mod tunnel;
 mod verify;
 mod version;
 mod watch;
+mod web;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

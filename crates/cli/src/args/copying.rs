@@ -120,6 +120,12 @@ pub(crate) struct CopyArgs {
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
+    /// Open a live picture of the transfer in the browser
+    ///
+    /// Needs downpour-lab, beside downpour or in PATH. Its address is printed to stderr, and the picture ends with the
+    /// transfer; `downpour-lab web --follow` shows what --qlog has kept.
+    #[arg(long, help_heading = "What is shown")]
+    pub(crate) web: bool,
 }
 
 /// `downpour verify`.

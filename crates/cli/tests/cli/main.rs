@@ -19,6 +19,7 @@ mod linking;
 mod man_pages;
 mod moving;
 mod older;
+mod picturing;
 mod piping;
 mod profiles;
 mod program;

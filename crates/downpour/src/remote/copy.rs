@@ -149,7 +149,8 @@ impl Copy {
         let spec = ReceiveSpec { differences: false, ..self.local_spec(self.requested(&roots)) };
         let evidence = Evidence::before(spec.target.is_dir());
         let rename = spec.destination(&evidence).and_then(|destination| destination.rename);
-        let receiver = TransferConfig { checksums: None, ..self.config(Task::receive(spec, false)) };
+        // Two ends in one trace could not be told apart: it is that of the sender.
+        let receiver = TransferConfig { checksums: None, trace: None, ..self.config(Task::receive(spec, false)) };
         let mut sender = self.config(Task::Send { roots, scan: self.scan.clone(), dry_run: self.receive.dry_run });
         sender.checksums.iter_mut().for_each(|list| list.rename.clone_from(&rename));
         let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;

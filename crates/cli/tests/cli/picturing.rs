@@ -1,0 +1,102 @@
+//! `--web`: the lab that draws a transfer is found, told what to draw, and ended; nothing is left of it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::{TempDir, tempdir};
+
+use crate::program::{Program, arguments, program_with};
+use crate::tree;
+
+/// A folder with a copy of the program, a file to be copied, and perhaps a lab that is this script.
+struct Place {
+    folder: TempDir,
+    source: PathBuf,
+}
+
+impl Place {
+    fn new(lab: Option<&str>) -> Self {
+        let folder = tempdir().expect("a folder");
+        fs::copy(env!("CARGO_BIN_EXE_downpour"), folder.path().join("downpour")).expect("a copy");
+        fs::create_dir(folder.path().join("tmp")).expect("a folder");
+        if let Some(script) = lab {
+            let path = folder.path().join("downpour-lab");
+            fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a script");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+        }
+        let source = tree::file(&folder.path().join("source"), 100_000);
+        Self { folder, source }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `cp --web source target` with these options.
+    fn copy(&self, options: &[&str]) -> Command {
+        let mut arguments = vec!["cp".into(), "--web".into()];
+        arguments.extend(options.iter().map(std::ffi::OsString::from));
+        arguments.extend([self.source.clone().into(), self.path("target").into()]);
+        let mut command = program_with(&self.path("downpour"), arguments);
+        command.env("PATH", "").env("TMPDIR", self.path("tmp"));
+        command
+    }
+
+    fn is_left(&self) -> bool {
+        fs::read_dir(self.path("tmp")).expect("a folder").next().is_some()
+    }
+}
+
+/// Notes what it is told, says that it is ready, and waits for its end.
+const LAB: &str = r#"echo "$@" >"${0%/*}/told"; echo http://127.0.0.1:1/5ecret/#live; while read -r line; do :; done"#;
+
+#[test]
+fn without_a_lab_it_says_how_to_get_one_before_anything_is_copied() {
+    let place = Place::new(None);
+    let ended = Program::start(place.copy(&[])).end();
+    ended.expect_line(2, "--web needs downpour-lab, which is neither beside downpour nor in PATH: build it with");
+    assert!(!place.path("target").exists() && !place.is_left());
+}
+
+#[test]
+fn the_lab_follows_a_private_trace_that_is_removed_at_the_end() {
+    let place = Place::new(Some(LAB));
+    let ended = Program::start(place.copy(&[])).end();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert!(ended.stderr.contains("picture of this transfer: http://127.0.0.1:1/5ecret/#live"), "{}", ended.stderr);
+    let told = fs::read_to_string(place.path("told")).expect("it was started");
+    let trace = told.trim().strip_prefix("web --until-eof --open --follow ").expect("what it is told");
+    assert!(Path::new(trace).starts_with(place.path("tmp")), "{trace}");
+    assert_eq!(fs::read(place.path("target")).expect("a copy"), fs::read(&place.source).expect("a file"));
+    assert!(!place.is_left());
+}
+
+#[test]
+fn a_trace_that_was_asked_for_is_followed_and_kept() {
+    let place = Place::new(Some(LAB));
+    let kept = place.path("kept.qlog");
+    let ended = Program::start(place.copy(&["--qlog", kept.to_str().expect("text")])).end();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert!(fs::read_to_string(place.path("told")).expect("it was started").contains("/kept.qlog"));
+    let trace = fs::read_to_string(kept).expect("a trace");
+    assert!(trace.contains("downpour:block_acknowledged") && trace.contains("\"limited_by\""), "{}", &trace[..500]);
+    assert!(!place.is_left());
+}
+
+#[test]
+fn a_lab_that_does_not_start_is_told_before_anything_is_copied() {
+    let place = Place::new(Some("echo downpour-lab: cannot listen >&2; exit 1"));
+    let ended = Program::start(place.copy(&[])).end();
+    ended.expect_line(1, "did not start: downpour-lab: cannot listen");
+    assert!(!place.path("target").exists() && !place.is_left());
+}
+
+#[test]
+fn a_copy_between_two_other_machines_has_no_picture_here() {
+    let place = Place::new(Some(LAB));
+    let command = program_with(&place.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);
+    Program::start(command).end().expect_line(2, "--web draws what only an end of the copy knows");
+    assert!(!place.path("told").exists());
+}
