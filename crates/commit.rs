@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Returns the first 12 digits of the commit checked out, and whether sources differ from it; `None` where this is not a
 /// checkout of its own, so that an unpacked archive always builds the same.
-pub fn checked_out() -> Option<(String, bool)> {
+pub(crate) fn checked_out() -> Option<(String, bool)> {
     let workspace = Path::new(&env::var_os("CARGO_MANIFEST_DIR")?).ancestors().nth(2)?.canonicalize().ok()?;
     if Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != workspace {
         return None;
