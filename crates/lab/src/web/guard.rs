@@ -2,8 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -12,7 +11,7 @@ use axum::http::header::{
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 
 /// Nothing from elsewhere, and nothing written into the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src blob:; \
@@ -27,47 +26,24 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-/// How long a browser may take to start.
-const ONCE: Duration = Duration::from_secs(120);
-
 /// The address of the server, and its secret.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     address: SocketAddr,
     secret: Arc<str>,
-    /// Another secret, which leads to the page once, until this time.
-    once: Arc<Mutex<Option<(String, Instant)>>>,
-}
-
-/// What a request may see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Admitted {
-    /// The page and all that belongs to it.
-    Everywhere,
-    /// The address of the page.
-    Once,
 }
 
 impl Guard {
     /// Draws a secret.
     pub(super) fn new(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self { address, secret: drawn()?.into(), once: Arc::default() })
+        let mut drawn = [0; 16];
+        getrandom::fill(&mut drawn).map_err(io::Error::other)?;
+        let secret = drawn.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        Ok(Self { address, secret })
     }
 
     /// Returns the address of the page.
     pub(super) fn url(&self) -> String {
-        self.url_with(&self.secret)
-    }
-
-    /// Returns an address that leads to the page once, and soon: for a command line, which other users can read.
-    pub(super) fn url_once(&self) -> io::Result<String> {
-        let secret = drawn()?;
-        let url = self.url_with(&secret);
-        *self.once.lock().unwrap_or_else(PoisonError::into_inner) = Some((secret, Instant::now() + ONCE));
-        Ok(url)
-    }
-
-    fn url_with(&self, secret: &str) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
             address.set_ip(if address.is_ipv4() {
@@ -76,18 +52,13 @@ impl Guard {
                 IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)
             });
         }
-        format!("http://{address}/{secret}/")
+        format!("http://{address}/{}/", self.secret)
     }
 
-    /// Returns what the secret at the beginning of a path opens.
-    fn admitted(&self, path: &str) -> Option<Admitted> {
+    /// Whether a path begins with the secret, in a time that does not depend on where it differs.
+    fn is_told(&self, path: &str) -> bool {
         let told = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
-        if is_same(told, &self.secret) {
-            return Some(Admitted::Everywhere);
-        }
-        let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = once.take_if(|(secret, until)| is_same(told, secret) && Instant::now() < *until);
-        used.map(|_| Admitted::Once)
+        blake3::hash(told.as_bytes()) == blake3::hash(self.secret.as_bytes())
     }
 
     /// Whether the request was sent to this server by number or as `localhost`: a name that somebody else's DNS leads here
@@ -110,7 +81,7 @@ impl Guard {
         })
     }
 
-    fn check(&self, request: &Request) -> Result<Admitted, (StatusCode, &'static str)> {
+    fn check(&self, request: &Request) -> Result<(), (StatusCode, &'static str)> {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
         if !host.is_some_and(|host| self.is_host(host)) {
@@ -119,21 +90,11 @@ impl Guard {
         if !self.is_own(request.headers()) {
             return Err((StatusCode::FORBIDDEN, "another site's page asks\n"));
         }
-        let lacking = (StatusCode::FORBIDDEN, "the address lacks the secret that downpour-lab has printed\n");
-        self.admitted(request.uri().path()).ok_or(lacking)
+        if !self.is_told(request.uri().path()) {
+            return Err((StatusCode::FORBIDDEN, "the address lacks the secret that downpour-lab has printed\n"));
+        }
+        Ok(())
     }
-}
-
-/// Draws a secret.
-fn drawn() -> io::Result<String> {
-    let mut drawn = [0; 16];
-    getrandom::fill(&mut drawn).map_err(io::Error::other)?;
-    Ok(drawn.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Compares secrets, in a time that does not depend on where they differ.
-fn is_same(told: &str, secret: &str) -> bool {
-    blake3::hash(told.as_bytes()) == blake3::hash(secret.as_bytes())
 }
 
 /// Returns the address without the first part of its path; `None` if nothing follows that.
@@ -146,14 +107,13 @@ fn beyond_secret(uri: &Uri) -> Option<Uri> {
 /// Lets a request through, without the secret, or refuses it.
 pub(super) async fn check(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
     let mut answer = match guard.check(&request) {
-        Ok(Admitted::Everywhere) => match beyond_secret(request.uri()) {
+        Ok(()) => match beyond_secret(request.uri()) {
             Some(uri) => {
                 *request.uri_mut() = uri;
                 next.run(request).await
             }
             None => StatusCode::NOT_FOUND.into_response(),
         },
-        Ok(Admitted::Once) => Redirect::to(&format!("/{}/", guard.secret)).into_response(),
         Err(refused) => refused.into_response(),
     };
     for (name, value) in HEADERS {
@@ -168,7 +128,7 @@ mod tests {
     use axum::body::Body;
 
     fn guard(address: &str) -> Guard {
-        Guard { address: address.parse().expect("an address"), secret: "5ecret".into(), once: Arc::default() }
+        Guard { address: address.parse().expect("an address"), secret: "5ecret".into() }
     }
 
     fn answer(guard: &Guard, path: &str, headers: &[(HeaderName, &str)]) -> u16 {
@@ -203,22 +163,6 @@ mod tests {
 
     fn host_of(host: &str) -> [(HeaderName, &str); 1] {
         [(HOST, host)]
-    }
-
-    /// Whoever reads the command line of the browser comes too late.
-    #[test]
-    fn the_address_on_a_command_line_opens_the_page_once() {
-        let guard = guard("127.0.0.1:7000");
-        let url = guard.url_once().expect("a secret");
-        let path = url.strip_prefix("http://127.0.0.1:7000").expect("the same server");
-        assert!(path.len() == 34 && !path.contains("5ecret"));
-        assert_eq!(answer(&guard, path, &host_of("evil.example")), 421);
-        assert_eq!(guard.admitted(path), Some(Admitted::Once));
-        assert_eq!(answer(&guard, path, &host_of("127.0.0.1:7000")), 403, "it is used");
-        guard.url_once().expect("a secret");
-        guard.once.lock().expect("nobody panicked").as_mut().expect("a secret").1 = Instant::now();
-        let late = guard.once.lock().expect("nobody panicked").as_ref().map(|(secret, _)| secret.clone());
-        assert_eq!(guard.admitted(&format!("/{}/", late.expect("a secret"))), None, "too late");
     }
 
     #[test]

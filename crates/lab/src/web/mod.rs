@@ -13,7 +13,7 @@ mod shelf;
 mod testing;
 mod topic;
 
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use axum::{Router, middleware};
 use clap::Args;
+use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 
 use crate::exit::{Code, Failure};
@@ -82,13 +83,12 @@ pub fn run(args: &WebArgs, downpour: Downpour, stop: &StopFlag) -> Result<u8, Fa
         let guard = Guard::new(address).map_err(failed)?;
         // Who follows something wants to see it.
         let room = if args.follow.is_empty() { "" } else { "#live" };
-        say(&format!("{}{room}\n", guard.url()));
+        let url = format!("{}{room}", guard.url());
+        say(&format!("{url}\n"));
         if !address.ip().is_loopback() {
             warn("other hosts can reach this page, and what crosses the network is not encrypted");
         }
-        if args.open {
-            open(&format!("{}{room}", guard.url_once().map_err(failed)?));
-        }
+        let _door = args.open.then(|| open(&url));
         let serve = axum::serve(listener, guarded(rooms(&testing, live), guard));
         tokio::select! {
             served = serve => served.map_err(failed)?,
@@ -144,13 +144,24 @@ fn stop_at_eof(stop: &StopFlag) {
     });
 }
 
-/// Opens a browser, if this desktop has a way to.
-fn open(url: &str) {
-    let started =
-        Command::new("xdg-open").arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    if let Err(error) = started {
-        warn(&format!("cannot open a browser (xdg-open: {error}): open the address above"));
-    }
+/// Opens a browser, if this desktop has a way to. It is given a file that leads to the page and that only this user can read:
+/// the arguments of programs are for everybody to see, and the address is the secret. The file is there as long as what is
+/// returned.
+fn open(url: &str) -> Option<NamedTempFile> {
+    let opened = door(url).and_then(|door| {
+        let mut command = Command::new("xdg-open");
+        command.arg(door.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        Ok(door)
+    });
+    opened.map_err(|error| warn(&format!("cannot open a browser (xdg-open: {error}): open the address above"))).ok()
+}
+
+/// Writes a file that leads to an address.
+fn door(url: &str) -> io::Result<NamedTempFile> {
+    let mut door = tempfile::Builder::new().prefix("downpour-lab-").suffix(".html").tempfile()?;
+    let title = "<!doctype html><title>downpour lab</title>";
+    write!(door, "{title}<meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">downpour lab</a>\n")?;
+    Ok(door)
 }
 
 #[cfg(test)]
@@ -186,5 +197,21 @@ mod tests {
             stream.read_to_string(&mut answer).await.expect("an answer");
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(within), "{path}: {answer}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn what_a_browser_is_given_to_open_is_for_its_user_alone() {
+        let door = door("http://127.0.0.1:7000/5ecret/#live").expect("a file");
+        assert!(!door.path().to_string_lossy().contains("5ecret"));
+        assert_eq!(door.path().metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
+        let text = fs::read_to_string(door.path()).expect("it can be read");
+        assert!(text.contains("content=\"0; url=http://127.0.0.1:7000/5ecret/#live\""), "{text}");
     }
 }
