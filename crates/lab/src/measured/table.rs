@@ -277,10 +277,10 @@ mod tests {
         for case in plan.cases().into_iter().filter(|case| case.peer == "b") {
             let mut made = record(f64::from(case.repeat) + 1.0);
             (made.id, made.case) = (case.id(), case);
-            if made.case.link.contains("loss") && made.case.repeat == 1 {
+            if made.case.link.contains("loss=10%") && made.case.repeat == 1 {
                 made.outcome.ending = Ending::NotFinished;
             }
-            if made.case.link.contains("loss") && made.case.repeat == 2 {
+            if made.case.link.contains("loss=10%") && made.case.repeat == 2 {
                 let mut late = made.clone();
                 late.outcome.verdict.reasons.push("late".to_owned());
                 records.push(late);

@@ -19,7 +19,7 @@ cap = "60s"
 [[flow]]
 name = "file"
 profile = "auto"
-size = "20KB"
+size = "4MB"
 
 [[sweep]]
 name = "loss"

@@ -135,6 +135,7 @@ impl Testing {
 
     /// Writes a plan to its folder, and starts it.
     fn start(&self, written: &Written) -> Result<Value, Refusal> {
+        let jobs = jobs(written.jobs)?;
         let beside = self.beside(written.beside.as_deref())?;
         let measured = plans::read(&written.text, &beside)?;
         let (_, plan) = measured.title_and_name();
@@ -154,11 +155,12 @@ impl Testing {
         let plan = folder.join(PLAN);
         let has_results = folder.join(RECORDS).is_file();
         let book = Book { name, source: plan.clone(), plan, folder, has_results };
-        self.run(&mut followed, book, &measured, written.jobs)
+        self.run(&mut followed, book, &measured, jobs)
     }
 
     /// Goes on with a plan, with more repeats if so many are asked for.
     fn go_on(&self, named: &Named) -> Result<Value, Refusal> {
+        let jobs = jobs(named.jobs)?;
         let book = self.shelf.find(&named.name)?;
         if !book.is_own() {
             return Err(Refusal::bad(
@@ -171,7 +173,7 @@ impl Testing {
         let mut followed = lock(&self.followed);
         may_run(&followed, &book.name, &book.folder.join(RECORDS), measured.needs_quiet())?;
         write(&book.plan, text.as_bytes()).map_err(|failure| Refusal::failed(failure.message))?;
-        self.run(&mut followed, book, &measured, named.jobs)
+        self.run(&mut followed, book, &measured, jobs)
     }
 
     fn run(
@@ -179,10 +181,10 @@ impl Testing {
         followed: &mut BTreeMap<String, Arc<Followed>>,
         book: Book,
         measured: &Measured,
-        asked: Option<usize>,
+        jobs: NonZeroUsize,
     ) -> Result<Value, Refusal> {
         // Codes are timed one after the other, and take no such option.
-        let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs(asked)?) };
+        let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs) };
         let files = [book.plan.as_path(), book.folder.as_path()];
         let run = Run::start(&self.program, files, jobs, measured.needs_quiet())
             .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
