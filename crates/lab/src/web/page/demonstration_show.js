@@ -129,8 +129,8 @@ export const NUMBERS = ["Time", "Rate", "Packets lost", "Sent again", "Repaired"
  */
 export function numbers(frame, at, length) {
   const { bytes, rate, lost, flight, done, gaveUp } = frame.systems[at];
-  const factor = done !== null && frame.floor ? ` (${(done / frame.floor).toFixed(2)} × floor)` : "";
-  const mean = done === null ? "" : `${((length * 8) / done / 1e6).toFixed(2)} Mbit/s in all`;
+  const factor = done !== null && frame.floor ? `, ${(done / frame.floor).toFixed(2)}\u00a0×\u00a0floor` : "";
+  const mean = done === null ? "" : `mean ${((length * 8) / done / 1e6).toFixed(2)} Mbit/s`;
   return [
     gaveUp ? "gave up" : `${time(done ?? frame.t)}${factor}`,
     mean || `${rate.toFixed(2)} Mbit/s`,
@@ -212,7 +212,7 @@ export class Show {
     const { frame } = this;
     if (frame) {
       const floor = frame.floor === null ? "nothing arrives" : `${time(frame.floor)}`;
-      this.link.textContent = `Every link: ${words(frame.link)}. The floor, the least time possible: ${floor}.`;
+      this.link.textContent = `Every link: ${words(frame.link)}. The floor, the least time possible at the mean loss: ${floor}.`;
     }
     this.panels.forEach((panel, at) => panel.paint(frame, at, this.length));
   }
