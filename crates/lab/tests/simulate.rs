@@ -110,6 +110,38 @@ fn linux_tcp_is_a_profile_without_choices() {
     }
 }
 
+/// Checks what draft-ietf-quic-qlog-main-schema demands of a file in JSON-SEQ: the members of its header, and of each event
+/// a time that does not go back, a name with a namespace, and data.
+fn is_qlog(trace: &str) {
+    let (before, records) = trace.split_once('\u{1e}').expect("records");
+    assert_eq!(before, "");
+    let mut records = records.split('\u{1e}').map(|record| {
+        assert!(record.ends_with('\n'), "{record}");
+        serde_json::from_str::<serde_json::Value>(record).expect("JSON")
+    });
+    let header = records.next().expect("a header");
+    assert_eq!(header["file_schema"], "urn:ietf:params:qlog:file:sequential");
+    assert_eq!(header["serialization_format"], "application/qlog+json-seq");
+    let common = &header["trace"]["common_fields"];
+    assert_eq!(common["time_format"], "relative_to_epoch");
+    // A monotonic clock has no epoch that anybody could name.
+    assert_eq!(common["reference_time"], serde_json::json!({ "clock_type": "monotonic", "epoch": "unknown" }));
+    let point = header["trace"]["vantage_point"]["type"].as_str();
+    assert!(matches!(point, Some("client" | "server" | "network" | "unknown")), "{point:?}");
+    let schemas = header["trace"]["event_schemas"].as_array().expect("a list");
+    assert!(
+        !schemas.is_empty() && schemas.iter().all(|schema| schema.as_str().is_some_and(|urn| urn.starts_with("urn:")))
+    );
+    let mut last = 0.0;
+    for event in records {
+        let (time, name) = (event["time"].as_f64().expect("a time"), event["name"].as_str().expect("a name"));
+        let (namespace, kind) = name.split_once(':').expect("a namespace");
+        assert!(time >= last && matches!(namespace, "recovery" | "downpour") && !kind.is_empty(), "{event}");
+        assert!(event["data"].is_object(), "{event}");
+        last = time;
+    }
+}
+
 /// The trace of a simulated transfer can be drawn: it ends with the transfer and names the controller.
 #[test]
 fn a_run_is_traced() {
@@ -119,6 +151,7 @@ fn a_run_is_traced() {
     let text = stdout(&simulate(&[&link[..], &["--qlog", &at("run.qlog")]].concat()));
     let trace = std::fs::read_to_string(at("run.qlog")).unwrap();
     assert!(trace.contains(r#""congestion_control":"reno""#), "{trace}");
+    is_qlog(&trace);
     let mut series = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
     series.args(["series", &at("run.qlog"), "--out", &at("run.svg"), "--csv", &at("run.csv")]);
     stdout(&series.output().expect("the program starts"));

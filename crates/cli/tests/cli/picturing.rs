@@ -19,12 +19,13 @@ struct Place {
 impl Place {
     fn new(lab: Option<&str>) -> Self {
         let folder = tempdir().expect("a folder");
-        fs::copy(env!("CARGO_BIN_EXE_downpour"), folder.path().join("downpour")).expect("a copy");
+        copy(env!("CARGO_BIN_EXE_downpour").as_ref(), &folder.path().join("downpour"));
         fs::create_dir(folder.path().join("tmp")).expect("a folder");
         if let Some(script) = lab {
-            let path = folder.path().join("downpour-lab");
+            let path = folder.path().join("script");
             fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a script");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+            copy(&path, &folder.path().join("downpour-lab"));
         }
         let source = tree::file(&folder.path().join("source"), 100_000);
         Self { folder, source }
@@ -47,6 +48,12 @@ impl Place {
     fn is_left(&self) -> bool {
         fs::read_dir(self.path("tmp")).expect("a folder").next().is_some()
     }
+}
+
+/// Copies a program in another process: one that other tests start meanwhile could keep the file open for writing, and then it
+/// could not be started.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").args(["-p".as_ref(), from, to]).status().expect("cp").success());
 }
 
 /// Notes what it is told, says that it is ready, and waits for its end.

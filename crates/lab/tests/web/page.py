@@ -71,7 +71,7 @@ class Page(harness.Case):
                 found.append(role)
         return found
 
-    def test_it_says_so_when_the_lab_stops_and_when_it_is_back(self):
+    def test_it_says_so_when_the_lab_stops(self):
         lab = self.lab("--follow", "absent.qlog")
         page = self.view(lab, "live")
         page.get_by_text("it is not there: it is read as soon as it is").wait_for()

@@ -108,12 +108,12 @@ export function draw(canvas, lines, view, cursor) {
   }
   context.textBaseline = "top";
   context.textAlign = "center";
-  for (const [time, label] of ticks(from, to, Math.max(2, width / 90))) {
+  for (const [time, label] of ticks(from, to, Math.max(3, width / 90))) {
     context.fillText(label, Math.min(Math.max(x(time), LEFT + 8), LEFT + width - 8), TOP + height + 5);
   }
   context.save();
   context.beginPath();
-  context.rect(LEFT, TOP - 2, width, height + 4);
+  context.rect(LEFT, TOP - 5, width, height + 10);
   context.clip();
   for (const line of lines) drawLine(context, line, x, y);
   if (cursor !== null) {

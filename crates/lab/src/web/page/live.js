@@ -18,8 +18,9 @@ const PANELS = /** @type {[string, string[], string[]][]} */ ([
 const PAUSE = 250;
 /** How often the list of files is asked for, in ms. */
 const LOOK = 3000;
-/** Cells of a map of blocks, in CSS pixels. */
-const CELL = 12;
+/** Cells of a map of blocks, in CSS pixels: large ones for a few, small ones for many. */
+const CELLS = [24, 12];
+const FEW = 100;
 
 /**
  * @typedef {{ id: number, length: number | null, is_received: boolean, is_over: boolean, begun: number, done: number, open: number, repaired: number, per_cell: number, map: string }} Flow
@@ -216,7 +217,9 @@ class Room {
 
   /** Says what went wrong. @param {unknown} error */
   told(error) {
-    this.trouble.hidden = error === null;
+    // Where a file is followed, the page says by itself that the lab is gone.
+    const isSaid = this.shown[0].file !== null && error instanceof Error && error.message.startsWith("The lab has stopped");
+    this.trouble.hidden = error === null || isSaid;
     this.trouble.textContent = error instanceof Error ? error.message : "";
   }
 
@@ -278,8 +281,7 @@ class Room {
       await Promise.all(this.shown.map((shown) => shown.refresh(this.shownView(), most)));
       this.paint();
     } catch (error) {
-      // What the page says of a lab that is gone is said once, above.
-      if (!(error instanceof Error && error.message.startsWith("The lab has stopped"))) this.told(error);
+      this.told(error);
     }
     await new Promise((done) => { setTimeout(done, PAUSE); });
     this.isAsking = false;
@@ -382,7 +384,7 @@ class Room {
       const what = flow.length === null ? "a stream" : `${count(flow.length)} bytes`;
       const repaired = flow.repaired > 0 ? `, ${count(flow.repaired)} of them being repaired` : "";
       const cells = flow.per_cell > 1 ? `; each cell is ${flow.per_cell} blocks` : "";
-      said(/** @type {HTMLElement} */ (caption), `${MARKERS[shown.place]} Flow ${flow.id}, ${what}, ${flow.is_received ? "received" : "sent"}: ${count(flow.done)} blocks done, ${count(flow.open)} open${repaired}${cells}`);
+      said(/** @type {HTMLElement} */ (caption), `${MARKERS[shown.place]} Flow ${flow.id}, ${what}, ${flow.is_received ? "received" : "sent"}: ${count(flow.done)} ${flow.done === 1 ? "block" : "blocks"} done, ${count(flow.open)} open${repaired}${cells}`);
       canvas.setAttribute("aria-label", /** @type {string} */ (caption.textContent));
     }
     this.paintBlocks(shown);
@@ -405,15 +407,16 @@ class Room {
  * @param {string} colour
  */
 function paintMap(canvas, map, colour) {
-  const columns = Math.max(1, Math.floor(canvas.clientWidth / CELL));
-  canvas.style.height = `${Math.ceil(map.length / columns) * CELL}px`;
+  const cell = map.length <= FEW ? CELLS[0] : CELLS[1];
+  const columns = Math.max(1, Math.floor(canvas.clientWidth / cell));
+  canvas.style.height = `${Math.ceil(map.length / columns) * cell}px`;
   const context = sharp(canvas);
   const { ink } = inks(canvas);
-  const size = CELL - 3;
+  const size = cell - 3;
   context.fillStyle = context.strokeStyle = colour;
   context.lineWidth = 1.5;
   for (let at = 0; at < map.length; at += 1) {
-    const [x, y] = [(at % columns) * CELL + 1.5, Math.floor(at / columns) * CELL + 1.5];
+    const [x, y] = [(at % columns) * cell + 1.5, Math.floor(at / columns) * cell + 1.5];
     if (map[at] === "d") {
       context.fillRect(x, y, size, size);
       continue;
