@@ -9,8 +9,8 @@ mod store;
 
 pub use csv::csv;
 pub(crate) use folder::{PLAN, keep, open, write};
-pub use made::{Engine, Made};
 pub(crate) use made::{COMMIT, Maker, is_stale, of_one_build, processor};
+pub use made::{Engine, Made};
 pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES, Written};
 pub(crate) use statistics::line_through_origin;
 pub use statistics::{Bound, Mean, PointSummary, Times};
