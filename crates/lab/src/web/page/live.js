@@ -15,7 +15,7 @@ const PANELS = /** @type {[string, string[], string[]][]} */ ([
   ["Open blocks", ["open_blocks"], ["begun and not acknowledged"]],
 ]);
 /** The shortest time between two requests for courses, in ms. */
-const PAUSE = 250;
+const PAUSE = 500;
 /** How often the list of files is asked for, in ms. */
 const LOOK = 3000;
 /** Cells of a map of blocks, in CSS pixels: large ones for a few, small ones for many. */
@@ -263,7 +263,7 @@ class Room {
     }
     this.last = end;
     this.shown.forEach((shown) => this.head(shown));
-    this.paint();
+    this.say();
     this.values();
     this.refresh();
   }
@@ -288,10 +288,16 @@ class Room {
     if (this.isDue) this.refresh();
   }
 
-  paint() {
+  /** Says which time is in view, and returns it. */
+  say() {
     const view = this.shownView();
     const seconds = (/** @type {number} */ time) => `${Number(time.toPrecision(4))} s`;
     this.range.textContent = `${seconds(view[0])} to ${seconds(view[1])}`;
+    return view;
+  }
+
+  paint() {
+    const view = this.say();
     for (const { keys, canvas } of this.panels) {
       const lines = [];
       for (const [rank, key] of keys.entries()) {
