@@ -41,7 +41,7 @@ class Testing {
     this.run = new RunView(element("div", { id: "run" }), (name) => this.#use(name));
     const books = element("datalist", { id: "plan-books" }, ...choices.books.map((book) => element("option", { value: book.name })));
     const open = element("form", { class: "row", submit: (/** @type {Event} */ event) => { event.preventDefault(); this.#view(this.open.value.trim()); } },
-      element("label", {}, "Open a plan or results", this.open), books, element("button", {}, "Open"));
+      element("label", { class: "open" }, "Open a plan or results", this.open), books, element("button", {}, "Open"));
     this.maker = element("details", { id: "plan", open: true }, element("summary", {}, "Make a plan"),
       element("div", { class: "columns" }, this.form.element, this.#editor()));
     section.replaceChildren(open, this.maker, this.run.element);
@@ -187,7 +187,7 @@ class RunView {
     this.stop = element("button", { click: act("stop", () => ({})) }, "Stop");
     this.goOn = element("button", { class: "main", click: act("more", () => ({})) }, "Go on");
     this.add = element("button", { click: act("more", () => ({ more: Number(this.more.value) || 1 })) }, "Add");
-    this.own = element("span", { class: "row" }, this.goOn, element("label", {}, this.add, this.more, "repeats"), element("label", {}, "runs at a time", this.jobs));
+    this.own = element("span", { class: "row" }, this.goOn, this.add, element("label", {}, this.more, "repeats"), element("label", {}, "runs at a time", this.jobs));
     const take = element("button", { click: () => this.#name && use(this.#name).catch((error) => { this.refused.textContent = error.message; }) }, "Edit its plan");
     this.actions = element("div", { class: "row" }, this.stop, this.own, take);
     this.heard = element("pre", { hidden: true });
