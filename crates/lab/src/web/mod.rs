@@ -160,7 +160,7 @@ fn open(url: &str) -> Option<NamedTempFile> {
 fn door(url: &str) -> io::Result<NamedTempFile> {
     let mut door = tempfile::Builder::new().prefix("downpour-lab-").suffix(".html").tempfile()?;
     let title = "<!doctype html><title>downpour lab</title>";
-    write!(door, "{title}<meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">downpour lab</a>\n")?;
+    writeln!(door, "{title}<meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">downpour lab</a>")?;
     Ok(door)
 }
 
@@ -169,6 +169,8 @@ mod tests {
     use super::*;
     use axum::extract::Path;
     use axum::routing::get;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
@@ -198,13 +200,6 @@ mod tests {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(within), "{path}: {answer}");
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn what_a_browser_is_given_to_open_is_for_its_user_alone() {
