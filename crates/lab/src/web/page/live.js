@@ -265,6 +265,7 @@ class Room {
     this.shown.forEach((shown) => this.head(shown));
     this.say();
     this.values();
+    this.links();
     this.refresh();
   }
 
