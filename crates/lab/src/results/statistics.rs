@@ -164,7 +164,7 @@ fn student(degrees: usize) -> f64 {
     /// That of the normal distribution.
     const NORMAL: f64 = 1.959_964;
     let beyond = || {
-        // The first two terms of the expansion in 1 / degrees (Abramowitz and Stegun 1964, 26.7.5), off by less than 0.001.
+        // The first two terms of the expansion in 1 / degrees (Abramowitz 1964, 26.7.5), off by less than 0.001.
         let (z, n) = (NORMAL, degrees as f64);
         z + (z.powi(3) + z) / (4.0 * n) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
     };

@@ -1,7 +1,7 @@
 //! `web`: the lab in a browser.
 //!
 //! One page, built into the program, that asks no other host for anything. Each of its rooms is a module with routes of its
-//! own and a script of the same name in `page/`; what a room shows while it changes is a [`topic::Topic`].
+//! own and a script of the same name in `page/`; what a room shows while it changes is a `topic::Topic`.
 
 mod demonstration;
 mod guard;
