@@ -7,6 +7,7 @@ mod requests;
 mod seen;
 
 use carried::Carried;
+pub(crate) use config::endpoint_for;
 pub use config::{HostConfig, Moment, Tally};
 pub use seen::Seen;
 

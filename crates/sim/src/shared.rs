@@ -9,7 +9,7 @@ pub use outcome::{FlowOutcome, SharedOutcome, jain};
 use crate::bursts::OnOff;
 use crate::case::Ending;
 use crate::coding::Coding;
-use crate::host::HostConfig;
+use crate::host::{HostConfig, endpoint_for};
 use counts::Counts;
 use machine::Machine;
 use netsim::topology::{HostPair, Links, Topology};
@@ -280,12 +280,8 @@ impl SharedCase {
     /// a block is there before it is decoded: then the receiver does.
     fn flow_host(&self, flow: &Flow, sends: bool, seed: u64) -> HostConfig {
         let idle = HostConfig::idle(flow.profile.clone(), seed);
-        let mut endpoint = idle.endpoint.clone();
-        // The sender may choose any: whether they pass is for the links to say.
-        let flows = &mut endpoint.limits.flows;
-        flows.largest_symbol = flows.largest_symbol.max(flow.profile.symbols.largest());
         let idle = HostConfig {
-            endpoint,
+            endpoint: endpoint_for(&flow.profile),
             connections: flow.connections,
             coding: flow.coding,
             memory: flow.memory,

@@ -1,14 +1,14 @@
 //! The transfer of given bytes over a link that may change while they travel, watched byte by byte.
 
-use crate::case::host_config;
-use crate::host::{Host, HostConfig, Seen};
+use crate::case::{host_config, stats};
+use crate::host::{Host, HostConfig, Seen, endpoint_for};
 use netsim::topology::{self, Pair};
 use netsim::{Duplex, Network, NetworkError, NodeId, Stalled};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use transport::wire::{FlowId, SymbolRun};
-use transport::{ConnectionStats, Connector, Direction, EndpointConfig, Profile, Rate, SymbolPacket};
+use transport::{Connector, Direction, Profile, Rate, SymbolPacket};
 
 /// How the receiver came by a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,10 +81,7 @@ impl Watched {
     /// # Errors
     /// A link that makes no sense.
     pub fn new(bytes: Arc<[u8]>, link: &Duplex, profile: Profile, seed: u64) -> Result<Self, NetworkError> {
-        let mut endpoint = EndpointConfig::default();
-        // The sender may choose any: whether they pass is for the link to say.
-        let flows = &mut endpoint.limits.flows;
-        flows.largest_symbol = flows.largest_symbol.max(profile.symbols.largest());
+        let endpoint = endpoint_for(&profile);
         let host = |size: Option<u64>, peer: Option<NodeId>| HostConfig {
             carries: Some(Arc::clone(&bytes)),
             closes: false,
@@ -178,11 +175,6 @@ impl Watched {
 fn is_over(nodes: &[Host]) -> bool {
     let is_complete = nodes[1].tallies().any(|tally| tally.complete_at.is_some());
     is_complete || nodes.iter().flat_map(Host::tallies).any(|tally| tally.closed.is_some())
-}
-
-/// Returns the engine's counts of a host's only connection, open or over.
-fn stats(network: &mut Network<Host>, id: NodeId) -> ConnectionStats {
-    network.node_mut(id).and_then(|host| host.all_stats().pop()).unwrap_or_default()
 }
 
 /// Tells for every byte that the receiver has how it came by it.

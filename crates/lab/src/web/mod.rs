@@ -17,7 +17,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -142,6 +142,11 @@ fn stop_at_eof(stop: &StopFlag) {
         while io::stdin().read(&mut [0; 64]).is_ok_and(|length| length > 0) {}
         stop.set();
     });
+}
+
+/// Locks what a thread that broke may have held.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens a browser, if this desktop has a way to. It is given a file that leads to the page and that only this user can read:

@@ -9,8 +9,9 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::lock;
 use super::refusal::Refusal;
-use super::shelf::{Book, Shelf, lock};
+use super::shelf::{Book, Shelf};
 use crate::judged::{self, Judged, Stored};
 use crate::measured::{Measured, Place, Run};
 use crate::picture::svg;

@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
+use super::lock;
 use super::refusal::Refusal;
 use crate::measured::Reading;
 use crate::results::{PLAN, RECORDS};
@@ -175,7 +176,7 @@ impl Shelf {
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<(String, SharedReading)>> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.read)
     }
 
     /// Does work that reads files, draws or computes elsewhere than on the thread that serves the page, a little at a time.
@@ -191,11 +192,6 @@ impl Shelf {
         drop(permit);
         done.unwrap_or_else(|_| Err(Refusal::failed("the lab could not do that: its own fault")))
     }
-}
-
-/// Locks what a thread that broke may have held.
-pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lists the files of a folder that could be plans or topologies, in order. Links to other folders are not followed.

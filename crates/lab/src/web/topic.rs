@@ -1,7 +1,7 @@
 //! What viewers watch: events that each of them reads at its own pace.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName};
@@ -9,6 +9,8 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::sync::watch;
+
+use super::lock;
 
 /// So that a viewer notices a server that is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -82,7 +84,7 @@ impl Topic {
     }
 
     fn events(&self) -> MutexGuard<'_, Events> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.events)
     }
 
     /// Returns the first event from number `from` on, with its number; `Err` with whether there will be more.

@@ -176,3 +176,12 @@ impl Moment {
         }
     }
 }
+
+/// Returns the limits of an endpoint that takes symbols of every size that a profile may choose: whether they pass is for the
+/// links to say.
+pub(crate) fn endpoint_for(profile: &Profile) -> EndpointConfig {
+    let mut endpoint = EndpointConfig::default();
+    let flows = &mut endpoint.limits.flows;
+    flows.largest_symbol = flows.largest_symbol.max(profile.symbols.largest());
+    endpoint
+}

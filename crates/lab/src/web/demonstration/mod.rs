@@ -10,7 +10,7 @@ mod run;
 mod setup;
 mod systems;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use axum::body::Bytes;
@@ -22,6 +22,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+use super::lock;
 use super::refusal::Refusal;
 use run::Run;
 use setup::{Asked, Conditions, LARGEST_PICTURE};
@@ -64,7 +65,7 @@ impl Demonstration {
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.runs)
     }
 
     fn run(&self, id: u32) -> Result<Arc<Run>, Refusal> {

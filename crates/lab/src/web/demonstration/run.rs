@@ -1,12 +1,13 @@
 //! A demonstration: what it shows, what it is told while it plays, and everything that viewers see of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
 use super::play::play;
 use super::setup::{Conditions, Setup};
+use crate::web::lock;
 use crate::web::topic::{Keep, Topic};
 
 /// The most that is kept of one demonstration, in bytes: four pictures in Base64, and the numbers of ten minutes.
@@ -66,12 +67,12 @@ impl Run {
     }
 
     pub(super) fn conditions(&self) -> Conditions {
-        *self.conditions.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.conditions)
     }
 
     /// Changes the links of all systems, and how fast time passes.
     pub(super) fn set_conditions(&self, conditions: Conditions) {
-        *self.conditions.lock().unwrap_or_else(PoisonError::into_inner) = conditions;
+        *lock(&self.conditions) = conditions;
     }
 
     pub(super) fn stop(&self) {

@@ -4,12 +4,13 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
 use crate::series::name_of;
 use crate::trace::{Limits, Trace};
+use crate::web::lock;
 use crate::web::topic::{Keep, Topic};
 
 use super::view;
@@ -66,7 +67,7 @@ impl Followed {
 
     /// Returns what has been read.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Whether this is the file with that path.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use axum::extract::{DefaultBodyLimit, Path as Named, Query, State};
@@ -22,6 +22,7 @@ use tokio::task::spawn_blocking;
 
 use crate::series;
 use crate::trace::{Connection, MEASURED};
+use crate::web::lock;
 use crate::web::refusal::Refusal;
 use follow::Followed;
 
@@ -59,19 +60,19 @@ impl Live {
     }
 
     pub(super) fn routes(self: Arc<Self>) -> Router {
-        Router::new()
-            .route("/live/traces", get(traces))
-            .route("/live/follow", post(follow))
-            .route("/live/{id}/events", get(events))
-            .route("/live/{id}/course", get(course))
-            .route("/live/export.svg", get(svg))
-            .route("/live/export.csv", get(csv))
-            .layer(DefaultBodyLimit::max(BODY))
-            .with_state(self)
+        let room = Router::new()
+            .route("/traces", get(traces))
+            .route("/follow", post(follow))
+            .route("/{id}/events", get(events))
+            .route("/{id}/course", get(course))
+            .route("/export.svg", get(svg))
+            .route("/export.csv", get(csv))
+            .layer(DefaultBodyLimit::max(BODY));
+        Router::new().nest("/live", room.with_state(self))
     }
 
     fn files(&self) -> MutexGuard<'_, Vec<Arc<Followed>>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.files)
     }
 
     fn file(&self, id: usize) -> Result<Arc<Followed>, Refusal> {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::web::shelf::lock;
+use crate::web::lock;
 
 /// Lines of its stderr that are kept, and the longest one.
 const MOST_LINES: usize = 12;

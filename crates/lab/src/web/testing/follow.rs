@@ -13,8 +13,9 @@ use super::child::{Ended, Run};
 use crate::exit::Code;
 use crate::measured::{Measured, Outlook};
 use crate::results::RECORDS;
+use crate::web::lock;
 use crate::web::results::pictures;
-use crate::web::shelf::{Book, Shelf, lock};
+use crate::web::shelf::{Book, Shelf};
 use crate::web::topic::{Keep, Topic};
 
 /// How often viewers are told at most, and how much longer than the work for it a pause is: beside a run, that costs 5 % of a

@@ -23,8 +23,9 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::lock;
 use super::refusal::Refusal;
-use super::shelf::{Book, Shelf, lock};
+use super::shelf::{Book, Shelf};
 use crate::measured::{Measured, Outlook};
 use crate::peers::Programs;
 use crate::plan::read_text;
