@@ -79,16 +79,49 @@ impl Layout {
     /// # Errors
     /// An invalid link, or a trace that cannot be read.
     pub fn pair(link: &Duplex) -> Result<Self, LayoutError> {
+        let mut layout = Self::empty();
+        layout.add_pair(["a", "b"].map(str::to_owned), ["forward", "backward"].map(str::to_owned), link)?;
+        Ok(layout)
+    }
+
+    /// Creates pairs of hosts, `a1` and `b1`, `a2` and `b2` and so on, each with a link of its own as in [`Self::pair`].
+    ///
+    /// # Errors
+    /// An invalid link, or a trace that cannot be read.
+    pub fn pairs(links: &[Duplex]) -> Result<Self, LayoutError> {
+        let mut layout = Self::empty();
+        for (number, link) in (1..).zip(links) {
+            let hosts = [format!("a{number}"), format!("b{number}")];
+            let names = [format!("forward{number}"), format!("backward{number}")];
+            layout.add_pair(hosts, names, link)?;
+        }
+        Ok(layout)
+    }
+
+    fn empty() -> Self {
+        Self {
+            hosts: Vec::new(),
+            pairs: Vec::new(),
+            links: Vec::new(),
+            fabric: Fabric::new(),
+            nodes: Vec::new(),
+            delays: Vec::new(),
+            cables: CableKind::default(),
+        }
+    }
+
+    fn add_pair(&mut self, hosts: [String; 2], links: [String; 2], link: &Duplex) -> Result<(), LayoutError> {
         let mut link = link.clone();
         link.load_traces(read_trace)?;
-        let mut fabric = Fabric::new();
-        let nodes = vec![fabric.add_host(), fabric.add_host()];
-        let delays = vec![[link.forward.delay, link.backward.delay]];
-        fabric.add_link(nodes[0], nodes[1], link.forward)?;
-        fabric.add_link(nodes[1], nodes[0], link.backward)?;
-        let links = vec!["forward".to_owned(), "backward".to_owned()];
-        let (hosts, pairs) = (vec!["a".to_owned(), "b".to_owned()], vec![(0, 1)]);
-        Ok(Self { hosts, pairs, links, fabric, nodes, delays, cables: CableKind::default() })
+        let [a, b] = [self.fabric.add_host(), self.fabric.add_host()];
+        self.delays.push([link.forward.delay, link.backward.delay]);
+        self.fabric.add_link(a, b, link.forward)?;
+        self.fabric.add_link(b, a, link.backward)?;
+        self.pairs.push((self.hosts.len(), self.hosts.len() + 1));
+        self.nodes.extend([a, b]);
+        self.hosts.extend(hosts);
+        self.links.extend(links);
+        Ok(())
     }
 
     /// Creates the hosts and links of a topology that was read from `file`. Reads the traces that its links name.

@@ -89,6 +89,7 @@ fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
         Command::Simulate(args) => simulate::run(&args),
         Command::Series(args) => series::run(&args),
         Command::Web(args) => web::run(&args, downpour, &stop()?),
+        Command::Demonstrate => web::demonstrate(),
         Command::Selftest => selftest::run(),
         Command::Clean => clean(),
         Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),

@@ -11,6 +11,11 @@ use crate::{DropReason, Ecn, Link, LinkConfig, LinkError, NodeId, Time};
 pub struct LinkId(u32);
 
 impl LinkId {
+    /// Returns the id of the link that was, or will be, added as number `index`.
+    pub const fn from_index(index: u32) -> Self {
+        Self(index)
+    }
+
     /// Returns the number of this link.
     pub const fn index(self) -> usize {
         self.0 as usize

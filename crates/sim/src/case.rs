@@ -153,7 +153,7 @@ pub(crate) fn host_config(
 }
 
 /// Returns the engine's counts of a host's only connection, open or over.
-pub(crate) fn stats(network: &mut netsim::Network<Host>, id: NodeId) -> ConnectionStats {
+fn stats(network: &mut netsim::Network<Host>, id: NodeId) -> ConnectionStats {
     network.node_mut(id).and_then(|host| host.all_stats().pop()).unwrap_or_default()
 }
 

@@ -36,4 +36,4 @@ pub use mean::TimeMean;
 pub use shared::{Background, Flow, FlowOutcome, Handshake, SharedCase, SharedError, SharedOutcome, Traffic, jain};
 pub use storage::{Content, Pattern, Received};
 pub use streams::{ReadScript, Reading, StreamEnd, StreamScript, Streams, Writing};
-pub use watched::{Came, MovingFloor, OpenBlock, Piece, Watched, WatchedState};
+pub use watched::{Came, Ends, MovingFloor, OpenBlock, Piece, Simulated, Watched, WatchedState, watched_hosts};

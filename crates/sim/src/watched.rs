@@ -1,6 +1,6 @@
 //! The transfer of given bytes over a link that may change while they travel, watched byte by byte.
 
-use crate::case::{host_config, stats};
+use crate::case::host_config;
 use crate::host::{Host, HostConfig, Seen, endpoint_for};
 use netsim::topology::{self, Pair};
 use netsim::{Duplex, Network, NetworkError, NodeId, Stalled};
@@ -66,33 +66,75 @@ pub struct WatchedState {
     pub repair: u64,
 }
 
+/// Two hosts, the first of which sends one object to the second, and the link between them.
+pub trait Ends {
+    /// Returns both, the sender first.
+    fn hosts(&self) -> [&Host; 2];
+    /// Returns the sender to act on.
+    fn sender(&mut self) -> &mut Host;
+    /// Returns the receiver to act on.
+    fn receiver(&mut self) -> &mut Host;
+    /// Returns how many packets towards the receiver the link has dropped.
+    fn lost(&self) -> u64;
+}
+
+/// Creates two hosts that transfer `bytes` with a profile: the sender, which connects at time zero to a node 1, and the
+/// receiver. Coding takes no time but that of the processor.
+pub fn watched_hosts(bytes: &Arc<[u8]>, profile: &Profile, seed: u64) -> [Host; 2] {
+    let endpoint = endpoint_for(profile);
+    let host = |size: Option<u64>, peer: Option<NodeId>| HostConfig {
+        carries: Some(Arc::clone(bytes)),
+        closes: false,
+        watches: true,
+        ..host_config(profile.clone(), endpoint.clone(), size, peer, seed)
+    };
+    let [a, b] = [0, 1].map(NodeId::from_index);
+    [Host::new(a, host(Some(bytes.len() as u64), Some(b))), Host::new(b, host(None, None))]
+}
+
 /// A transfer of one object from one host to another over a link of its own.
 #[derive(Debug)]
-pub struct Watched {
-    network: Network<Host>,
-    pair: Pair,
+pub struct Watched<E = Simulated> {
+    ends: E,
     painter: Painter,
 }
 
+/// Two simulated hosts with a simulated link between them.
+#[derive(Debug)]
+pub struct Simulated {
+    network: Network<Host>,
+    pair: Pair,
+}
+
+impl Ends for Simulated {
+    fn hosts(&self) -> [&Host; 2] {
+        let nodes = self.network.nodes();
+        [&nodes[0], &nodes[1]]
+    }
+
+    fn sender(&mut self) -> &mut Host {
+        self.network.node_mut(self.pair.a).expect("a node of this network")
+    }
+
+    fn receiver(&mut self) -> &mut Host {
+        self.network.node_mut(self.pair.b).expect("a node of this network")
+    }
+
+    fn lost(&self) -> u64 {
+        self.network.link(self.pair.links.forward).map_or(0, |link| link.stats().dropped())
+    }
+}
+
 impl Watched {
-    /// Creates a transfer of `bytes`; the sender connects at time zero. Coding takes no time. Links with equal seeds lose
-    /// the same packets, by their number.
+    /// Creates a transfer of `bytes` in virtual time; the sender connects at time zero. Coding takes no time. Links with
+    /// equal seeds lose the same packets, by their number.
     ///
     /// # Errors
     /// A link that makes no sense.
-    pub fn new(bytes: Arc<[u8]>, link: &Duplex, profile: Profile, seed: u64) -> Result<Self, NetworkError> {
-        let endpoint = endpoint_for(&profile);
-        let host = |size: Option<u64>, peer: Option<NodeId>| HostConfig {
-            carries: Some(Arc::clone(&bytes)),
-            closes: false,
-            watches: true,
-            ..host_config(profile.clone(), endpoint.clone(), size, peer, seed)
-        };
-        let [a, b] = [0, 1].map(NodeId::from_index);
-        let sender = Host::new(a, host(Some(bytes.len() as u64), Some(b)));
-        let receiver = Host::new(b, host(None, None));
+    pub fn new(bytes: &Arc<[u8]>, link: &Duplex, profile: &Profile, seed: u64) -> Result<Self, NetworkError> {
+        let [sender, receiver] = watched_hosts(bytes, profile, seed);
         let (network, pair) = topology::pair(sender, receiver, &link.sibling(seed))?;
-        Ok(Self { network, pair, painter: Painter::new(bytes.len()) })
+        Ok(Self::between(Simulated { network, pair }, bytes.len()))
     }
 
     /// Runs until so long after the start, or until the receiver has everything or a side gives up.
@@ -100,12 +142,7 @@ impl Watched {
     /// # Errors
     /// A host that does not let time pass.
     pub fn run_until(&mut self, until: Duration) -> Result<(), Stalled> {
-        self.network.run_while(|nodes| !is_over(nodes), netsim::Time::ZERO + until).map(drop)
-    }
-
-    /// Returns whether the receiver has everything, or a side has given up.
-    pub fn is_over(&self) -> bool {
-        is_over(self.network.nodes())
+        self.ends.network.run_while(|nodes| !is_over([&nodes[0], &nodes[1]]), netsim::Time::ZERO + until).map(drop)
     }
 
     /// Changes the link for packets sent from now on; its seeds stay.
@@ -113,18 +150,35 @@ impl Watched {
     /// # Errors
     /// A link that makes no sense; the first direction may have changed then.
     pub fn set_link(&mut self, link: &Duplex) -> Result<(), NetworkError> {
-        self.network.set_link(self.pair.links.forward, link.forward.clone())?;
-        self.network.set_link(self.pair.links.backward, link.backward.clone())
+        let Simulated { network, pair } = &mut self.ends;
+        network.set_link(pair.links.forward, link.forward.clone())?;
+        network.set_link(pair.links.backward, link.backward.clone())
+    }
+}
+
+impl<E: Ends> Watched<E> {
+    /// Watches the transfer of an object of `length` bytes between hosts that [`watched_hosts`] has made.
+    pub fn between(ends: E, length: usize) -> Self {
+        Self { ends, painter: Painter::new(length) }
+    }
+
+    /// Returns the ends, to let them act.
+    pub fn ends_mut(&mut self) -> &mut E {
+        &mut self.ends
+    }
+
+    /// Returns whether the receiver has everything, or a side has given up.
+    pub fn is_over(&self) -> bool {
+        is_over(self.ends.hosts())
     }
 
     /// Returns the bytes that the receiver has got since the last call, in no order, and the blocks that are open. Every
     /// byte is returned once.
     pub fn look(&mut self) -> (Vec<Piece>, Vec<OpenBlock>) {
         let (mut pieces, mut open) = (Vec::new(), Vec::new());
-        let Self { network, pair, painter } = self;
-        let sent = network.node_mut(pair.a).map(Host::take_seen).unwrap_or_default();
-        sent.into_iter().for_each(|seen| painter.see(seen, &mut pieces));
-        let Some(receiver) = network.node_mut(pair.b) else { return (pieces, open) };
+        let Self { ends, painter } = self;
+        ends.sender().take_seen().into_iter().for_each(|seen| painter.see(seen, &mut pieces));
+        let receiver = ends.receiver();
         receiver.take_seen().into_iter().for_each(|seen| painter.see(seen, &mut pieces));
         receiver.visit_partial_blocks(|block| {
             let (source, length) = (block.source, block.length);
@@ -149,16 +203,16 @@ impl Watched {
 
     /// Returns the state of the transfer now.
     pub fn state(&mut self) -> WatchedState {
-        let [sender, receiver] = [self.pair.a, self.pair.b].map(|id| stats(&mut self.network, id));
-        let nodes = self.network.nodes();
-        let complete = nodes[1].tallies().find_map(|tally| tally.complete_at);
-        let first = nodes[0].first_sent().unwrap_or(netsim::Time::ZERO);
-        let link = self.network.link(self.pair.links.forward);
+        let sender = self.ends.sender().all_stats().pop().unwrap_or_default();
+        let receiver = self.ends.receiver().all_stats().pop().unwrap_or_default();
+        let [sends, receives] = self.ends.hosts();
+        let complete = receives.tallies().find_map(|tally| tally.complete_at);
+        let first = sends.first_sent().unwrap_or(netsim::Time::ZERO);
         WatchedState {
             completed: complete.map(|at| at - first),
             gave_up: complete.is_none() && self.is_over(),
             arrived: receiver.bytes_received,
-            lost: link.map_or(0, |link| link.stats().dropped()),
+            lost: self.ends.lost(),
             in_flight: sender.in_flight,
             resent: sender.resent_symbols,
             repair: sender.repair_symbols,
@@ -167,14 +221,14 @@ impl Watched {
 
     /// Returns whether the receiver has written every byte, once and correct.
     pub fn is_identical(&self) -> bool {
-        let mut received = self.network.nodes()[1].tallies().flat_map(|tally| tally.received.values());
+        let mut received = self.ends.hosts()[1].tallies().flat_map(|tally| tally.received.values());
         received.next().is_some_and(crate::Received::is_identical)
     }
 }
 
-fn is_over(nodes: &[Host]) -> bool {
-    let is_complete = nodes[1].tallies().any(|tally| tally.complete_at.is_some());
-    is_complete || nodes.iter().flat_map(Host::tallies).any(|tally| tally.closed.is_some())
+fn is_over(hosts: [&Host; 2]) -> bool {
+    let is_complete = hosts[1].tallies().any(|tally| tally.complete_at.is_some());
+    is_complete || hosts.into_iter().flat_map(Host::tallies).any(|tally| tally.closed.is_some())
 }
 
 /// Tells for every byte that the receiver has how it came by it.

@@ -66,7 +66,7 @@ fn every_byte_is_shown_once_and_has_one_kind() {
                 "rc-udp" => profile.clone().with_fixed_rate(transport::Rate::from_bits_per_second(20_000_000)),
                 _ => profile.clone(),
             };
-            let mut watched = Watched::new(Arc::clone(&object), &link, profile, 3).expect("a link that makes sense");
+            let mut watched = Watched::new(&object, &link, &profile, 3).expect("a link that makes sense");
             let shown = watch(&mut watched, &object);
             let state = watched.state();
             if state.gave_up && name == "ttp" {
@@ -97,7 +97,7 @@ fn every_byte_is_shown_once_and_has_one_kind() {
 fn a_link_changes_under_way() {
     let object = object();
     let calm = "rate=20M,delay=10ms,queue=100KB".parse().expect("a link");
-    let mut watched = Watched::new(Arc::clone(&object), &calm, Profile::auto(), 1).expect("a link that makes sense");
+    let mut watched = Watched::new(&object, &calm, &Profile::auto(), 1).expect("a link that makes sense");
     watched.run_until(Duration::from_millis(60)).expect("time passes");
     assert_eq!(watched.state().lost, 0);
     watched.set_link(&"rate=20M,delay=10ms,queue=100KB,loss=20%".parse().expect("a link")).expect("a link");

@@ -80,6 +80,9 @@ pub enum Command {
         #[command(subcommand)]
         end: OwnPeer,
     },
+    /// A demonstration over emulated links, started by `web`.
+    #[command(hide = true)]
+    Demonstrate,
     /// The first process of a host.
     #[command(hide = true)]
     KeepHost,

@@ -22,7 +22,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use netsim::{Fabric, NodeId, Time};
+use netsim::{Fabric, LinkConfig, LinkId, LinkStats, NetworkError, NodeId, Time};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
@@ -65,6 +65,24 @@ impl Control {
         self.order(Order::SetImpaired { impaired, done });
         // An emulator that ended meanwhile impairs nothing.
         let _ = is_done.recv();
+    }
+
+    /// Changes a link for packets that reach it from now on, and waits until that is done; see
+    /// [`netsim::Link::set_config`]. An emulator that has ended changes nothing.
+    ///
+    /// # Errors
+    /// No such link, or one that makes no sense.
+    pub fn set_link(&self, link: LinkId, config: LinkConfig) -> Result<(), NetworkError> {
+        let (done, is_done) = channel();
+        self.order(Order::SetLink { link, config: Box::new(config), done });
+        is_done.recv().unwrap_or(Ok(()))
+    }
+
+    /// Returns what each link has counted so far; nothing if the emulator has ended.
+    pub fn link_stats(&self) -> Vec<LinkStats> {
+        let (answer, answered) = channel();
+        self.order(Order::LinkStats { answer });
+        answered.recv().unwrap_or_default()
     }
 
     /// Counts what each host sends and what arrives there, and how long packets wait at each link, from a time of

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use netsim::{Arrival, Fabric, Header, NodeId, Refusal, Refused, Time};
+use netsim::{
+    Arrival, Fabric, Header, LinkConfig, LinkId, LinkStats, NetworkError, NodeId, Refusal, Refused, Time,
+};
 use relay::Lateness;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -43,6 +45,20 @@ pub(super) enum Order {
         impaired: bool,
         /// Notified when it is done.
         done: Sender<()>,
+    },
+    /// Change a link.
+    SetLink {
+        /// Its number.
+        link: LinkId,
+        /// What it is from now on.
+        config: Box<LinkConfig>,
+        /// Notified when it is done.
+        done: Sender<Result<(), NetworkError>>,
+    },
+    /// Tell what the links have counted.
+    LinkStats {
+        /// Where to.
+        answer: Sender<Vec<LinkStats>>,
     },
     /// Count traffic and queues.
     Measure {
@@ -160,6 +176,12 @@ impl Worker {
                     self.fabric.set_impaired(impaired);
                     // The sender may not be waiting.
                     let _ = done.send(());
+                }
+                Order::SetLink { link, config, done } => {
+                    let _ = done.send(self.fabric.set_link(link, *config));
+                }
+                Order::LinkStats { answer } => {
+                    let _ = answer.send(self.fabric.links().map(|(_, link)| *link.stats()).collect());
                 }
                 Order::Measure { from, how } => {
                     self.meter = Some(Meter::new(self.clock.at(from), how, self.doors.len()));

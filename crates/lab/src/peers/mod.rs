@@ -40,6 +40,7 @@ pub use programs::{Downpour, Programs};
 pub use quic::Congestion;
 pub use stage::MEMORY;
 pub use transfer::{Job, Transfer, transfer};
+pub(crate) use tcp::dial;
 pub use writes::Delays;
 
 /// The rows of every file.

@@ -134,7 +134,7 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
 }
 
 /// Connects with the requested congestion control, as verified with the kernel once connected.
-pub(super) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
+pub(crate) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     if let Some(name) = congestion {
         let refused = |error: &dyn Display| io::Error::other(format!("TCP with {name}: {error}"));

@@ -11,4 +11,5 @@ pub(crate) mod grow_only;
 pub(crate) mod namespaces;
 pub(crate) mod packet;
 pub(crate) mod scheduling;
+pub(crate) mod tcp_info;
 pub(crate) mod tun;

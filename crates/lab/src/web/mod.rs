@@ -31,6 +31,7 @@ use crate::output::{say, warn};
 use crate::peers::{Downpour, Programs};
 use crate::runner::StopFlag;
 use demonstration::Demonstration;
+pub use demonstration::demonstrate;
 use guard::Guard;
 use live::Live;
 use shelf::Shelf;

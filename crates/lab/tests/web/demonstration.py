@@ -119,6 +119,44 @@ class Demonstration(harness.Case):
             self.assertEqual(number(page, 1, "Repaired"), "0 %", "TCP repairs nothing")
             print(f"first pixels after {first:.0f} ms at {loss} % loss", flush=True)
 
+    def test_real_transfers_over_emulated_links_end_with_the_picture(self):
+        page = self.room(self.lab())
+        systems = ["auto", "linux-tcp", "tornado-transfer", "rc-udp"]
+        page.check("#demonstration input[value=emulated]")
+        self.assertTrue(page.is_disabled("#demonstration input[name=speed]"), "time is real")
+        pixels, png = picture()
+        first = self.begin(page, png, systems, loss=5, delay=20, rate=4)
+        print(f"first pixels over emulated links after {first:.0f} ms", flush=True)
+        self.assertEqual(self.end(page), [fnv(pixels)] * 4, page.inner_text("#demonstration"))
+        self.assertIn("TCP of this kernel", page.locator(".system").nth(1).inner_text())
+        for at, system in enumerate(systems):
+            self.assertNotEqual(number(page, at, "Packets lost"), "0", system)
+        self.assertIn("packets", number(page, 1, "Sent again"))
+        self.assertEqual([number(page, at, "Repaired") for at in (1, 3)], ["0 %", "100 %"])
+        self.assertLess(first, 1000, "milliseconds until something is drawn")
+        self.shot(page, "demonstration-emulated")
+
+    def test_emulated_links_change_and_end_with_the_lab(self):
+        lab = self.lab()
+        page = self.room(lab)
+        page.check("#demonstration input[value=emulated]")
+        _, png = picture()
+        self.begin(page, png, ["auto", "linux-tcp"], loss=0, delay=20, rate=0.5)
+        self.assertEqual([number(page, at, "Packets lost") for at in (0, 1)], ["0", "0"])
+        move(page, loss=20)
+        harness.until("packets are lost", lambda: all(int(number(page, at, "Packets lost")) > 3 for at in (0, 1)))
+        page.get_by_role("button", name="Stop", exact=True).click()
+        page.wait_for_selector("#demonstration[data-state=over]")
+        self.assertIn("stopped", page.inner_text("#demonstration"))
+        harness.until("its process ends", lambda: not lab.children())
+        move(page, rate=0.5, loss=0)
+        self.begin(page, png, ["auto", "linux-tcp"])
+        player = lab.children()
+        self.assertEqual(len(player), 1, "one process plays")
+        page.goto("about:blank")
+        lab.kill()
+        harness.until("it ends with the lab", lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in player))
+
     def test_who_comes_late_or_again_sees_everything(self):
         lab = self.lab()
         page = self.room(lab)

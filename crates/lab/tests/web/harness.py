@@ -108,6 +108,11 @@ class Lab:
                 return int(line.split()[1]) * 1024
         raise AssertionError("it has ended")
 
+    def children(self):
+        """The processes that it has started and that have not ended."""
+        tasks = pathlib.Path(f"/proc/{self.pid}/task").glob("*/children")
+        return [int(pid) for task in tasks for pid in task.read_text().split()]
+
     def stop(self):
         """Ends it as Ctrl-C does; returns its exit code."""
         if self.process.poll() is None:

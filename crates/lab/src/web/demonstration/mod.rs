@@ -1,14 +1,16 @@
 //! The room Demonstration: one picture, sent by several systems at once, each over a link of its own.
 //!
-//! Each is a simulated transfer ([`sim::Watched`]) of the picture's bytes, so that what viewers see are bytes that a receiver
-//! has. Links with equal numbers and equal seeds lose the same packets. A demonstration plays on a thread of its own, whether
-//! somebody watches or not, and ends by itself; a few that have ended are kept.
+//! Each is a transfer ([`sim::Watched`]) of the picture's bytes, simulated or over emulated links ([`emulated`]), so that what
+//! viewers see are bytes that a receiver has. Links with equal numbers and equal seeds lose the same packets. A demonstration
+//! plays on a thread of its own, whether somebody watches or not, and ends by itself; a few that have ended are kept.
 
+mod emulated;
 mod play;
 mod recording;
 mod run;
 mod setup;
 mod systems;
+mod transfer;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -24,6 +26,7 @@ use serde_json::{Value, json};
 
 use super::lock;
 use super::refusal::Refusal;
+pub use emulated::demonstrate;
 use run::Run;
 use setup::{Asked, Conditions, LARGEST_PICTURE};
 use systems::SYSTEMS;

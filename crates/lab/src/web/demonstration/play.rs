@@ -1,4 +1,4 @@
-//! The simulation of a demonstration: virtual time, paced to the clock, on a thread of its own.
+//! How a demonstration goes on: frame by frame, in real time, or in virtual time paced to the clock.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
 use serde_json::{Value, json};
-use sim::{Came, MovingFloor, OpenBlock, Piece, Watched};
+use sim::{MovingFloor, OpenBlock, Watched};
 
-use super::run::Run;
-use super::setup::Conditions;
+use super::setup::{Conditions, Setup};
 use super::systems::System;
+use super::transfer::{Kind, Look, Transfer};
 
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(60);
 /// The most time that passes between two frames where the machine does not keep up.
 const MOST: Duration = Duration::from_millis(250);
-/// A demonstration ends after so long in the simulation, finished or not.
+/// A demonstration ends after so long for those who are in it, finished or not.
 const LIMIT: Duration = Duration::from_secs(180);
 /// And after so long by the clock.
 const LIMIT_BY_CLOCK: Duration = Duration::from_secs(600);
@@ -26,17 +26,26 @@ const RATE_SPAN: Duration = Duration::from_millis(500);
 /// The most open blocks that a frame tells of.
 const MOST_OPEN: usize = 32;
 
+/// Those who see a demonstration, and change it while it plays.
+pub(super) trait Audience {
+    /// Tells them; returns false if there is no room to keep it, or nobody is there.
+    fn tell(&self, event: &Value) -> bool;
+    /// Returns what they want the links to be.
+    fn conditions(&self) -> Conditions;
+    /// Returns whether they want it to end.
+    fn is_stopped(&self) -> bool;
+}
+
 /// Plays a demonstration to its end. Returns why it ended.
-pub(super) fn play(run: &Run) -> Result<&'static str, String> {
-    let mut stage = Stage::new(run)?;
+pub(super) fn play(mut stage: Stage, audience: &impl Audience) -> Result<&'static str, String> {
     let began = Instant::now();
     let mut last = began;
     loop {
-        let told = run.tell(&stage.frame());
+        let told = audience.tell(&stage.frame());
         if stage.is_over() {
             return Ok("every system has ended");
         }
-        if run.is_stopped() {
+        if audience.is_stopped() {
             return Ok("stopped");
         }
         if !told {
@@ -48,12 +57,14 @@ pub(super) fn play(run: &Run) -> Result<&'static str, String> {
         thread::sleep(FRAME.saturating_sub(last.elapsed()));
         let passed = last.elapsed().min(MOST);
         last = Instant::now();
-        stage.advance(passed, run.conditions())?;
+        stage.advance(passed, audience.conditions())?;
     }
 }
 
 /// The systems at one moment.
-struct Stage {
+pub(super) struct Stage {
+    /// When they started, in real time; `None` in virtual time.
+    began: Option<Instant>,
     now: Duration,
     conditions: Conditions,
     floor: MovingFloor,
@@ -62,28 +73,50 @@ struct Stage {
 
 /// A system that is shown.
 struct Shown {
-    watched: Watched,
+    transfer: Box<dyn Transfer>,
     rate: RateMeter,
     /// Bytes by how they came.
-    bytes: [u64; 3],
+    bytes: [u64; Kind::COUNT],
+    is_over: bool,
 }
 
 impl Stage {
-    fn new(run: &Run) -> Result<Self, String> {
-        let (setup, conditions) = (run.setup(), run.conditions());
-        let show = |system: &System| {
+    /// Prepares simulated transfers.
+    ///
+    /// # Errors
+    /// A system or a link that makes no sense.
+    pub(super) fn simulated(setup: &Setup, picture: &Arc<[u8]>) -> Result<Self, String> {
+        let Setup { conditions, seed, .. } = setup;
+        let transfer = |system: &System| {
             let profile = system.profile(conditions.rate())?;
-            let watched = Watched::new(Arc::clone(run.picture()), &conditions.link(), profile, setup.seed);
-            let watched = watched.map_err(|error| error.to_string())?;
-            Ok(Shown { watched, rate: RateMeter::default(), bytes: [0; 3] })
+            let watched = Watched::new(picture, &conditions.link(), &profile, *seed);
+            Ok(Box::new(watched.map_err(|error| error.to_string())?) as Box<dyn Transfer>)
         };
-        let systems = setup.systems.iter().map(show).collect::<Result<Vec<Shown>, String>>()?;
-        let floor = MovingFloor::new(run.picture().len() as u64, &conditions.link());
-        Ok(Self { now: Duration::ZERO, conditions, floor, systems })
+        let transfers = setup.systems.iter().map(transfer).collect::<Result<_, String>>()?;
+        Ok(Self::new(setup, picture.len(), transfers, None))
+    }
+
+    /// Shows these transfers, which began at that time, or which run in virtual time.
+    pub(super) fn new(
+        setup: &Setup,
+        length: usize,
+        transfers: Vec<Box<dyn Transfer>>,
+        began: Option<Instant>,
+    ) -> Self {
+        let show =
+            |transfer| Shown { transfer, rate: RateMeter::default(), bytes: [0; Kind::COUNT], is_over: false };
+        let conditions = setup.conditions;
+        Self {
+            began,
+            now: Duration::ZERO,
+            floor: MovingFloor::new(length as u64, &conditions.link()),
+            conditions,
+            systems: transfers.into_iter().map(show).collect(),
+        }
     }
 
     fn is_over(&self) -> bool {
-        self.systems.iter().all(|shown| shown.watched.is_over())
+        self.systems.iter().all(|shown| shown.is_over)
     }
 
     /// Lets time pass.
@@ -93,12 +126,13 @@ impl Stage {
             let link = conditions.link();
             self.floor.change(self.now, &link);
             for shown in &mut self.systems {
-                shown.watched.set_link(&link).map_err(|error| error.to_string())?;
+                shown.transfer.set_link(&link)?;
             }
         }
-        self.now = (self.now + passed.mul_f64(conditions.speed)).min(LIMIT);
+        let now = self.began.map_or_else(|| self.now + passed.mul_f64(conditions.speed), |began| began.elapsed());
+        self.now = now.min(LIMIT);
         for shown in &mut self.systems {
-            shown.watched.run_until(self.now).map_err(|error| error.to_string())?;
+            shown.transfer.run_until(self.now)?;
         }
         Ok(())
     }
@@ -119,15 +153,15 @@ impl Stage {
 
 impl Shown {
     fn frame(&mut self, now: Duration) -> Value {
-        let (pieces, open) = self.watched.look();
-        for piece in &pieces {
-            self.bytes[kind(piece.came)] += piece.bytes.len() as u64;
+        let Look { pieces, open, state, is_over } = self.transfer.look();
+        self.is_over = is_over;
+        for (_, kind, bytes) in &pieces {
+            self.bytes[*kind as usize] += bytes.len() as u64;
         }
-        let state = self.watched.state();
-        let is_over = self.watched.is_over();
         let rate = if is_over { 0.0 } else { self.rate.at(now, state.arrived) };
+        let piece = |(offset, kind, bytes): &(u64, Kind, Vec<u8>)| json!([offset, *kind as u8, BASE64.encode(bytes)]);
         json!({
-            "pieces": pieces.iter().map(piece_value).collect::<Vec<_>>(),
+            "pieces": pieces.iter().map(piece).collect::<Vec<_>>(),
             "open": open.iter().filter(|block| hides_something(block)).take(MOST_OPEN).map(open_value).collect::<Vec<_>>(),
             "bytes": self.bytes,
             "rate": (rate / 1e3).round() / 1e3,
@@ -139,19 +173,6 @@ impl Shown {
             "gaveUp": state.gave_up,
         })
     }
-}
-
-/// The number of a kind on the page.
-const fn kind(came: Came) -> usize {
-    match came {
-        Came::First => 0,
-        Came::Again => 1,
-        Came::Repaired => 2,
-    }
-}
-
-fn piece_value(piece: &Piece) -> Value {
-    json!([piece.offset, kind(piece.came), BASE64.encode(&piece.bytes)])
 }
 
 /// Whether a block has symbols that are no pixels yet: source symbols are seen as they arrive.
@@ -228,23 +249,22 @@ mod tests {
         let picture = picture(200, 150);
         for (loss, systems) in [(0.0, "auto,linux-tcp,rc-udp"), (10.0, "auto,linux-tcp,rc-udp,tornado-transfer")] {
             let setup = asked(systems, (200, 150), loss).check(picture.len()).expect("a demonstration");
-            let run = Run::new(1, setup, Arc::clone(&picture));
-            let mut stage = Stage::new(&run).expect("links that make sense");
+            let conditions = setup.conditions;
+            let mut stage = Stage::simulated(&setup, &picture).expect("links that make sense");
             let mut events = vec![stage.frame()];
             while !stage.is_over() && stage.now < LIMIT {
                 // 20 ms of the simulation.
-                stage.advance(Duration::from_micros(2_500), run.conditions()).expect("it runs");
+                stage.advance(Duration::from_micros(2_500), conditions).expect("it runs");
                 events.push(stage.frame());
             }
             let times: Vec<f64> = events.iter().filter_map(|event| event["frame"]["t"].as_f64()).collect();
             assert!(times.is_sorted() && times[0] == 0.0 && times.len() == events.len(), "{times:?}");
-            for at in 0..run.setup().systems.len() {
-                let name = run.setup().systems[at].id;
+            for (at, name) in setup.systems.iter().map(|system| system.id).enumerate() {
                 let (bytes, kinds) = painted(&events, at, picture.len());
                 assert!(bytes == *picture && kinds.iter().all(Option::is_some), "{name} at {loss} %");
                 let last = &events.last().expect("frames")["frame"]["systems"][at];
                 let counted: Vec<u64> =
-                    [0, 1, 2].map(|kind| kinds.iter().filter(|k| **k == Some(kind)).count() as u64).to_vec();
+                    [0, 1, 2, 3].map(|kind| kinds.iter().filter(|k| **k == Some(kind)).count() as u64).to_vec();
                 assert_eq!(last["bytes"], json!(counted), "{name}");
                 let floor = events.last().expect("frames")["frame"]["floor"].as_f64().expect("a floor");
                 assert!(last["done"].as_f64().is_some_and(|done| done > floor * 0.95), "{name}: {last}, floor {floor}");
@@ -260,11 +280,10 @@ mod tests {
     fn links_change_while_it_plays() {
         let picture = picture(400, 300);
         let setup = asked("auto,linux-tcp", (400, 300), 0.0).check(picture.len()).expect("a demonstration");
-        let run = Run::new(1, setup, picture);
-        let mut stage = Stage::new(&run).expect("links that make sense");
-        stage.advance(Duration::from_millis(12), run.conditions()).expect("it runs");
+        let mut stage = Stage::simulated(&setup, &picture).expect("links that make sense");
+        let calm = setup.conditions;
+        stage.advance(Duration::from_millis(12), calm).expect("it runs");
         let before = stage.frame();
-        let calm = run.conditions();
         let rough = Conditions { loss: 20.0, speed: 0.5, ..calm };
         stage.advance(Duration::from_millis(200), rough).expect("it runs");
         let after = stage.frame();

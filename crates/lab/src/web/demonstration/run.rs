@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::play::play;
+use super::emulated;
+use super::play::{Audience, Stage, play};
 use super::setup::{Conditions, Setup};
 use crate::web::lock;
 use crate::web::topic::{Keep, Topic};
@@ -40,8 +41,10 @@ impl Run {
 
     /// Tells viewers what is shown.
     pub(super) fn begin(&self) {
-        let Setup { systems, width, height, seed, .. } = &self.setup;
-        let start = json!({ "id": self.id, "width": width, "height": height, "seed": seed, "systems": systems });
+        let Setup { systems, width, height, seed, emulated, .. } = &self.setup;
+        let start = json!({
+            "id": self.id, "width": width, "height": height, "seed": seed, "systems": systems, "emulated": emulated,
+        });
         self.tell(&json!({ "start": start }));
     }
 
@@ -50,7 +53,12 @@ impl Run {
         let mut end =
             End { run: self, why: "the engine broke: its message is where downpour-lab was started".to_owned() };
         self.begin();
-        end.why = play(self).map_or_else(|error| format!("it failed: {error}"), str::to_owned);
+        let ended = if self.setup.emulated {
+            emulated::relay(self)
+        } else {
+            Stage::simulated(&self.setup, &self.picture).and_then(|stage| play(stage, self)).map(str::to_owned)
+        };
+        end.why = ended.unwrap_or_else(|error| format!("it failed: {error}"));
     }
 
     pub(super) const fn id(&self) -> u32 {
@@ -66,30 +74,17 @@ impl Run {
         &self.picture
     }
 
-    pub(super) fn conditions(&self) -> Conditions {
-        *lock(&self.conditions)
-    }
-
-    /// Changes the links of all systems, and how fast time passes.
+    /// Changes the links of all systems, and how fast virtual time passes.
     pub(super) fn set_conditions(&self, conditions: Conditions) {
-        *lock(&self.conditions) = conditions;
+        *lock(&self.conditions) = conditions.on(self.setup.emulated);
     }
 
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
-    }
-
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
-    }
-
-    /// Tells viewers; returns false if there is no room to keep it.
-    pub(super) fn tell(&self, event: &Value) -> bool {
-        self.topic.tell(event)
     }
 
     pub(super) fn topic(&self) -> Arc<Topic> {
@@ -99,6 +94,20 @@ impl Run {
     /// Returns everything that viewers have been told, as JSON.
     pub(super) fn events(&self) -> Vec<Arc<str>> {
         self.topic.kept()
+    }
+}
+
+impl Audience for Run {
+    fn tell(&self, event: &Value) -> bool {
+        self.topic.tell(event)
+    }
+
+    fn conditions(&self) -> Conditions {
+        *lock(&self.conditions)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 }
 

@@ -6,7 +6,7 @@ use netsim::{Duplex, LinkConfig, Loss};
 use serde::{Deserialize, Serialize};
 use transport::Rate;
 
-use super::systems::{SYSTEMS, System};
+use super::systems::{KERNEL_TCP, SYSTEMS, System};
 
 /// Bytes of a pixel: red, green, blue.
 const PIXEL: usize = 3;
@@ -52,6 +52,11 @@ impl Conditions {
         }
     }
 
+    /// Returns them for emulated links or for simulated ones: on the former time passes as it does.
+    pub(super) fn on(self, emulated: bool) -> Self {
+        if emulated { Self { speed: 1.0, ..self } } else { self }
+    }
+
     /// Returns the rate of the link, in IP bits per second.
     pub(super) fn rate(&self) -> Rate {
         Rate::from_bits_per_second((self.rate * 1e6) as u64)
@@ -74,7 +79,7 @@ impl Conditions {
 }
 
 /// What the page asks for, beside the picture.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Asked {
     /// Names of systems, separated by commas.
     systems: String,
@@ -86,10 +91,12 @@ pub(super) struct Asked {
     delay: f64,
     rate: f64,
     speed: f64,
+    /// Whether the links are emulated.
+    emulated: bool,
 }
 
 /// What a demonstration shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) systems: Vec<System>,
     /// Pixels.
@@ -100,6 +107,10 @@ pub(super) struct Setup {
     pub(super) seed: u64,
     /// At the start.
     pub(super) conditions: Conditions,
+    /// Whether the links are emulated, and time is real.
+    pub(super) emulated: bool,
+    /// What was asked for.
+    pub(super) asked: Asked,
 }
 
 impl Asked {
@@ -109,12 +120,19 @@ impl Asked {
         Conditions { loss, delay, rate, speed }
     }
 
+    /// Returns the bytes of its picture, if it has a size that can be shown.
+    pub(super) fn picture_bytes(&self) -> Option<usize> {
+        let sides = [self.width, self.height];
+        let bytes = sides.iter().map(|side| *side as usize).product::<usize>() * PIXEL;
+        (sides.iter().all(|side| (1..=LONGEST_SIDE).contains(side)) && bytes <= LARGEST_PICTURE).then_some(bytes)
+    }
+
     /// Checks it for a picture of so many bytes.
     ///
     /// # Errors
     /// What makes no sense.
     pub(super) fn check(&self, bytes: usize) -> Result<Setup, String> {
-        let Self { width, height, seed, .. } = *self;
+        let Self { width, height, seed, emulated, .. } = *self;
         if ![width, height].iter().all(|side| (1..=LONGEST_SIDE).contains(side)) {
             return Err(format!(
                 "the picture has {width} x {height} pixels: choose from 1 to {LONGEST_SIDE} on a side"
@@ -127,13 +145,15 @@ impl Asked {
         conditions.check()?;
         let known = |name: &str| {
             let system = SYSTEMS.into_iter().find(|system| system.id == name);
+            let system = system.map(|system| if emulated && system.id == KERNEL_TCP.id { KERNEL_TCP } else { system });
             system.ok_or_else(|| format!("there is no system {name:?}: choose from the list"))
         };
         let systems = self.systems.split(',').map(known).collect::<Result<Vec<System>, String>>()?;
         if !SYSTEMS_AT_ONCE.contains(&systems.len()) {
             return Err("choose two to four systems".to_owned());
         }
-        Ok(Setup { systems, width, height, seed, conditions })
+        let (conditions, asked) = (conditions.on(emulated), self.clone());
+        Ok(Setup { systems, width, height, seed, conditions, emulated, asked })
     }
 }
 
@@ -143,7 +163,8 @@ pub(super) mod tests {
 
     /// Returns a request for these systems, a picture of so many pixels, and this loss in percent.
     pub(in crate::web::demonstration) fn asked(systems: &str, (width, height): (u32, u32), loss: f64) -> Asked {
-        Asked { systems: systems.to_owned(), width, height, seed: 1, loss, delay: 20.0, rate: 20.0, speed: 8.0 }
+        let systems = systems.to_owned();
+        Asked { systems, width, height, seed: 1, loss, delay: 20.0, rate: 20.0, speed: 8.0, emulated: false }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The systems that can be shown: profiles, with what they are told.
 
 use serde::Serialize;
+use sim::LINUX_TCP;
 use transport::{Profile, Rate};
 
 use crate::program::simulated_profile;
@@ -21,6 +22,13 @@ pub(super) struct System {
     #[serde(skip)]
     told: bool,
 }
+
+/// What is shown over emulated links in the place of the model of Linux's TCP: that of the kernel.
+pub(super) const KERNEL_TCP: System = System {
+    label: "TCP of this kernel",
+    about: "CUBIC, as this machine's kernel sends it",
+    ..SYSTEMS[2]
+};
 
 /// Those that can be shown, in the order of the form.
 pub(super) const SYSTEMS: [System; 9] = [
@@ -99,6 +107,11 @@ pub(super) const SYSTEMS: [System; 9] = [
 ];
 
 impl System {
+    /// Whether it is TCP as the kernel does it, or a model of that.
+    pub(super) fn is_kernel_tcp(&self) -> bool {
+        self.profile == LINUX_TCP
+    }
+
     /// Returns the profile of its sender over a link of this rate.
     ///
     /// # Errors
@@ -112,6 +125,11 @@ impl System {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernels_tcp_is_shown_for_the_model_of_it() {
+        assert!(KERNEL_TCP.is_kernel_tcp());
+    }
 
     #[test]
     fn each_has_a_profile() {

@@ -54,6 +54,8 @@ class Room {
     this.size = element("select", {}, ...SIZES.map(([width, height], at) => element("option", { value: String(at) }, `${width} × ${height} (${(width * height * 3 / 1e6).toFixed(1)} MB)`)));
     this.size.value = "2";
     this.seed = element("input", { type: "number", min: "1", max: "999999", value: "1" });
+    this.links = ["simulated", "emulated"].map((value) => element("input", { type: "radio", name: "links", value, checked: value === "simulated", change: () => this.chooseLinks() }));
+    this.missing = element("p", { class: "soft", "aria-live": "polite" });
     this.go = element("button", { class: "main", type: "submit" }, "Start");
     this.problem = element("p", { class: "bad", role: "alert" });
     this.sliders = new Map(SLIDERS.map((slider) => [slider[0], this.slider(slider)]));
@@ -65,6 +67,7 @@ class Room {
     this.others = element("p", { class: "soft" });
     this.draw(systems);
     this.choose();
+    this.chooseLinks();
     addEventListener("hashchange", () => this.follow());
     this.follow();
   }
@@ -94,6 +97,13 @@ class Room {
         {},
         element("legend", {}, "Every link; can be moved while it plays"),
         element("div", { class: "row" }, ...[...this.sliders.values()].map(({ label }) => label)),
+        element(
+          "div",
+          { class: "row" },
+          element("label", {}, this.links[0], "Simulated: the engine in virtual time, and a model of Linux's TCP"),
+          element("label", {}, this.links[1], "Emulated: the engine over real sockets, and this kernel's TCP, in real time"),
+        ),
+        this.missing,
       ),
       element("div", { class: "row" }, this.go, this.halt, this.state),
     );
@@ -112,7 +122,7 @@ class Room {
       element(
         "p",
         { class: "soft" },
-        "Each system sends the picture's bytes over a link of its own. The links have equal numbers and equal seeds, and a queue of one round trip. A pixel is drawn once its receiver has it; a bar over the picture shows how full a block is that can be seen only when it is decoded. Demonstrations are simulated: the engine runs in virtual time, paced to the clock.",
+        "Each system sends the picture's bytes over a link of its own. The links have equal numbers and equal seeds, and a queue of one round trip. A pixel is drawn once its receiver has it; a bar over the picture shows how full a block is that can be seen only when it is decoded.",
       ),
       form,
       this.problem,
@@ -150,6 +160,27 @@ class Room {
     this.go.disabled = chosen < 2;
   }
 
+  /** Whether the links of the next demonstration are emulated. */
+  isEmulated() {
+    return this.links[1].checked;
+  }
+
+  /** Emulated links know only real time, and not every machine lets everybody have them. */
+  async chooseLinks() {
+    this.missing.textContent = "";
+    const speed = this.sliders.get("speed");
+    if (!speed) return;
+    speed.input.disabled = this.isEmulated();
+    if (!this.isEmulated()) return;
+    speed.input.value = "1";
+    speed.tell();
+    await this.try(async () => {
+      /** @type {{ isReady: boolean, why: string }} */
+      const { isReady, why } = await (await ask("testing/links")).json();
+      if (!isReady && this.isEmulated()) this.missing.textContent = `Links cannot be emulated here: ${why}. Simulated demonstrations work without that.`;
+    });
+  }
+
   /**
    * Does something that may fail, and says why it did.
    * @param {() => Promise<unknown>} what
@@ -176,6 +207,7 @@ class Room {
         width: String(picture.width),
         height: String(picture.height),
         seed: String(Math.max(1, Math.floor(Number(this.seed.value) || 1))),
+        emulated: String(this.isEmulated()),
       });
       const answer = await ask(`${ROOM}/runs?${asked}`, { method: "POST", body: picture.bytes });
       location.hash = `${ROOM}/${(await answer.json()).id}`;

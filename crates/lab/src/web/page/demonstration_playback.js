@@ -31,7 +31,7 @@ class Playback {
     this.speed.value = "1";
     root.append(
       element("h1", {}, `downpour: ${start.systems.length} systems, one picture, equal links`),
-      element("p", { class: "soft" }, "A recording of a simulation: every byte is drawn when its receiver had it."),
+      element("p", { class: "soft" }, `A recording of ${start.emulated ? "transfers over emulated links" : "a simulation"}: every byte is drawn when its receiver had it.`),
       element("div", { class: "row" }, this.button, this.slider, this.clock, this.speed),
       colourSwitch((isColoured) => this.show.colour(isColoured)),
       place,

@@ -4,7 +4,7 @@ import { element, time } from "./wire.js";
 
 /**
  * @typedef {{ id: string, label: string, about: string }} System
- * @typedef {{ id: number, width: number, height: number, seed: number, systems: System[] }} Start
+ * @typedef {{ id: number, width: number, height: number, seed: number, systems: System[], emulated: boolean }} Start
  * @typedef {{ loss: number, delay: number, rate: number, speed: number }} Conditions
  * @typedef {{ pieces: [number, number, string][], open: [number, number, number][], bytes: number[], rate: number,
  *   lost: number, flight: number, resent: number, repair: number, done: number | null, gaveUp: boolean }} SystemFrame
@@ -19,6 +19,7 @@ export const KINDS = [
   { name: "sent once", colour: [0x3d, 0x9b, 0xe0] },
   { name: "sent again", colour: [0xf2, 0xa4, 0x1f] },
   { name: "repaired by decoding", colour: [0x2f, 0xbf, 0x71] },
+  { name: "in order, as the kernel's TCP hands it over", colour: [0xa9, 0x8b, 0xd6] },
 ];
 
 /** The mark of a byte that is missing. */
@@ -128,14 +129,15 @@ export const NUMBERS = ["Time", "Rate", "Packets lost", "Sent again", "Repaired"
  * @returns {string[]}
  */
 export function numbers(frame, at, length) {
-  const { bytes, rate, lost, flight, done, gaveUp } = frame.systems[at];
+  const { bytes, rate, lost, flight, resent, done, gaveUp } = frame.systems[at];
   const factor = done !== null && frame.floor ? `, ${(done / frame.floor).toFixed(2)}\u00a0×\u00a0floor` : "";
   const mean = done === null ? "" : `mean ${((length * 8) / done / 1e6).toFixed(2)} Mbit/s`;
   return [
     gaveUp ? "gave up" : `${time(done ?? frame.t)}${factor}`,
     mean || `${rate.toFixed(2)} Mbit/s`,
     String(lost),
-    percent(bytes[1], length),
+    // The kernel's TCP counts them, and does not say which.
+    bytes[3] > 0 ? `${resent} packets` : percent(bytes[1], length),
     percent(bytes[2], length),
     size(flight),
   ];

@@ -1,0 +1,39 @@
+//! What the kernel tells of a TCP connection.
+
+use std::io;
+use std::mem;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd as _;
+
+use super::call::check;
+
+/// The state of a connection that sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TcpInfo {
+    /// Bytes sent that are not acknowledged: segments times their largest size.
+    pub(crate) in_flight: u64,
+    /// Segments sent again so far.
+    pub(crate) resent: u64,
+}
+
+/// Asks the kernel (`tcp(7)`, `TCP_INFO`).
+///
+/// # Errors
+/// Those of `getsockopt`.
+pub(crate) fn of(socket: &TcpStream) -> io::Result<TcpInfo> {
+    // SAFETY: all zeroes is a valid `tcp_info`: it holds plain numbers.
+    let mut info: libc::tcp_info = unsafe { mem::zeroed() };
+    let mut length = libc::socklen_t::try_from(mem::size_of_val(&info)).expect("it is small");
+    // SAFETY: the pointers are valid for the call, and the kernel writes at most `length` bytes.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            std::ptr::from_mut(&mut info).cast(),
+            &raw mut length,
+        )
+    })?;
+    let in_flight = u64::from(info.tcpi_unacked) * u64::from(info.tcpi_snd_mss);
+    Ok(TcpInfo { in_flight, resent: u64::from(info.tcpi_total_retrans) })
+}

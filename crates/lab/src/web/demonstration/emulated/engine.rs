@@ -1,0 +1,239 @@
+//! The engine between two hosts, over UDP sockets of the kernel.
+
+use std::io::{self, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use netsim::{Duplex, Ecn, Node as _, NodeId, Packet, Time};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sim::{Ends, Host, Watched, watched_hosts};
+use transport::Profile;
+
+use super::Way;
+use crate::web::demonstration::transfer::{Look, Transfer};
+use crate::web::lock;
+
+/// Datagrams that one system call takes, and bytes for each: the kernel may put several into one buffer.
+const BATCH: usize = 16;
+const BUFFER: usize = 1 << 16;
+/// Bytes of IP header and UDP header.
+const OVERHEAD: u32 = 28;
+/// The longest wait for a packet or a deadline.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// A transfer by the engine. It goes on as long as the process.
+pub(super) struct Engine {
+    watched: Arc<Mutex<Watched<Sockets>>>,
+    way: Way,
+}
+
+/// The two hosts with the engine. What they send goes through sockets, one for each.
+pub(super) struct Sockets {
+    hosts: [Host; 2],
+    lost: u64,
+}
+
+impl Ends for Sockets {
+    fn hosts(&self) -> [&Host; 2] {
+        self.hosts.each_ref()
+    }
+
+    fn sender(&mut self) -> &mut Host {
+        &mut self.hosts[0]
+    }
+
+    fn receiver(&mut self) -> &mut Host {
+        &mut self.hosts[1]
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+impl Engine {
+    /// Starts a transfer of `picture`.
+    ///
+    /// # Errors
+    /// A host without sockets, or a system without threads.
+    pub(super) fn start(
+        way: Way,
+        picture: &Arc<[u8]>,
+        profile: &Profile,
+        seed: u64,
+        begin: Instant,
+    ) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("cannot send over a link: {error}");
+        let doors = Door::pair(&way).map_err(failed)?;
+        let sockets = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
+        let watched = Arc::new(Mutex::new(Watched::between(sockets, picture.len())));
+        let driver = Driver { watched: Arc::clone(&watched), doors, begin };
+        thread::Builder::new().name("engine".to_owned()).spawn(move || driver.run()).map_err(failed)?;
+        Ok(Self { watched, way })
+    }
+}
+
+impl Transfer for Engine {
+    fn run_until(&mut self, _: Duration) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn set_link(&mut self, link: &Duplex) -> Result<(), String> {
+        self.way.set_link(link)
+    }
+
+    fn look(&mut self) -> Look {
+        let lost = self.way.lost();
+        let mut watched = lock(&self.watched);
+        watched.ends_mut().lost = lost;
+        Look::at(&mut watched)
+    }
+}
+
+/// The thread that lets two hosts send, receive and wait.
+struct Driver {
+    watched: Arc<Mutex<Watched<Sockets>>>,
+    doors: [Door; 2],
+    begin: Instant,
+}
+
+impl Driver {
+    fn run(mut self) {
+        thread::sleep(self.begin.saturating_duration_since(Instant::now()));
+        loop {
+            let due = self.turn();
+            self.wait(due);
+        }
+    }
+
+    fn now(begin: Instant) -> Time {
+        Time::ZERO + begin.elapsed()
+    }
+
+    /// Does everything that is due. Returns when the next deadline is.
+    fn turn(&mut self) -> Option<Time> {
+        let begin = self.begin;
+        let mut watched = lock(&self.watched);
+        let hosts = &mut watched.ends_mut().hosts;
+        for (door, host) in self.doors.iter_mut().zip(hosts.iter_mut()) {
+            door.receive(|packet| host.handle_packet(Self::now(begin), packet));
+            let now = Self::now(begin);
+            if host.poll_timeout().is_some_and(|due| due <= now) {
+                host.handle_timeout(now);
+            }
+            if let Some(packet) = door.blocked.take() {
+                door.send(host, packet);
+            }
+            while door.blocked.is_none()
+                && let Some(packet) = host.poll_transmit(Self::now(begin)) {
+                door.send(host, packet);
+            }
+        }
+        hosts.iter().filter_map(Host::poll_timeout).min()
+    }
+
+    /// Waits for a packet, for room to send one, or until a deadline is due.
+    fn wait(&mut self, due: Option<Time>) {
+        let left = due.map_or(LONGEST_WAIT, |due| (due - Time::ZERO).saturating_sub(self.begin.elapsed()));
+        let timeout = Timespec::try_from(left.min(LONGEST_WAIT)).ok();
+        let flags = |door: &Door| match door.blocked {
+            Some(_) => PollFlags::IN | PollFlags::OUT,
+            None => PollFlags::IN,
+        };
+        let mut ready = self.doors.each_ref().map(|door| PollFd::new(&door.socket, flags(door)));
+        // An interrupted wait merely ends early.
+        let _ = poll(&mut ready, timeout.as_ref());
+    }
+}
+
+/// The socket of a host.
+struct Door {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    own: NodeId,
+    peer: SocketAddr,
+    /// The packet for which the socket has no room yet.
+    blocked: Option<Packet>,
+    buffers: Vec<u8>,
+}
+
+impl Door {
+    /// Opens the sockets of both hosts.
+    fn pair(way: &Way) -> io::Result<[Self; 2]> {
+        let open = |host: &crate::space::Host| {
+            let address = host.address();
+            host.within(move || UdpSocket::bind((address, 0)))
+        };
+        let [a, b] = way.hosts();
+        let (a, b) = (open(a)?, open(b)?);
+        let addresses = [a.local_addr()?, b.local_addr()?];
+        Ok([Self::new(a, 0, addresses[1])?, Self::new(b, 1, addresses[0])?])
+    }
+
+    fn new(socket: UdpSocket, own: u32, peer: SocketAddr) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        let (own, buffers) = (NodeId::from_index(own), vec![0; BATCH * BUFFER]);
+        Ok(Self { socket, state, own, peer, blocked: None, buffers })
+    }
+
+    /// Hands over everything that has arrived.
+    fn receive(&mut self, mut each: impl FnMut(Packet)) {
+        let other = NodeId::from_index(1 - self.own.index() as u32);
+        loop {
+            let mut metas = [RecvMeta::default(); BATCH];
+            let mut chunks = self.buffers.chunks_mut(BUFFER);
+            let mut slices: [IoSliceMut<'_>; BATCH] =
+                std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+            // What the kernel reports of an earlier packet is a loss, which the engine notices by itself.
+            let Ok(count) = self.state.recv((&self.socket).into(), &mut slices, &mut metas) else { return };
+            for (meta, slice) in metas[..count].iter().zip(&slices).filter(|(meta, _)| meta.addr == self.peer) {
+                for payload in slice[..meta.len].chunks(meta.stride.max(1)) {
+                    each(Packet {
+                        source: other,
+                        destination: self.own,
+                        ecn: ecn_of(meta.ecn),
+                        overhead: OVERHEAD,
+                        payload: payload.to_vec(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sends a packet of the host, after the one that had to wait; it waits itself if there is no room.
+    fn send(&mut self, host: &mut Host, packet: Packet) {
+        let transmit = Transmit {
+            destination: self.peer,
+            ecn: codepoint(packet.ecn),
+            contents: &packet.payload,
+            segment_size: None,
+            src_ip: None,
+        };
+        match self.state.try_send((&self.socket).into(), &transmit) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = Some(packet),
+            // What the kernel refuses is lost, as on the way.
+            Ok(()) | Err(_) => host.recycle(packet.payload),
+        }
+    }
+}
+
+const fn ecn_of(codepoint: Option<EcnCodepoint>) -> Ecn {
+    match codepoint {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+const fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
+    }
+}

@@ -1,0 +1,251 @@
+//! Demonstrations over emulated links: the engine over UDP sockets of the kernel, and the kernel's TCP, between hosts as they
+//! are in measurements.
+//!
+//! A process of its own plays one, since only a process with one thread gets the right to make hosts. It is this program
+//! again, with a hidden command. It reads what is asked for as a line of JSON, the picture, and then a line for each change
+//! of the links; it writes a line for each frame, and at last one that says why it ended. It ends when its stdin does.
+
+mod engine;
+mod tcp;
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use netsim::{Duplex, LinkId};
+use serde_json::{Value, json};
+
+use super::play::{Audience, Stage, play};
+use super::run::Run;
+use super::setup::{Asked, Conditions, LARGEST_PICTURE, Setup};
+use super::transfer::Transfer;
+use crate::emulated::EmulatedNetwork;
+use crate::exit::{Code, Failure};
+use crate::layout::Layout;
+use crate::space;
+use crate::web::lock;
+use engine::Engine;
+use tcp::Tcp;
+
+/// The longest line of either side: a frame can hold four pictures in Base64, in many pieces.
+const LONGEST_LINE: u64 = 16 * LARGEST_PICTURE as u64;
+/// The most that is shown of what it says when it fails.
+const LONGEST_COMPLAINT: u64 = 2_000;
+/// From when the hosts are there to the start: every thread of a transfer waits then.
+const START_AFTER: Duration = Duration::from_millis(20);
+
+/// Plays a demonstration in a process of its own. Returns why it ended.
+///
+/// # Errors
+/// A process that cannot be started, or what it says when it fails: also that this machine emulates no links.
+pub(super) fn relay(run: &Run) -> Result<String, String> {
+    let mut player = Player::start(run).map_err(|error| format!("cannot start another process of the lab: {error}"))?;
+    let mut stdout = BufReader::new(player.process.stdout.take().ok_or("it has no stdout")?);
+    let mut conditions = run.setup().conditions;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = (&mut stdout).take(LONGEST_LINE).read_until(b'\n', &mut line);
+        if !read.is_ok_and(|length| length > 0) {
+            return Err(player.complaint());
+        }
+        let mut event: Value = serde_json::from_slice(&line).map_err(|error| format!("it says nonsense: {error}"))?;
+        if let Some(why) = event["over"].as_str() {
+            return Ok(why.to_owned());
+        }
+        if !run.tell(&event.take()) {
+            return Ok("there is no room to keep more".to_owned());
+        }
+        if run.is_stopped() {
+            return Ok("stopped".to_owned());
+        }
+        if run.conditions() != conditions {
+            conditions = run.conditions();
+            player.change(conditions);
+        }
+    }
+}
+
+/// The process that plays a demonstration. It ends when this is dropped.
+struct Player {
+    process: Child,
+    stdin: Option<ChildStdin>,
+}
+
+impl Player {
+    fn start(run: &Run) -> io::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg0(crate::NAME).arg("demonstrate");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C at the terminal is for the program that started it.
+        let mut process = command.process_group(0).spawn()?;
+        let mut player = Self { stdin: process.stdin.take(), process };
+        let stdin = player.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let asked = serde_json::to_vec(&run.setup().asked)?;
+        // One that fails at once reads nothing, and says why.
+        let _ = stdin.write_all(&[&asked, &b"\n"[..], run.picture()].concat());
+        Ok(player)
+    }
+
+    fn change(&mut self, conditions: Conditions) {
+        let line = format!("{}\n", json!(conditions));
+        // One that is gone is noticed by its silence.
+        let _ = self.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()));
+    }
+
+    /// Returns the last line that it said before it ended.
+    fn complaint(&mut self) -> String {
+        let mut said = Vec::new();
+        if let Some(stderr) = self.process.stderr.take() {
+            let _ = stderr.take(LONGEST_COMPLAINT).read_to_end(&mut said);
+        }
+        let said = String::from_utf8_lossy(&said);
+        let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it ended without a word");
+        last.strip_prefix("downpour-lab: ").unwrap_or(last).to_owned()
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // The hosts end with it.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// `downpour-lab demonstrate`: plays the demonstration that stdin asks for, to stdout.
+///
+/// # Errors
+/// A machine that emulates no links, and anything that is no demonstration.
+pub fn demonstrate() -> Result<u8, Failure> {
+    // First, as long as this process has one thread.
+    space::acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
+    let mut stdin = BufReader::new(io::stdin());
+    let (setup, picture) = asked(&mut stdin).map_err(|error| Failure::new(Code::Usage, error))?;
+    let failed = |error: String| Failure::new(Code::Other, error);
+    let stage = stage(&setup, &picture).map_err(failed)?;
+    let why = play(stage, &Pipes::listen(stdin, setup.conditions)).map_err(failed)?;
+    say(&json!({ "over": why }));
+    Ok(Code::Done as u8)
+}
+
+/// Reads what is asked for, and the picture.
+fn asked(stdin: &mut impl io::BufRead) -> Result<(Setup, Arc<[u8]>), String> {
+    let mut line = Vec::new();
+    let unread = |error: &dyn std::fmt::Display| format!("stdin asks for no demonstration: {error}");
+    stdin.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|error| unread(&error))?;
+    let asked: Asked = serde_json::from_slice(&line).map_err(|error| unread(&error))?;
+    let mut picture = vec![0; asked.picture_bytes().ok_or("the picture is too large")?];
+    stdin.read_exact(&mut picture).map_err(|error| unread(&error))?;
+    Ok((asked.check(picture.len())?, picture.into()))
+}
+
+/// Makes two hosts for each system, and starts all transfers.
+fn stage(setup: &Setup, picture: &Arc<[u8]>) -> Result<Stage, String> {
+    let Setup { systems, conditions, seed, .. } = setup;
+    let link = conditions.link().sibling(*seed);
+    let layout = Layout::pairs(&vec![link; systems.len()]).map_err(|error| error.to_string())?;
+    let keeper = std::env::current_exe().map_err(|error| format!("cannot tell which program this is: {error}"))?;
+    let network = EmulatedNetwork::start(layout, &keeper).map_err(|error| error.to_string())?;
+    let network = Arc::new(network);
+    let begin = Instant::now() + START_AFTER;
+    let mut transfers: Vec<Box<dyn Transfer>> = Vec::new();
+    for (number, system) in systems.iter().enumerate() {
+        let way = Way { network: Arc::clone(&network), number };
+        transfers.push(if system.is_kernel_tcp() {
+            Box::new(Tcp::start(way, picture, begin)?)
+        } else {
+            let profile = system.profile(conditions.rate())?;
+            Box::new(Engine::start(way, picture, &profile, *seed, begin)?)
+        });
+    }
+    Ok(Stage::new(setup, picture.len(), transfers, Some(begin)))
+}
+
+/// The two hosts of a transfer, and the link between them.
+#[derive(Clone)]
+struct Way {
+    network: Arc<EmulatedNetwork>,
+    /// Its number among the pairs.
+    number: usize,
+}
+
+impl Way {
+    /// Returns the two hosts, the sender first.
+    fn hosts(&self) -> [&space::Host; 2] {
+        let hosts = self.network.hosts();
+        [&hosts[2 * self.number], &hosts[2 * self.number + 1]]
+    }
+
+    /// Returns the link's two directions, towards the receiver first.
+    fn links(&self) -> [LinkId; 2] {
+        [0, 1].map(|direction| LinkId::from_index(2 * self.number as u32 + direction))
+    }
+
+    /// Changes the link for packets sent from now on.
+    fn set_link(&self, link: &Duplex) -> Result<(), String> {
+        let (control, [forward, backward]) = (self.network.control(), self.links());
+        let changed = control
+            .set_link(forward, link.forward.clone())
+            .and_then(|()| control.set_link(backward, link.backward.clone()));
+        changed.map_err(|error| error.to_string())
+    }
+
+    /// Returns how many packets towards the receiver the link has dropped.
+    fn lost(&self) -> u64 {
+        let stats = self.network.control().link_stats();
+        stats.get(self.links()[0].index()).map_or(0, netsim::LinkStats::dropped)
+    }
+}
+
+/// The process that started this one, behind stdin and stdout.
+struct Pipes {
+    conditions: Arc<Mutex<Conditions>>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Pipes {
+    /// Listens for changes of the links, and for the end.
+    fn listen(mut stdin: BufReader<io::Stdin>, conditions: Conditions) -> Self {
+        let pipes = Self { conditions: Arc::new(Mutex::new(conditions)), stopped: Arc::default() };
+        let (conditions, stopped) = (Arc::clone(&pipes.conditions), Arc::clone(&pipes.stopped));
+        thread::spawn(move || {
+            let mut line = Vec::new();
+            while (&mut stdin).take(LONGEST_LINE).read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+                if let Ok(changed) = serde_json::from_slice::<Conditions>(&line)
+                    && changed.check().is_ok()
+                {
+                    *lock(&conditions) = changed.on(true);
+                }
+                line.clear();
+            }
+            stopped.store(true, Ordering::Relaxed);
+        });
+        pipes
+    }
+}
+
+impl Audience for Pipes {
+    fn tell(&self, event: &Value) -> bool {
+        say(event)
+    }
+
+    fn conditions(&self) -> Conditions {
+        *lock(&self.conditions)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Writes a line to stdout; returns false if nobody reads it.
+fn say(event: &Value) -> bool {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{event}").and_then(|()| stdout.flush()).is_ok()
+}

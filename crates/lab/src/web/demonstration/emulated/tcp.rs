@@ -1,0 +1,139 @@
+//! The kernel's TCP between two hosts.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use netsim::Duplex;
+use sim::WatchedState;
+
+use super::Way;
+use crate::peers::dial;
+use crate::sys::tcp_info;
+use crate::web::demonstration::transfer::{Kind, Look, Transfer};
+use crate::web::lock;
+
+const CONGESTION: &str = "cubic";
+/// Bytes that the receiver reads at a time.
+const CHUNK: usize = 64 << 10;
+
+/// A transfer by TCP. It goes on as long as the process.
+pub(super) struct Tcp {
+    shared: Arc<Shared>,
+    way: Way,
+}
+
+/// What the threads of a transfer tell.
+#[derive(Default)]
+struct Shared {
+    /// The sender's socket, once it is connected.
+    sender: OnceLock<TcpStream>,
+    received: Mutex<Received>,
+}
+
+#[derive(Default)]
+struct Received {
+    /// Bytes that have arrived and are not shown yet.
+    fresh: Vec<u8>,
+    /// All that have arrived.
+    count: u64,
+    /// The time from the start to the last byte.
+    completed: Option<Duration>,
+    /// Whether an end has broken off.
+    gave_up: bool,
+}
+
+impl Tcp {
+    /// Starts a transfer of `picture`.
+    ///
+    /// # Errors
+    /// A host without sockets, or a system without threads.
+    pub(super) fn start(way: Way, picture: &Arc<[u8]>, begin: Instant) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("cannot send by TCP over a link: {error}");
+        let [_, receiver] = way.hosts();
+        let address = receiver.address();
+        let listener = receiver.within(move || TcpListener::bind((address, 0))).map_err(failed)?;
+        let SocketAddr::V4(to) = listener.local_addr().map_err(failed)? else { return Err("no IPv4".to_owned()) };
+        let shared = Arc::<Shared>::default();
+        let (sends, receives) = (Arc::clone(&shared), Arc::clone(&shared));
+        let (from, bytes, length) = (way.clone(), Arc::clone(picture), picture.len() as u64);
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(failed)
+        };
+        spawn("tcp-receive", Box::new(move || receives.receive(&listener, length, begin)))?;
+        spawn("tcp-send", Box::new(move || sends.send(&from, to, &bytes, begin)))?;
+        Ok(Self { shared, way })
+    }
+}
+
+impl Shared {
+    fn send(&self, way: &Way, to: SocketAddrV4, bytes: &[u8], begin: Instant) {
+        thread::sleep(begin.saturating_duration_since(Instant::now()));
+        let sent = way.hosts()[0].within(move || dial(to, Some(CONGESTION))).and_then(|mut socket| {
+            let _ = self.sender.set(socket.try_clone()?);
+            socket.write_all(bytes)?;
+            socket.shutdown(Shutdown::Write)
+        });
+        if sent.is_err() {
+            lock(&self.received).gave_up = true;
+        }
+    }
+
+    fn receive(&self, listener: &TcpListener, length: u64, begin: Instant) {
+        let received = listener.accept().and_then(|(mut socket, _)| {
+            let mut chunk = vec![0; CHUNK];
+            loop {
+                let count = socket.read(&mut chunk)?;
+                let at = begin.elapsed();
+                let mut received = lock(&self.received);
+                received.fresh.extend_from_slice(&chunk[..count]);
+                received.count += count as u64;
+                if received.count == length {
+                    received.completed = Some(at);
+                    return Ok(());
+                }
+                if count == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+        });
+        if received.is_err() {
+            lock(&self.received).gave_up = true;
+        }
+    }
+}
+
+impl Transfer for Tcp {
+    fn run_until(&mut self, _: Duration) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn set_link(&mut self, link: &Duplex) -> Result<(), String> {
+        self.way.set_link(link)
+    }
+
+    fn look(&mut self) -> Look {
+        let info = self.shared.sender.get().and_then(|socket| tcp_info::of(socket).ok()).unwrap_or_default();
+        let lost = self.way.lost();
+        let mut received = lock(&self.shared.received);
+        let fresh = std::mem::take(&mut received.fresh);
+        let offset = received.count - fresh.len() as u64;
+        let Received { count, completed, gave_up, .. } = *received;
+        Look {
+            pieces: if fresh.is_empty() { Vec::new() } else { vec![(offset, Kind::Untold, fresh)] },
+            open: Vec::new(),
+            state: WatchedState {
+                completed,
+                gave_up: gave_up && completed.is_none(),
+                arrived: count,
+                lost,
+                in_flight: info.in_flight,
+                resent: info.resent,
+                repair: 0,
+            },
+            is_over: completed.is_some() || gave_up,
+        }
+    }
+}
