@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use netsim::{
-    Arrival, Fabric, Header, LinkConfig, LinkId, LinkStats, NetworkError, NodeId, Refusal, Refused, Time,
-};
+use netsim::{Arrival, Fabric, Header, LinkConfig, LinkId, LinkStats, NetworkError, NodeId, Refusal, Refused, Time};
 use relay::Lateness;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};

@@ -39,8 +39,8 @@ pub use peer::{Clock, Peer, Presence};
 pub use programs::{Downpour, Programs};
 pub use quic::Congestion;
 pub use stage::MEMORY;
+pub(crate) use tcp::Unconnected;
 pub use transfer::{Job, Transfer, transfer};
-pub(crate) use tcp::dial;
 pub use writes::Delays;
 
 /// The rows of every file.

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::thread;
 use std::time::Duration;
@@ -134,23 +135,48 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
 }
 
 /// Connects with the requested congestion control, as verified with the kernel once connected.
-pub(crate) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
-    let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-    if let Some(name) = congestion {
-        let refused = |error: &dyn Display| io::Error::other(format!("TCP with {name}: {error}"));
-        // A socket keeps what it has chosen.
-        let held = (name == grow_only::NAME).then(grow_only::load).transpose().map_err(|error| refused(&error))?;
-        set_tcp_congestion(&fd, name).map_err(|error| refused(&error))?;
-        drop(held);
+pub(super) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
+    Unconnected::new(congestion)?.connect(to)
+}
+
+/// A socket of the network of the thread that made it, which any thread may connect.
+pub(crate) struct Unconnected {
+    socket: OwnedFd,
+    congestion: Option<String>,
+}
+
+impl Unconnected {
+    /// Makes one with the requested congestion control.
+    ///
+    /// # Errors
+    /// Those of the system, also that it has no such congestion control.
+    pub(crate) fn new(congestion: Option<&str>) -> io::Result<Self> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        if let Some(name) = congestion {
+            let refused = |error: &dyn Display| io::Error::other(format!("TCP with {name}: {error}"));
+            // A socket keeps what it has chosen.
+            let held = (name == grow_only::NAME).then(grow_only::load).transpose().map_err(|error| refused(&error))?;
+            set_tcp_congestion(&socket, name).map_err(|error| refused(&error))?;
+            drop(held);
+        }
+        Ok(Self { socket, congestion: congestion.map(str::to_owned) })
     }
-    connect(&fd, &to).map_err(|error| io::Error::other(format!("{to}: {error}")))?;
-    let used = tcp_congestion(&fd)?;
-    match congestion {
-        // The route's setting takes precedence over the socket's.
-        Some(wanted) if wanted != used => Err(io::Error::other(format!(
-            "TCP was to use {wanted}, and the kernel uses {used}: take `congctl {used}` off the route"
-        ))),
-        _ => Ok(fd.into()),
+
+    /// Connects it, and verifies the congestion control with the kernel.
+    ///
+    /// # Errors
+    /// Those of the system, and another congestion control than the requested one.
+    pub(crate) fn connect(self, to: SocketAddrV4) -> io::Result<TcpStream> {
+        let Self { socket, congestion } = self;
+        connect(&socket, &to).map_err(|error| io::Error::other(format!("{to}: {error}")))?;
+        let used = tcp_congestion(&socket)?;
+        match congestion {
+            // The route's setting takes precedence over the socket's.
+            Some(wanted) if wanted != used => Err(io::Error::other(format!(
+                "TCP was to use {wanted}, and the kernel uses {used}: take `congctl {used}` off the route"
+            ))),
+            _ => Ok(socket.into()),
+        }
     }
 }
 

@@ -134,6 +134,7 @@ class Demonstration(harness.Case):
         self.assertIn("packets", number(page, 1, "Sent again"))
         self.assertEqual([number(page, at, "Repaired") for at in (1, 3)], ["0 %", "100 %"])
         self.assertLess(first, 1000, "milliseconds until something is drawn")
+        self.assertIn("every system has ended; the emulation was ", page.inner_text("#demonstration"))
         self.shot(page, "demonstration-emulated")
 
     def test_emulated_links_change_and_end_with_the_lab(self):

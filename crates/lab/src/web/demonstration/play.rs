@@ -97,14 +97,8 @@ impl Stage {
     }
 
     /// Shows these transfers, which began at that time, or which run in virtual time.
-    pub(super) fn new(
-        setup: &Setup,
-        length: usize,
-        transfers: Vec<Box<dyn Transfer>>,
-        began: Option<Instant>,
-    ) -> Self {
-        let show =
-            |transfer| Shown { transfer, rate: RateMeter::default(), bytes: [0; Kind::COUNT], is_over: false };
+    pub(super) fn new(setup: &Setup, length: usize, transfers: Vec<Box<dyn Transfer>>, began: Option<Instant>) -> Self {
+        let show = |transfer| Shown { transfer, rate: RateMeter::default(), bytes: [0; Kind::COUNT], is_over: false };
         let conditions = setup.conditions;
         Self {
             began,

@@ -24,11 +24,8 @@ pub(super) struct System {
 }
 
 /// What is shown over emulated links in the place of the model of Linux's TCP: that of the kernel.
-pub(super) const KERNEL_TCP: System = System {
-    label: "TCP of this kernel",
-    about: "CUBIC, as this machine's kernel sends it",
-    ..SYSTEMS[2]
-};
+pub(super) const KERNEL_TCP: System =
+    System { label: "TCP of this kernel", about: "CUBIC, as this machine's kernel sends it", ..SYSTEMS[2] };
 
 /// Those that can be shown, in the order of the form.
 pub(super) const SYSTEMS: [System; 9] = [

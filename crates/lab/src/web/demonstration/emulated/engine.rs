@@ -13,6 +13,7 @@ use sim::{Ends, Host, Watched, watched_hosts};
 use transport::Profile;
 
 use super::Way;
+use crate::space;
 use crate::web::demonstration::transfer::{Look, Transfer};
 use crate::web::lock;
 
@@ -61,13 +62,14 @@ impl Engine {
     /// A host without sockets, or a system without threads.
     pub(super) fn start(
         way: Way,
+        hosts: &[space::Host; 2],
         picture: &Arc<[u8]>,
         profile: &Profile,
         seed: u64,
         begin: Instant,
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot send over a link: {error}");
-        let doors = Door::pair(&way).map_err(failed)?;
+        let doors = Door::pair(hosts).map_err(failed)?;
         let sockets = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
         let watched = Arc::new(Mutex::new(Watched::between(sockets, picture.len())));
         let driver = Driver { watched: Arc::clone(&watched), doors, begin };
@@ -128,7 +130,8 @@ impl Driver {
                 door.send(host, packet);
             }
             while door.blocked.is_none()
-                && let Some(packet) = host.poll_transmit(Self::now(begin)) {
+                && let Some(packet) = host.poll_transmit(Self::now(begin))
+            {
                 door.send(host, packet);
             }
         }
@@ -162,12 +165,11 @@ struct Door {
 
 impl Door {
     /// Opens the sockets of both hosts.
-    fn pair(way: &Way) -> io::Result<[Self; 2]> {
-        let open = |host: &crate::space::Host| {
+    fn pair([a, b]: &[space::Host; 2]) -> io::Result<[Self; 2]> {
+        let open = |host: &space::Host| {
             let address = host.address();
             host.within(move || UdpSocket::bind((address, 0)))
         };
-        let [a, b] = way.hosts();
         let (a, b) = (open(a)?, open(b)?);
         let addresses = [a.local_addr()?, b.local_addr()?];
         Ok([Self::new(a, 0, addresses[1])?, Self::new(b, 1, addresses[0])?])

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use netsim::{Duplex, LinkId};
+use netsim::{Duplex, LinkId, LinkStats};
 use serde_json::{Value, json};
 
 use super::play::{Audience, Stage, play};
@@ -24,9 +24,11 @@ use super::run::Run;
 use super::setup::{Asked, Conditions, LARGEST_PICTURE, Setup};
 use super::transfer::Transfer;
 use crate::emulated::EmulatedNetwork;
+use crate::emulator::Control;
 use crate::exit::{Code, Failure};
 use crate::layout::Layout;
 use crate::space;
+use crate::verdict::Verdict;
 use crate::web::lock;
 use engine::Engine;
 use tcp::Tcp;
@@ -128,9 +130,11 @@ pub fn demonstrate() -> Result<u8, Failure> {
     let mut stdin = BufReader::new(io::stdin());
     let (setup, picture) = asked(&mut stdin).map_err(|error| Failure::new(Code::Usage, error))?;
     let failed = |error: String| Failure::new(Code::Other, error);
-    let stage = stage(&setup, &picture).map_err(failed)?;
+    let network = network(&setup).map_err(failed)?;
+    let stage = stage(&network, &setup, &picture).map_err(failed)?;
     let why = play(stage, &Pipes::listen(stdin, setup.conditions)).map_err(failed)?;
-    say(&json!({ "over": why }));
+    let verdict = Verdict::of(&network.stop());
+    say(&json!({ "over": format!("{why}; the emulation was {verdict}") }));
     Ok(Code::Done as u8)
 }
 
@@ -145,61 +149,54 @@ fn asked(stdin: &mut impl io::BufRead) -> Result<(Setup, Arc<[u8]>), String> {
     Ok((asked.check(picture.len())?, picture.into()))
 }
 
-/// Makes two hosts for each system, and starts all transfers.
-fn stage(setup: &Setup, picture: &Arc<[u8]>) -> Result<Stage, String> {
-    let Setup { systems, conditions, seed, .. } = setup;
-    let link = conditions.link().sibling(*seed);
-    let layout = Layout::pairs(&vec![link; systems.len()]).map_err(|error| error.to_string())?;
+/// Makes two hosts for each system, with a link between them.
+fn network(setup: &Setup) -> Result<EmulatedNetwork, String> {
+    let link = setup.conditions.link().sibling(setup.seed);
+    let layout = Layout::pairs(&vec![link; setup.systems.len()]).map_err(|error| error.to_string())?;
     let keeper = std::env::current_exe().map_err(|error| format!("cannot tell which program this is: {error}"))?;
-    let network = EmulatedNetwork::start(layout, &keeper).map_err(|error| error.to_string())?;
-    let network = Arc::new(network);
+    EmulatedNetwork::start(layout, &keeper).map_err(|error| error.to_string())
+}
+
+/// Starts all transfers at one time.
+fn stage(network: &EmulatedNetwork, setup: &Setup, picture: &Arc<[u8]>) -> Result<Stage, String> {
+    let Setup { systems, conditions, seed, .. } = setup;
+    let (pairs, _) = network.hosts().as_chunks::<2>();
     let begin = Instant::now() + START_AFTER;
     let mut transfers: Vec<Box<dyn Transfer>> = Vec::new();
-    for (number, system) in systems.iter().enumerate() {
-        let way = Way { network: Arc::clone(&network), number };
+    for (number, (system, hosts)) in (0..).zip(systems.iter().zip(pairs)) {
+        let links = [0, 1].map(|direction| LinkId::from_index(2 * number + direction));
+        let way = Way { control: network.control(), links };
         transfers.push(if system.is_kernel_tcp() {
-            Box::new(Tcp::start(way, picture, begin)?)
+            Box::new(Tcp::start(way, hosts, picture, begin)?)
         } else {
             let profile = system.profile(conditions.rate())?;
-            Box::new(Engine::start(way, picture, &profile, *seed, begin)?)
+            Box::new(Engine::start(way, hosts, picture, &profile, *seed, begin)?)
         });
     }
     Ok(Stage::new(setup, picture.len(), transfers, Some(begin)))
 }
 
-/// The two hosts of a transfer, and the link between them.
-#[derive(Clone)]
+/// The link of a transfer.
 struct Way {
-    network: Arc<EmulatedNetwork>,
-    /// Its number among the pairs.
-    number: usize,
+    control: Control,
+    /// Its directions, towards the receiver first.
+    links: [LinkId; 2],
 }
 
 impl Way {
-    /// Returns the two hosts, the sender first.
-    fn hosts(&self) -> [&space::Host; 2] {
-        let hosts = self.network.hosts();
-        [&hosts[2 * self.number], &hosts[2 * self.number + 1]]
-    }
-
-    /// Returns the link's two directions, towards the receiver first.
-    fn links(&self) -> [LinkId; 2] {
-        [0, 1].map(|direction| LinkId::from_index(2 * self.number as u32 + direction))
-    }
-
     /// Changes the link for packets sent from now on.
     fn set_link(&self, link: &Duplex) -> Result<(), String> {
-        let (control, [forward, backward]) = (self.network.control(), self.links());
-        let changed = control
+        let [forward, backward] = self.links;
+        let changed = self
+            .control
             .set_link(forward, link.forward.clone())
-            .and_then(|()| control.set_link(backward, link.backward.clone()));
+            .and_then(|()| self.control.set_link(backward, link.backward.clone()));
         changed.map_err(|error| error.to_string())
     }
 
     /// Returns how many packets towards the receiver the link has dropped.
     fn lost(&self) -> u64 {
-        let stats = self.network.control().link_stats();
-        stats.get(self.links()[0].index()).map_or(0, netsim::LinkStats::dropped)
+        self.control.link_stats().get(self.links[0].index()).map_or(0, LinkStats::dropped)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The kernel's TCP between two hosts.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,8 @@ use netsim::Duplex;
 use sim::WatchedState;
 
 use super::Way;
-use crate::peers::dial;
+use crate::peers::Unconnected;
+use crate::space;
 use crate::sys::tcp_info;
 use crate::web::demonstration::transfer::{Kind, Look, Transfer};
 use crate::web::lock;
@@ -50,28 +51,33 @@ impl Tcp {
     ///
     /// # Errors
     /// A host without sockets, or a system without threads.
-    pub(super) fn start(way: Way, picture: &Arc<[u8]>, begin: Instant) -> Result<Self, String> {
+    pub(super) fn start(
+        way: Way,
+        [sender, receiver]: &[space::Host; 2],
+        picture: &Arc<[u8]>,
+        begin: Instant,
+    ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot send by TCP over a link: {error}");
-        let [_, receiver] = way.hosts();
         let address = receiver.address();
         let listener = receiver.within(move || TcpListener::bind((address, 0))).map_err(failed)?;
-        let SocketAddr::V4(to) = listener.local_addr().map_err(failed)? else { return Err("no IPv4".to_owned()) };
+        let socket = sender.within(|| Unconnected::new(Some(CONGESTION))).map_err(failed)?;
+        let to = SocketAddrV4::new(address, listener.local_addr().map_err(failed)?.port());
         let shared = Arc::<Shared>::default();
         let (sends, receives) = (Arc::clone(&shared), Arc::clone(&shared));
-        let (from, bytes, length) = (way.clone(), Arc::clone(picture), picture.len() as u64);
+        let (bytes, length) = (Arc::clone(picture), picture.len() as u64);
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(failed)
         };
         spawn("tcp-receive", Box::new(move || receives.receive(&listener, length, begin)))?;
-        spawn("tcp-send", Box::new(move || sends.send(&from, to, &bytes, begin)))?;
+        spawn("tcp-send", Box::new(move || sends.send(socket, to, &bytes, begin)))?;
         Ok(Self { shared, way })
     }
 }
 
 impl Shared {
-    fn send(&self, way: &Way, to: SocketAddrV4, bytes: &[u8], begin: Instant) {
+    fn send(&self, socket: Unconnected, to: SocketAddrV4, bytes: &[u8], begin: Instant) {
         thread::sleep(begin.saturating_duration_since(Instant::now()));
-        let sent = way.hosts()[0].within(move || dial(to, Some(CONGESTION))).and_then(|mut socket| {
+        let sent = socket.connect(to).and_then(|mut socket| {
             let _ = self.sender.set(socket.try_clone()?);
             socket.write_all(bytes)?;
             socket.shutdown(Shutdown::Write)
