@@ -3,7 +3,7 @@
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use netsim::{Duplex, Ecn, Node as _, NodeId, Packet, Time};
@@ -29,6 +29,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Engine {
     watched: Arc<Mutex<Watched<Sockets>>>,
     way: Way,
+    driver: JoinHandle<()>,
 }
 
 /// The two hosts with the engine. What they send goes through sockets, one for each.
@@ -73,14 +74,14 @@ impl Engine {
         let sockets = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
         let watched = Arc::new(Mutex::new(Watched::between(sockets, picture.len())));
         let driver = Driver { watched: Arc::clone(&watched), doors, begin };
-        thread::Builder::new().name("engine".to_owned()).spawn(move || driver.run()).map_err(failed)?;
-        Ok(Self { watched, way })
+        let driver = thread::Builder::new().name("engine".to_owned()).spawn(move || driver.run()).map_err(failed)?;
+        Ok(Self { watched, way, driver })
     }
 }
 
 impl Transfer for Engine {
     fn run_until(&mut self, _: Duration) -> Result<(), String> {
-        Ok(())
+        if self.driver.is_finished() { Err("the engine broke".to_owned()) } else { Ok(()) }
     }
 
     fn set_link(&mut self, link: &Duplex) -> Result<(), String> {
