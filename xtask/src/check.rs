@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::failure::Failure;
-use crate::{citations, threats, tools, unit};
+use crate::{citations, scripts, threats, tools, unit};
 
 /// What is built for a target that may not be the one of this machine.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
@@ -16,8 +16,9 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
 
 type Step = (&'static str, fn() -> Result<(), Failure>);
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("format", format),
+    ("types of the page's scripts", scripts::check),
     ("lints", lints),
     ("other targets", elsewhere),
     ("citations", citations::check),

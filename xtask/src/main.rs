@@ -16,6 +16,7 @@ mod interrupt;
 mod lab_deps;
 mod miri;
 mod relayed_ssh;
+mod scripts;
 mod soak;
 mod test_ssh;
 mod test_web;
@@ -42,8 +43,8 @@ struct Cli {
 enum Command {
     /// Fuzz every target and soak every property for hours, with new seeds, and print the table of docs/ASSURANCE.md
     Assure(assure::Options),
-    /// Check what must hold before a commit: format, lints, other targets, citations, threat model, systemd unit,
-    /// dependencies, documentation
+    /// Check what must hold before a commit: format, types of the page's scripts, lints, other targets, citations, threat
+    /// model, systemd unit, dependencies, documentation
     Check,
     /// Copy random trees with `downpour sync` and with rsync, and compare what they leave
     CompareRsync(compare_rsync::Options),

@@ -60,6 +60,7 @@ class Room {
     this.problem = element("p", { class: "bad", role: "alert" });
     this.sliders = new Map(SLIDERS.map((slider) => [slider[0], this.slider(slider)]));
     this.place = element("div");
+    this.shown = element("div", { hidden: true });
     this.halt = element("button", { type: "button", click: () => this.try(() => ask(`${ROOM}/runs/${this.id}/stop`, { method: "POST" })) }, "Stop");
     this.record = element("a", { class: "button", download: true }, "Save as a page that plays by itself");
     this.film = element("button", { type: "button", click: () => this.try(() => this.save()) }, "Save as a video");
@@ -107,9 +108,7 @@ class Room {
       ),
       element("div", { class: "row" }, this.go, this.halt, this.state),
     );
-    this.shown = element(
-      "div",
-      { hidden: true },
+    this.shown.append(
       colourSwitch((isColoured) => {
         this.isColoured = isColoured;
         this.show?.colour(isColoured);
@@ -199,7 +198,7 @@ class Room {
     this.go.disabled = true;
     try {
       const [width, height] = SIZES[Number(this.size.value)];
-      const file = this.file.files[0];
+      const file = this.file.files?.[0];
       const picture = file ? await fromFile(file, width, height) : ours(width, height);
       const asked = new URLSearchParams({
         ...Object.fromEntries(Object.entries(this.conditions()).map(([key, value]) => [key, String(value)])),

@@ -38,6 +38,8 @@ export class Picture {
     this.image = new ImageData(width, height);
     this.bytes = new Uint8Array(width * height * 3);
     this.kinds = new Uint8Array(width * height * 3);
+    /** Where there is something to draw, from and to. */
+    this.touched = [0, 0];
     this.isColoured = false;
     this.clear();
   }

@@ -22,11 +22,15 @@ const LINK = /** @type {[string, string, string, string][]} */ ([
   ["other", "Other parts", "", "codel=5ms:100ms, reorder=1%:2ms"],
 ]);
 
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
+
 /** The fields from which the text of a plan is made. */
 export class PlanForm {
-  /** @type {Record<string, any>} */
+  /** @type {Record<string, Control>} */
   #fields = {};
   #isSimulated = true;
+  /** Which link and which pair of a network, where links are emulated. */
+  #place = element("span", { class: "grid" });
 
   /**
    * @param {import("./plan.js").Choices} choices
@@ -110,7 +114,7 @@ export class PlanForm {
     this.systems.replaceChildren(element("legend", {}, "Systems"), element("div", { class: "boxes" }, ...boxes));
     const files = this.choices.topologies.filter((file) => this.#isSimulated || file.pairs.length > 0);
     const of = (/** @type {string} */ name, /** @type {[string, string][]} */ options) => element("select", { id: `plan-${name}`, name }, ...options.map(([value, label]) => element("option", { value }, label)));
-    this.topology.replaceChildren(this.#labelled("topology", "Network", of("topology", [["", "one link"], ...files.map((file) => /** @type {[string, string]} */ ([file.name, file.name]))])), this.place = element("span", { class: "grid" }));
+    this.topology.replaceChildren(this.#labelled("topology", "Network", of("topology", [["", "one link"], ...files.map((file) => /** @type {[string, string]} */ ([file.name, file.name]))])), this.#place);
     const axes = /** @type {[string, string][]} */ (AXES.map((axis) => [axis, axis]));
     if (this.#isSimulated) axes.splice(5, 0, ["jitter", "jitter"]), axes.push(["other", "another path"]);
     this.vary.replaceChildren(
@@ -128,10 +132,10 @@ export class PlanForm {
     if (path) path.hidden = this.#fields.vary.value !== "other" || !this.#isSimulated;
     const file = this.choices.topologies.find((file) => file.name === this.#fields.topology.value);
     const key = this.#isSimulated || !file ? "" : file.name;
-    if (this.place.dataset.file === key) return;
-    this.place.dataset.file = key;
+    if (this.#place.dataset.file === key) return;
+    this.#place.dataset.file = key;
     const options = (/** @type {[string, string][]} */ all) => all.map((pair, at) => element("option", { value: String(at) }, pair.join(" - ")));
-    this.place.replaceChildren(...(file && key ? [
+    this.#place.replaceChildren(...(file && key ? [
       this.#labelled("between", "This link is between", element("select", {}, ...options(file.links))),
       this.#labelled("pair", "Sender and receiver", element("select", {}, ...options(file.pairs))),
     ] : []));
@@ -161,7 +165,7 @@ export class PlanForm {
     return this.#labelled(name, label, made);
   }
 
-  /** @param {string} name @param {string} label @param {any} control */
+  /** @param {string} name @param {string} label @param {Control} control */
   #labelled(name, label, control) {
     control.id = `plan-${name}`;
     this.#fields[name] = control;

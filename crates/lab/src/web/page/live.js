@@ -59,7 +59,7 @@ class Shown {
     this.file = file;
     this.told = this.course = null;
     this.numbers.replaceChildren();
-    this.stop = file === null ? () => {} : watch(`live/${file}/events`, (told) => {
+    this.stop = file === null ? () => {} : watch(`live/${file}/events`, (/** @type {Told} */ told) => {
       if (this.told && this.told.anew !== told.anew) this.course = null;
       this.told = told;
       this.changed();
@@ -90,18 +90,49 @@ export function start(section) {
 }
 
 class Room {
+  /** @type {Quantity[]} */
+  quantities = [];
+  /** @type {[number, number] | null} */
+  view = null;
+  /** @type {number | null} */
+  cursor = null;
+  /** The time of the last event when something was last told. @type {number | undefined} */
+  last = undefined;
+  isAsking = false;
+  isDue = false;
+  /** Whether a second trace was shown once: it is offered once by itself. */
+  hasBeenTwo = false;
+
+  // What the page shows, and is told anew.
+  shown = [0, 1].map((place) => new Shown(place, () => this.changed(), () => this.changed()));
+  trouble = element("p", { class: "bad", role: "alert", hidden: true });
+  offered = element("select", {});
+  follow = element("form", { class: "row", submit: (event) => this.wish(event) },
+    element("label", {}, "Another trace in the lab's folder", this.offered), element("button", {}, "Follow"));
+  empty = element("div", {},
+    element("p", {}, "No trace is followed. A transfer that is to be seen here writes one:"),
+    element("pre", {}, "# opens this page for a transfer\ndownpour cp --web FILE HOST:\n# writes a trace, and follows it\ndownpour cp --qlog run.qlog FILE HOST:\ndownpour-lab web --follow run.qlog"));
+  keep = element("input", { type: "checkbox", checked: true });
+  range = element("output", { class: "soft" });
+  svg = element("a", { download: "series.svg" }, "SVG");
+  csv = element("a", { download: "series.csv" }, "CSV");
+  area = element("div", {
+    class: "live-panels", tabindex: "0", role: "group",
+    "aria-label": "Courses over time: arrow keys move, plus and minus zoom, Home shows all, End the newest",
+  });
+  panels = PANELS.map(([title, keys, names]) => {
+    const canvas = element("canvas", { role: "img", "aria-label": title });
+    const lines = names.length > 1 ? `: ${names[0]}, ${names[1]} dashed` : `: ${names[0]}`;
+    this.area.append(element("figure", {}, element("figcaption", {}, element("b", {}, title), element("span", { class: "soft" }, lines)), canvas));
+    return { title, keys, canvas };
+  });
+  table = element("table", {});
+  choice = element("div", { class: "row" });
+  body = element("div", { hidden: true });
+
   /** @param {HTMLElement} section */
   constructor(section) {
     this.section = section;
-    /** @type {Quantity[]} */
-    this.quantities = [];
-    /** @type {[number, number] | null} */
-    this.view = null;
-    /** @type {number | null} */
-    this.cursor = null;
-    this.isAsking = false;
-    this.isDue = false;
-    this.shown = [0, 1].map((place) => new Shown(place, () => this.changed(), () => this.changed()));
     this.build();
     const redraw = () => this.paint();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
@@ -110,17 +141,6 @@ class Room {
 
   build() {
     const [first, second] = this.shown;
-    this.offered = element("select", {});
-    this.follow = element("form", { class: "row", submit: (/** @type {Event} */ event) => this.wish(event) },
-      element("label", {}, "Another trace in the lab's folder", this.offered), element("button", {}, "Follow"));
-    this.empty = element("div", {},
-      element("p", {}, "No trace is followed. A transfer that is to be seen here writes one:"),
-      element("pre", {}, "# opens this page for a transfer\ndownpour cp --web FILE HOST:\n# writes a trace, and follows it\ndownpour cp --qlog run.qlog FILE HOST:\ndownpour-lab web --follow run.qlog"));
-    this.trouble = element("p", { class: "bad", role: "alert", hidden: true });
-    this.keep = element("input", { type: "checkbox", checked: true });
-    this.range = element("output", { class: "soft" });
-    const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ click) =>
-      element("button", { type: "button", "aria-label": label, title: label, click }, text);
     const axis = {
       get: () => this.shownView(),
       set: (/** @type {[number, number]} */ view) => this.look_at(view),
@@ -128,44 +148,36 @@ class Room {
       newest: () => this.newest(),
       point: (/** @type {number | null} */ time) => this.point(time),
     };
+    interact(this.area, axis);
+    const head = (/** @type {Shown} */ shown) => element("div", { class: "live-trace" },
+      shown.state, shown.figures, shown.notices);
+    const details = element("div", { class: "live-details" },
+      element("div", {}, element("h3", {}, "Values"), element("div", { class: "wide" }, this.table)),
+      element("div", {}, element("h3", {}, "Blocks"),
+        element("p", { class: "soft" }, "Solid: done. Hollow: open. Crossed: lost symbols are being made up for."), first.blocks, second.blocks),
+      element("div", {}, element("h3", {}, "What the controller did"), first.changes, second.changes));
+    this.body.append(element("div", { class: "live-traces" }, head(first), head(second)), this.tools(axis.all), this.area, details);
+    this.choice.append(
+      element("label", {}, "Trace", first.files), first.numbersLabel,
+      element("label", {}, "Beside it", second.files), second.numbersLabel);
+    this.section.append(element("h2", {}, "A connection over time"), this.trouble, this.empty, this.choice, this.follow, this.body);
+  }
+
+  /** The buttons that move the axis, and what is saved. @param {() => void} all */
+  tools(all) {
+    const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ click) =>
+      element("button", { type: "button", "aria-label": label, title: label, click }, text);
     const zoom = (/** @type {number} */ times) => this.look_at(zoomed(this.shownView(), times));
     const pan = (/** @type {number} */ share) => {
       const [from, to] = this.shownView();
       this.look_at([from + share * (to - from), to + share * (to - from)]);
     };
-    this.svg = element("a", { download: "series.svg" }, "SVG");
-    this.csv = element("a", { download: "series.csv" }, "CSV");
-    this.tools = element("div", { class: "row live-tools" },
+    return element("div", { class: "row live-tools" },
       button("+", "Zoom in", () => zoom(0.7)), button("−", "Zoom out", () => zoom(1 / 0.7)),
       button("◀", "Earlier", () => pan(-0.5)), button("▶", "Later", () => pan(0.5)),
-      button("All", "The whole time", axis.all),
+      button("All", "The whole time", all),
       element("label", {}, this.keep, "Keep up with the end"), this.range,
       element("span", { class: "live-save" }, "Save what is shown: ", this.svg, " ", this.csv));
-    this.area = element("div", {
-      class: "live-panels", tabindex: "0", role: "group",
-      "aria-label": "Courses over time: arrow keys move, plus and minus zoom, Home shows all, End the newest",
-    });
-    this.panels = PANELS.map(([title, keys, names]) => {
-      const canvas = element("canvas", { role: "img", "aria-label": title });
-      const lines = names.length > 1 ? `: ${names[0]}, ${names[1]} dashed` : `: ${names[0]}`;
-      this.area.append(element("figure", {}, element("figcaption", {}, element("b", {}, title), element("span", { class: "soft" }, lines)), canvas));
-      return { title, keys, canvas };
-    });
-    interact(this.area, axis);
-    this.table = element("table", {});
-    const head = (/** @type {Shown} */ shown) => element("div", { class: "live-trace" },
-      shown.state, shown.figures, shown.notices);
-    this.heads = element("div", { class: "live-traces" }, head(first), head(second));
-    this.details = element("div", { class: "live-details" },
-      element("div", {}, element("h3", {}, "Values"), element("div", { class: "wide" }, this.table)),
-      element("div", {}, element("h3", {}, "Blocks"),
-        element("p", { class: "soft" }, "Solid: done. Hollow: open. Crossed: lost symbols are being made up for."), first.blocks, second.blocks),
-      element("div", {}, element("h3", {}, "What the controller did"), first.changes, second.changes));
-    this.body = element("div", { hidden: true }, this.heads, this.tools, this.area, this.details);
-    this.choice = element("div", { class: "row" },
-      element("label", {}, "Trace", first.files), first.numbersLabel,
-      element("label", {}, "Beside it", second.files), second.numbersLabel);
-    this.section.append(element("h2", {}, "A connection over time"), this.trouble, this.empty, this.choice, this.follow, this.body);
   }
 
   /** Asks which files there are, now and again. */
@@ -323,7 +335,7 @@ class Room {
     });
     const query = new URLSearchParams({ traces: traces.join(",") });
     if (this.view) this.view.forEach((time, at) => query.set(at ? "to" : "from", String(time)));
-    for (const [link, kind] of [[this.svg, "svg"], [this.csv, "csv"]]) {
+    for (const [kind, link] of Object.entries({ svg: this.svg, csv: this.csv })) {
       if (traces.length > 0) link.href = `live/export.${kind}?${query}`;
       else link.removeAttribute("href");
     }

@@ -7,6 +7,9 @@ import { ask, element } from "./wire.js";
  * @typedef {{ item: string, claim: string, measured: string, verdict: string, class: string, because: string, auto: string }} Stored
  * @typedef {{ name: string, title: string, has_results: boolean, verdicts: Stored[] }} Entry
  * @typedef {(string | { query: string, shown: string })[]} Text
+ * @typedef {{ item: string, claim: string, system: string, measured: Text, verdict: string, class: string, because: Text, auto: Text | null }} Verdict
+ * @typedef {{ name: string, title: string, plan: string, claims: { text: string, section: string }[], verdicts: Verdict[], text: Text[],
+ *   unjudged: string | null, tables: import("./measured.js").Table[], pictures: string[], records: number, stale: number }} Opened
  */
 
 const CLASSES = /** @type {[string, string][]} */ ([["reproduced", "reproduced"], ["in-kind", "in kind"], ["not", "not reproduced"], ["unmeasured", "not measured"]]);
@@ -58,7 +61,7 @@ class Results {
   /** Lists what has the words of the filter. */
   #list() {
     const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const matches = (/** @type {string[]} */ ...texts) => words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
+    const matches = (/** @type {...string} */ ...texts) => words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
     const said = (/** @type {Stored} */ of) => [of.item, of.claim, of.measured, of.verdict];
     const shown = this.entries.filter((entry) => matches(entry.name, entry.title, ...entry.verdicts.flatMap(said)));
     this.count.textContent = `${shown.length} of ${counted(this.entries.length, "experiment")}`;
@@ -103,12 +106,12 @@ class Results {
     }
   }
 
-  /** @param {any} opened */
+  /** @param {Opened} opened */
   #show(opened) {
     const runs = element("div", { class: "behind" });
     const text = (/** @type {Text | null} */ pieces) => (pieces ?? []).map((piece) => typeof piece === "string" ? piece
       : element("button", { class: "figure", title: piece.query, click: () => this.#behind(opened.name, piece, runs) }, piece.shown));
-    const verdicts = opened.verdicts.map((/** @type {any} */ verdict) => element("tr", {},
+    const verdicts = opened.verdicts.map((verdict) => element("tr", {},
       element("td", {}, verdict.item),
       element("td", {}, verdict.claim),
       element("td", {}, ...text(verdict.measured), element("small", {}, verdict.system), ...(verdict.auto ? [element("p", {}, "auto: ", ...text(verdict.auto))] : [])),
@@ -117,7 +120,7 @@ class Results {
     const judged = verdicts.length
       ? [element("div", { class: "wide" }, element("table", { class: "words" }, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...verdicts))), runs]
       : [];
-    const claims = verdicts.length ? [] : opened.claims.map((/** @type {any} */ claim) => element("blockquote", {}, claim.text, element("small", {}, ` (${claim.section})`)));
+    const claims = verdicts.length ? [] : opened.claims.map((claim) => element("blockquote", {}, claim.text, element("small", {}, ` (${claim.section})`)));
     const stale = opened.stale ? `, ${counted(opened.stale, "case")} of another build` : "";
     const sweeps = element("div", {});
     this.one.replaceChildren(
@@ -125,7 +128,7 @@ class Results {
       element("h2", { tabindex: "-1" }, opened.title),
       element("p", { class: "soft" }, `${opened.name}: ${counted(opened.records, "record")}${stale}. `, element("code", {}, `downpour-lab run ${opened.plan}`)),
       ...(opened.unjudged ? [element("p", { class: "bad" }, opened.unjudged)] : []),
-      ...claims, ...judged, ...opened.text.map((/** @type {Text} */ paragraph) => element("p", {}, ...text(paragraph))), sweeps);
+      ...claims, ...judged, ...opened.text.map((paragraph) => element("p", {}, ...text(paragraph))), sweeps);
     new Sweeps(sweeps).show(opened.name, opened.tables, opened.pictures);
     scrollTo(0, 0);
   }

@@ -4,6 +4,14 @@ import { Sweeps, counted, list, place } from "./measured.js";
 import { PlanForm } from "./form.js";
 import { ask, element, time, watch } from "./wire.js";
 
+/**
+ * How long a plan takes, in seconds: all that is known of it.
+ * @typedef {{ least: number | null, most: number | null, about: number | null, needsQuiet?: boolean }} Outlook
+ * @typedef {Outlook & { name: string, title: string, isOwn: boolean, stage: string, says: string, said: string[], settled: number,
+ *   total: number, left: number | null, records: number, tables: import("./measured.js").Table[], pictures: string[],
+ *   runs: import("./measured.js").Run[] }} State
+ */
+
 /** How long the text of a plan has to rest before it is checked. */
 const PAUSE = 400;
 
@@ -146,10 +154,7 @@ class Testing {
   }
 }
 
-/**
- * How long a plan takes, in words.
- * @param {{ least: number | null, most: number | null, about: number | null, needsQuiet?: boolean }} outlook
- */
+/** How long a plan takes, in words. @param {Outlook} outlook */
 function lasts({ least, most, about, needsQuiet }) {
   const from = least === null ? "" : ` at least ${time(least)},`;
   if (about !== null) return `, about ${time(about)}`;
@@ -218,9 +223,9 @@ class RunView {
     }, (error) => this.element.replaceChildren(element("p", { class: "bad" }, error.message)));
   }
 
-  /** @param {any} event */
+  /** @param {State | { name: string, unreadable: string }} event */
   #heard(event) {
-    if (event.unreadable) {
+    if ("unreadable" in event) {
       this.element.replaceChildren(element("p", { class: "bad" }, event.unreadable));
       return;
     }
@@ -242,14 +247,14 @@ class RunView {
     this.#runs(event);
   }
 
-  /** Lists the last runs, unless somebody reads one of them. @param {any} event */
+  /** Lists the last runs, unless somebody reads one of them. @param {State} event */
   #runs(event) {
     const isRead = this.last.querySelector("details[open]") !== null;
     if (!isRead) this.last.replaceChildren(event.runs.length ? list(event.name, event.runs) : element("p", { class: "soft" }, "None yet."));
   }
 }
 
-/** @param {{ left: number | null, least: number | null, most: number | null, about: number | null }} event */
+/** @param {State} event */
 function remaining(event) {
   return event.left === null ? lasts(event) : `, about ${time(event.left)} left`;
 }

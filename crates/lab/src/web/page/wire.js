@@ -24,8 +24,9 @@ const lost = new Set();
 
 /**
  * Reads the events of a topic, from its beginning and, after an interruption, from where it was. Returns what ends it.
+ * @template Told
  * @param {string} path
- * @param {(event: any) => void} heard
+ * @param {(event: Told) => void} heard
  * @returns {() => void}
  */
 export function watch(path, heard) {
@@ -46,10 +47,11 @@ export function watch(path, heard) {
 
 /**
  * Makes an element.
- * @param {string} name
- * @param {Record<string, string | boolean | ((event: any) => void)>} [attributes] a function listens to the event of that name
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Record<string, string | boolean | ((event: Event) => void)>} [attributes] a function listens to the event of that name
  * @param {...(Node | string)} children
- * @returns {any}
+ * @returns {HTMLElementTagNameMap[Name]}
  */
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
