@@ -10,11 +10,12 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files by their paths.
-const FILES: [(&str, &str, &str); 16] = [
+const FILES: [(&str, &str, &str); 17] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/style.css", CSS, include_str!("page/style.css")),
     ("/lab.js", SCRIPT, include_str!("page/lab.js")),
     ("/wire.js", SCRIPT, include_str!("page/wire.js")),
+    ("/table.js", SCRIPT, include_str!("page/table.js")),
     ("/measured.js", SCRIPT, include_str!("page/measured.js")),
     ("/form.js", SCRIPT, include_str!("page/form.js")),
     ("/plan.js", SCRIPT, include_str!("page/plan.js")),

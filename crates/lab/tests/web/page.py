@@ -12,6 +12,16 @@ CONTROLS = {
     "switch", "tab", "textbox",
 }
 ROOMS = ["demonstration", "testing", "live", "results"]
+#: Tables of stored results, by the places that have them.
+TABLES = {
+    "results": "#results-all > .wide tbody tr",
+    "results/experiments/arq/fig3": "#results-one .sweep td",
+    "testing/experiments/arq/fig3": "#testing .sweep td",
+}
+#: The tables that do not fit beside each other's columns, and are to be scrolled sideways.
+CUT = """() => [...document.querySelectorAll("table")].filter((table) => table.clientWidth
+    && (table.scrollWidth > table.clientWidth || table.getBoundingClientRect().right > innerWidth))
+    .map((table) => table.innerText.slice(0, 80))"""
 
 #: Much more than all that is told while a viewer does not read: 3,000 states of 20 kB.
 SLOW_EVENTS = 3000
@@ -42,6 +52,19 @@ class Page(harness.Case):
                         excess = page.evaluate("document.documentElement.scrollWidth - innerWidth")
                         self.assertLessEqual(excess, 0, "it scrolls sideways")
                         page.context.close()
+
+    def test_tables_fit_on_a_narrow_screen_and_are_tables_to_those_who_listen(self):
+        lab = self.lab("--experiments", harness.ROOT / "experiments")
+        for place, cell in TABLES.items():
+            for dark in (False, True):
+                with self.subTest(place=place, dark=dark):
+                    page = self.view(lab, place, width=400, dark=dark)
+                    page.wait_for_selector(cell)
+                    self.shot(page, f"tables-{place.replace('/', '-')}-{'dark' if dark else 'light'}")
+                    self.assertEqual(page.evaluate(CUT), [])
+                    self.assertGreater(page.get_by_role("table").get_by_role("columnheader").count(), 2)
+                    self.assertGreater(page.get_by_role("table").get_by_role("cell").count(), 2)
+                    page.context.close()
 
     def test_every_room_is_reached_by_keyboard_and_every_control_has_a_name(self):
         lab = self.lab("--follow", "run.qlog")

@@ -35,6 +35,49 @@ class Results(harness.Case):
         wait(page, "document.querySelectorAll('#results-all > .wide tbody tr').length < 5")
         self.assertIn("experiments/arq/fig6", page.inner_text("#results-all > .wide"))
 
+    def test_the_list_is_filtered_by_verdict_and_ordered_and_the_address_says_so(self):
+        page = self.view_results("results")
+        page.wait_for_selector("#results-all tbody tr")
+        table = page.locator("#results-all > .wide")
+        head = table.get_by_role("columnheader", name="reproduced").first
+        counts = lambda kind: [int(text or 0) for text in table.locator(f"tbody td:nth-child({kind})").all_inner_texts()]
+        self.assertIsNone(head.get_attribute("aria-sort"))
+        given = table.locator("tbody td:first-child a").all_inner_texts()
+        page.select_option("#results-verdict", "not")
+        files = EXPERIMENTS.glob("*/*/verdict.txt")
+        expected = {str(file.parent.relative_to(EXPERIMENTS.parent)) for file in files if "Verdict:  not reproduced" in file.read_text()}
+        self.assertEqual(set(table.locator("tbody td:first-child a").all_inner_texts()), expected)
+        self.assertGreater(len(expected), 3)
+        self.assertLess(len(expected), len(given))
+        claims = page.locator("#results-all > div:nth-child(2) tbody td:nth-child(4)").all_inner_texts()
+        self.assertEqual(set(claims), {"not reproduced"})
+        # The greatest number first, and pressed again the least, by the keyboard; the focus stays.
+        for press, order in [("Enter", "descending"), (" ", "ascending")]:
+            head.get_by_role("button").press(press)
+            self.assertEqual(head.get_attribute("aria-sort"), order)
+            self.assertEqual(counts(3), sorted(counts(3), reverse=order == "descending"))
+            self.assertGreater(len(set(counts(3))), 1)
+            self.assertEqual(page.evaluate("document.activeElement.textContent"), "reproduced")
+        # The address leads to the same list, also by way of an experiment.
+        seen = table.inner_text()
+        page.reload()
+        page.wait_for_selector("#results-all tbody tr")
+        self.assertEqual(table.inner_text(), seen)
+        table.locator("tbody a").first.click()
+        page.click("text=All experiments")
+        table.wait_for()
+        self.assertEqual(table.inner_text(), seen)
+        self.assertEqual(page.url.split("#")[1], "results?verdict=not&sort=reproduced")
+        # Numbers in texts count as numbers.
+        page.select_option("#results-verdict", "")
+        table.get_by_role("button", name="Experiment").click()
+        names = table.locator("tbody td:first-child a").all_inner_texts()
+        self.assertLess(names.index("experiments/arq/fig9"), names.index("experiments/arq/fig10"))
+        self.assertEqual(sorted(names), sorted(given))
+        page.click("nav a[href='#results']")
+        wait(page, "document.querySelectorAll('#results-all [aria-sort]').length === 0")
+        self.assertEqual(table.locator("tbody td:first-child a").all_inner_texts(), given)
+
     def test_from_a_point_to_its_records_and_the_command(self):
         page = self.view_results("results/experiments/arq/fig3")
         page.wait_for_selector("svg [data-series]")

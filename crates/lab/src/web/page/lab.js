@@ -15,7 +15,7 @@ const started = new Set();
 async function show() {
   const links = [...document.querySelectorAll("nav a")];
   const names = links.map((link) => link.getAttribute("href")?.slice(1) ?? "");
-  const asked = location.hash.slice(1).split("/")[0];
+  const asked = location.hash.slice(1).split(/[/?]/)[0];
   const name = names.includes(asked) ? asked : names[0];
   for (const link of links) {
     const isCurrent = link.getAttribute("href") === `#${name}`;

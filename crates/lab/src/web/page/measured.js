@@ -1,5 +1,6 @@
 // @ts-check
 // Results as pictures and tables, and the way from a number to the runs behind it: what Testing and Results share.
+import { table } from "./table.js";
 import { ask, element } from "./wire.js";
 
 /**
@@ -28,13 +29,15 @@ export function counted(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** The room that the address names, and the plan in it. */
+/** The room that the address names, what is set in it, and the plan in it. */
 export function place() {
-  const [room, ...rest] = location.hash.slice(1).split("/");
+  const [first, ...rest] = location.hash.slice(1).split("/");
+  const [room, set = ""] = first.split("?");
+  const query = new URLSearchParams(set);
   try {
-    return { room, name: decodeURIComponent(rest.join("/")) || null };
+    return { room, query, name: decodeURIComponent(rest.join("/")) || null };
   } catch {
-    return { room, name: null };
+    return { room, query, name: null };
   }
 }
 
@@ -83,13 +86,12 @@ export class Sweeps {
   }
 
   /**
-   * @param {Table} table
+   * @param {Table} of
    * @param {number} sweep
    */
-  #table(table, sweep) {
-    const columns = table.is_over_time ? [{ label: "all runs" }] : table.points;
-    const heads = columns.map((point) => element("th", { scope: "col" }, point.label));
-    const rows = table.rows.map((row, at) => {
+  #table(of, sweep) {
+    const columns = of.is_over_time ? [{ label: "all runs" }] : of.points;
+    const rows = of.rows.map((row, at) => {
       const cells = row.cells.map((cell, point) => {
         const place = { sweep, row: at, point };
         const label = `Runs of ${row.name}, ${columns[point]?.label ?? ""}`;
@@ -98,13 +100,10 @@ export class Sweeps {
       });
       return element("tr", {}, element("th", { scope: "row" }, row.name), ...cells);
     });
-    const note = table.is_over_time
+    const caption = of.is_over_time
       ? "Over time every moment has its own numbers: the picture has them."
-      : `${table.y}: mean of the runs that finished, ± half of its 95 % confidence interval (Student's t); s: standard deviation; n: runs in them of those planned. The median counts what did not finish as longest.`;
-    return element("table", {},
-      element("caption", {}, note),
-      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, table.x), ...heads)),
-      element("tbody", {}, ...rows));
+      : `${of.y}: mean of the runs that finished, ± half of its 95 % confidence interval (Student's t); s: standard deviation; n: runs in them of those planned. The median counts what did not finish as longest.`;
+    return table([of.x, ...columns.map((point) => point.label)], rows, { caption });
   }
 
   /**
