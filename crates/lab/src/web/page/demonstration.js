@@ -39,7 +39,7 @@ class Room {
     this.section = section;
     /** The demonstration that is shown; 0: none. */
     this.id = 0;
-    /** @type {any[]} */
+    /** @type {import("./demonstration_show.js").Happening[]} */
     this.events = [];
     this.unwatch = () => {};
     /** @type {Show | undefined} */
@@ -242,6 +242,7 @@ class Room {
     this.show = undefined;
     this.section.dataset.run = String(id);
     this.record.href = `${ROOM}/runs/${id}/recording`;
+    this.record.hidden = true;
     this.unwatch = watch(`${ROOM}/runs/${id}/events`, (event) => this.hear(event));
     this.tell(false, "Playing.");
   }
@@ -255,11 +256,12 @@ class Room {
     this.state.textContent = state;
     this.section.dataset.state = isOver ? "over" : "playing";
     this.halt.disabled = isOver;
-    this.film.disabled = !isOver;
+    // Of one that could not start there is nothing to save.
+    this.film.disabled = !isOver || this.record.hidden !== false;
     this.shown.hidden = false;
   }
 
-  /** @param {any} event */
+  /** @param {import("./demonstration_show.js").Happening} event */
   hear(event) {
     this.events.push(event);
     if (event.start) {
@@ -267,6 +269,7 @@ class Room {
       this.show.colour(this.isColoured);
     } else if (event.frame) {
       this.show?.apply(event.frame);
+      this.record.hidden = false;
       this.mirror(event.frame.link);
     } else if (event.over) {
       this.unwatch();

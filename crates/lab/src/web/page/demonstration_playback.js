@@ -1,19 +1,18 @@
 // @ts-check
 // Plays a recording: the events are in the page, which needs nothing else.
 import { element, time } from "./wire.js";
-import { Show, colourSwitch } from "./demonstration_show.js";
+import { Show, colourSwitch, course } from "./demonstration_show.js";
 
 /** Plays the events of a demonstration on a page of its own. */
 class Playback {
   /**
-   * @param {any[]} events
+   * @param {import("./demonstration_show.js").Happening[]} events
    * @param {HTMLElement} root
    */
   constructor(events, root) {
-    const start = events[0].start;
-    /** @type {import("./demonstration_show.js").Frame[]} */
-    this.frames = events.filter((event) => event.frame).map((event) => event.frame);
-    this.end = this.frames.length === 0 ? 0 : this.frames[this.frames.length - 1].t;
+    const { start, frames, end } = course(events);
+    this.frames = frames;
+    this.end = end;
     /** Frames that are drawn. */
     this.next = 0;
     /** Seconds. */

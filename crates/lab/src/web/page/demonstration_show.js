@@ -9,7 +9,21 @@ import { element, time } from "./wire.js";
  * @typedef {{ pieces: [number, number, string][], open: [number, number, number][], bytes: number[], rate: number,
  *   lost: number, flight: number, resent: number, repair: number, done: number | null, gaveUp: boolean }} SystemFrame
  * @typedef {{ t: number, link: Conditions, floor: number | null, systems: SystemFrame[] }} Frame
+ * @typedef {{ start?: Start, frame?: Frame, over?: { why: string } }} Happening one of them
  */
+
+/**
+ * Returns what was shown and its frames, to play them again.
+ * @param {Happening[]} events
+ * @returns {{ start: Start, frames: Frame[], end: number }} the last frame's time is the end, in seconds
+ */
+export function course(events) {
+  const start = events[0]?.start;
+  const frames = events.flatMap(({ frame }) => frame ?? []);
+  const last = frames.at(-1);
+  if (!start || !last) throw new Error("There is nothing to play: no frame was shown.");
+  return { start, frames, end: last.t };
+}
 
 /** What a missing byte is drawn as. */
 const MISSING = 0x80;

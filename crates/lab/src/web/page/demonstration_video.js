@@ -1,6 +1,6 @@
 // @ts-check
 // A demonstration as a video for slides: it is played once more on a canvas, which is recorded.
-import { NUMBERS, Show, numbers, words } from "./demonstration_show.js";
+import { NUMBERS, Show, course, numbers, words } from "./demonstration_show.js";
 import { time } from "./wire.js";
 
 const WIDTH = 1280;
@@ -14,7 +14,7 @@ const KINDS = ["video/mp4;codecs=avc1.42E01F", "video/webm;codecs=vp9", "video/w
 
 /**
  * Plays the events of a demonstration in real time, and returns a video of it.
- * @param {any[]} events
+ * @param {import("./demonstration_show.js").Happening[]} events
  * @param {boolean} isColoured
  * @param {(share: number) => void} progress
  * @returns {Promise<{ blob: Blob, name: string }>}
@@ -22,9 +22,7 @@ const KINDS = ["video/mp4;codecs=avc1.42E01F", "video/webm;codecs=vp9", "video/w
 export async function video(events, isColoured, progress) {
   const kind = typeof MediaRecorder === "undefined" ? undefined : KINDS.find((kind) => MediaRecorder.isTypeSupported(kind));
   if (!kind) throw new Error("This browser records no videos: save the recording, or use Chromium or Firefox.");
-  const start = events[0].start;
-  /** @type {import("./demonstration_show.js").Frame[]} */
-  const frames = events.filter((event) => event.frame).map((event) => event.frame);
+  const { start, frames, end: last } = course(events);
   const show = new Show(start, document.createElement("div"));
   show.colour(isColoured);
   const canvas = document.createElement("canvas");
@@ -39,7 +37,7 @@ export async function video(events, isColoured, progress) {
     recorder.onstop = resolve;
   });
   recorder.start(1000);
-  const end = frames[frames.length - 1].t + REST;
+  const end = last + REST;
   const began = performance.now();
   for (let next = 0, at = 0; at < end; at = (performance.now() - began) / 1e3) {
     while (next < frames.length && frames[next].t <= at) show.apply(frames[next++]);
