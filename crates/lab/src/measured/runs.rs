@@ -64,7 +64,7 @@ impl Measured {
             Self::Simulated(plan, _) => {
                 let sweep = plan.sweeps.get(sweep)?;
                 let (point, lines) = (sweep.points.get(point)?, simulated::lines(plan, sweep));
-                plan.cases_at(sweep, point, lines.get(row)?.series).map(|case| case.id()).collect()
+                plan.ids_at(point, lines.get(row)?.series).collect()
             }
         })
     }

@@ -1,10 +1,11 @@
 //! A plan with `flow`s, which are simulated or emulated.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::places::{coordinates, number};
+use super::record::Ids;
 use super::scenario::{FlowText, Scenario, Text};
 use super::text::{PlanText, SeriesText, SweepText};
 use super::{SimCase, SimQuantity};
@@ -357,10 +358,22 @@ impl SimPlan {
         })
     }
 
+    /// Iterates over the ids of these cases.
+    pub(crate) fn ids_at(&self, point: &SimPoint, series: usize) -> impl Iterator<Item = String> {
+        let ids = Ids::of(&point.scenarios[series], self.span.as_secs_f64(), self.cap.as_secs_f64());
+        self.seeds.iter().map(move |seed| ids.of_seed(*seed))
+    }
+
+    /// Returns the ids of all cases.
+    pub(crate) fn ids(&self) -> HashSet<String> {
+        let points = self.sweeps.iter().flat_map(|sweep| &sweep.points);
+        points.flat_map(|point| (0..self.series.len()).flat_map(move |series| self.ids_at(point, series))).collect()
+    }
+
     /// Returns every case once, in the order of the plan. Sweeps that share a point share its cases, which belong to
     /// the first sweep.
     pub fn cases(&self) -> Vec<SimCase> {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         let points = self.sweeps.iter().flat_map(|sweep| sweep.points.iter().map(move |point| (sweep, point)));
         let cases = points.flat_map(|(sweep, point)| {
             (0..self.series.len()).flat_map(move |series| self.cases_at(sweep, point, series))

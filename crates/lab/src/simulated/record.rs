@@ -171,17 +171,37 @@ pub struct ProgramRecord {
     pub failure: Option<String>,
 }
 
+/// The ids of a scenario's runs: what they have in common is written and hashed once.
+pub(super) struct Ids {
+    before: blake3::Hasher,
+    after: String,
+}
+
+impl Ids {
+    pub(super) fn of(scenario: &Scenario, span_seconds: f64, cap_seconds: f64) -> Self {
+        let json = |value: f64| serde_json::to_string(&value).expect("plain values have a JSON form");
+        let (before, after) = match scenario.is_endless() {
+            true => ("[[", format!(",{}],{}]", json(span_seconds), json(cap_seconds))),
+            false => ("[", format!(",{}]", json(span_seconds))),
+        };
+        let scenario = serde_json::to_vec(scenario).expect("plain values have a JSON form");
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(before.as_bytes()).update(b"\"simulated\",").update(&scenario).update(b",");
+        Self { before: hasher, after }
+    }
+
+    pub(super) fn of_seed(&self, seed: u64) -> String {
+        let mut hasher = self.before.clone();
+        hasher.update(seed.to_string().as_bytes()).update(self.after.as_bytes());
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+}
+
 impl SimCase {
     /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to. The cap
     /// is excluded, unless every run goes on to it: one that finished is not repeated when more time is given.
     pub fn id(&self) -> String {
-        let content = ("simulated", &self.scenario, self.seed, self.span_seconds);
-        let content = match self.scenario.is_endless() {
-            true => serde_json::to_vec(&(content, self.cap_seconds)),
-            false => serde_json::to_vec(&content),
-        };
-        let content = content.expect("plain values have a JSON form");
-        blake3::hash(&content).to_hex()[..16].to_owned()
+        Ids::of(&self.scenario, self.span_seconds, self.cap_seconds).of_seed(self.seed)
     }
 
     /// Returns one line for lists, in which `--only` searches.
@@ -202,15 +222,15 @@ impl SimRecord {
         is_stale(self.made.as_ref(), self.case.scenario.engine())
     }
 
-    /// Returns whether a case needs no further run: this one is valid, and ended or had at least the present cap. A
+    /// Returns whether its case needs no further run with this cap: this one is valid, and ended or had at least the present cap. A
     /// program that gives up may do so by accident until there are no attempts left.
-    pub fn settles(&self, case: &SimCase) -> bool {
+    pub fn settles(&self, cap_seconds: f64) -> bool {
         let is_last = self.emulation.as_ref().is_none_or(|emulation| emulation.attempt >= TRIES);
         self.is_valid()
             && match self.ending {
                 SimEnding::Finished => true,
                 SimEnding::GaveUp => is_last,
-                SimEnding::NotFinished => self.case.cap_seconds >= case.cap_seconds,
+                SimEnding::NotFinished => self.case.cap_seconds >= cap_seconds,
                 SimEnding::Failed => false,
             }
     }
@@ -381,6 +401,11 @@ pub(super) mod tests {
         endless.scenario.flows.iter_mut().for_each(|flow| flow.size = None);
         let shorter = SimCase { cap_seconds: 5.0, ..endless.clone() };
         assert_ne!(shorter.id(), endless.id(), "its cap is its length");
+        // Stored records are found by ids that were made of the whole content.
+        let hashed = |content: Vec<u8>| blake3::hash(&content).to_hex()[..16].to_owned();
+        let content = |case: &SimCase| ("simulated", case.scenario.clone(), case.seed, case.span_seconds);
+        assert_eq!(id, hashed(serde_json::to_vec(&content(&case)).expect("JSON")));
+        assert_eq!(shorter.id(), hashed(serde_json::to_vec(&(content(&shorter), 5.0)).expect("JSON")));
         for other in [
             SimCase { seed: 2, ..case.clone() },
             SimCase { span_seconds: 0.1, ..case.clone() },
@@ -397,22 +422,22 @@ pub(super) mod tests {
         let text = serde_json::to_string(&record).expect("JSON");
         assert_eq!(serde_json::from_str::<SimRecord>(&text).expect("it reads back"), record);
         let longer = SimCase { cap_seconds: 61.0, ..record.case.clone() };
-        assert!(record.settles(&record.case) && !record.settles(&longer));
+        assert!(record.settles(record.case.cap_seconds) && !record.settles(longer.cap_seconds));
         for ending in [SimEnding::Finished, SimEnding::GaveUp] {
             record.ending = ending;
-            assert!(record.settles(&longer), "{ending:?}");
+            assert!(record.settles(longer.cap_seconds), "{ending:?}");
         }
         record.ending = SimEnding::Failed;
-        assert!(!record.settles(&record.case));
+        assert!(!record.settles(record.case.cap_seconds));
         // A program may give up by accident, and a run may be invalid.
         let mut record = emulated(record);
         let text = serde_json::to_string(&record).expect("JSON");
         assert_eq!(serde_json::from_str::<SimRecord>(&text).expect("it reads back"), record);
         record.ending = SimEnding::GaveUp;
-        assert!(!record.settles(&record.case));
+        assert!(!record.settles(record.case.cap_seconds));
         record.emulation.as_mut().expect("emulated").attempt = TRIES;
-        assert!(record.settles(&record.case));
+        assert!(record.settles(record.case.cap_seconds));
         record.emulation.as_mut().expect("emulated").verdict.reasons.push("late".into());
-        assert!(!record.settles(&record.case) && !record.is_valid());
+        assert!(!record.settles(record.case.cap_seconds) && !record.is_valid());
     }
 }

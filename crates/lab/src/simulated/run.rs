@@ -1,6 +1,6 @@
 //! `run` for a plan with flows.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::{Display, Write as _};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,7 +67,7 @@ fn left(cases: Vec<SimCase>, records: &[SimRecord], stale: bool) -> VecDeque<Sim
         by_id.entry(&record.id).or_default().push(record);
     }
     let is_new = |case: &SimCase| {
-        let is_done = |record: &&SimRecord| record.settles(case) && (!stale || !record.is_stale());
+        let is_done = |record: &&SimRecord| record.settles(case.cap_seconds) && (!stale || !record.is_stale());
         !by_id.get(case.id().as_str()).is_some_and(|records| records.iter().any(is_done))
     };
     cases.into_iter().filter(is_new).collect()
@@ -75,20 +75,22 @@ fn left(cases: Vec<SimCase>, records: &[SimRecord], stale: bool) -> VecDeque<Sim
 
 /// Returns what is left of a plan.
 pub(crate) fn outlook(plan: &SimPlan, records: &[SimRecord], jobs: NonZeroUsize) -> Outlook {
-    let cases = plan.cases();
-    let total = cases.len();
-    let cases = left(cases, records, false);
-    Outlook { settled: total - cases.len(), total, ..seconds(plan, &cases, jobs.get(), records) }
+    let cap = plan.cap.as_secs_f64();
+    let done: HashSet<&str> =
+        records.iter().filter(|record| record.settles(cap)).map(|record| record.id.as_str()).collect();
+    let ids = plan.ids();
+    let settled = ids.iter().filter(|id| done.contains(id.as_str())).count();
+    Outlook { settled, total: ids.len(), ..seconds(plan, ids.len() - settled, jobs.get(), records) }
 }
 
-/// Returns the seconds that cases take.
-fn seconds(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize, records: &[SimRecord]) -> Outlook {
+/// Returns the seconds that so many cases take.
+fn seconds(plan: &SimPlan, cases: usize, jobs: usize, records: &[SimRecord]) -> Outlook {
     if plan.base.is_emulated() {
-        let most = cases.iter().map(|case| case.cap_seconds).sum::<f64>() / jobs as f64;
+        let most = cases as f64 * plan.cap.as_secs_f64() / jobs as f64;
         return Outlook { most: Some(most), ..Outlook::default() };
     }
     let took = records.iter().map(|record| record.took_seconds).sum::<f64>() / records.len() as f64;
-    let about = took * cases.len() as f64 / jobs as f64;
+    let about = took * cases as f64 / jobs as f64;
     Outlook { about: Some(about).filter(|about| about.is_finite()), ..Outlook::default() }
 }
 
@@ -210,7 +212,7 @@ fn emulate(
     for attempt in 1..=TRIES {
         match guarded(|| measure.measure_flows(case, attempt, stop)) {
             Ok(record) => {
-                let is_settled = record.settles(case) || record.ending == SimEnding::Failed;
+                let is_settled = record.settles(case.cap_seconds) || record.ending == SimEnding::Failed;
                 why = if record.is_valid() { "a program gave up" } else { "no valid run" };
                 made(record);
                 if is_settled {
@@ -235,7 +237,7 @@ fn list(plan: &SimPlan, cases: &VecDeque<SimCase>, jobs: usize, records: &[SimRe
         writeln!(text, "{}", case.label()).expect("a string takes all");
     }
     let count = units::count(cases.len(), "case", "cases");
-    match seconds(plan, cases, jobs, records) {
+    match seconds(plan, cases.len(), jobs, records) {
         Outlook { most: Some(most), .. } => {
             writeln!(text, "{count} to measure; at most {} (every run at its cap)", units::seconds(most))
         }

@@ -17,15 +17,8 @@ fn by_id(records: &[SimRecord]) -> ById<'_> {
 }
 
 /// Returns the runs of a series at a point that may be drawn: those of the build that made the last one.
-fn runs<'a>(
-    plan: &SimPlan,
-    sweep: &SimSweep,
-    point: &SimPoint,
-    series: usize,
-    records: &ById<'a>,
-) -> Vec<&'a SimRecord> {
-    let cases = plan.cases_at(sweep, point, series).map(|case| case.id());
-    let found = cases.filter_map(|id| records.get(id.as_str()).copied());
+fn runs<'a>(ids: impl IntoIterator<Item = impl AsRef<str>>, records: &ById<'a>) -> Vec<&'a SimRecord> {
+    let found = ids.into_iter().filter_map(|id| records.get(id.as_ref()).copied());
     let mut found = found.filter(|record| record.ending != SimEnding::Failed && record.is_valid()).collect();
     of_one_build(&mut found, |record| (&record.date, record.made.as_ref()));
     found
@@ -54,9 +47,10 @@ pub(crate) fn found(
             None => Some(Bound::Exactly(*flow.arrived.get(point)? as f64 * 8e-6 / record.case.span_seconds)),
         }
     };
-    let valid = runs(plan, sweep, at, series, &all);
+    let ids: Vec<String> = plan.ids_at(at, series).collect();
+    let valid = runs(&ids, &all);
     let values = valid.iter().filter_map(|record| Some((record.id.clone(), value(record)?))).collect();
-    let cases: HashSet<String> = plan.cases_at(sweep, at, series).map(|case| case.id()).collect();
+    let cases: HashSet<String> = ids.into_iter().collect();
     let invalid = records.iter().filter(|record| cases.contains(&record.id) && !record.is_valid()).count();
     (values, invalid)
 }
@@ -95,7 +89,7 @@ struct Cell {
 
 fn cell(plan: &SimPlan, sweep: &SimSweep, line: &Line, point: &SimPoint, records: &ById<'_>) -> Option<Cell> {
     let values = |series: usize| -> Vec<Bound> {
-        let runs = runs(plan, sweep, point, series, records);
+        let runs = runs(plan.ids_at(point, series), records);
         runs.iter().filter_map(|record| sweep.picture.y.of(record, line.flow)).collect()
     };
     let mut all = values(line.series);
@@ -116,7 +110,7 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
     let lines = lines(plan, sweep);
     let series = lines.iter().enumerate().map(|(style, line)| {
         if over_time {
-            let runs = runs(plan, sweep, &sweep.points[0], line.series, &records);
+            let runs = runs(plan.ids_at(&sweep.points[0], line.series), &records);
             let course = course(&runs, line.flow, sweep.picture.y, sweep.picture.spread);
             return Series::new(&line.name, style, course.into_iter().map(Ok)).drawn(Form::Course);
         }
@@ -212,7 +206,7 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
     let counts = sweep
         .points
         .iter()
-        .flat_map(|point| (0..plan.series.len()).map(move |series| runs(plan, sweep, point, series, records).len()));
+        .flat_map(|point| (0..plan.series.len()).map(move |series| runs(plan.ids_at(point, series), records).len()));
     let most = counts.clone().max().unwrap_or(0);
     let Some(runs) = lists::counts(counts.filter(|runs| *runs > 0), "run", "runs") else {
         return "Nothing has been run yet.".to_owned();

@@ -1,0 +1,85 @@
+"""What the page costs beside a run: processor time of the server, with no viewer, one and three.
+
+    WEB_PROGRAMS=target/release python3 -B cost.py [SECONDS]
+
+prints a line for each. Nothing asserts it: what else the machine does is in it. A browser's own time is not counted; it may be
+on another machine.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+import urllib.request
+
+import harness
+
+#: Tens of thousands of short runs, the most that the page takes: 4 systems at 6 points.
+SIMULATED = """name = "cost/simulated"
+title = "Many cases"
+link = "rate=10M,delay=5ms,queue=1bdp"
+repeats = 2000
+cap = "60s"
+[[flow]]
+name = "file"
+profile = "auto"
+size = "4MB"
+""" + "".join(
+    f'[[series]]\nname = "{name}"\nset = {{ "file.profile" = "{name}" }}\n' for name in ("auto", "arq", "linux-tcp", "tornado-transfer")
+) + """[[sweep]]
+name = "loss"
+vary = "link.loss"
+values = ["0%", "1%", "2%", "3%", "4%", "5%"]
+"""
+LINKS = """name = "cost/links"
+title = "Real programs"
+link = "rate=10M,delay=5ms,queue=1bdp,loss=1%"
+repeats = 1000
+cap = "60s"
+size = "200KB"
+peers = ["tcp-cubic", "downpour-auto"]
+[[sweep]]
+name = "loss"
+vary = "loss"
+values = ["0%", "5%"]
+"""
+
+
+def spent(pid):
+    """Processor seconds of a process, without those of its children."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ask(lab, path, **asked):
+    request = urllib.request.Request(f"{lab.url}testing/{path}", json.dumps(asked).encode(), {"content-type": "application/json"})
+    return json.load(urllib.request.urlopen(request))
+
+
+def measure(case, seconds):
+    for text in (SIMULATED, LINKS):
+        lab = case.lab()
+        name = ask(lab, "start", text=text)["name"]
+        records = lab.folder / name / "results.jsonl"
+        harness.until("records", lambda: records.is_file() and len(records.read_bytes().splitlines()) >= 3)
+        viewers = 0
+        for wanted in (0, 1, 3):
+            while viewers < wanted:
+                case.view(lab, f"testing/{name}").wait_for_selector("#last-runs li")
+                viewers += 1
+            begun, before, had = time.monotonic(), spent(lab.pid), len(records.read_bytes().splitlines())
+            time.sleep(seconds)
+            share = (spent(lab.pid) - before) / (time.monotonic() - begun)
+            all = len(records.read_bytes().splitlines())
+            print(f"{name.split('/')[-1]}, {viewers} viewers, {had} to {all} records: {share:.2%} of a core, {lab.memory() >> 20} MiB", flush=True)
+        ask(lab, "stop", name=name)
+
+
+if __name__ == "__main__":
+    case = harness.Case()
+    try:
+        measure(case, float(sys.argv[1]) if sys.argv[1:] else 20)
+    finally:
+        case.doCleanups()
+        harness._Browser.close()
