@@ -173,13 +173,26 @@ impl Reader {
         let path = self.path.clone();
         let failed = |error| StoreError::Io { path: path.clone(), error };
         file.seek(SeekFrom::Start(self.length)).and_then(|_| file.read_to_end(&mut bytes)).map_err(failed)?;
-        let (new, length) = parse(&self.path, &bytes, self.lines)?;
+        let (new, length) = match parse(&self.path, &bytes, self.lines) {
+            // What was read before may have been edited, and that line is another one.
+            Err(_) if self.length > 0 => return self.again(records),
+            parsed => parsed?,
+        };
         self.file = Some(found.ino());
         self.length += length;
         self.lines += new.len();
         let has_changed = has_changed || !new.is_empty();
         records.extend(new);
         Ok(has_changed)
+    }
+
+    /// Reads everything again. If that fails, the records stay.
+    fn again<R: DeserializeOwned>(&mut self, records: &mut Vec<R>) -> Result<bool, StoreError> {
+        let mut reader = Self { path: self.path.clone(), file: None, length: 0, lines: 0 };
+        let mut all = Vec::new();
+        reader.more(&mut all)?;
+        (*self, *records) = (reader, all);
+        Ok(true)
     }
 
     /// Reads everything again the next time.
@@ -292,6 +305,13 @@ mod tests {
         append("hello\n");
         let error = reader.more(&mut records).expect_err("no record").to_string();
         assert!(error.contains("results.jsonl:4: expected value"), "{error}");
+        // One that was edited further up: the line is named where it is.
+        let text = fs::read_to_string(&path).expect("text").replace("hello\n", "");
+        let (first, rest) = text.split_at(text.find('\n').expect("lines") + 1);
+        fs::write(&path, format!("{first}hello\n{rest}")).expect("written");
+        let error = reader.more(&mut records).expect_err("no record").to_string();
+        assert!(error.contains("results.jsonl:2: expected value"), "{error}");
+        assert_eq!(records, [1.0, 2.0, 3.0].map(record), "what was read stays");
         fs::write(&path, &line).expect("written");
         assert!(reader.more(&mut records).expect("readable"));
         assert_eq!(records, [record(3.0)], "of a shorter file all is read again");
