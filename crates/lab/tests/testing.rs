@@ -23,17 +23,39 @@ fn plan(name: &str, repeats: u32) -> String {
     )
 }
 
-/// A page server in a folder of its own.
+/// Where a page server runs.
+enum Folder {
+    Own(tempfile::TempDir),
+    Given(PathBuf),
+}
+
+impl Folder {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(folder) => folder.path(),
+            Self::Given(folder) => folder,
+        }
+    }
+}
+
+/// A page server.
 struct Web {
     process: Child,
-    folder: tempfile::TempDir,
+    folder: Folder,
     address: String,
     secret: String,
 }
 
 impl Web {
     fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        Self::within(Folder::Own(tempfile::tempdir().expect("a folder")))
+    }
+
+    fn start_in(folder: &Path) -> Self {
+        Self::within(Folder::Given(folder.to_owned()))
+    }
+
+    fn within(folder: Folder) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
             .arg("web")
             .current_dir(folder.path())
@@ -188,7 +210,7 @@ fn a_plan_is_run_stopped_goes_on_and_gets_more_repeats() {
 }
 
 #[test]
-fn a_run_from_a_terminal_is_followed_and_left_alone() {
+fn a_run_from_a_terminal_is_followed_and_stopped() {
     let web = Web::start();
     fs::write(web.folder.path().join("plan.toml"), plan("theirs", 300)).expect("written");
     let mut theirs = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
@@ -203,15 +225,44 @@ fn a_run_from_a_terminal_is_followed_and_left_alone() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let name = "lab-results/theirs";
-    web.until(name, |state| state["stage"] == "elsewhere" && state["records"].as_u64() >= Some(2));
+    let running = web.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(2));
+    let says = running["says"].as_str().expect("words");
+    assert!(says.starts_with(&format!("Process {} runs it", theirs.id())), "{says}");
     let (status, said) = web.post("testing/more", &json!({ "name": name }));
     assert!(status == 409 && said.contains("runs already"), "{status} {said}");
-    let (status, said) = web.post("testing/stop", &json!({ "name": name }));
-    assert!(status == 409 && said.contains("was not started here"), "{status} {said}");
-    rustix::process::kill_process(rustix::process::Pid::from_child(&theirs), rustix::process::Signal::INT)
-        .expect("it runs");
+    assert_eq!(web.post("testing/stop", &json!({ "name": name })).0, 200);
     assert_eq!(theirs.wait().expect("it ends").code(), Some(75));
     web.until(name, is("partial"));
+    let (status, said) = web.post("testing/stop", &json!({ "name": name }));
+    assert!(status == 409 && said.contains("does not run"), "{status} {said}");
+}
+
+/// Two labs in one place, as after the crash of one of them.
+#[test]
+fn a_run_outlives_a_lab_that_crashes_and_the_next_one_stops_it() {
+    let mut web = Web::start();
+    assert_eq!(web.post("testing/start", &json!({ "text": plan("long", 5_000) })).0, 200);
+    let name = "lab-results/long";
+    web.until(name, |state| state["records"].as_u64() >= Some(2));
+    web.process.kill().expect("it runs");
+    web.process.wait().expect("it ends");
+    let before = lines(&web.records("long")).len() as u64;
+    let next = Web::start_in(web.folder.path());
+    next.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(before + 2));
+    let choices: Value = serde_json::from_str(&next.get("testing/choices").1).expect("JSON");
+    assert_eq!(choices["books"], json!([{ "name": name, "hasResults": true, "isRunning": true }]));
+    let (status, said) = next.post("testing/start", &json!({ "text": plan("long", 5_000), "again": true }));
+    assert!(status == 409 && said.contains("runs already"), "{status} {said}");
+    // What times codes would be disturbed by it.
+    let codes = "name = \"codes\"\ntitle = \"x\"\ncodes = [\"raptorq\"]\nsize = \"10KB\"\nsymbol = \"1024B\"\nrepair = \"15%\"\n\
+                 drops = [\"0%\", \"10%\"]\nruns = 2\ncap = \"5s\"\n[[sweep]]\nname = \"size\"\ntitle = \"x\"\nmeasure = \"encode\"\n\
+                 vary = \"size\"\nvalues = [\"10KB\"]\n";
+    let (status, said) = next.post("testing/start", &json!({ "text": codes }));
+    assert!(status == 409 && said.contains("need the machine for themselves"), "{status} {said}");
+    assert_eq!(next.post("testing/stop", &json!({ "name": name })).0, 200);
+    let stopped = next.until(name, is("partial"));
+    assert_eq!(stopped["records"].as_u64(), Some(lines(&web.records("long")).len() as u64));
+    lab::results::StoreOf::<Value>::open(&web.folder.path().join(name)).expect("the run has ended");
 }
 
 #[test]
@@ -237,7 +288,7 @@ fn hostile_requests_are_refused_in_one_line() {
         refused(web.get(&format!("testing/watch?name={name}")), 404, "there is no plan");
         refused(web.get(&format!("results/open?name={name}")), 404, "there is no plan");
         refused(web.post("testing/more", &json!({ "name": name })), 404, "there is no plan");
-        refused(web.post("testing/stop", &json!({ "name": name })), 409, "does not run");
+        refused(web.post("testing/stop", &json!({ "name": name })), 404, "there is no plan");
         refused(web.post("testing/check", &json!({ "text": plan("x", 1), "beside": name })), 404, "there is no plan");
     }
     let start = |text: &str| web.post("testing/start", &json!({ "text": text }));

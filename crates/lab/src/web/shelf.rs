@@ -104,6 +104,11 @@ impl Shelf {
         Self { experiments, results, read: Mutex::default(), permits: Semaphore::new(AT_ONCE) }
     }
 
+    /// Returns the folder in which runs put their results.
+    pub(super) fn results(&self) -> &Path {
+        &self.results
+    }
+
     /// Returns the folder for the results of a plan of this name, which has been checked to be one.
     pub(super) fn folder(&self, plan: &str) -> PathBuf {
         self.results.join(plan)

@@ -19,6 +19,7 @@ builds the programs and calls it. A test is a `unittest` in a file beside this o
 A case fails, whatever else it asserts, if a page logs an error, throws one, or asks another host for anything.
 """
 
+import contextlib
 import importlib
 import os
 import pathlib
@@ -132,6 +133,11 @@ class Lab:
     def close(self):
         if self.process.poll() is None:
             self.kill()
+        # A run outlives a lab that was killed.
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (process / "cwd").readlink() == self.folder:
+                    os.kill(int(process.name), signal.SIGKILL)
         self._errors.close()
         if self._made:
             shutil.rmtree(self.folder, ignore_errors=True)

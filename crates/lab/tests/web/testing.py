@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import pathlib
+import signal
 import statistics
 
 import harness
@@ -43,6 +46,13 @@ def wait(page, condition, argument=None):
 
 def wait_stage(page, stage):
     page.wait_for_selector(f'#run-stage[data-stage="{stage}"]')
+
+
+def wait_ended(page):
+    """Waits for the end of a run over links: on a busy machine cases may be left without a valid run."""
+    page.wait_for_selector('#run-stage:is([data-stage="done"], [data-stage="failed"])')
+    if page.get_attribute("#run-stage", "data-stage") == "failed":
+        assert "cases are without a valid run" in page.inner_text("#run-stage"), page.inner_text("#run")
 
 
 class Testing(harness.Case):
@@ -126,6 +136,77 @@ class Testing(harness.Case):
         self.assertEqual(len({record["id"] for record in after}), 400)
         self.assertEqual(len(after), 400)
 
+    def test_a_run_outlives_its_lab_and_is_stopped_by_the_next(self):
+        self.expected.append("ERR_")
+        lab = self.lab()
+        page = self.view(lab, "testing")
+        self.start(page, PLAN.replace("400", "5000"))
+        wait_stage(page, "running")
+        wait(page, r"Number(/(\d+) records? in/.exec(document.querySelector('#run-stage').textContent)?.[1]) >= 3")
+        lab.kill()
+        page.wait_for_selector("#lost:not([hidden])")
+        before = records(lab, "lab-results/long/one")
+        next = self.lab(folder=lab.folder)
+        page = self.view(next, "testing")
+        page.click("#plan-running a:text-is('lab-results/long/one')")
+        wait_stage(page, "running")
+        self.assertRegex(page.inner_text("#run-stage"), r"^Process \d+ runs it, which this lab has not started")
+        self.assertTrue(page.is_hidden("#run button:text-is('Go on')"))
+        self.shot(page, "testing-outlived")
+        page.click("#run button:text-is('Stop')")
+        wait_stage(page, "partial")
+        after = records(lab, "lab-results/long/one")
+        self.assertEqual(after[: len(before)], before)
+        self.assertTrue(len(before) < len(after) < 5000, (len(before), len(after)))
+        # And it is this lab's to go on with.
+        page.click("#run button:text-is('Go on')")
+        wait_stage(page, "running")
+        page.click("#run button:text-is('Stop')")
+        wait_stage(page, "partial")
+        all = records(lab, "lab-results/long/one")
+        self.assertEqual(len({record["id"] for record in all}), len(all))
+
+    def test_a_killed_run_a_corrupt_record_and_a_missing_folder_lose_nothing(self):
+        self.expected += ["409 (Conflict)", "500 (Internal Server Error)"]
+        lab = self.lab()
+        (lab.folder / "lab-results").write_text("no folder")
+        page = self.view(lab, "testing")
+        self.start(page, PLAN)
+        page.wait_for_selector("#plan-check.bad")
+        self.assertRegex(page.inner_text("#plan-check"), r"^cannot put results into lab-results: .*; start downpour-lab web in a folder that you may write to$")
+        (lab.folder / "lab-results").unlink()
+        # Two browsers at once: one of them starts it.
+        other = self.view(lab, "testing")
+        for each in (page, other):
+            each.fill("#plan-text", PLAN + "# once more\n")
+            each.wait_for_selector("#plan-check.good")
+        for each in (page, other):
+            each.evaluate("setTimeout(() => [...document.querySelectorAll('#plan button')].find((button) => button.textContent === 'Start').click(), 100)")
+        harness.until("one refused", lambda: [each.query_selector("#plan-check.bad") for each in (page, other)].count(None) == 1)
+        if page.query_selector("#plan-check.bad"):
+            page = other
+        name = "lab-results/long/one"
+        wait(page, r"Number(/(\d+) of 400 cases/.exec(document.querySelector('#run-stage')?.textContent)?.[1]) >= 3")
+        children = [file.read_text().split() for file in pathlib.Path(f"/proc/{lab.pid}/task").glob("*/children")]
+        (run,) = [int(pid) for pids in children for pid in pids]
+        os.kill(run, signal.SIGKILL)
+        wait_stage(page, "failed")
+        self.assertTrue(page.inner_text("#run-stage").startswith("It was killed. What it had stored is kept"))
+        whole = (lab.folder / name / "results.jsonl").read_text()
+        lines = whole.splitlines(keepends=True)
+        (lab.folder / name / "results.jsonl").write_text("".join([*lines[:1], "garbage\n", *lines[1:]]))
+        page.wait_for_selector("#run p.bad:has-text('results.jsonl:2: ')")
+        self.assertIn("mend that line or take it out", page.inner_text("#run"))
+        (lab.folder / name / "results.jsonl").write_text(whole)
+        wait_stage(page, "failed")
+        page.click("#run button:text-is('Go on')")
+        wait_stage(page, "running")
+        page.click("#run button:text-is('Stop')")
+        wait_stage(page, "partial")
+        all = records(lab, name)
+        self.assertEqual(all[: len(lines)], [json.loads(line) for line in lines])
+        self.assertEqual(len({record["id"] for record in all}), len(all))
+
     def test_errors_of_the_plan_readers_are_shown(self):
         self.expected.append("400 (Bad Request)")
         page = self.view(self.lab(), "testing")
@@ -150,6 +231,62 @@ class Testing(harness.Case):
             self.assertEqual("needs " in box.inner_text(), box.query_selector("input").is_disabled(), box.inner_text())
         self.assertRegex(page.inner_text("#plan-check"), r"at most|runs")
         self.shot(page, "testing-links")
+
+    def test_real_programs_are_run_stopped_and_gone_on_with(self):
+        """downpour, the kernel's TCP and a copier over emulated links, whose numbers are those of the records."""
+        peers = ["tcp-cubic", "downpour-auto", "scp-cubic"]
+        lab = self.lab()
+        page = self.view(lab, "testing")
+        page.check("input[value=links]")
+        wait(page, "document.querySelector('#plan-text').value.includes('peers = [')")
+        for peer in peers:
+            page.check(f"#plan-systems input[value={peer}]")
+        for box in page.query_selector_all("#plan-systems input:checked"):
+            if box.get_attribute("value") not in peers:
+                box.uncheck()
+        for field, value in [("name", "links/three"), ("link-rate", "10M"), ("link-delay", "5ms"), ("values", "5%"), ("size", "200KB"), ("repeats", "3"), ("cap", "60s")]:
+            page.fill(f"#plan-{field}", value)
+        wait(page, "document.querySelector('#plan-check.good')?.textContent.startsWith('9 runs')")
+        page.click("text=Start")
+        name = "lab-results/links/three"
+        page.wait_for_selector("#last-runs li")
+        page.click("#run button:text-is('Stop')")
+        wait_stage(page, "partial")
+        before = records(lab, name)
+        self.assertTrue(0 < len(before) < 9, len(before))
+        page.click("#run button:text-is('Go on')")
+        wait_ended(page)
+        all = records(lab, name)
+        self.assertEqual(all[: len(before)], before)
+        self.numbers_are_those_of(page, all, peers, 3)
+        page.fill("#run-more", "1")
+        page.click("#run button:text-is('Add')")
+        wait(page, "document.querySelector('#run-stage').textContent.includes('of 12 cases')")
+        wait_ended(page)
+        self.numbers_are_those_of(page, records(lab, name), peers, 4)
+        self.shot(page, "testing-links-run")
+
+    def numbers_are_those_of(self, page, all, peers, repeats):
+        """The table has the records' numbers, and each run in the list its verdict."""
+        valid = [record for record in all if not record["verdict"]["reasons"]]
+        for peer in peers:
+            # A failure that was tried again is not the last run of its case.
+            last = {record["id"]: record["ending"] for record in valid if record["case"]["peer"] == peer}
+            seconds = [ending["seconds"] for ending in last.values() if ending["end"] == "finished"]
+            wait(page, f"document.querySelector('.sweep tbody tr:nth-child({peers.index(peer) + 1}) .runs')?.textContent === '{len(seconds)}/{repeats}'")
+            row = page.query_selector(f".sweep tbody tr:nth-child({peers.index(peer) + 1})")
+            self.assertEqual(row.query_selector("th").inner_text(), peer)
+            of = lambda kind: float(row.query_selector(f".{kind}").inner_text())
+            if seconds:
+                self.assertEqual(of("mean"), digits(statistics.fmean(seconds)), peer)
+            if len(seconds) > 1:
+                self.assertAlmostEqual(of("deviation"), statistics.stdev(seconds), delta=1e-3 * statistics.stdev(seconds) + 1e-9)
+        shown = [line.inner_text() for line in page.query_selector_all("#last-runs summary:has(span)")]
+        self.assertEqual(len(shown), len(all))
+        for line, record in zip(shown, reversed(all)):
+            reasons = record["verdict"]["reasons"]
+            self.assertTrue(line.startswith(f"{record['case']['peer']}, seed {record['case']['seed']}: "), line)
+            self.assertTrue(line.endswith(f"invalid: {'; '.join(reasons)}" if reasons else "valid"), line)
 
     def test_a_stored_experiment_is_opened(self):
         experiments = harness.ROOT / "experiments"

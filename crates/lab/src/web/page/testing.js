@@ -52,7 +52,10 @@ class Testing {
       element("label", { class: "open" }, "Open a plan or results", this.open), books, element("button", {}, "Open"));
     this.maker = element("details", { id: "plan", open: true }, element("summary", {}, "Make a plan"),
       element("div", { class: "columns" }, this.form.element, this.#editor()));
-    section.replaceChildren(open, this.maker, this.run.element);
+    // Also those of a lab that has ended, and those that were started in a terminal.
+    const runs = choices.books.filter((book) => book.isRunning).map((book) => element("li", {}, element("a", { href: `#testing/${encodeURI(book.name)}` }, book.name)));
+    const running = element("div", { id: "plan-running", hidden: runs.length === 0 }, "Running when this page was loaded:", element("ul", {}, ...runs));
+    section.replaceChildren(running, open, this.maker, this.run.element);
     addEventListener("hashchange", () => this.show());
     this.#formed();
   }
@@ -239,7 +242,7 @@ class RunView {
     this.bar.value = event.settled;
     this.stop.hidden = !isRunning;
     this.stop.textContent = event.stage === "stopping" ? "Stop at once" : "Stop";
-    this.own.hidden = isRunning || event.stage === "elsewhere" || !event.isOwn;
+    this.own.hidden = isRunning || !event.isOwn;
     this.goOn.hidden = event.stage === "done";
     this.heard.hidden = event.stage !== "failed" || event.said.length === 0;
     this.heard.textContent = event.said.join("\n");

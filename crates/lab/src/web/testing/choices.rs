@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::holder::Locks;
 use crate::peers::{self, Presence, Programs};
-use crate::web::shelf::Shelf;
+use crate::results::RECORDS;
+use crate::web::shelf::{Book, Shelf};
 
 /// A system that the simulator runs: its series in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -63,8 +65,11 @@ pub(super) fn all(shelf: &Shelf, programs: &Programs) -> Value {
             "encrypted": peer.is_encrypted(), "starts": clock.starts, "ends": clock.ends,
         })
     };
-    let books: Vec<Value> =
-        shelf.books().iter().map(|book| json!({ "name": book.name, "hasResults": book.has_results })).collect();
+    let locks = Locks::now();
+    let is_running = |book: &Book| book.has_results && locks.holder(&book.folder.join(RECORDS)).is_some();
+    let book =
+        |book: &Book| json!({ "name": book.name, "hasResults": book.has_results, "isRunning": is_running(book) });
+    let books: Vec<Value> = shelf.books().iter().map(book).collect();
     json!({
         "simulated": SIMULATED, "peers": peers::all().map(peer).collect::<Vec<_>>(), "topologies": shelf.topologies(), "books": books,
         "cores": thread::available_parallelism().map_or(1, std::num::NonZero::get),

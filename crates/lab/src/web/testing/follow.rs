@@ -3,25 +3,29 @@
 use std::fs;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::time::ClockId;
 use serde_json::{Value, json};
 
 use super::child::{Ended, Run};
+use super::holder::{Holder, Locks};
+use crate::clock;
 use crate::exit::Code;
 use crate::measured::{Measured, Outlook};
 use crate::results::RECORDS;
 use crate::web::lock;
+use crate::web::refusal::Refusal;
 use crate::web::results::pictures;
 use crate::web::shelf::{Book, Shelf};
 use crate::web::topic::{Keep, Topic};
 
-/// How often viewers are told at most, and how much longer than the work for it a pause is: beside a run, that costs 5 % of a
-/// core.
+/// How often viewers are told at most, and how much longer than its processor time a pause is: beside a run, that costs 2.5 % of
+/// a core.
 const TELL_EVERY: Duration = Duration::from_millis(500);
-const REST: u32 = 19;
+const REST: u32 = 39;
 const LONGEST_REST: Duration = Duration::from_secs(10);
 /// Runs that are listed.
 const MOST_RUNS: usize = 40;
@@ -38,6 +42,8 @@ pub(super) struct Followed {
 struct State {
     run: Option<Run>,
     ended: Option<Ended>,
+    /// The process that was not started here and was told to stop.
+    told: Option<Holder>,
     /// Whether a thread looks after it.
     is_followed: bool,
     /// Rises with everything but results that changes what viewers see.
@@ -51,6 +57,7 @@ impl Followed {
 
     /// Returns whether a run of this program is there, and whether that needs the machine for itself.
     pub(super) fn is_running(&self) -> Option<bool> {
+        self.reap();
         lock(&self.state).run.as_ref().map(|run| run.needs_quiet)
     }
 
@@ -66,11 +73,27 @@ impl Followed {
         state.changes += 1;
     }
 
-    /// Tells its run to stop; returns whether there is one.
-    pub(super) fn stop(&self) -> bool {
+    /// Tells the run to stop, whoever has started it.
+    ///
+    /// # Errors
+    /// There is none, or it is another user's.
+    pub(super) fn stop(&self) -> Result<(), Refusal> {
         let mut state = lock(&self.state);
         state.changes += 1;
-        state.run.as_mut().map(Run::stop).is_some()
+        if let Some(run) = &mut state.run {
+            run.stop();
+            return Ok(());
+        }
+        let records = self.records();
+        let holder = Locks::now().holder(&records);
+        let holder = holder.ok_or_else(|| Refusal::conflict(format_args!("{} does not run", self.book.name)))?;
+        holder.interrupt(&records)?;
+        state.told = Some(holder);
+        Ok(())
+    }
+
+    fn records(&self) -> PathBuf {
+        self.book.folder.join(RECORDS)
     }
 
     /// Ends its run.
@@ -93,11 +116,12 @@ impl Followed {
     fn look_after(&self, shelf: &Shelf) {
         let mut told = None;
         loop {
-            let begun = Instant::now();
+            let begun = clock::read(ClockId::ThreadCPUTime);
             if self.topic.viewers() > 0 {
                 self.tell(shelf, &mut told);
             }
-            let rest = (begun.elapsed() * REST).clamp(TELL_EVERY, LONGEST_REST);
+            let spent = clock::read(ClockId::ThreadCPUTime) - begun;
+            let rest = (spent * REST).clamp(TELL_EVERY, LONGEST_REST);
             std::thread::sleep(rest);
             self.reap();
             let mut state = lock(&self.state);
@@ -126,14 +150,14 @@ impl Followed {
             return;
         }
         let event = match shelf.read(&self.book) {
-            Ok(reading) => self.event(lock(&reading).measured(), seen.is_elsewhere),
+            Ok(reading) => self.event(lock(&reading).measured(), seen.elsewhere),
             Err(refusal) => json!({ "name": self.book.name, "unreadable": refusal.to_string() }),
         };
         self.topic.tell(&event);
         *told = Some(seen);
     }
 
-    fn event(&self, measured: &Measured, is_elsewhere: bool) -> Value {
+    fn event(&self, measured: &Measured, elsewhere: Option<Holder>) -> Value {
         let mut state = lock(&self.state);
         let jobs = state.run.as_ref().map_or(NonZeroUsize::MIN, |run| run.jobs);
         let outlook = measured.outlook(jobs);
@@ -143,7 +167,7 @@ impl Followed {
             (None, Some(ended)) => ended.said.clone(),
             (None, None) => Vec::new(),
         };
-        let now = Stage::of(&state, is_elsewhere, outlook);
+        let now = Stage::of(&state, elsewhere, (outlook, measured.count()));
         drop(state);
         let (title, plan) = measured.title_and_name();
         json!({
@@ -168,8 +192,8 @@ fn left(run: &mut Run, outlook: Outlook) -> Option<f64> {
 enum Stage {
     Running,
     Stopping,
-    /// A process that was not started here writes.
-    Elsewhere,
+    /// A process that was not started here runs it, and was told to stop or not.
+    Elsewhere(Holder, bool),
     Done,
     Partial,
     Empty,
@@ -177,24 +201,23 @@ enum Stage {
 }
 
 impl Stage {
-    fn of(state: &State, is_elsewhere: bool, outlook: Outlook) -> Self {
+    fn of(state: &State, elsewhere: Option<Holder>, (outlook, records): (Outlook, usize)) -> Self {
         const INTERRUPTED: i32 = Code::Interrupted as i32;
-        match (&state.run, &state.ended) {
-            (Some(run), _) if run.is_stopping => Self::Stopping,
-            (Some(_), _) => Self::Running,
-            (None, _) if is_elsewhere => Self::Elsewhere,
-            (None, Some(Ended { code, .. })) if !matches!(code, Some(0 | INTERRUPTED)) => Self::Failed(*code),
+        match (&state.run, elsewhere, &state.ended) {
+            (Some(run), ..) if run.is_stopping => Self::Stopping,
+            (Some(_), ..) => Self::Running,
+            (None, Some(holder), _) => Self::Elsewhere(holder, state.told == Some(holder)),
+            (None, None, Some(Ended { code, .. })) if !matches!(code, Some(0 | INTERRUPTED)) => Self::Failed(*code),
             _ if outlook.settled == outlook.total => Self::Done,
-            _ if outlook.settled == 0 => Self::Empty,
+            _ if records == 0 => Self::Empty,
             _ => Self::Partial,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Self::Running => "running",
-            Self::Stopping => "stopping",
-            Self::Elsewhere => "elsewhere",
+            Self::Running | Self::Elsewhere(_, false) => "running",
+            Self::Stopping | Self::Elsewhere(_, true) => "stopping",
             Self::Done => "done",
             Self::Partial => "partial",
             Self::Empty => "empty",
@@ -202,21 +225,32 @@ impl Stage {
         }
     }
 
-    fn says(self) -> &'static str {
-        match self {
+    fn says(self) -> String {
+        let says = match self {
             Self::Running => "It runs.",
             Self::Stopping => "It stops after the present runs.",
-            Self::Elsewhere => "Another process runs it: what that stores is shown here.",
+            Self::Elsewhere(holder, false) => {
+                let number = holder.number();
+                return format!(
+                    "Process {number} runs it, which this lab has not started. Stop interrupts it as Ctrl-C does."
+                );
+            }
+            Self::Elsewhere(holder, true) => {
+                return format!("Process {} stops after the present runs.", holder.number());
+            }
             Self::Done => "Every case has its run.",
             Self::Partial => "Cases are left.",
             Self::Empty => "Nothing has been run yet.",
             Self::Failed(Some(code)) => match code {
                 3 => "It ended early: this machine lacks something.",
-                4 => "It ended, and cases are without a valid run.",
-                _ => "It ended with an error.",
+                4 => {
+                    "It ended, and cases are without a valid run: a quieter machine or a slower link may give them one."
+                }
+                _ => "It ended with an error, and what it had stored is kept.",
             },
-            Self::Failed(None) => "It was killed.",
-        }
+            Self::Failed(None) => "It was killed. What it had stored is kept, and the rest is run when it goes on.",
+        };
+        says.to_owned()
     }
 }
 
@@ -225,7 +259,7 @@ impl Stage {
 struct Seen {
     changes: u64,
     files: [Option<(u64, u64, i64, i64)>; 2],
-    is_elsewhere: bool,
+    elsewhere: Option<Holder>,
 }
 
 impl Seen {
@@ -234,39 +268,12 @@ impl Seen {
             let found = fs::metadata(file).ok()?;
             Some((found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
         };
-        let records = followed.book.folder.join(RECORDS);
+        let records = followed.records();
         let state = lock(&followed.state);
         Self {
             changes: state.changes,
             files: [stamp(&followed.book.plan), stamp(&records)],
-            is_elsewhere: state.run.is_none() && is_locked(&records),
+            elsewhere: if state.run.is_none() { Locks::now().holder(&records) } else { None },
         }
-    }
-}
-
-/// Returns whether a process holds the lock of a file of records, which it does for as long as it runs a plan. To try the lock
-/// could refuse it to a run that begins.
-pub(super) fn is_locked(records: &Path) -> bool {
-    let Ok(file) = fs::metadata(records) else { return false };
-    // "1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF"
-    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let inode = |line: &str| line.split_whitespace().nth(5)?.rsplit(':').next()?.parse::<u64>().ok();
-    locks.lines().any(|line| line.contains(" FLOCK ") && inode(line) == Some(file.ino()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::results::Store;
-
-    #[test]
-    fn a_run_elsewhere_shows_in_the_locks() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let records = folder.path().join(RECORDS);
-        assert!(!is_locked(&records));
-        let store = Store::open(folder.path()).expect("a new folder");
-        assert!(is_locked(&records));
-        drop(store);
-        assert!(!is_locked(&records));
     }
 }

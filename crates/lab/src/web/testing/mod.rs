@@ -7,12 +7,15 @@
 mod child;
 mod choices;
 mod follow;
+mod holder;
 mod plans;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Query, State};
@@ -26,13 +29,16 @@ use serde_json::{Value, json};
 use super::lock;
 use super::refusal::Refusal;
 use super::shelf::{Book, Shelf};
+use crate::exit::Failure;
 use crate::measured::{Measured, Outlook};
+use crate::output::warn;
 use crate::peers::Programs;
 use crate::plan::read_text;
 use crate::results::{PLAN, RECORDS, keep, write};
 use child::Run;
 use choices::Links;
 use follow::Followed;
+use holder::Locks;
 
 /// Folders that are followed or remembered at a time, and simulated plans that run at a time.
 const MOST_FOLLOWED: usize = 32;
@@ -103,10 +109,14 @@ impl Testing {
         Router::new().nest("/testing", room.with_state(self))
     }
 
-    /// Ends all runs, when the program ends: their results are kept.
+    /// Ends all runs, when the program ends as it was told: their results are kept. However else it ends, they go on.
     pub(super) fn end(&self) {
-        let all: Vec<_> = lock(&self.followed).values().cloned().collect();
-        std::thread::scope(|scope| {
+        let mut all: Vec<_> = lock(&self.followed).values().cloned().collect();
+        all.retain(|followed| followed.is_running().is_some());
+        for followed in &all {
+            warn(&format!("stopping {}: what it has stored is kept", followed.book.name));
+        }
+        thread::scope(|scope| {
             for followed in &all {
                 scope.spawn(|| followed.end());
             }
@@ -142,17 +152,16 @@ impl Testing {
         let (_, plan) = measured.title_and_name();
         let (folder, name) = (self.shelf.folder(plan), Shelf::name(plan));
         let mut followed = lock(&self.followed);
-        may_run(&followed, &name, &folder.join(RECORDS), measured.needs_quiet())?;
+        let _turn = self.turn(&followed, &name, &folder.join(RECORDS), measured.needs_quiet())?;
         if !written.again && folder.join(RECORDS).exists() {
             return Err(Refusal::conflict(format_args!(
                 "there are results of {plan} already: open them and go on, or give this plan another name"
             )));
         }
-        let failed = |failure: crate::exit::Failure| Refusal::failed(failure.message);
         for (file, place) in plans::topologies(&measured, &beside) {
-            keep(&file, &folder, place).map_err(failed)?;
+            keep(&file, &folder, place).map_err(unwritten)?;
         }
-        write(&folder.join(PLAN), written.text.as_bytes()).map_err(failed)?;
+        write(&folder.join(PLAN), written.text.as_bytes()).map_err(unwritten)?;
         let plan = folder.join(PLAN);
         let has_results = folder.join(RECORDS).is_file();
         let book = Book { name, source: plan.clone(), plan, folder, has_results };
@@ -171,9 +180,11 @@ impl Testing {
         let text = read_text(&book.plan).map_err(Refusal::failed)?;
         let text = if named.more > 0 { plans::with_more_repeats(&text, named.more)? } else { text };
         let measured = plans::read(&text, &book.folder)?;
+        // Of records that cannot be read none is run again, and the plan stays as it is.
+        self.shelf.read(&book)?;
         let mut followed = lock(&self.followed);
-        may_run(&followed, &book.name, &book.folder.join(RECORDS), measured.needs_quiet())?;
-        write(&book.plan, text.as_bytes()).map_err(|failure| Refusal::failed(failure.message))?;
+        let _turn = self.turn(&followed, &book.name, &book.folder.join(RECORDS), measured.needs_quiet())?;
+        write(&book.plan, text.as_bytes()).map_err(unwritten)?;
         self.run(&mut followed, book, &measured, jobs)
     }
 
@@ -186,38 +197,57 @@ impl Testing {
     ) -> Result<Value, Refusal> {
         // Codes are timed one after the other, and take no such option.
         let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs) };
-        let files = [book.plan.as_path(), book.folder.as_path()];
-        let run = Run::start(&self.program, files, jobs, measured.needs_quiet())
-            .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
-        let name = book.name.clone();
         let entry = entry(followed, book)?;
+        let files = [entry.book.plan.as_path(), entry.book.folder.as_path()];
+        let mut run = Run::start(&self.program, files, jobs, measured.needs_quiet())
+            .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
+        run.until_begun(&entry.book.folder.join(RECORDS));
         entry.begin(run);
         entry.follow(&self.shelf);
-        Ok(json!({ "name": name }))
+        Ok(json!({ "name": entry.book.name }))
+    }
+
+    /// Checks that nothing runs that would disturb a run, or be disturbed by it, and sees to it that nothing else is started as
+    /// long as what is returned is kept.
+    fn turn(
+        &self,
+        followed: &BTreeMap<String, Arc<Followed>>,
+        name: &str,
+        records: &Path,
+        needs_quiet: bool,
+    ) -> Result<File, Refusal> {
+        let turn = holder::turn(self.shelf.results())?;
+        let own = followed.iter().filter_map(|(name, followed)| Some((name.clone(), followed.is_running()?)));
+        let mut running: BTreeMap<String, bool> = own.collect();
+        // Those that others have started, or this lab before it was started again.
+        let locks = Locks::now();
+        for book in self.shelf.books() {
+            if !running.contains_key(&book.name) && locks.holder(&book.folder.join(RECORDS)).is_some() {
+                let is_quiet = Measured::of_plan(&book.plan).map_or(true, |measured| measured.needs_quiet());
+                running.insert(book.name, is_quiet);
+            }
+        }
+        if running.contains_key(name) || locks.holder(records).is_some() {
+            return Err(Refusal::conflict(format_args!("{name} runs already: stop it first")));
+        }
+        if let Some((other, _)) = running.iter().find(|(_, is_quiet)| **is_quiet || needs_quiet) {
+            return Err(Refusal::conflict(format_args!(
+                "{other} runs, and real programs need the machine for themselves: stop it first"
+            )));
+        }
+        if running.len() >= MOST_RUNS {
+            return Err(Refusal::conflict(format_args!("{MOST_RUNS} plans run already: stop one first")));
+        }
+        Ok(turn)
     }
 }
 
-/// Checks that nothing runs that would disturb a run, or be disturbed by it.
-fn may_run(
-    followed: &BTreeMap<String, Arc<Followed>>,
-    name: &str,
-    records: &Path,
-    needs_quiet: bool,
-) -> Result<(), Refusal> {
-    let running: Vec<(&String, bool)> =
-        followed.iter().filter_map(|(name, followed)| Some((name, followed.is_running()?))).collect();
-    if running.iter().any(|(other, _)| *other == name) || follow::is_locked(records) {
-        return Err(Refusal::conflict(format_args!("{name} runs already: stop it first")));
-    }
-    if let Some((other, _)) = running.iter().find(|(_, is_quiet)| *is_quiet || needs_quiet) {
-        return Err(Refusal::conflict(format_args!(
-            "{other} runs, and real programs need the machine for themselves: stop it first"
-        )));
-    }
-    if running.len() >= MOST_RUNS {
-        return Err(Refusal::conflict(format_args!("{MOST_RUNS} plans run already: stop one first")));
-    }
-    Ok(())
+/// Why a plan has not been started.
+fn unwritten(failure: Failure) -> Refusal {
+    Refusal::failed(format_args!(
+        "{}; nothing was started: make room there, or start downpour-lab web in a folder that you may write to",
+        failure.message
+    ))
 }
 
 /// Returns the followed book of this name, from now on.
@@ -294,12 +324,13 @@ async fn more(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
 }
 
 async fn stop(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
-    let named = asked(body)?;
-    let found = lock(&room.followed).get(&named.name).cloned();
-    match found.is_some_and(|followed| followed.stop()) {
-        true => Ok(Json(json!({}))),
-        false => Err(Refusal::conflict(format_args!("{} does not run, or was not started here", named.name))),
-    }
+    let (of, named) = (Arc::clone(&room), asked(body)?);
+    let stopped = move || {
+        let book = of.shelf.find(&named.name)?;
+        let followed = entry(&mut lock(&of.followed), book)?;
+        followed.stop().map(|()| Json(json!({})))
+    };
+    room.shelf.work(stopped).await
 }
 
 async fn watch(

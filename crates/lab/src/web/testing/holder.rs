@@ -1,0 +1,174 @@
+//! The process that runs a plan, whoever has started it: it holds the lock of the file of records.
+
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{major, minor};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::web::refusal::Refusal;
+
+/// How long a lab that starts a run waits for another one that does.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// The locks that processes hold now.
+pub(super) struct Locks(String);
+
+impl Locks {
+    pub(super) fn now() -> Self {
+        Self(fs::read_to_string("/proc/locks").unwrap_or_default())
+    }
+
+    /// Returns the process that holds the lock of a file of records, which it does for as long as it runs a plan. To try the
+    /// lock could refuse it to a run that begins.
+    pub(super) fn holder(&self, records: &Path) -> Option<Holder> {
+        let file = fs::metadata(records).ok()?;
+        self.0.lines().find_map(|line| {
+            let (pid, device, inode) = parsed(line)?;
+            let holder = Holder(pid);
+            // Some file systems have another device here than in the metadata of their files.
+            let is_it =
+                || device == [major(file.dev()), minor(file.dev())] || holder.has_locked(&file).unwrap_or(false);
+            (inode == file.ino() && is_it()).then_some(holder)
+        })
+    }
+}
+
+/// Returns who holds a lock of a whole file, and on which file: `1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`.
+fn parsed(line: &str) -> Option<(Pid, [u32; 2], u64)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, "FLOCK", _, "WRITE", pid, file, ..] = words[..] else { return None };
+    let mut parts = file.split(':');
+    let mut device = || u32::from_str_radix(parts.next()?, 16).ok();
+    let device = [device()?, device()?];
+    let pid = pid.parse().ok().filter(|pid| *pid > 0).and_then(Pid::from_raw)?;
+    Some((pid, device, parts.next()?.parse().ok()?))
+}
+
+/// A process that runs a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder(Pid);
+
+impl Holder {
+    pub(super) fn number(self) -> i32 {
+        self.0.as_raw_nonzero().get()
+    }
+
+    /// Interrupts it, as Ctrl-C in its terminal would.
+    ///
+    /// # Errors
+    /// It is somebody else's, or has ended.
+    pub(super) fn interrupt(self, records: &Path) -> Result<(), Refusal> {
+        let number = self.number();
+        let ended = || Refusal::conflict(format_args!("process {number}, which ran this, has ended"));
+        let process = pidfd_open(self.0, PidfdFlags::empty()).map_err(|_| ended())?;
+        // Its number may be that of another process by now. From here on it is not, or nothing can be sent any more.
+        let file =
+            fs::metadata(records).map_err(|error| Refusal::failed(format_args!("{}: {error}", records.display())))?;
+        let not_ours = || {
+            Refusal::conflict(format_args!(
+                "process {number}, which runs this, is another user's: that user can stop it, by kill -INT {number}"
+            ))
+        };
+        match self.has_locked(&file) {
+            Ok(true) => {}
+            Ok(false) => return Err(ended()),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(not_ours()),
+            Err(_) => return Err(ended()),
+        }
+        for signal in [Signal::INT, Signal::CONT] {
+            // One that Ctrl-Z has suspended stops once it is woken.
+            pidfd_send_signal(&process, signal).map_err(|error| match error {
+                rustix::io::Errno::PERM => not_ours(),
+                _ => ended(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether it has this very file open and locked.
+    fn has_locked(self, file: &Metadata) -> std::io::Result<bool> {
+        let process = Path::new("/proc").join(self.number().to_string());
+        let is_it = |open: fs::DirEntry| {
+            let is_file = fs::metadata(open.path()).is_ok_and(|of| (of.dev(), of.ino()) == (file.dev(), file.ino()));
+            let about = || fs::read_to_string(process.join("fdinfo").join(open.file_name())).unwrap_or_default();
+            is_file && about().lines().any(|line| line.starts_with("lock:") && line.contains(" FLOCK "))
+        };
+        Ok(fs::read_dir(process.join("fd"))?.flatten().any(is_it))
+    }
+}
+
+/// Takes the right to start a run in this folder of results, which only one lab has at a time, for as long as what is returned
+/// is kept: what is checked before a start holds until the run has its lock.
+///
+/// # Errors
+/// No such folder can be made, or another lab does not finish.
+pub(super) fn turn(results: &Path) -> Result<File, Refusal> {
+    let failed = |error| {
+        Refusal::failed(format_args!(
+            "cannot put results into {}: {error}; start downpour-lab web in a folder that you may write to",
+            results.display()
+        ))
+    };
+    fs::create_dir_all(results).map_err(failed)?;
+    let folder = File::open(results).map_err(failed)?;
+    let begun = Instant::now();
+    loop {
+        match folder.try_lock() {
+            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(LOOK_EVERY),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Refusal::conflict("another downpour-lab web is starting a run here: try again"));
+            }
+            // A file system that has no such locks.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(folder),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{RECORDS, Store};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_run_shows_in_the_locks() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = folder.path().join(RECORDS);
+        let holder = || Locks::now().holder(&records);
+        assert_eq!(holder(), None);
+        let store = Store::open(folder.path()).expect("a new folder");
+        assert_eq!(holder(), Some(Holder(rustix::process::getpid())));
+        drop(store);
+        assert_eq!(holder(), None);
+    }
+
+    /// A number that belongs to another process by now is not that of the run.
+    #[test]
+    fn a_process_that_does_not_hold_the_lock_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let _store = Store::open(folder.path()).expect("a new folder");
+        let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
+        let refused =
+            Holder(Pid::from_child(&other)).interrupt(&folder.path().join(RECORDS)).expect_err("not this one");
+        assert!(refused.to_string().ends_with("has ended"), "{refused}");
+        drop(other.stdin.take());
+        assert!(other.wait().expect("it ends").success(), "no signal has ended it");
+    }
+
+    #[test]
+    fn one_lab_at_a_time_starts_a_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let results = folder.path().join("lab-results");
+        let turn = turn(&results).expect("a new folder");
+        let other = File::open(&results).expect("it is there");
+        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+        drop(turn);
+        assert!(other.try_lock().is_ok());
+    }
+}
