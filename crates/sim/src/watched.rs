@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use transport::wire::{FlowId, SymbolRun};
-use transport::{Connector, Direction, Profile, Rate, SymbolPacket};
+use transport::{Direction, Profile, SymbolPacket};
 
 /// How the receiver came by a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -303,112 +303,5 @@ impl Painter {
                 _ => pieces.push(Piece { offset: at, bytes: vec![byte], came }),
             }
         }
-    }
-}
-
-/// The least time that a transfer over a link can take whose rate, delay and loss change: see [`transport::floor`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MovingFloor {
-    size: u64,
-    link: Conditions,
-    /// Up to when the link is known.
-    now: Duration,
-    /// The part of the object, 0 to 1, that can have left the sender by then.
-    sent: f64,
-    /// When the first of it can have left: the handshake takes a round trip.
-    begins: Duration,
-}
-
-/// What the floor knows of a link.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Conditions {
-    rate: Rate,
-    rtt: Duration,
-    loss: f64,
-}
-
-impl Conditions {
-    fn of(link: &Duplex) -> Self {
-        let rate = link.forward.rate.map_or(u64::MAX, |rate| rate.bits_per_second());
-        Self {
-            rate: Rate::from_bits_per_second(rate),
-            rtt: link.forward.delay + link.backward.delay,
-            loss: link.forward.loss.mean(),
-        }
-    }
-}
-
-impl MovingFloor {
-    /// Begins with this link at time zero.
-    pub fn new(size: u64, link: &Duplex) -> Self {
-        let link = Conditions::of(link);
-        Self { size, link, now: Duration::ZERO, sent: 0.0, begins: link.rtt }
-    }
-
-    /// Notes that the link is another one from `now` on.
-    pub fn change(&mut self, now: Duration, link: &Duplex) {
-        let sending = now.saturating_sub(self.now.max(self.begins));
-        self.sent += sending.as_secs_f64() / self.whole().as_secs_f64().max(f64::MIN_POSITIVE);
-        (self.now, self.link) = (now, Conditions::of(link));
-    }
-
-    /// Returns the floor, if the link stays as it is; [`Duration::MAX`] if nothing arrives.
-    pub fn time(&self) -> Duration {
-        let (whole, left) = (self.whole(), (1.0 - self.sent).max(0.0));
-        if whole == Duration::MAX && left > 0.0 {
-            return Duration::MAX;
-        }
-        let left = whole.as_secs_f64() * left;
-        let seconds = self.now.max(self.begins).as_secs_f64() + left + self.link.rtt.as_secs_f64() / 2.0;
-        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-    }
-
-    /// Returns how long all of the object takes to leave over the present link.
-    fn whole(&self) -> Duration {
-        transport::floor(self.size, self.link.rate, Duration::ZERO, self.link.loss, Connector::Sender)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn link(text: &str) -> Duplex {
-        text.parse().expect("a link")
-    }
-
-    #[test]
-    fn a_floor_that_does_not_move_is_the_floor() {
-        let fixed = link("rate=10M,delay=50ms,loss=5%");
-        let mut moving = MovingFloor::new(1_000_000, &fixed);
-        let expected = transport::floor(
-            1_000_000,
-            Rate::from_bits_per_second(10_000_000),
-            Duration::from_millis(100),
-            0.05,
-            Connector::Sender,
-        );
-        let is_near = |time: Duration| time.abs_diff(expected) < Duration::from_micros(1);
-        assert!(is_near(moving.time()), "{:?}, {expected:?}", moving.time());
-        for now in [20, 150, 400] {
-            moving.change(Duration::from_millis(now), &fixed);
-            assert!(is_near(moving.time()), "{:?}, {expected:?} at {now} ms", moving.time());
-        }
-    }
-
-    #[test]
-    fn a_floor_moves_with_the_link() {
-        let mut moving = MovingFloor::new(1_000_000, &link("rate=8M,delay=50ms"));
-        let before = moving.time();
-        // Half of it can have left; the rest takes twice the time.
-        moving.change(
-            Duration::from_millis(100) + (before - Duration::from_millis(150)) / 2,
-            &link("rate=4M,delay=50ms"),
-        );
-        let after = moving.time();
-        let expected = before + (before - Duration::from_millis(150)) / 2;
-        assert!(after.abs_diff(expected) < Duration::from_micros(1), "{before:?} {after:?} {expected:?}");
-        moving.change(Duration::from_secs(1), &link("rate=4M,delay=50ms,loss=100%"));
-        assert_eq!(moving.time(), Duration::MAX);
     }
 }
