@@ -108,10 +108,14 @@ fn links_change_while_it_plays() {
 
 #[test]
 fn it_ends_with_the_one_who_started_it() {
-    let mut player = Player::start("arq-reno,rc-udp", 50.0, &picture());
-    let mut first = String::new();
-    BufReader::new(player.process.stdout.take().expect("a pipe")).read_line(&mut first).expect("a frame");
+    // With so much loss it takes much longer than a test may.
+    let Player { mut process, stdin } = Player::start("arq-reno,arq-cubic", 50.0, &picture());
+    let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+    let first = lines.next().expect("a frame").expect("text");
     assert!(first.starts_with("{\"frame\":"), "{first}");
-    drop(player.stdin);
-    player.process.wait().expect("it ends");
+    drop(stdin);
+    // Its stdout is read on, so it is not that which ends it.
+    let last = lines.last().expect("an end").expect("text");
+    assert!(last.starts_with("{\"over\":\"stopped; the emulation was "), "{last}");
+    assert!(process.wait().expect("it ends").success());
 }

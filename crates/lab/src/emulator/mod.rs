@@ -50,6 +50,15 @@ pub struct Emulator {
     thread: Option<JoinHandle<Report>>,
 }
 
+/// What an emulator has counted so far.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Of each link.
+    pub links: Vec<LinkStats>,
+    /// IP bytes that have arrived at each host.
+    pub arrived: Vec<u64>,
+}
+
 /// A handle that gives orders to an emulator, from any thread.
 #[derive(Clone, Debug)]
 pub struct Control {
@@ -78,10 +87,10 @@ impl Control {
         is_done.recv().unwrap_or(Ok(()))
     }
 
-    /// Returns what each link has counted so far; nothing if the emulator has ended.
-    pub fn link_stats(&self) -> Vec<LinkStats> {
+    /// Returns what has been counted so far; nothing if the emulator has ended.
+    pub fn counts(&self) -> Counts {
         let (answer, answered) = channel();
-        self.order(Order::LinkStats { answer });
+        self.order(Order::Count { answer });
         answered.recv().unwrap_or_default()
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use netsim::{Arrival, Fabric, Header, LinkConfig, LinkId, LinkStats, NetworkError, NodeId, Refusal, Refused, Time};
+use netsim::{Arrival, Fabric, Header, LinkConfig, LinkId, NetworkError, NodeId, Refusal, Refused, Time};
 use relay::Lateness;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -16,7 +16,7 @@ use super::meter::{Measuring, Meter};
 use super::port::{Arrived, Port};
 use super::run_queue::RunQueue;
 use super::segments::{Gather, SuperPacket};
-use super::{Packet, Report, Scheduling};
+use super::{Counts, Packet, Report, Scheduling};
 use crate::space::index_of;
 use crate::sys::scheduling;
 
@@ -53,10 +53,10 @@ pub(super) enum Order {
         /// Notified when it is done.
         done: Sender<Result<(), NetworkError>>,
     },
-    /// Tell what the links have counted.
-    LinkStats {
+    /// Tell what has been counted.
+    Count {
         /// Where to.
-        answer: Sender<Vec<LinkStats>>,
+        answer: Sender<Counts>,
     },
     /// Count traffic and queues.
     Measure {
@@ -101,6 +101,8 @@ struct Door {
     port: Box<dyn Port + Send>,
     /// The packets about to be delivered to the host.
     gather: Gather,
+    /// IP bytes.
+    arrived: u64,
     handed: u64,
     pieces: u64,
     lateness: Lateness,
@@ -108,7 +110,7 @@ struct Door {
 
 impl Door {
     fn new(port: Box<dyn Port + Send>) -> Self {
-        Self { gather: Gather::new(), port, handed: 0, pieces: 0, lateness: Lateness::default() }
+        Self { gather: Gather::new(), port, arrived: 0, handed: 0, pieces: 0, lateness: Lateness::default() }
     }
 }
 
@@ -178,8 +180,10 @@ impl Worker {
                 Order::SetLink { link, config, done } => {
                     let _ = done.send(self.fabric.set_link(link, *config));
                 }
-                Order::LinkStats { answer } => {
-                    let _ = answer.send(self.fabric.links().map(|(_, link)| *link.stats()).collect());
+                Order::Count { answer } => {
+                    let links = self.fabric.links().map(|(_, link)| *link.stats()).collect();
+                    let _ =
+                        answer.send(Counts { links, arrived: self.doors.iter().map(|door| door.arrived).collect() });
                 }
                 Order::Measure { from, how } => {
                     self.meter = Some(Meter::new(self.clock.at(from), how, self.doors.len()));
@@ -251,6 +255,7 @@ impl Worker {
             if let Some(meter) = &mut self.meter {
                 meter.arrived(number, at, &packet);
             }
+            self.doors[number].arrived += u64::from(packet.segment.packet.ip_bytes(packet.segment.index));
             let mut segment = packet.segment;
             while let Err(again) = self.doors[number].gather.push(at, segment, ecn, corrupt) {
                 self.hand_over(number);
@@ -275,7 +280,7 @@ impl Worker {
     }
 
     fn hand_over(&mut self, number: usize) {
-        let Door { port, gather, handed, pieces, lateness } = &mut self.doors[number];
+        let Door { port, gather, handed, pieces, lateness, .. } = &mut self.doors[number];
         let Some((run, due)) = gather.open() else { return };
         match port.send(run) {
             Ok(()) => {

@@ -122,6 +122,11 @@ impl Host {
         self.within(move || command.spawn())
     }
 
+    /// Returns how many datagrams have found no room in the socket that was to receive them.
+    pub(crate) fn full_sockets(&self) -> u64 {
+        self.within(|| fs::read_to_string("/proc/thread-self/net/snmp")).map_or(0, |table| full_sockets(&table))
+    }
+
     /// Ends everything that runs on the host; nothing can be started on it any more. Has no effect on this machine
     /// itself.
     pub fn end(&self) {
@@ -191,6 +196,14 @@ impl Drop for Host {
     }
 }
 
+/// Reads a table of `/proc/net/snmp`: a line with the names of what UDP counts, and one with the numbers.
+fn full_sockets(table: &str) -> u64 {
+    let mut udp = table.lines().filter_map(|line| line.strip_prefix("Udp: ")).map(str::split_whitespace);
+    let (Some(names), Some(numbers)) = (udp.next(), udp.next()) else { return 0 };
+    let number = names.zip(numbers).find_map(|(name, number)| (name == "RcvbufErrors").then_some(number));
+    number.and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
 /// Runs as the first process of the host: it adopts orphans, and ends when stdin does, which ends all others.
 ///
 /// # Errors
@@ -201,4 +214,15 @@ pub fn keep() -> io::Result<()> {
     io::stdout().write_all(b".")?;
     io::stdout().flush()?;
     io::copy(&mut io::stdin(), &mut io::sink()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_sockets_are_counted_by_name() {
+        let table = "Tcp: RtoAlgorithm\nTcp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors\nUdp: 10 1 9 20 8\n";
+        assert_eq!((full_sockets(table), full_sockets("Udp: InDatagrams\n")), (8, 0));
+    }
 }

@@ -7,10 +7,15 @@ use std::os::fd::AsRawFd as _;
 
 use super::call::check;
 
+/// Bytes of the headers of IPv4 and TCP, without options.
+const HEADERS: u32 = 40;
+/// The bit of `tcpi_options` for timestamps (`TCPI_OPT_TIMESTAMPS` of `linux/tcp.h`).
+const TIMESTAMPS: u8 = 1;
+
 /// The state of a connection that sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
-    /// Bytes sent that are not acknowledged: segments times their largest size.
+    /// IP bytes sent that are not acknowledged: segments times their largest size.
     pub(crate) in_flight: u64,
     /// Segments sent again so far.
     pub(crate) resent: u64,
@@ -34,6 +39,8 @@ pub(crate) fn of(socket: &TcpStream) -> io::Result<TcpInfo> {
             &raw mut length,
         )
     })?;
-    let in_flight = u64::from(info.tcpi_unacked) * u64::from(info.tcpi_snd_mss);
+    // The kernel's largest segment is without any header.
+    let options = if info.tcpi_options & TIMESTAMPS == 0 { 0 } else { 12 };
+    let in_flight = u64::from(info.tcpi_unacked) * u64::from(info.tcpi_snd_mss + HEADERS + options);
     Ok(TcpInfo { in_flight, resent: u64::from(info.tcpi_total_retrans) })
 }

@@ -37,7 +37,7 @@ pub(super) trait Audience {
 }
 
 /// Plays a demonstration to its end. Returns why it ended.
-pub(super) fn play(mut stage: Stage, audience: &impl Audience) -> Result<&'static str, String> {
+pub(super) fn play(stage: &mut Stage, audience: &impl Audience) -> Result<&'static str, String> {
     let began = Instant::now();
     let mut last = began;
     loop {
@@ -78,6 +78,8 @@ struct Shown {
     /// Bytes by how they came.
     bytes: [u64; Kind::COUNT],
     is_over: bool,
+    /// The floor when it was complete, in seconds.
+    floor: Option<f64>,
 }
 
 impl Stage {
@@ -98,7 +100,13 @@ impl Stage {
 
     /// Shows these transfers, which began at that time, or which run in virtual time.
     pub(super) fn new(setup: &Setup, length: usize, transfers: Vec<Box<dyn Transfer>>, began: Option<Instant>) -> Self {
-        let show = |transfer| Shown { transfer, rate: RateMeter::default(), bytes: [0; Kind::COUNT], is_over: false };
+        let show = |transfer| Shown {
+            transfer,
+            rate: RateMeter::default(),
+            bytes: [0; Kind::COUNT],
+            is_over: false,
+            floor: None,
+        };
         let conditions = setup.conditions;
         Self {
             began,
@@ -115,16 +123,22 @@ impl Stage {
 
     /// Lets time pass.
     fn advance(&mut self, passed: Duration, conditions: Conditions) -> Result<(), String> {
-        if conditions != self.conditions {
-            self.conditions = conditions;
-            let link = conditions.link();
+        if let Some(began) = self.began {
+            // Links change when they are told to, and not when they were last looked at.
+            self.now = began.elapsed();
+        }
+        let link = conditions.link();
+        if link != self.conditions.link() {
             self.floor.change(self.now, &link);
             for shown in &mut self.systems {
                 shown.transfer.set_link(&link)?;
             }
         }
-        let now = self.began.map_or_else(|| self.now + passed.mul_f64(conditions.speed), |began| began.elapsed());
-        self.now = now.min(LIMIT);
+        self.conditions = conditions;
+        if self.began.is_none() {
+            self.now += passed.mul_f64(conditions.speed);
+        }
+        self.now = self.now.min(LIMIT);
         for shown in &mut self.systems {
             shown.transfer.run_until(self.now)?;
         }
@@ -134,21 +148,24 @@ impl Stage {
     /// Returns what has happened since the last frame.
     fn frame(&mut self) -> Value {
         let now = self.now;
-        let systems: Vec<Value> = self.systems.iter_mut().map(|shown| shown.frame(now)).collect();
-        let floor = Some(self.floor.time()).filter(|floor| *floor < Duration::MAX);
+        let floor = Some(self.floor.time()).filter(|floor| *floor < Duration::MAX).map(seconds);
+        let systems: Vec<Value> = self.systems.iter_mut().map(|shown| shown.frame(now, floor)).collect();
         json!({ "frame": {
             "t": seconds(now),
             "link": self.conditions,
-            "floor": floor.map(seconds),
+            "floor": floor,
             "systems": systems,
         } })
     }
 }
 
 impl Shown {
-    fn frame(&mut self, now: Duration) -> Value {
+    fn frame(&mut self, now: Duration, floor: Option<f64>) -> Value {
         let Look { pieces, open, state, is_over } = self.transfer.look();
         self.is_over = is_over;
+        if state.completed.is_some() && self.floor.is_none() {
+            self.floor = floor;
+        }
         for (_, kind, bytes) in &pieces {
             self.bytes[*kind as usize] += bytes.len() as u64;
         }
@@ -162,8 +179,8 @@ impl Shown {
             "lost": state.lost,
             "flight": if is_over { 0 } else { state.in_flight },
             "resent": state.resent,
-            "repair": state.repair,
             "done": state.completed.map(seconds),
+            "floor": self.floor,
             "gaveUp": state.gave_up,
         })
     }

@@ -56,7 +56,7 @@ impl Run {
         let ended = if self.setup.emulated {
             emulated::relay(self)
         } else {
-            Stage::simulated(&self.setup, &self.picture).and_then(|stage| play(stage, self)).map(str::to_owned)
+            Stage::simulated(&self.setup, &self.picture).and_then(|mut stage| play(&mut stage, self)).map(str::to_owned)
         };
         end.why = ended.unwrap_or_else(|error| format!("it failed: {error}"));
     }

@@ -62,9 +62,14 @@ impl Conditions {
         Rate::from_bits_per_second((self.rate * 1e6) as u64)
     }
 
+    /// Returns the one-way delay.
+    pub(super) fn delay(&self) -> Duration {
+        Duration::from_secs_f64(self.delay / 1e3)
+    }
+
     /// Returns the link: its queue holds what the rate carries in a round trip.
     pub(super) fn link(&self) -> Duplex {
-        let delay = Duration::from_secs_f64(self.delay / 1e3);
+        let delay = self.delay();
         let carried = self.rate().bytes_per_second() * 2.0 * delay.as_secs_f64();
         let direction = LinkConfig {
             rate: Some(netsim::Rate::from_bits_per_second(self.rate().bits_per_second())),

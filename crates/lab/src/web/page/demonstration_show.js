@@ -7,7 +7,7 @@ import { element, time } from "./wire.js";
  * @typedef {{ id: number, width: number, height: number, seed: number, systems: System[], emulated: boolean }} Start
  * @typedef {{ loss: number, delay: number, rate: number, speed: number }} Conditions
  * @typedef {{ pieces: [number, number, string][], open: [number, number, number][], bytes: number[], rate: number,
- *   lost: number, flight: number, resent: number, repair: number, done: number | null, gaveUp: boolean }} SystemFrame
+ *   lost: number, flight: number, resent: number, done: number | null, floor: number | null, gaveUp: boolean }} SystemFrame
  * @typedef {{ t: number, link: Conditions, floor: number | null, systems: SystemFrame[] }} Frame
  * @typedef {{ start?: Start, frame?: Frame, over?: { why: string } }} Happening one of them
  */
@@ -145,8 +145,8 @@ export const NUMBERS = ["Time", "Rate", "Packets lost", "Sent again", "Repaired"
  * @returns {string[]}
  */
 export function numbers(frame, at, length) {
-  const { bytes, rate, lost, flight, resent, done, gaveUp } = frame.systems[at];
-  const factor = done !== null && frame.floor ? `, ${(done / frame.floor).toFixed(2)}\u00a0×\u00a0floor` : "";
+  const { bytes, rate, lost, flight, resent, done, floor, gaveUp } = frame.systems[at];
+  const factor = done !== null && floor ? `, ${(done / floor).toFixed(2)}\u00a0×\u00a0floor` : "";
   const mean = done === null ? "" : `mean ${((length * 8) / done / 1e6).toFixed(2)} Mbit/s`;
   return [
     gaveUp ? "gave up" : `${time(done ?? frame.t)}${factor}`,

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use netsim::{Duplex, Ecn, Node as _, NodeId, Packet, Time};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use sim::{Ends, Host, Watched, watched_hosts};
 use transport::Profile;
 
-use super::Way;
+use super::{Begin, Counted, Way, wait_for};
 use crate::space;
 use crate::web::demonstration::transfer::{Look, Transfer};
 use crate::web::lock;
@@ -22,6 +23,8 @@ const BATCH: usize = 16;
 const BUFFER: usize = 1 << 16;
 /// Bytes of IP header and UDP header.
 const OVERHEAD: u32 = 28;
+/// Bytes that the kernel keeps for a host that is busy.
+const KERNEL_BUFFER: usize = 4 << 20;
 /// The longest wait for a packet or a deadline.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
@@ -67,14 +70,17 @@ impl Engine {
         picture: &Arc<[u8]>,
         profile: &Profile,
         seed: u64,
-        begin: Instant,
+        begin: &Begin,
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot send over a link: {error}");
         let doors = Door::pair(hosts).map_err(failed)?;
         let sockets = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
         let watched = Arc::new(Mutex::new(Watched::between(sockets, picture.len())));
-        let driver = Driver { watched: Arc::clone(&watched), doors, begin };
-        let driver = thread::Builder::new().name("engine".to_owned()).spawn(move || driver.run()).map_err(failed)?;
+        let (driving, begin) = (Arc::clone(&watched), Arc::clone(begin));
+        let driver = thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || Driver { watched: driving, doors, begin: wait_for(&begin) }.run())
+            .map_err(failed)?;
         Ok(Self { watched, way, driver })
     }
 }
@@ -89,10 +95,12 @@ impl Transfer for Engine {
     }
 
     fn look(&mut self) -> Look {
-        let lost = self.way.lost();
+        let Counted { lost, arrived } = self.way.counted();
         let mut watched = lock(&self.watched);
         watched.ends_mut().lost = lost;
-        Look::at(&mut watched)
+        let mut look = Look::at(&mut watched);
+        look.state.arrived = arrived;
+        look
     }
 }
 
@@ -105,7 +113,6 @@ struct Driver {
 
 impl Driver {
     fn run(mut self) {
-        thread::sleep(self.begin.saturating_duration_since(Instant::now()));
         loop {
             let due = self.turn();
             self.wait(due);
@@ -178,6 +185,9 @@ impl Door {
 
     fn new(socket: UdpSocket, own: u32, peer: SocketAddr) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
+        // Beyond the administrator's limit if permitted, otherwise up to it. What finds no room is counted.
+        let _ = set_socket_recv_buffer_size_force(&socket, KERNEL_BUFFER)
+            .or_else(|_| set_socket_recv_buffer_size(&socket, KERNEL_BUFFER));
         let (own, buffers) = (NodeId::from_index(own), vec![0; BATCH * BUFFER]);
         Ok(Self { socket, state, own, peer, blocked: None, buffers })
     }

@@ -10,9 +10,10 @@ mod tcp;
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,10 +25,10 @@ use super::run::Run;
 use super::setup::{Asked, Conditions, LARGEST_PICTURE, Setup};
 use super::transfer::Transfer;
 use crate::emulated::EmulatedNetwork;
-use crate::emulator::Control;
+use crate::emulator::{Control, Counts};
 use crate::exit::{Code, Failure};
 use crate::layout::Layout;
-use crate::space;
+use crate::space::{self, Host};
 use crate::verdict::Verdict;
 use crate::web::lock;
 use engine::Engine;
@@ -37,7 +38,13 @@ use tcp::Tcp;
 const LONGEST_LINE: u64 = 16 * LARGEST_PICTURE as u64;
 /// The most that is shown of what it says when it fails.
 const LONGEST_COMPLAINT: u64 = 2_000;
-/// From when the hosts are there to the start: every thread of a transfer waits then.
+/// How often the side that watches looks whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// It says something for each frame, once it has made its hosts.
+const SILENCE: Duration = Duration::from_secs(20);
+/// How long it has to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// From when everything is there to the start: every thread of a transfer waits then.
 const START_AFTER: Duration = Duration::from_millis(20);
 
 /// Plays a demonstration in a process of its own. Returns why it ended.
@@ -46,28 +53,31 @@ const START_AFTER: Duration = Duration::from_millis(20);
 /// A process that cannot be started, or what it says when it fails: also that this machine emulates no links.
 pub(super) fn relay(run: &Run) -> Result<String, String> {
     let mut player = Player::start(run).map_err(|error| format!("cannot start another process of the lab: {error}"))?;
-    let mut stdout = BufReader::new(player.process.stdout.take().ok_or("it has no stdout")?);
     let mut conditions = run.setup().conditions;
-    let mut line = Vec::new();
+    let mut heard = Instant::now();
     loop {
-        line.clear();
-        let read = (&mut stdout).take(LONGEST_LINE).read_until(b'\n', &mut line);
-        if !read.is_ok_and(|length| length > 0) {
-            return Err(player.complaint());
-        }
-        let mut event: Value = serde_json::from_slice(&line).map_err(|error| format!("it says nonsense: {error}"))?;
-        if let Some(why) = event["over"].as_str() {
-            return Ok(why.to_owned());
-        }
-        if !run.tell(&event.take()) {
-            return Ok("there is no room to keep more".to_owned());
+        match player.lines.recv_timeout(LOOK_EVERY) {
+            Ok(line) => {
+                heard = Instant::now();
+                let event: Value =
+                    serde_json::from_slice(&line).map_err(|error| format!("it says nonsense: {error}"))?;
+                if let Some(why) = event["over"].as_str() {
+                    return Ok(why.to_owned());
+                }
+                if !run.tell(&event) {
+                    return Ok("there is no room to keep more".to_owned());
+                }
+            }
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() < SILENCE => {}
+            Err(RecvTimeoutError::Timeout) => return Err(format!("it said nothing for {} s", SILENCE.as_secs())),
+            Err(RecvTimeoutError::Disconnected) => return Err(player.complaint()),
         }
         if run.is_stopped() {
-            return Ok("stopped".to_owned());
-        }
-        if run.conditions() != conditions {
+            // It still says how exact it was.
+            player.stop();
+        } else if run.conditions() != conditions {
             conditions = run.conditions();
-            player.change(conditions);
+            player.write(format!("{}\n", json!(conditions)).into_bytes());
         }
     }
 }
@@ -75,28 +85,52 @@ pub(super) fn relay(run: &Run) -> Result<String, String> {
 /// The process that plays a demonstration. It ends when this is dropped.
 struct Player {
     process: Child,
-    stdin: Option<ChildStdin>,
+    /// To its stdin, which is closed with this.
+    stdin: Option<Sender<Vec<u8>>>,
+    /// From its stdout.
+    lines: Receiver<Vec<u8>>,
 }
 
 impl Player {
     fn start(run: &Run) -> io::Result<Self> {
+        let mut asked = serde_json::to_vec(&run.setup().asked)?;
+        asked.push(b'\n');
+        asked.extend_from_slice(run.picture());
         let mut command = Command::new(std::env::current_exe()?);
         command.arg0(crate::NAME).arg("demonstrate");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C at the terminal is for the program that started it.
         let mut process = command.process_group(0).spawn()?;
-        let mut player = Self { stdin: process.stdin.take(), process };
-        let stdin = player.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        let asked = serde_json::to_vec(&run.setup().asked)?;
-        // One that fails at once reads nothing, and says why.
-        let _ = stdin.write_all(&[&asked, &b"\n"[..], run.picture()].concat());
+        let (Some(mut to), Some(from)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let (stdin, texts) = channel::<Vec<u8>>();
+        // One that is gone is noticed by its silence.
+        thread::spawn(move || texts.into_iter().try_for_each(|text| to.write_all(&text)));
+        // Bounded: it waits where this side does not keep up.
+        let (said, lines) = sync_channel(1);
+        thread::spawn(move || {
+            let mut from = BufReader::new(from);
+            loop {
+                let mut line = Vec::new();
+                let read = (&mut from).take(LONGEST_LINE).read_until(b'\n', &mut line);
+                if !read.is_ok_and(|length| length > 0) || said.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let player = Self { process, stdin: Some(stdin), lines };
+        player.write(asked);
         Ok(player)
     }
 
-    fn change(&mut self, conditions: Conditions) {
-        let line = format!("{}\n", json!(conditions));
-        // One that is gone is noticed by its silence.
-        let _ = self.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()));
+    fn write(&self, text: Vec<u8>) {
+        let _ = self.stdin.as_ref().map(|stdin| stdin.send(text));
+    }
+
+    /// Tells it to stop.
+    fn stop(&mut self) {
+        self.stdin = None;
     }
 
     /// Returns the last line that it said before it ended.
@@ -113,8 +147,13 @@ impl Player {
 
 impl Drop for Player {
     fn drop(&mut self) {
-        drop(self.stdin.take());
-        // The hosts end with it.
+        self.stop();
+        // It removes its folder, and the hosts end with it.
+        let told = Instant::now();
+        while matches!(self.process.try_wait(), Ok(None)) && told.elapsed() < PATIENCE {
+            while self.lines.try_recv().is_ok() {}
+            thread::sleep(LOOK_EVERY / 10);
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -131,10 +170,16 @@ pub fn demonstrate() -> Result<u8, Failure> {
     let (setup, picture) = asked(&mut stdin).map_err(|error| Failure::new(Code::Usage, error))?;
     let failed = |error: String| Failure::new(Code::Other, error);
     let network = network(&setup).map_err(failed)?;
-    let stage = stage(&network, &setup, &picture).map_err(failed)?;
-    let why = play(stage, &Pipes::listen(stdin, setup.conditions)).map_err(failed)?;
-    let verdict = Verdict::of(&network.stop());
-    say(&json!({ "over": format!("{why}; the emulation was {verdict}") }));
+    let mut stage = stage(&network, &setup, &picture).map_err(failed)?;
+    let pipes = Pipes::listen(stdin, setup.conditions);
+    let why = play(&mut stage, &pipes).map_err(failed)?;
+    let full = network.hosts().iter().map(Host::full_sockets).sum::<u64>();
+    let mut seen = network.stop();
+    // The shortest of the round trips that there were is the one to judge by.
+    seen.delays.fill([lock(&pipes.heard).least_delay; 2]);
+    let verdict = Verdict::of(&seen);
+    let full = if full == 0 { String::new() } else { format!("; and {full} packets found a socket without room") };
+    say(&json!({ "over": format!("{why}; the emulation was {verdict}{full}") }));
     Ok(Code::Done as u8)
 }
 
@@ -161,19 +206,30 @@ fn network(setup: &Setup) -> Result<EmulatedNetwork, String> {
 fn stage(network: &EmulatedNetwork, setup: &Setup, picture: &Arc<[u8]>) -> Result<Stage, String> {
     let Setup { systems, conditions, seed, .. } = setup;
     let (pairs, _) = network.hosts().as_chunks::<2>();
-    let begin = Instant::now() + START_AFTER;
+    let begin = Arc::default();
     let mut transfers: Vec<Box<dyn Transfer>> = Vec::new();
     for (number, (system, hosts)) in (0..).zip(systems.iter().zip(pairs)) {
         let links = [0, 1].map(|direction| LinkId::from_index(2 * number + direction));
-        let way = Way { control: network.control(), links };
+        let way = Way { control: network.control(), links, receiver: 2 * number as usize + 1 };
         transfers.push(if system.is_kernel_tcp() {
-            Box::new(Tcp::start(way, hosts, picture, begin)?)
+            Box::new(Tcp::start(way, hosts, picture, &begin)?)
         } else {
             let profile = system.profile(conditions.rate())?;
-            Box::new(Engine::start(way, hosts, picture, &profile, *seed, begin)?)
+            Box::new(Engine::start(way, hosts, picture, &profile, *seed, &begin)?)
         });
     }
+    let begin = *begin.get_or_init(|| Instant::now() + START_AFTER);
     Ok(Stage::new(setup, picture.len(), transfers, Some(begin)))
+}
+
+/// When all transfers begin, once that is known.
+type Begin = Arc<OnceLock<Instant>>;
+
+/// Waits for the start.
+fn wait_for(begin: &Begin) -> Instant {
+    let begin = *begin.wait();
+    thread::sleep(begin.saturating_duration_since(Instant::now()));
+    begin
 }
 
 /// The link of a transfer.
@@ -181,6 +237,16 @@ struct Way {
     control: Control,
     /// Its directions, towards the receiver first.
     links: [LinkId; 2],
+    /// The receiver's number among the hosts.
+    receiver: usize,
+}
+
+/// What the emulator has counted of a transfer.
+struct Counted {
+    /// Packets towards the receiver that the link has dropped.
+    lost: u64,
+    /// IP bytes that have arrived at the receiver.
+    arrived: u64,
 }
 
 impl Way {
@@ -194,30 +260,43 @@ impl Way {
         changed.map_err(|error| error.to_string())
     }
 
-    /// Returns how many packets towards the receiver the link has dropped.
-    fn lost(&self) -> u64 {
-        self.control.link_stats().get(self.links[0].index()).map_or(0, LinkStats::dropped)
+    fn counted(&self) -> Counted {
+        let Counts { links, arrived } = self.control.counts();
+        Counted {
+            lost: links.get(self.links[0].index()).map_or(0, LinkStats::dropped),
+            arrived: arrived.get(self.receiver).copied().unwrap_or_default(),
+        }
     }
 }
 
 /// The process that started this one, behind stdin and stdout.
 struct Pipes {
-    conditions: Arc<Mutex<Conditions>>,
+    heard: Arc<Mutex<Heard>>,
     stopped: Arc<AtomicBool>,
+}
+
+/// What it has said.
+struct Heard {
+    conditions: Conditions,
+    /// The least one-way delay so far.
+    least_delay: Duration,
 }
 
 impl Pipes {
     /// Listens for changes of the links, and for the end.
     fn listen(mut stdin: BufReader<io::Stdin>, conditions: Conditions) -> Self {
-        let pipes = Self { conditions: Arc::new(Mutex::new(conditions)), stopped: Arc::default() };
-        let (conditions, stopped) = (Arc::clone(&pipes.conditions), Arc::clone(&pipes.stopped));
+        let heard = Heard { conditions, least_delay: conditions.delay() };
+        let pipes = Self { heard: Arc::new(Mutex::new(heard)), stopped: Arc::default() };
+        let (heard, stopped) = (Arc::clone(&pipes.heard), Arc::clone(&pipes.stopped));
         thread::spawn(move || {
             let mut line = Vec::new();
             while (&mut stdin).take(LONGEST_LINE).read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
                 if let Ok(changed) = serde_json::from_slice::<Conditions>(&line)
                     && changed.check().is_ok()
                 {
-                    *lock(&conditions) = changed.on(true);
+                    let mut heard = lock(&heard);
+                    heard.conditions = changed.on(true);
+                    heard.least_delay = heard.least_delay.min(changed.delay());
                 }
                 line.clear();
             }
@@ -233,7 +312,7 @@ impl Audience for Pipes {
     }
 
     fn conditions(&self) -> Conditions {
-        *lock(&self.conditions)
+        lock(&self.heard).conditions
     }
 
     fn is_stopped(&self) -> bool {

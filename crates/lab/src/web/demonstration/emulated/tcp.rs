@@ -4,12 +4,12 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use netsim::Duplex;
 use sim::WatchedState;
 
-use super::Way;
+use super::{Begin, Counted, Way, wait_for};
 use crate::peers::Unconnected;
 use crate::space;
 use crate::sys::tcp_info;
@@ -55,7 +55,7 @@ impl Tcp {
         way: Way,
         [sender, receiver]: &[space::Host; 2],
         picture: &Arc<[u8]>,
-        begin: Instant,
+        begin: &Begin,
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot send by TCP over a link: {error}");
         let address = receiver.address();
@@ -65,18 +65,19 @@ impl Tcp {
         let shared = Arc::<Shared>::default();
         let (sends, receives) = (Arc::clone(&shared), Arc::clone(&shared));
         let (bytes, length) = (Arc::clone(picture), picture.len() as u64);
+        let (sent, received) = (Arc::clone(begin), Arc::clone(begin));
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(failed)
         };
-        spawn("tcp-receive", Box::new(move || receives.receive(&listener, length, begin)))?;
-        spawn("tcp-send", Box::new(move || sends.send(socket, to, &bytes, begin)))?;
+        spawn("tcp-receive", Box::new(move || receives.receive(&listener, length, &received)))?;
+        spawn("tcp-send", Box::new(move || sends.send(socket, to, &bytes, &sent)))?;
         Ok(Self { shared, way })
     }
 }
 
 impl Shared {
-    fn send(&self, socket: Unconnected, to: SocketAddrV4, bytes: &[u8], begin: Instant) {
-        thread::sleep(begin.saturating_duration_since(Instant::now()));
+    fn send(&self, socket: Unconnected, to: SocketAddrV4, bytes: &[u8], begin: &Begin) {
+        wait_for(begin);
         let sent = socket.connect(to).and_then(|mut socket| {
             let _ = self.sender.set(socket.try_clone()?);
             socket.write_all(bytes)?;
@@ -87,7 +88,8 @@ impl Shared {
         }
     }
 
-    fn receive(&self, listener: &TcpListener, length: u64, begin: Instant) {
+    fn receive(&self, listener: &TcpListener, length: u64, begin: &Begin) {
+        let begin = wait_for(begin);
         let received = listener.accept().and_then(|(mut socket, _)| {
             let mut chunk = vec![0; CHUNK];
             loop {
@@ -122,18 +124,18 @@ impl Transfer for Tcp {
 
     fn look(&mut self) -> Look {
         let info = self.shared.sender.get().and_then(|socket| tcp_info::of(socket).ok()).unwrap_or_default();
-        let lost = self.way.lost();
+        let Counted { lost, arrived } = self.way.counted();
         let mut received = lock(&self.shared.received);
         let fresh = std::mem::take(&mut received.fresh);
         let offset = received.count - fresh.len() as u64;
-        let Received { count, completed, gave_up, .. } = *received;
+        let Received { completed, gave_up, .. } = *received;
         Look {
             pieces: if fresh.is_empty() { Vec::new() } else { vec![(offset, Kind::Untold, fresh)] },
             open: Vec::new(),
             state: WatchedState {
                 completed,
                 gave_up: gave_up && completed.is_none(),
-                arrived: count,
+                arrived,
                 lost,
                 in_flight: info.in_flight,
                 resent: info.resent,
