@@ -1,4 +1,4 @@
-"""What the page costs beside a run: processor time of the server, with no viewer, one and three.
+"""What the page costs beside a run, and beside a demonstration: processor time of the server, with no viewer, one and three.
 
     WEB_PROGRAMS=target/release python3 -B cost.py [SECONDS]
 
@@ -76,10 +76,33 @@ def measure(case, seconds):
         ask(lab, "stop", name=name)
 
 
+def demonstrate(case, seconds):
+    """Four systems at 5 Mbit/s; over simulated links the server is also the one that simulates them."""
+    for emulated in ("false", "true"):
+        lab = case.lab()
+        width, height = 1024, 768
+        asked = f"systems=auto,linux-tcp,tornado-transfer,rc-udp&width={width}&height={height}&seed=1&loss=5&delay=40&rate=5&speed=1&emulated={emulated}"
+        for viewers in (0, 1, 3):
+            request = urllib.request.Request(f"{lab.url}demonstration/runs?{asked}", os.urandom(width * height * 3))
+            run = json.load(urllib.request.urlopen(request))["id"]
+            pages = [case.view(lab, f"demonstration/{run}") for _ in range(viewers)]
+            for page in pages:
+                page.wait_for_selector(".system")
+            begun, before = time.monotonic(), spent(lab.pid)
+            time.sleep(seconds)
+            share = (spent(lab.pid) - before) / (time.monotonic() - begun)
+            print(f"demonstration, emulated: {emulated}, {viewers} viewers: {share:.2%} of a core, {lab.memory() >> 20} MiB", flush=True)
+            urllib.request.urlopen(urllib.request.Request(f"{lab.url}demonstration/runs/{run}/stop", b""))
+            for page in pages:
+                page.close()
+
+
 if __name__ == "__main__":
     case = harness.Case()
     try:
-        measure(case, float(sys.argv[1]) if sys.argv[1:] else 20)
+        seconds = float(sys.argv[1]) if sys.argv[1:] else 20
+        measure(case, seconds)
+        demonstrate(case, seconds)
     finally:
         case.doCleanups()
         harness._Browser.close()
