@@ -161,6 +161,10 @@ class Demonstration(harness.Case):
         self.assertEqual([number(page, at, "Packets lost") for at in (0, 1)], ["0", "0"])
         move(page, loss=20)
         harness.until("packets are lost", lambda: all(int(number(page, at, "Packets lost")) > 3 for at in (0, 1)))
+        other = self.room(lab)
+        other.wait_for_selector(".system")
+        self.assertTrue(other.is_checked("#demonstration input[value=emulated]"), "the form is that of what plays")
+        self.assertTrue(other.is_disabled("#demonstration input[name=speed]"))
         page.get_by_role("button", name="Stop", exact=True).click()
         page.wait_for_selector("#demonstration[data-state=over]")
         self.assertIn("stopped; the emulation was ", page.inner_text("#demonstration"))
@@ -171,6 +175,7 @@ class Demonstration(harness.Case):
         player = lab.children()
         self.assertEqual(len(player), 1, "one process plays")
         page.goto("about:blank")
+        other.goto("about:blank")
         lab.kill()
         harness.until("it ends with the lab", lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in player))
 
@@ -252,6 +257,21 @@ class Demonstration(harness.Case):
             f"data:video/{kind};base64,{base64.b64encode(film).decode()}",
         )
         self.assertEqual(size, [1280, 720])
+
+    def test_the_floor_stays_when_links_change_after_it(self):
+        page = self.room(self.lab())
+        _, png = picture()
+        self.begin(page, png, ["auto", "arq-reno"], loss=5, delay=40, rate=4, speed=1)
+        page.wait_for_selector(".system[data-state=complete]")
+        first = page.locator(".system[data-state=complete]").first
+        time = first.locator("dd").first
+        shown = time.inner_text()
+        self.assertIn("floor", shown)
+        move(page, delay=300, rate=0.5, loss=30)
+        harness.until("the links have changed", lambda: "30 % loss" in page.inner_text("#demonstration"))
+        self.assertEqual(time.inner_text(), shown)
+        page.get_by_role("button", name="Stop", exact=True).click()
+        page.wait_for_selector("#demonstration[data-state=over]")
 
     def test_what_cannot_be_is_said(self):
         lab = self.lab()

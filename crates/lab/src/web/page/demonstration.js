@@ -61,7 +61,7 @@ class Room {
     this.sliders = new Map(SLIDERS.map((slider) => [slider[0], this.slider(slider)]));
     this.place = element("div");
     this.shown = element("div", { hidden: true });
-    this.halt = element("button", { type: "button", click: () => this.try(() => ask(`${ROOM}/runs/${this.id}/stop`, { method: "POST" })) }, "Stop");
+    this.halt = element("button", { type: "button", disabled: true, click: () => this.try(() => ask(`${ROOM}/runs/${this.id}/stop`, { method: "POST" })) }, "Stop");
     this.record = element("a", { class: "button", download: true }, "Save as a page that plays by itself");
     this.film = element("button", { type: "button", click: () => this.try(() => this.save()) }, "Save as a video");
     this.state = element("p", { class: "soft", "aria-live": "polite" });
@@ -267,6 +267,7 @@ class Room {
     if (event.start) {
       this.show = new Show(event.start, this.place);
       this.show.colour(this.isColoured);
+      this.mirrorStart(event.start);
     } else if (event.frame) {
       this.show?.apply(event.frame);
       this.record.hidden = false;
@@ -276,6 +277,20 @@ class Room {
       this.show?.paint();
       this.tell(true, `Over: ${event.over.why}.`);
     }
+  }
+
+  /**
+   * Sets the form to what plays.
+   * @param {import("./demonstration_show.js").Start} start
+   */
+  mirrorStart({ emulated, seed, systems }) {
+    this.seed.value = String(seed);
+    this.links.forEach((box) => {
+      box.checked = (box.value === "emulated") === emulated;
+    });
+    for (const box of this.boxes) box.checked = systems.some(({ id }) => id === box.value);
+    this.choose();
+    this.chooseLinks();
   }
 
   /**

@@ -253,11 +253,14 @@ class Panel {
     this.cells = NUMBERS.map(() => element("dd"));
     const list = element("dl");
     NUMBERS.forEach((name, at) => list.append(element("div", {}, element("dt", {}, name), this.cells[at])));
+    const layers = element("div", { class: "layers" }, this.picture.canvas, this.over);
+    // A tall one is to be seen as a whole.
+    layers.style.maxWidth = `${(80 * start.width) / start.height}vh`;
     this.figure = element(
       "figure",
       { class: "system" },
       element("figcaption", { title: system.about }, system.label),
-      element("div", { class: "layers" }, this.picture.canvas, this.over),
+      layers,
       this.progress,
       list,
     );
