@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::holder::Locks;
 use crate::web::lock;
@@ -26,6 +27,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Run {
     process: Child,
+    /// The same process, also when its number is that of another one.
+    descriptor: OwnedFd,
     said: Arc<Mutex<VecDeque<String>>>,
     /// Whether nothing else may run beside it.
     pub(super) needs_quiet: bool,
@@ -64,13 +67,27 @@ impl Run {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C at the terminal of this program is not for it: it is told to stop once.
         let mut process = command.process_group(0).spawn()?;
+        // It is not reaped yet, so this number is its own.
+        let descriptor = pidfd_open(Pid::from_child(&process), PidfdFlags::empty()).inspect_err(|_| {
+            let _ = process.kill();
+            let _ = process.wait();
+        })?;
         let said = Arc::new(Mutex::new(VecDeque::new()));
         if let Some(stderr) = process.stderr.take() {
             let said = Arc::clone(&said);
             thread::spawn(move || listen(stderr, &said));
         }
         let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
-        Ok(Self { process, said, needs_quiet, jobs, begun: Instant::now(), settled: None, is_stopping: false })
+        Ok(Self {
+            process,
+            descriptor,
+            said,
+            needs_quiet,
+            jobs,
+            begun: Instant::now(),
+            settled: None,
+            is_stopping: false,
+        })
     }
 
     /// Waits until it has the lock of its records, or has ended.
@@ -83,9 +100,8 @@ impl Run {
     /// Tells it to stop, as Ctrl-C would. What is stored stays; told again, it ends at once.
     pub(super) fn stop(&mut self) {
         self.is_stopping = true;
-        let pid = Pid::from_child(&self.process);
-        // One that has ended is not reaped yet, so this is nobody else.
-        let _ = kill_process(pid, Signal::INT);
+        // One that has ended needs no signal.
+        let _ = pidfd_send_signal(&self.descriptor, Signal::INT);
     }
 
     /// Returns how it ended, if it has.

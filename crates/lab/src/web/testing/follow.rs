@@ -78,6 +78,7 @@ impl Followed {
     /// # Errors
     /// There is none, or it is another user's.
     pub(super) fn stop(&self) -> Result<(), Refusal> {
+        self.reap();
         let mut state = lock(&self.state);
         state.changes += 1;
         if let Some(run) = &mut state.run {
@@ -275,5 +276,31 @@ impl Seen {
             files: [stamp(&followed.book.plan), stamp(&records)],
             elsewhere: if state.run.is_none() { Locks::now().holder(&records) } else { None },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::PLAN;
+
+    fn followed(folder: &Path) -> Arc<Followed> {
+        let plan = folder.join(PLAN);
+        let name = "lab-results/x".to_owned();
+        Followed::new(Book { name, source: plan.clone(), plan, folder: folder.to_owned(), has_results: false })
+    }
+
+    /// Its number may be that of another process by then.
+    #[test]
+    fn a_run_that_has_failed_at_once_is_sent_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let followed = followed(folder.path());
+        let records = folder.path().join(RECORDS);
+        let files = [followed.book.plan.as_path(), folder.path()];
+        let mut run = Run::start(Path::new("false"), files, None, false).expect("it starts");
+        run.until_begun(&records);
+        followed.begin(run);
+        let refused = followed.stop().expect_err("it has ended").to_string();
+        assert_eq!(refused, "lab-results/x does not run");
     }
 }
