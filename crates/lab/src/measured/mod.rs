@@ -16,7 +16,7 @@ use crate::results::{Made, Record, csv};
 use crate::simulated::{self, SimPlan, SimRecord, SimSweep};
 
 pub(crate) use outlook::Outlook;
-pub(crate) use reading::Reading;
+pub(crate) use reading::{Reading, Stamp};
 pub(crate) use runs::{Place, Run};
 
 /// A plan of any kind, and its runs.

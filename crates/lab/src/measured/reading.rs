@@ -19,14 +19,16 @@ pub(crate) struct Reading {
 
 /// What tells a file from a later version of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     inode: u64,
-    length: u64,
+    /// In bytes.
+    pub(crate) length: u64,
     changed: (i64, i64),
 }
 
 impl Stamp {
-    fn of(file: &Path) -> Option<Self> {
+    /// Returns that of a file, if there is one.
+    pub(crate) fn of(file: &Path) -> Option<Self> {
         let found = fs::metadata(file).ok()?;
         Some(Self { inode: found.ino(), length: found.len(), changed: (found.mtime(), found.mtime_nsec()) })
     }

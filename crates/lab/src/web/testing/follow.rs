@@ -1,9 +1,7 @@
 //! Results as they grow, whoever makes them.
 
-use std::fs;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use super::child::{Ended, Run};
 use super::holder::{Holder, Locks};
 use crate::clock;
 use crate::exit::Code;
-use crate::measured::{Measured, Outlook};
+use crate::measured::{Measured, Outlook, Stamp};
 use crate::results::RECORDS;
 use crate::web::lock;
 use crate::web::refusal::Refusal;
@@ -41,7 +39,9 @@ pub(super) struct Followed {
 #[derive(Debug, Default)]
 struct State {
     run: Option<Run>,
-    ended: Option<Ended>,
+    /// How the last run of this program ended, and how long the records were then: once there are more, or another process
+    /// has made some, that tells nothing of them.
+    ended: Option<(Ended, u64)>,
     /// The process that was not started here and was told to stop.
     told: Option<Holder>,
     /// Whether a thread looks after it.
@@ -139,7 +139,7 @@ impl Followed {
         let mut state = lock(&self.state);
         if let Some(ended) = state.run.as_mut().and_then(Run::ended) {
             state.run = None;
-            state.ended = Some(ended);
+            state.ended = Some((ended, Stamp::of(&self.records()).map_or(0, |records| records.length)));
             state.changes += 1;
         }
     }
@@ -165,7 +165,7 @@ impl Followed {
         let left = state.run.as_mut().and_then(|run| left(run, outlook));
         let said = match (&state.run, &state.ended) {
             (Some(run), _) => run.said(),
-            (None, Some(ended)) => ended.said.clone(),
+            (None, Some((ended, _))) => ended.said.clone(),
             (None, None) => Vec::new(),
         };
         let now = Stage::of(&state, elsewhere, (outlook, measured.count()));
@@ -208,8 +208,12 @@ impl Stage {
             (Some(run), ..) if run.is_stopping => Self::Stopping,
             (Some(_), ..) => Self::Running,
             (None, Some(holder), _) => Self::Elsewhere(holder, state.told == Some(holder)),
-            (None, None, Some(Ended { code, .. })) if !matches!(code, Some(0 | INTERRUPTED)) => Self::Failed(*code),
+            // One that was killed has nothing more to do either.
+            (None, None, Some((Ended { code: Some(code), .. }, _))) if !matches!(*code, 0 | INTERRUPTED) => {
+                Self::Failed(Some(*code))
+            }
             _ if outlook.settled == outlook.total => Self::Done,
+            (None, None, Some((Ended { code: None, .. }, _))) => Self::Failed(None),
             _ if records == 0 => Self::Empty,
             _ => Self::Partial,
         }
@@ -259,30 +263,29 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     changes: u64,
-    files: [Option<(u64, u64, i64, i64)>; 2],
+    files: [Option<Stamp>; 2],
     elsewhere: Option<Holder>,
 }
 
 impl Seen {
     fn now(followed: &Followed) -> Self {
-        let stamp = |file: &Path| {
-            let found = fs::metadata(file).ok()?;
-            Some((found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
-        };
         let records = followed.records();
-        let state = lock(&followed.state);
-        Self {
-            changes: state.changes,
-            files: [stamp(&followed.book.plan), stamp(&records)],
-            elsewhere: if state.run.is_none() { Locks::now().holder(&records) } else { None },
-        }
+        let files = [&followed.book.plan, &records].map(|file| Stamp::of(file));
+        let mut state = lock(&followed.state);
+        let elsewhere = if state.run.is_none() { Locks::now().holder(&records) } else { None };
+        let length = files[1].map_or(0, |records| records.length);
+        state.ended.take_if(|(_, before)| elsewhere.is_some() || length > *before);
+        Self { changes: state.changes, files, elsewhere }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::results::PLAN;
+    use crate::results::{PLAN, Store};
+    use crate::web::testing::plans;
 
     fn followed(folder: &Path) -> Arc<Followed> {
         let plan = folder.join(PLAN);
@@ -302,5 +305,36 @@ mod tests {
         followed.begin(run);
         let refused = followed.stop().expect_err("it has ended").to_string();
         assert_eq!(refused, "lab-results/x does not run");
+    }
+
+    /// Somebody went on with it in a terminal, whether a viewer has seen that or not.
+    #[test]
+    fn what_others_have_made_since_a_run_was_killed_is_no_failure() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let followed = followed(folder.path());
+        let records = folder.path().join(RECORDS);
+        let left = plans::read(plans::tests::PLAN, Path::new("")).expect("a plan").outlook(NonZeroUsize::MIN);
+        let stage = |outlook, count| {
+            let seen = Seen::now(&followed);
+            Stage::of(&lock(&followed.state), seen.elsewhere, (outlook, count))
+        };
+        let ends = |code| {
+            let said = vec!["of that run".to_owned()];
+            lock(&followed.state).ended = Some((Ended { code, said }, 4));
+        };
+        std::fs::write(&records, "one\n").expect("written");
+        ends(None);
+        assert_eq!(stage(left, 1), Stage::Failed(None));
+        assert_eq!(stage(Outlook { settled: left.total, ..left }, 1), Stage::Done, "there is no rest");
+        std::fs::write(&records, "one\ntwo\n").expect("written");
+        assert_eq!(stage(left, 2), Stage::Partial, "it has grown");
+
+        ends(Some(1));
+        std::fs::write(&records, "").expect("written");
+        assert_eq!(stage(left, 1), Stage::Failed(Some(1)));
+        let store = Store::open(folder.path()).expect("records");
+        assert!(matches!(stage(left, 0), Stage::Elsewhere(..)));
+        drop(store);
+        assert_eq!(stage(left, 0), Stage::Empty, "another process had it");
     }
 }
