@@ -114,16 +114,15 @@ pub(super) fn with_more_repeats(text: &str, more: u32) -> Result<String, Refusal
         let line = lines.iter_mut().find(|line| is_of(line, "seeds") && line.contains(']')).ok_or_else(failed)?;
         *line = format!("seeds = [{}]", all.join(", "));
     } else {
-        let mut found = false;
+        let is_inherited = table.get(key).is_none() && repeats(&table, key).1;
         for line in lines.iter_mut().filter(|line| is_of(line, key)) {
             let (_, rest) = line.split_once('=').ok_or_else(failed)?;
             let (number, comment) =
                 rest.split_once('#').map_or((rest, String::new()), |(number, words)| (number, format!("  #{words}")));
             let number: u32 = number.trim().replace('_', "").parse().map_err(|_| failed())?;
             *line = format!("{key} = {}{comment}", number.saturating_add(more));
-            found = true;
         }
-        if !found {
+        if is_inherited {
             // Above the first table: once is what is meant without it.
             let place = lines.iter().position(|line| line.trim_start().starts_with('[')).unwrap_or(lines.len());
             lines.insert(place, format!("{key} = {}", 1 + more));
@@ -137,7 +136,24 @@ pub(super) fn with_more_repeats(text: &str, more: u32) -> Result<String, Refusal
         table.retain(|name, _| name != key && name != "seeds" && name != "sweep");
         table
     };
-    if rest(&changed) == rest(&table) { Ok(text) } else { Err(failed()) }
+    let of_each = |table: &Table| match table.get("seeds").and_then(Value::as_array) {
+        Some(seeds) => vec![seeds.len() as i64],
+        None => repeats(table, key).0,
+    };
+    let expected: Vec<i64> = of_each(&table).into_iter().map(|number| number.saturating_add(more.into())).collect();
+    if rest(&changed) == rest(&table) && of_each(&changed) == expected { Ok(text) } else { Err(failed()) }
+}
+
+/// Returns the repeats of each sweep of a plan, and whether any of them are those of the plan.
+fn repeats(plan: &Table, key: &str) -> (Vec<i64>, bool) {
+    let number = |table: &Table| table.get(key).and_then(Value::as_integer);
+    let sweeps = plan.get("sweep").and_then(Value::as_array).map_or(&[][..], |all| all);
+    let mut own: Vec<Option<i64>> = sweeps.iter().map(|sweep| sweep.as_table().and_then(number)).collect();
+    if plan.contains_key("ranges") {
+        own.push(None);
+    }
+    let inherited = number(plan).unwrap_or(1);
+    (own.iter().map(|own| own.unwrap_or(inherited)).collect(), own.contains(&None))
 }
 
 /// Returns whether a line sets this key.
@@ -213,6 +229,14 @@ values = ["0%", "2%"]
         let added = more(&without).expect("it is added");
         assert!(added.contains("cap = \"60s\"\n\nrepeats = 4\n[[flow]]"), "{added}");
         assert!(read(&added, Path::new("")).is_ok_and(|plan| plan.outlook(std::num::NonZeroUsize::MIN).total == 16));
+        // A sweep with repeats of its own, and one with those of the plan, which says nothing of them.
+        let second = "[[sweep]]\nname = \"rate\"\nvary = \"link.rate\"\nvalues = [\"5M\"]\n";
+        let two = format!("{without}{second}repeats = 2\n");
+        let added = two.replace("repeats = 2", "repeats = 5").replace("\n[[flow]]", "\nrepeats = 4\n[[flow]]");
+        assert_eq!(more(&two), Ok(added));
+        let none = format!("name = \"x\"\n{second}repeats = 2\n");
+        assert_eq!(more(&none), Ok(none.replace("= 2", "= 5")), "no sweep has those of the plan");
+        assert!(more("sweep = [{ repeats = 2 }, { name = \"b\" }]\n").is_err(), "no line has those alone");
         assert!(more(&with_seeds.replace("[3, 7]", "[3,\n 7]")).is_err());
         assert!(more("title = \"\"\"\nrepeats = 1\n\"\"\"\n").is_err(), "that is part of a text");
     }
