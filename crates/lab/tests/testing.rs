@@ -302,6 +302,9 @@ fn hostile_requests_are_refused_in_one_line() {
         400,
         "lies elsewhere",
     );
+    let over_links = "name = \"x\"\ntitle = \"x\"\nlink = \"trace=/etc/passwd\"\nsize = \"1MB\"\ncap = \"9s\"\npeers = [\"tcp-cubic\"]\n\
+                      [[sweep]]\nname = \"x\"\nvary = \"loss\"\nvalues = [\"1%\"]\n";
+    refused(start(over_links), 400, "trace /etc/passwd is no file in lab-results: put it there");
     refused(web.post("testing/start", &json!({ "text": plan("x", 1), "jobs": 0 })), 400, "runs at a time");
     refused(web.post("testing/start", &json!({ "text": plan("x", 1), "jobs": 1_000_000 })), 400, "runs at a time");
     refused(web.post("testing/start", &json!({})), 400, "text");

@@ -109,6 +109,18 @@ impl Shelf {
         &self.results
     }
 
+    /// Returns whether a path leads to a file in one of the folders, also where links are followed.
+    pub(super) fn has(&self, file: &Path) -> bool {
+        let Ok(file) = file.canonicalize() else { return false };
+        let is_in = |root: &Path| root.canonicalize().is_ok_and(|root| file.starts_with(root));
+        file.is_file() && self.roots().any(|(_, root)| is_in(root))
+    }
+
+    /// Returns the folders, in words.
+    pub(super) fn places(&self) -> String {
+        self.roots().map(|(_, root)| root.display().to_string()).collect::<Vec<_>>().join(" or ")
+    }
+
     /// Returns the folder for the results of a plan of this name, which has been checked to be one.
     pub(super) fn folder(&self, plan: &str) -> PathBuf {
         self.results.join(plan)

@@ -313,7 +313,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let followed = followed(folder.path());
         let records = folder.path().join(RECORDS);
-        let left = plans::read(plans::tests::PLAN, Path::new("")).expect("a plan").outlook(NonZeroUsize::MIN);
+        let left = plans::tests::alone(plans::tests::PLAN).expect("a plan").outlook(NonZeroUsize::MIN);
         let stage = |outlook, count| {
             let seen = Seen::now(&followed);
             Stage::of(&lock(&followed.state), seen.elsewhere, (outlook, count))

@@ -132,7 +132,7 @@ impl Testing {
     }
 
     fn check(&self, written: &Written) -> Result<Value, Refusal> {
-        let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?)?;
+        let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?, &self.shelf)?;
         let (title, plan) = measured.title_and_name();
         let jobs = jobs(written.jobs)?;
         let Outlook { total, least, most, about, .. } = measured.outlook(jobs);
@@ -148,7 +148,7 @@ impl Testing {
     fn start(&self, written: &Written) -> Result<Value, Refusal> {
         let jobs = jobs(written.jobs)?;
         let beside = self.beside(written.beside.as_deref())?;
-        let measured = plans::read(&written.text, &beside)?;
+        let measured = plans::read(&written.text, &beside, &self.shelf)?;
         let (_, plan) = measured.title_and_name();
         let (folder, name) = (self.shelf.folder(plan), Shelf::name(plan));
         let mut followed = lock(&self.followed);
@@ -179,7 +179,7 @@ impl Testing {
         }
         let text = read_text(&book.plan).map_err(Refusal::failed)?;
         let text = if named.more > 0 { plans::with_more_repeats(&text, named.more)? } else { text };
-        let measured = plans::read(&text, &book.folder)?;
+        let measured = plans::read(&text, &book.folder, &self.shelf)?;
         // Of records that cannot be read none is run again, and the plan stays as it is.
         self.shelf.read(&book)?;
         let mut followed = lock(&self.followed);

@@ -1,13 +1,16 @@
 //! Plans as text: read with the readers of `run`, and given more repeats.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use netsim::{Duplex, TraceFile};
 use toml::{Table, Value};
 
 use crate::measured::Measured;
 use crate::peers::{self, Presence, Programs};
 use crate::plan::is_name;
 use crate::web::refusal::Refusal;
+use crate::web::shelf::Shelf;
 
 /// Bounds on what a browser may ask for: bytes of a plan, and runs in it.
 pub(super) const LONGEST: usize = 256 << 10;
@@ -19,11 +22,11 @@ const DEEPEST_NAME: usize = 4;
 /// The name that errors give to a plan that has no file yet.
 const UNSAVED: &str = "plan.toml";
 
-/// Reads a plan from its text, with topologies from `beside`.
+/// Reads a plan from its text, with topologies from `beside` and traces from the folders of the shelf.
 ///
 /// # Errors
-/// What the plan readers say, in one line; a plan that is too large.
-pub(super) fn read(text: &str, beside: &Path) -> Result<Measured, Refusal> {
+/// What the plan readers say, in one line; a plan that is too large, or names another file.
+pub(super) fn read(text: &str, beside: &Path, shelf: &Shelf) -> Result<Measured, Refusal> {
     if text.len() > LONGEST {
         return Err(Refusal::bad(format_args!("this is too long for a plan: at most {} KiB", LONGEST >> 10)));
     }
@@ -43,7 +46,32 @@ pub(super) fn read(text: &str, beside: &Path) -> Result<Measured, Refusal> {
             "{name:?} is too long for the name of a folder: write at most {LONGEST_NAME} letters and {DEEPEST_NAME} parts"
         )));
     }
+    // The run would read it, and say what is wrong with its text.
+    if let Some(trace) = traces(&measured).into_iter().find(|trace| !shelf.has(Path::new(trace))) {
+        return Err(Refusal::bad(format_args!("trace {trace} is no file in {}: put it there", shelf.places())));
+    }
     Ok(measured)
+}
+
+/// Returns the names of the files with traces that the runs of a plan read. Simulated runs read none, and a topology that the
+/// plan names is a file that lies here already.
+fn traces(measured: &Measured) -> BTreeSet<String> {
+    let of = |link: &Duplex| {
+        let name = |trace: &Option<TraceFile>| trace.as_ref().map(|trace| trace.name().to_owned());
+        [name(&link.forward.trace), name(&link.backward.trace)]
+    };
+    let links: Vec<[Option<String>; 2]> = match measured {
+        Measured::Links(plan, _) => {
+            plan.sweeps.iter().flat_map(|sweep| &sweep.points).map(|point| of(&point.link.duplex)).collect()
+        }
+        Measured::Simulated(plan, _) => {
+            let scenarios = plan.sweeps.iter().flat_map(|sweep| &sweep.points).flat_map(|point| &point.scenarios);
+            let emulated = scenarios.filter_map(|scenario| scenario.programs(plan.cap).ok());
+            emulated.flat_map(|case| case.topology.links().iter().map(|it| of(&it.link)).collect::<Vec<_>>()).collect()
+        }
+        Measured::Codes(..) => Vec::new(),
+    };
+    links.into_iter().flatten().flatten().collect()
 }
 
 /// Returns how many runs a plan may have, at most, before it is read: what reads it lists them all.
@@ -88,7 +116,7 @@ pub(super) fn lacking(measured: &Measured, programs: &Programs) -> Vec<String> {
         }
         Measured::Codes(..) => Vec::new(),
     };
-    let named: std::collections::BTreeSet<String> = named.into_iter().collect();
+    let named: BTreeSet<String> = named.into_iter().collect();
     let lacks = |name: String| match peers::named(&name).ok()?.presence(programs) {
         Presence::Present => None,
         Presence::Absent { missing, install } => Some(format!("{name} needs {missing}: {install}")),
@@ -188,13 +216,64 @@ vary = "link.loss"
 values = ["0%", "2%"]
 "#;
 
+    /// Reads a plan that names no file.
+    pub(in crate::web) fn alone(text: &str) -> Result<Measured, Refusal> {
+        read(text, Path::new(""), &Shelf::of(None, PathBuf::from("lab-results")))
+    }
+
     fn said(text: &str) -> String {
-        read(text, Path::new("")).expect_err("refused").to_string()
+        alone(text).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_trace_lies_in_a_folder_of_the_shelf() {
+        let home = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| home.path().join(name).display().to_string();
+        for (name, text) in [("results/up.trace", "1\n"), ("secret", "password\n")] {
+            crate::results::write(&home.path().join(name), text.as_bytes()).expect("written");
+        }
+        std::os::unix::fs::symlink(at("secret"), at("results/link")).expect("a link");
+        let shelf = Shelf::of(None, home.path().join("results"));
+        let over_links = |link: &str, value: &str| {
+            format!(
+                "name = \"x\"\ntitle = \"x\"\nlink = \"{link}\"\nsize = \"100KB\"\ncap = \"60s\"\npeers = [\"tcp-cubic\"]\n\
+                 [[sweep]]\nname = \"x\"\nvary = \"link\"\nvalues = [\"{value}\"]\n"
+            )
+        };
+        let programs = |link: &str, access: &str, vary: &str, value: &str| {
+            format!(
+                "name = \"x\"\ntitle = \"x\"\nlink = \"{link}\"\naccess = \"{access}\"\ncap = \"60s\"\n\
+                 [[flow]]\nname = \"file\"\npeer = \"tcp-cubic\"\nsize = \"100KB\"\n\
+                 [[sweep]]\nname = \"x\"\nvary = \"{vary}\"\nvalues = [\"{value}\"]\n"
+            )
+        };
+        let plans = |trace: &str| {
+            let link = format!("trace={trace}");
+            [
+                over_links(&link, "delay=5ms"),
+                over_links("delay=5ms", &format!("loss=1% / {link}")),
+                programs(&link, "perfect", "link.delay", "5ms"),
+                programs("rate=10M", &link, "link.delay", "5ms"),
+                programs("delay=5ms", "perfect", "link.trace", trace),
+                programs("delay=5ms", "perfect", "file.receiver", &link),
+            ]
+        };
+        for text in plans(&at("results/up.trace")) {
+            read(&text, Path::new(""), &shelf).unwrap_or_else(|refusal| panic!("{refusal}: {text}"));
+        }
+        for trace in
+            ["/etc/passwd", "/etc/no", &at("secret"), &at("results/../secret"), &at("results/link"), &at("results")]
+        {
+            for text in plans(trace) {
+                let said = read(&text, Path::new(""), &shelf).expect_err(&text).to_string();
+                assert_eq!(said, format!("trace {trace} is no file in {}: put it there", at("results")));
+            }
+        }
     }
 
     #[test]
     fn a_plan_is_read_by_the_readers_of_run() {
-        let read = read(PLAN, Path::new("")).expect("it makes sense");
+        let read = alone(PLAN).expect("it makes sense");
         let outlook = read.outlook(std::num::NonZeroUsize::MIN);
         assert_eq!((outlook.settled, outlook.total, read.needs_quiet()), (0, 2 * 2 * 2, false));
         assert!(
@@ -228,7 +307,7 @@ values = ["0%", "2%"]
         let without = PLAN.replace("repeats = 2  # each\n", "");
         let added = more(&without).expect("it is added");
         assert!(added.contains("cap = \"60s\"\n\nrepeats = 4\n[[flow]]"), "{added}");
-        assert!(read(&added, Path::new("")).is_ok_and(|plan| plan.outlook(std::num::NonZeroUsize::MIN).total == 16));
+        assert!(alone(&added).is_ok_and(|plan| plan.outlook(std::num::NonZeroUsize::MIN).total == 16));
         // A sweep with repeats of its own, and one with those of the plan, which says nothing of them.
         let second = "[[sweep]]\nname = \"rate\"\nvary = \"link.rate\"\nvalues = [\"5M\"]\n";
         let two = format!("{without}{second}repeats = 2\n");
