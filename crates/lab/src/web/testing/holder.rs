@@ -25,16 +25,16 @@ impl Locks {
     }
 
     /// Returns the process that holds the lock of a file of records, which it does for as long as it runs a plan. To try the
-    /// lock could refuse it to a run that begins.
+    /// lock could refuse it to a run that begins. What another program has locked does not run, nor does what a link leads to.
     pub(super) fn holder(&self, records: &Path) -> Option<Holder> {
-        let file = fs::metadata(records).ok()?;
+        let file = fs::symlink_metadata(records).ok()?;
         self.0.lines().find_map(|line| {
             let (pid, device, inode) = parsed(line)?;
             let holder = Holder(pid);
             // Some file systems have another device here than in the metadata of their files.
             let is_it =
                 || device == [major(file.dev()), minor(file.dev())] || holder.has_locked(&file).unwrap_or(false);
-            (inode == file.ino() && is_it()).then_some(holder)
+            (inode == file.ino() && is_it() && holder.is_a_lab()).then_some(holder)
         })
     }
 }
@@ -68,16 +68,16 @@ impl Holder {
         let ended = || Refusal::conflict(format_args!("process {number}, which ran this, has ended"));
         let process = pidfd_open(self.0, PidfdFlags::empty()).map_err(|_| ended())?;
         // Its number may be that of another process by now. From here on it is not, or nothing can be sent any more.
-        let file =
-            fs::metadata(records).map_err(|error| Refusal::failed(format_args!("{}: {error}", records.display())))?;
+        let file = fs::symlink_metadata(records)
+            .map_err(|error| Refusal::failed(format_args!("{}: {error}", records.display())))?;
         let not_ours = || {
             Refusal::conflict(format_args!(
                 "process {number}, which runs this, is another user's: that user can stop it, by kill -INT {number}"
             ))
         };
         match self.has_locked(&file) {
-            Ok(true) => {}
-            Ok(false) => return Err(ended()),
+            Ok(true) if self.is_a_lab() => {}
+            Ok(_) => return Err(ended()),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(not_ours()),
             Err(_) => return Err(ended()),
         }
@@ -89,6 +89,21 @@ impl Holder {
             })?;
         }
         Ok(())
+    }
+
+    /// Returns whether it is this program, or another build of it. Of another user's nobody can tell, and nothing is sent to it.
+    fn is_a_lab(self) -> bool {
+        let program = Path::new("/proc").join(self.number().to_string()).join("exe");
+        let same = |a: Metadata, b: Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+        let is_this = || fs::metadata(&program).and_then(|it| Ok(same(it, fs::metadata("/proc/self/exe")?)));
+        match fs::read_link(&program) {
+            // A build that has replaced it while it runs leaves this behind its name.
+            Ok(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                name.trim_end_matches(" (deleted)") == crate::NAME || is_this().unwrap_or(false)
+            }
+            Err(error) => error.kind() == ErrorKind::PermissionDenied,
+        }
     }
 
     /// Returns whether it has this very file open and locked.
@@ -134,6 +149,7 @@ pub(super) fn turn(results: &Path) -> Result<File, Refusal> {
 mod tests {
     use super::*;
     use crate::results::{RECORDS, Store};
+    use std::io::Read as _;
     use std::process::{Command, Stdio};
 
     #[test]
@@ -159,6 +175,30 @@ mod tests {
         assert!(refused.to_string().ends_with("has ended"), "{refused}");
         drop(other.stdin.take());
         assert!(other.wait().expect("it ends").success(), "no signal has ended it");
+    }
+
+    /// Stop would interrupt it.
+    #[test]
+    fn what_another_program_has_locked_does_not_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (records, link) = (folder.path().join("own"), folder.path().join(RECORDS));
+        fs::write(&records, "").expect("written");
+        let mut other = Command::new("flock");
+        let other = other.arg(&records).args(["sh", "-c", "echo locked; exec cat"]);
+        let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        other.stdout.as_mut().expect("piped").read_exact(&mut [0; 7]).expect("it has the lock");
+        let inode = format!(":{} ", fs::metadata(&records).expect("it is there").ino());
+        assert!(Locks::now().0.contains(&inode), "it is locked");
+        assert_eq!(Locks::now().holder(&records), None);
+        Holder(Pid::from_child(&other)).interrupt(&records).expect_err("it runs nothing");
+        drop(other.stdin.take());
+        assert!(other.wait().expect("it ends").success(), "no signal has ended it");
+
+        // Through a link, not even what a lab has locked.
+        let store = Store::open(&folder.path().join("elsewhere")).expect("a new folder");
+        std::os::unix::fs::symlink(folder.path().join("elsewhere").join(RECORDS), &link).expect("a link");
+        assert_eq!(Locks::now().holder(&link), None);
+        drop(store);
     }
 
     #[test]
