@@ -34,8 +34,8 @@ pub(super) struct Run {
     pub(super) needs_quiet: bool,
     pub(super) jobs: NonZeroUsize,
     pub(super) begun: Instant,
-    /// Cases that were settled before, once that is known.
-    pub(super) settled: Option<usize>,
+    /// Cases that were settled before.
+    pub(super) settled: usize,
     /// Whether it was told to stop.
     pub(super) is_stopping: bool,
 }
@@ -58,6 +58,7 @@ impl Run {
         [plan, folder]: [&Path; 2],
         jobs: Option<NonZeroUsize>,
         needs_quiet: bool,
+        settled: usize,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(program);
         command.arg0(crate::NAME).arg("run").arg(plan).arg("--out").arg(folder);
@@ -78,16 +79,7 @@ impl Run {
             thread::spawn(move || listen(stderr, &said));
         }
         let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
-        Ok(Self {
-            process,
-            descriptor,
-            said,
-            needs_quiet,
-            jobs,
-            begun: Instant::now(),
-            settled: None,
-            is_stopping: false,
-        })
+        Ok(Self { process, descriptor, said, needs_quiet, jobs, begun: Instant::now(), settled, is_stopping: false })
     }
 
     /// Waits until it has the lock of its records, or has ended.

@@ -159,10 +159,10 @@ impl Followed {
     }
 
     fn event(&self, measured: &Measured, elsewhere: Option<Holder>) -> Value {
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         let jobs = state.run.as_ref().map_or(NonZeroUsize::MIN, |run| run.jobs);
         let outlook = measured.outlook(jobs);
-        let left = state.run.as_mut().and_then(|run| left(run, outlook));
+        let left = state.run.as_ref().and_then(|run| left(run.begun.elapsed(), run.settled, outlook));
         let said = match (&state.run, &state.ended) {
             (Some(run), _) => run.said(),
             (None, Some((ended, _))) => ended.said.clone(),
@@ -180,11 +180,10 @@ impl Followed {
     }
 }
 
-/// Returns the seconds that a run still takes, if it goes on as until now.
-fn left(run: &mut Run, outlook: Outlook) -> Option<f64> {
-    let before = *run.settled.get_or_insert(outlook.settled);
+/// Returns the seconds that a run still takes, if it goes on as until now: it began so long ago with so many cases settled.
+fn left(passed: Duration, before: usize, outlook: Outlook) -> Option<f64> {
     let made = outlook.settled.saturating_sub(before);
-    let each = run.begun.elapsed().as_secs_f64() / made as f64;
+    let each = passed.as_secs_f64() / made as f64;
     (made > 0).then(|| each * (outlook.total - outlook.settled) as f64)
 }
 
@@ -300,11 +299,18 @@ mod tests {
         let followed = followed(folder.path());
         let records = folder.path().join(RECORDS);
         let files = [followed.book.plan.as_path(), folder.path()];
-        let mut run = Run::start(Path::new("false"), files, None, false).expect("it starts");
+        let mut run = Run::start(Path::new("false"), files, None, false, 0).expect("it starts");
         run.until_begun(&records);
         followed.begin(run);
         let refused = followed.stop().expect_err("it has ended").to_string();
         assert_eq!(refused, "lab-results/x does not run");
+    }
+
+    #[test]
+    fn what_is_left_follows_from_what_the_run_has_made() {
+        let outlook = Outlook { settled: 150, total: 400, ..Outlook::default() };
+        assert_eq!(left(Duration::from_secs(10), 100, outlook), Some(50.0));
+        assert_eq!(left(Duration::from_secs(10), 150, outlook), None, "it has made nothing yet");
     }
 
     /// Somebody went on with it in a terminal, whether a viewer has seen that or not.

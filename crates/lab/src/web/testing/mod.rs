@@ -197,9 +197,13 @@ impl Testing {
     ) -> Result<Value, Refusal> {
         // Codes are timed one after the other, and take no such option.
         let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs) };
+        let settled = {
+            let reading = self.shelf.read(&book)?;
+            lock(&reading).measured().outlook(NonZeroUsize::MIN).settled
+        };
         let entry = entry(followed, book)?;
         let files = [entry.book.plan.as_path(), entry.book.folder.as_path()];
-        let mut run = Run::start(&self.program, files, jobs, measured.needs_quiet())
+        let mut run = Run::start(&self.program, files, jobs, measured.needs_quiet(), settled)
             .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
         run.until_begun(&entry.book.folder.join(RECORDS));
         entry.begin(run);
