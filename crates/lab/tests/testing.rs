@@ -277,6 +277,33 @@ fn at_the_end_of_the_program_its_runs_end_and_their_results_stay() {
     assert!(lines(&records).len() >= 2);
 }
 
+/// Another lab that starts a run holds this lock as well.
+#[test]
+fn starts_that_wait_hold_up_nothing_else() {
+    let web = Web::start();
+    let results = web.folder.path().join("lab-results");
+    for name in ["a", "b", "there"] {
+        fs::create_dir_all(results.join(name)).expect("a folder");
+    }
+    fs::write(results.join("there/plan.toml"), plan("there", 1)).expect("written");
+    let other = fs::File::open(&results).expect("it is there");
+    other.lock().expect("nobody has it");
+    std::thread::scope(|scope| {
+        let starts = ["a", "b"].map(|name| {
+            let web = &web;
+            scope.spawn(move || web.post("testing/start", &json!({ "text": plan(name, 1) })))
+        });
+        for _ in 0..4 {
+            web.until("lab-results/there", is("empty"));
+            assert_eq!(web.get("results/list").0, 200);
+            assert_eq!(web.get("testing/choices").0, 200);
+        }
+        assert!(starts.iter().all(|start| !start.is_finished()), "they wait");
+        other.unlock().expect("it had it");
+        assert_eq!(starts.map(|start| start.join().expect("an answer").0), [200, 200]);
+    });
+}
+
 #[test]
 fn hostile_requests_are_refused_in_one_line() {
     let web = Web::start();

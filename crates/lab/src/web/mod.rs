@@ -3,8 +3,10 @@
 //! One page, built into the program, that asks no other host for anything. Each of its rooms is a module with routes of its
 //! own and a script of the same name in `page/`; what a room shows while it changes is a `topic::Topic`.
 
+mod background;
 mod demonstration;
 mod guard;
+mod links;
 mod live;
 mod page;
 mod refusal;
@@ -121,6 +123,7 @@ fn rooms(testing: &Arc<Testing>, live: Arc<Live>) -> Router {
         .merge(Arc::<Demonstration>::default().routes())
         .merge(Arc::clone(testing).routes())
         .merge(live.routes())
+        .merge(links::routes(testing.program()))
         .merge(results::routes(testing.shelf()))
 }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
+use super::background::in_background;
 use super::lock;
 use super::refusal::Refusal;
 use crate::measured::Reading;
@@ -204,10 +205,8 @@ impl Shelf {
         &self,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let permit = self.permits.acquire().await;
-        let done = tokio::task::spawn_blocking(work).await;
-        drop(permit);
-        done.unwrap_or_else(|_| Err(Refusal::failed("the lab could not do that: its own fault")))
+        let _permit = self.permits.acquire().await;
+        in_background(work).await
     }
 }
 

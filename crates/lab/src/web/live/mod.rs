@@ -18,10 +18,10 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
 
 use crate::series;
 use crate::trace::{Connection, MEASURED};
+use crate::web::background::in_background;
 use crate::web::lock;
 use crate::web::refusal::Refusal;
 use follow::Followed;
@@ -244,11 +244,4 @@ fn exported(
 fn saved(kind: &'static str, name: &'static str, text: String) -> Response {
     let disposition = format!("attachment; filename=\"{name}\"");
     ([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, disposition)], text).into_response()
-}
-
-/// Does work that may take a while where nobody else waits for it.
-async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    spawn_blocking(work).await.unwrap_or_else(|error| Err(Refusal::failed(error)))
 }

@@ -175,7 +175,7 @@ class Room {
     speed.tell();
     await this.try(async () => {
       /** @type {{ isReady: boolean, why: string }} */
-      const { isReady, why } = await (await ask("testing/links")).json();
+      const { isReady, why } = await (await ask("links")).json();
       if (!isReady && this.isEmulated()) this.missing.textContent = `Links cannot be emulated here: ${why}. Simulated demonstrations work without that.`;
     });
   }

@@ -96,7 +96,7 @@ export class PlanForm {
   async #probe() {
     this.ready.hidden = true;
     try {
-      const links = await (await ask("testing/links")).json();
+      const links = await (await ask("links")).json();
       this.ready.hidden = links.isReady || this.#isSimulated;
       this.ready.textContent = `Links cannot be emulated here: ${links.why}. Simulated plans work without that.`;
     } catch (error) {

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::holder::Locks;
 use crate::web::lock;
 
 /// Lines of its stderr that are kept, and the longest one.
@@ -80,13 +79,6 @@ impl Run {
         }
         let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
         Ok(Self { process, descriptor, said, needs_quiet, jobs, begun: Instant::now(), settled, is_stopping: false })
-    }
-
-    /// Waits until it has the lock of its records, or has ended.
-    pub(super) fn until_begun(&mut self, records: &Path) {
-        while self.ended().is_none() && self.begun.elapsed() < PATIENCE && Locks::now().holder(records).is_none() {
-            thread::sleep(LOOK_EVERY);
-        }
     }
 
     /// Tells it to stop, as Ctrl-C would. What is stored stays; told again, it ends at once.

@@ -1,10 +1,6 @@
 //! What a plan may choose from here.
 
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -74,52 +70,6 @@ pub(super) fn all(shelf: &Shelf, programs: &Programs) -> Value {
         "simulated": SIMULATED, "peers": peers::all().map(peer).collect::<Vec<_>>(), "topologies": shelf.topologies(), "books": books,
         "cores": thread::available_parallelism().map_or(1, std::num::NonZero::get),
     })
-}
-
-/// How long a trial link may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// Whether links can be emulated here, and if not, what to do about it.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Links {
-    is_ready: bool,
-    why: String,
-}
-
-impl Links {
-    pub(super) fn is_ready(&self) -> bool {
-        self.is_ready
-    }
-
-    /// Finds out by a link on which nothing is done. Nobody can tell without trying, and a process that tries enters a user
-    /// namespace: another one has to.
-    pub(super) fn probe(program: &Path) -> Self {
-        let failed = |why: String| Self { is_ready: false, why };
-        let mut command = Command::new(program);
-        command.arg0(crate::NAME).args(["link", "--quiet", "--", "true"]);
-        let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-        let mut process = match started {
-            Ok(process) => process,
-            Err(error) => return failed(format!("cannot start {}: {error}", program.display())),
-        };
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            match process.try_wait() {
-                Ok(Some(status)) if status.success() => return Self { is_ready: true, why: String::new() },
-                Ok(None) => thread::sleep(LOOK_EVERY),
-                Ok(Some(_)) | Err(_) => {
-                    let said = process.wait_with_output().map(|output| output.stderr).unwrap_or_default();
-                    let said = String::from_utf8_lossy(&said).trim().to_owned();
-                    return failed(said.strip_prefix("downpour-lab: ").unwrap_or(&said).to_owned());
-                }
-            }
-        }
-        let _ = process.kill();
-        let _ = process.wait();
-        failed(format!("a trial link was not ready within {} s", PATIENCE.as_secs()))
-    }
 }
 
 #[cfg(test)]

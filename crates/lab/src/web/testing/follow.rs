@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::time::ClockId;
 use serde_json::{Value, json};
@@ -25,6 +26,9 @@ use crate::web::topic::{Keep, Topic};
 const TELL_EVERY: Duration = Duration::from_millis(500);
 const REST: u32 = 39;
 const LONGEST_REST: Duration = Duration::from_secs(10);
+/// How long a run has to take the lock of its records.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Runs that are listed.
 const MOST_RUNS: usize = 40;
 
@@ -73,6 +77,17 @@ impl Followed {
         state.changes += 1;
     }
 
+    /// Waits until the run has the lock of its records, or has ended.
+    pub(super) fn until_begun(&self) {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE
+            && self.is_running().is_some()
+            && Locks::now().holder(&self.records()).is_none()
+        {
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
     /// Tells the run to stop, whoever has started it.
     ///
     /// # Errors
@@ -111,7 +126,7 @@ impl Followed {
             return;
         }
         let (followed, shelf) = (Arc::clone(self), Arc::clone(shelf));
-        std::thread::spawn(move || followed.look_after(&shelf));
+        thread::spawn(move || followed.look_after(&shelf));
     }
 
     fn look_after(&self, shelf: &Shelf) {
@@ -123,7 +138,7 @@ impl Followed {
             }
             let spent = clock::read(ClockId::ThreadCPUTime) - begun;
             let rest = (spent * REST).clamp(TELL_EVERY, LONGEST_REST);
-            std::thread::sleep(rest);
+            thread::sleep(rest);
             self.reap();
             let mut state = lock(&self.state);
             // Viewers come with this lock held or after it, and begin to follow again.
@@ -297,11 +312,11 @@ mod tests {
     fn a_run_that_has_failed_at_once_is_sent_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         let followed = followed(folder.path());
-        let records = folder.path().join(RECORDS);
         let files = [followed.book.plan.as_path(), folder.path()];
-        let mut run = Run::start(Path::new("false"), files, None, false, 0).expect("it starts");
-        run.until_begun(&records);
+        let run = Run::start(Path::new("false"), files, None, false, 0).expect("it starts");
         followed.begin(run);
+        // Whoever sees that it has ended reaps it.
+        followed.until_begun();
         let refused = followed.stop().expect_err("it has ended").to_string();
         assert_eq!(refused, "lab-results/x does not run");
     }

@@ -25,7 +25,9 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
+use super::background::in_background;
 use super::lock;
 use super::refusal::Refusal;
 use super::shelf::{Book, Shelf};
@@ -36,7 +38,6 @@ use crate::peers::Programs;
 use crate::plan::read_text;
 use crate::results::{PLAN, RECORDS, keep, write};
 use child::Run;
-use choices::Links;
 use follow::Followed;
 use holder::Locks;
 
@@ -56,9 +57,18 @@ pub(super) struct Testing {
     /// The program that runs plans: this one.
     program: PathBuf,
     programs: Programs,
-    /// By the names of their books. Whoever starts a run holds this lock, so that there are never two of one plan.
-    followed: Mutex<BTreeMap<String, Arc<Followed>>>,
-    links: Mutex<Option<Links>>,
+    open: Mutex<Open>,
+    /// Starts at a time: others wait for it without a thread.
+    starts: Semaphore,
+}
+
+/// What is followed or runs.
+#[derive(Debug, Default)]
+struct Open {
+    /// By the names of their books.
+    followed: BTreeMap<String, Arc<Followed>>,
+    /// Whether the program ends, and nothing is started any more.
+    is_ending: bool,
 }
 
 /// A plan as text.
@@ -88,7 +98,11 @@ struct Named {
 
 impl Testing {
     pub(super) fn new(shelf: Arc<Shelf>, program: PathBuf, programs: Programs) -> Arc<Self> {
-        Arc::new(Self { shelf, program, programs, followed: Mutex::default(), links: Mutex::default() })
+        Arc::new(Self { shelf, program, programs, open: Mutex::default(), starts: Semaphore::new(1) })
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
     }
 
     pub(super) fn shelf(&self) -> Arc<Shelf> {
@@ -98,7 +112,6 @@ impl Testing {
     pub(super) fn routes(self: Arc<Self>) -> Router {
         let room = Router::new()
             .route("/choices", get(choices))
-            .route("/links", get(links))
             .route("/plan", get(plan))
             .route("/check", post(check))
             .route("/start", post(start))
@@ -111,7 +124,11 @@ impl Testing {
 
     /// Ends all runs, when the program ends as it was told: their results are kept. However else it ends, they go on.
     pub(super) fn end(&self) {
-        let mut all: Vec<_> = lock(&self.followed).values().cloned().collect();
+        let mut all: Vec<_> = {
+            let mut open = lock(&self.open);
+            open.is_ending = true;
+            open.followed.values().cloned().collect()
+        };
         all.retain(|followed| followed.is_running().is_some());
         for followed in &all {
             warn(&format!("stopping {}: what it has stored is kept", followed.book.name));
@@ -151,8 +168,7 @@ impl Testing {
         let measured = plans::read(&written.text, &beside, &self.shelf)?;
         let (_, plan) = measured.title_and_name();
         let (folder, name) = (self.shelf.folder(plan), Shelf::name(plan));
-        let mut followed = lock(&self.followed);
-        let _turn = self.turn(&followed, &name, &folder.join(RECORDS), measured.needs_quiet())?;
+        let _turn = self.turn(&name, &folder.join(RECORDS), measured.needs_quiet())?;
         if !written.again && folder.join(RECORDS).exists() {
             return Err(Refusal::conflict(format_args!(
                 "there are results of {plan} already: open them and go on, or give this plan another name"
@@ -165,7 +181,7 @@ impl Testing {
         let plan = folder.join(PLAN);
         let has_results = folder.join(RECORDS).is_file();
         let book = Book { name, source: plan.clone(), plan, folder, has_results };
-        self.run(&mut followed, book, &measured, jobs)
+        self.run(book, &measured, jobs)
     }
 
     /// Goes on with a plan, with more repeats if so many are asked for.
@@ -182,46 +198,40 @@ impl Testing {
         let measured = plans::read(&text, &book.folder, &self.shelf)?;
         // Of records that cannot be read none is run again, and the plan stays as it is.
         self.shelf.read(&book)?;
-        let mut followed = lock(&self.followed);
-        let _turn = self.turn(&followed, &book.name, &book.folder.join(RECORDS), measured.needs_quiet())?;
+        let _turn = self.turn(&book.name, &book.folder.join(RECORDS), measured.needs_quiet())?;
         write(&book.plan, text.as_bytes()).map_err(unwritten)?;
-        self.run(&mut followed, book, &measured, jobs)
+        self.run(book, &measured, jobs)
     }
 
-    fn run(
-        &self,
-        followed: &mut BTreeMap<String, Arc<Followed>>,
-        book: Book,
-        measured: &Measured,
-        jobs: NonZeroUsize,
-    ) -> Result<Value, Refusal> {
+    /// Starts a run, and waits until everybody can see it.
+    fn run(&self, book: Book, measured: &Measured, jobs: NonZeroUsize) -> Result<Value, Refusal> {
         // Codes are timed one after the other, and take no such option.
         let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs) };
         let settled = {
             let reading = self.shelf.read(&book)?;
             lock(&reading).measured().outlook(NonZeroUsize::MIN).settled
         };
-        let entry = entry(followed, book)?;
+        let mut open = lock(&self.open);
+        if open.is_ending {
+            return Err(Refusal::conflict("downpour-lab web ends: nothing was started"));
+        }
+        let entry = entry(&mut open.followed, book)?;
         let files = [entry.book.plan.as_path(), entry.book.folder.as_path()];
-        let mut run = Run::start(&self.program, files, jobs, measured.needs_quiet(), settled)
+        let run = Run::start(&self.program, files, jobs, measured.needs_quiet(), settled)
             .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
-        run.until_begun(&entry.book.folder.join(RECORDS));
         entry.begin(run);
+        drop(open);
         entry.follow(&self.shelf);
+        entry.until_begun();
         Ok(json!({ "name": entry.book.name }))
     }
 
     /// Checks that nothing runs that would disturb a run, or be disturbed by it, and sees to it that nothing else is started as
     /// long as what is returned is kept.
-    fn turn(
-        &self,
-        followed: &BTreeMap<String, Arc<Followed>>,
-        name: &str,
-        records: &Path,
-        needs_quiet: bool,
-    ) -> Result<File, Refusal> {
+    fn turn(&self, name: &str, records: &Path, needs_quiet: bool) -> Result<File, Refusal> {
         let turn = holder::turn(self.shelf.results())?;
-        let own = followed.iter().filter_map(|(name, followed)| Some((name.clone(), followed.is_running()?)));
+        let own = lock(&self.open).followed.clone();
+        let own = own.into_iter().filter_map(|(name, followed)| Some((name, followed.is_running()?)));
         let mut running: BTreeMap<String, bool> = own.collect();
         // Those that others have started, or this lab before it was started again.
         let locks = Locks::now();
@@ -291,17 +301,6 @@ async fn choices(State(room): State<Arc<Testing>>) -> Answer {
     room.shelf.work(move || Ok(Json(choices::all(&of.shelf, &of.programs)))).await
 }
 
-async fn links(State(room): State<Arc<Testing>>) -> Answer {
-    let of = Arc::clone(&room);
-    let found = move || {
-        let mut known = lock(&of.links);
-        // What is missing may have been mended since.
-        let links = known.take().filter(Links::is_ready).unwrap_or_else(|| Links::probe(&of.program));
-        Ok(Json(json!(known.insert(links))))
-    };
-    room.shelf.work(found).await
-}
-
 async fn plan(State(room): State<Arc<Testing>>, Query(named): Query<Named>) -> Answer {
     let of = Arc::clone(&room);
     let found = move || {
@@ -319,19 +318,21 @@ async fn check(State(room): State<Arc<Testing>>, body: Asked<Written>) -> Answer
 
 async fn start(State(room): State<Arc<Testing>>, body: Asked<Written>) -> Answer {
     let (of, written) = (Arc::clone(&room), asked(body)?);
-    room.shelf.work(move || of.start(&written).map(Json)).await
+    let _start = room.starts.acquire().await;
+    in_background(move || of.start(&written).map(Json)).await
 }
 
 async fn more(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
     let (of, named) = (Arc::clone(&room), asked(body)?);
-    room.shelf.work(move || of.go_on(&named).map(Json)).await
+    let _start = room.starts.acquire().await;
+    in_background(move || of.go_on(&named).map(Json)).await
 }
 
 async fn stop(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
     let (of, named) = (Arc::clone(&room), asked(body)?);
     let stopped = move || {
         let book = of.shelf.find(&named.name)?;
-        let followed = entry(&mut lock(&of.followed), book)?;
+        let followed = entry(&mut lock(&of.open).followed, book)?;
         followed.stop().map(|()| Json(json!({})))
     };
     room.shelf.work(stopped).await
@@ -345,10 +346,36 @@ async fn watch(
     let of = Arc::clone(&room);
     let followed = room.shelf.work(move || {
         let book = of.shelf.find(&named.name)?;
-        entry(&mut lock(&of.followed), book)
+        entry(&mut lock(&of.open).followed, book)
     });
     let followed = followed.await?;
     let answer = Arc::clone(&followed.topic).watch(&headers);
     followed.follow(&room.shelf);
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A room whose runs fail at once.
+    fn room(folder: &Path) -> Arc<Testing> {
+        let shelf = Shelf::of(None, folder.join("lab-results"));
+        Testing::new(Arc::new(shelf), "false".into(), Programs::beside("false".into()))
+    }
+
+    fn written(text: &str) -> Written {
+        Written { text: text.to_owned(), beside: None, jobs: None, again: false }
+    }
+
+    /// Its text may have been read while the program was told to end.
+    #[test]
+    fn nothing_is_started_once_the_program_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let room = room(folder.path());
+        room.end();
+        let refused = room.start(&written(plans::tests::PLAN)).expect_err("too late").to_string();
+        assert_eq!(refused, "downpour-lab web ends: nothing was started");
+        assert!(lock(&room.open).followed.is_empty());
+    }
 }

@@ -1,0 +1,83 @@
+//! Whether links can be emulated here, which two rooms ask.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+use tokio::sync::Mutex;
+
+use super::background::in_background;
+use super::refusal::Refusal;
+
+/// How long a trial link may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What is known of links.
+#[derive(Debug)]
+struct Links {
+    /// The program that makes a trial link: this one.
+    program: PathBuf,
+    /// What was found last. Whoever finds out holds this lock.
+    found: Mutex<Option<Found>>,
+}
+
+/// Whether there are links, and if not, what to do about it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    is_ready: bool,
+    why: String,
+}
+
+/// Returns the route that tells.
+pub(super) fn routes(program: &Path) -> Router {
+    let links = Links { program: program.to_owned(), found: Mutex::default() };
+    Router::new().route("/links", get(tell)).with_state(Arc::new(links))
+}
+
+async fn tell(State(links): State<Arc<Links>>) -> Result<Json<Found>, Refusal> {
+    let mut known = links.found.lock().await;
+    // What is missing may have been mended since.
+    if let Some(found) = known.as_ref().filter(|found| found.is_ready) {
+        return Ok(Json(found.clone()));
+    }
+    let program = links.program.clone();
+    let found = in_background(move || Ok(probe(&program))).await?;
+    Ok(Json(known.insert(found).clone()))
+}
+
+/// Finds out by a link on which nothing is done. Nobody can tell without trying, and a process that tries enters a user
+/// namespace: another one has to.
+fn probe(program: &Path) -> Found {
+    let failed = |why: String| Found { is_ready: false, why };
+    let mut command = Command::new(program);
+    command.arg0(crate::NAME).args(["link", "--quiet", "--", "true"]);
+    let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut process = match started {
+        Ok(process) => process,
+        Err(error) => return failed(format!("cannot start {}: {error}", program.display())),
+    };
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        match process.try_wait() {
+            Ok(Some(status)) if status.success() => return Found { is_ready: true, why: String::new() },
+            Ok(None) => thread::sleep(LOOK_EVERY),
+            Ok(Some(_)) | Err(_) => {
+                let said = process.wait_with_output().map(|output| output.stderr).unwrap_or_default();
+                let said = String::from_utf8_lossy(&said).trim().to_owned();
+                return failed(said.strip_prefix("downpour-lab: ").unwrap_or(&said).to_owned());
+            }
+        }
+    }
+    let _ = process.kill();
+    let _ = process.wait();
+    failed(format!("a trial link was not ready within {} s", PATIENCE.as_secs()))
+}
