@@ -258,7 +258,7 @@ fn a_run_outlives_a_lab_that_crashes_and_the_next_one_stops_it() {
                  drops = [\"0%\", \"10%\"]\nruns = 2\ncap = \"5s\"\n[[sweep]]\nname = \"size\"\ntitle = \"x\"\nmeasure = \"encode\"\n\
                  vary = \"size\"\nvalues = [\"10KB\"]\n";
     let (status, said) = next.post("testing/start", &json!({ "text": codes }));
-    assert!(status == 409 && said.contains("need the machine for themselves"), "{status} {said}");
+    assert!(status == 409 && said.contains("are measured alone"), "{status} {said}");
     assert_eq!(next.post("testing/stop", &json!({ "name": name })).0, 200);
     let stopped = next.until(name, is("partial"));
     assert_eq!(stopped["records"].as_u64(), Some(lines(&web.records("long")).len() as u64));

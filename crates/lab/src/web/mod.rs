@@ -9,6 +9,7 @@ mod guard;
 mod links;
 mod live;
 mod page;
+mod quiet;
 mod refusal;
 mod results;
 mod shelf;
@@ -36,6 +37,7 @@ use demonstration::Demonstration;
 pub use demonstration::demonstrate;
 use guard::Guard;
 use live::Live;
+use quiet::Quiet;
 use shelf::Shelf;
 use testing::Testing;
 
@@ -114,13 +116,14 @@ fn testing(args: &WebArgs, downpour: Downpour) -> Result<Arc<Testing>, Failure> 
         |error: io::Error| Failure::new(Code::Other, format_args!("cannot tell which program this is: {error}"));
     let program = std::env::current_exe().map_err(unknown)?;
     let programs = Programs::of_this(downpour).map_err(unknown)?;
-    Ok(Testing::new(Arc::new(Shelf::new(args.experiments.as_deref())), program, programs))
+    let shelf = Arc::new(Shelf::new(args.experiments.as_deref()));
+    Ok(Testing::new(Arc::clone(&shelf), Quiet::new(shelf), program, programs))
 }
 
 /// The page and its rooms.
 fn rooms(testing: &Arc<Testing>, live: Arc<Live>) -> Router {
     page::routes()
-        .merge(Arc::<Demonstration>::default().routes())
+        .merge(Demonstration::new(testing.quiet()).routes())
         .merge(Arc::clone(testing).routes())
         .merge(live.routes())
         .merge(links::routes(testing.program()))

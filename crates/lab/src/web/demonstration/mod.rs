@@ -24,7 +24,9 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
+use super::background::in_background;
 use super::lock;
+use super::quiet::Quiet;
 use super::refusal::Refusal;
 pub use emulated::demonstrate;
 use run::Run;
@@ -37,9 +39,10 @@ const PLAYING: usize = 2;
 const KEPT: usize = 4;
 
 /// All demonstrations.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Demonstration {
     runs: Mutex<Runs>,
+    quiet: Arc<Quiet>,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +56,10 @@ struct Runs {
 type Room = State<Arc<Demonstration>>;
 
 impl Demonstration {
+    pub(super) fn new(quiet: Arc<Quiet>) -> Arc<Self> {
+        Arc::new(Self { runs: Mutex::default(), quiet })
+    }
+
     /// Returns its routes.
     pub(super) fn routes(self: Arc<Self>) -> Router {
         let routes = Router::new()
@@ -79,6 +86,7 @@ impl Demonstration {
     /// Starts a demonstration, unless too many play. The oldest that has ended makes room for it.
     fn start(&self, asked: &Asked, picture: &[u8]) -> Result<Arc<Run>, Refusal> {
         let setup = asked.check(picture.len()).map_err(Refusal::bad)?;
+        let turn = self.quiet.play()?;
         let mut runs = self.runs();
         if runs.kept.iter().filter(|run| !run.is_over()).count() >= PLAYING {
             return Err(Refusal::conflict("two demonstrations are playing: wait for one, or stop it"));
@@ -87,7 +95,10 @@ impl Demonstration {
         let playing = Arc::clone(&run);
         thread::Builder::new()
             .name("demonstration".to_owned())
-            .spawn(move || playing.play())
+            .spawn(move || {
+                playing.play();
+                drop(turn);
+            })
             .map_err(|error| Refusal::failed(format_args!("cannot start a thread: {error}")))?;
         runs.count += 1;
         if runs.kept.len() >= KEPT
@@ -110,7 +121,8 @@ async fn list(State(room): Room) -> Json<Value> {
 }
 
 async fn start(State(room): Room, Query(asked): Query<Asked>, picture: Bytes) -> Result<Json<Value>, Refusal> {
-    Ok(Json(json!({ "id": room.start(&asked, &picture)?.id() })))
+    let run = in_background(move || room.start(&asked, &picture)).await?;
+    Ok(Json(json!({ "id": run.id() })))
 }
 
 async fn events(State(room): Room, Path(id): Path<u32>, headers: HeaderMap) -> Result<Response, Refusal> {
@@ -150,10 +162,12 @@ async fn record(State(room): Room, Path(id): Path<u32>) -> Result<Response, Refu
 mod tests {
     use super::setup::tests::asked;
     use super::*;
+    use crate::web::shelf::Shelf;
 
     #[test]
     fn two_play_at_once_and_few_are_kept() {
-        let room = Demonstration::default();
+        let shelf = Shelf::of(None, "there are no results".into());
+        let room = Demonstration::new(Quiet::new(Arc::new(shelf)));
         let picture = [7; 4 * 4 * 3];
         let start = |seed: &str| room.start(&asked(seed, (4, 4), 0.0), &picture).map(|run| run.id());
         assert!(start("auto").is_err(), "one system");

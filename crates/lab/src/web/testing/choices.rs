@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::holder::Locks;
+use super::is_running;
 use crate::peers::{self, Presence, Programs};
-use crate::results::RECORDS;
 use crate::web::shelf::{Book, Shelf};
 
 /// A system that the simulator runs: its series in a plan.
@@ -62,9 +62,7 @@ pub(super) fn all(shelf: &Shelf, programs: &Programs) -> Value {
         })
     };
     let locks = Locks::now();
-    let is_running = |book: &Book| book.has_results && locks.holder(&book.folder.join(RECORDS)).is_some();
-    let book =
-        |book: &Book| json!({ "name": book.name, "hasResults": book.has_results, "isRunning": is_running(book) });
+    let book = |book: &Book| json!({ "name": book.name, "hasResults": book.has_results, "isRunning": is_running(&locks, book) });
     let books: Vec<Value> = shelf.books().iter().map(book).collect();
     json!({
         "simulated": SIMULATED, "peers": peers::all().map(peer).collect::<Vec<_>>(), "topologies": shelf.topologies(), "books": books,

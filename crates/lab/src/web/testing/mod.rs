@@ -29,6 +29,7 @@ use tokio::sync::Semaphore;
 
 use super::background::in_background;
 use super::lock;
+use super::quiet::{Quiet, Turn};
 use super::refusal::Refusal;
 use super::shelf::{Book, Shelf};
 use crate::exit::Failure;
@@ -60,6 +61,7 @@ pub(super) struct Testing {
     open: Mutex<Open>,
     /// Starts at a time: others wait for it without a thread.
     starts: Semaphore,
+    quiet: Arc<Quiet>,
 }
 
 /// What is followed or runs.
@@ -97,8 +99,12 @@ struct Named {
 }
 
 impl Testing {
-    pub(super) fn new(shelf: Arc<Shelf>, program: PathBuf, programs: Programs) -> Arc<Self> {
-        Arc::new(Self { shelf, program, programs, open: Mutex::default(), starts: Semaphore::new(1) })
+    pub(super) fn new(shelf: Arc<Shelf>, quiet: Arc<Quiet>, program: PathBuf, programs: Programs) -> Arc<Self> {
+        Arc::new(Self { shelf, program, programs, open: Mutex::default(), starts: Semaphore::new(1), quiet })
+    }
+
+    pub(super) fn quiet(&self) -> Arc<Quiet> {
+        Arc::clone(&self.quiet)
     }
 
     pub(super) fn program(&self) -> &Path {
@@ -228,32 +234,39 @@ impl Testing {
 
     /// Checks that nothing runs that would disturb a run, or be disturbed by it, and sees to it that nothing else is started as
     /// long as what is returned is kept.
-    fn turn(&self, name: &str, records: &Path, needs_quiet: bool) -> Result<File, Refusal> {
+    fn turn(&self, name: &str, records: &Path, needs_quiet: bool) -> Result<(File, Option<Turn>), Refusal> {
         let turn = holder::turn(self.shelf.results())?;
         let own = lock(&self.open).followed.clone();
         let own = own.into_iter().filter_map(|(name, followed)| Some((name, followed.is_running()?)));
         let mut running: BTreeMap<String, bool> = own.collect();
         // Those that others have started, or this lab before it was started again.
-        let locks = Locks::now();
-        for book in self.shelf.books() {
-            if !running.contains_key(&book.name) && locks.holder(&book.folder.join(RECORDS)).is_some() {
-                let is_quiet = Measured::of_plan(&book.plan).map_or(true, |measured| measured.needs_quiet());
-                running.insert(book.name, is_quiet);
-            }
-        }
-        if running.contains_key(name) || locks.holder(records).is_some() {
+        running.extend(self::running(&self.shelf));
+        if running.contains_key(name) || Locks::now().holder(records).is_some() {
             return Err(Refusal::conflict(format_args!("{name} runs already: stop it first")));
         }
         if let Some((other, _)) = running.iter().find(|(_, is_quiet)| **is_quiet || needs_quiet) {
             return Err(Refusal::conflict(format_args!(
-                "{other} runs, and real programs need the machine for themselves: stop it first"
+                "{other} runs, and real programs and timed codes are measured alone: wait until it has ended, or stop it"
             )));
         }
         if running.len() >= MOST_RUNS {
             return Err(Refusal::conflict(format_args!("{MOST_RUNS} plans run already: stop one first")));
         }
-        Ok(turn)
+        Ok((turn, needs_quiet.then(|| self.quiet.measure()).transpose()?))
     }
+}
+
+fn is_running(locks: &Locks, book: &Book) -> bool {
+    book.has_results && locks.holder(&book.folder.join(RECORDS)).is_some()
+}
+
+/// Returns what runs in the folders of the shelf, whoever has started it, and whether it needs the machine for itself.
+pub(super) fn running(shelf: &Shelf) -> BTreeMap<String, bool> {
+    let locks = Locks::now();
+    let mut running = shelf.books();
+    running.retain(|book| is_running(&locks, book));
+    let needs_quiet = |book: &Book| Measured::of_plan(&book.plan).map_or(true, |measured| measured.needs_quiet());
+    running.into_iter().map(|book| (book.name.clone(), needs_quiet(&book))).collect()
 }
 
 /// Why a plan has not been started.
@@ -361,7 +374,23 @@ mod tests {
     /// A room whose runs fail at once.
     fn room(folder: &Path) -> Arc<Testing> {
         let shelf = Shelf::of(None, folder.join("lab-results"));
-        Testing::new(Arc::new(shelf), "false".into(), Programs::beside("false".into()))
+        let shelf = Arc::new(shelf);
+        Testing::new(Arc::clone(&shelf), Quiet::new(shelf), "false".into(), Programs::beside("false".into()))
+    }
+
+    #[test]
+    fn timed_codes_do_not_start_beside_a_demonstration() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let room = room(folder.path());
+        let playing = room.quiet().play().expect("nothing runs");
+        let codes = "name = \"codes\"\ntitle = \"x\"\ncodes = [\"raptorq\"]\nsize = \"10KB\"\nsymbol = \"1024B\"\n\
+                     repair = \"15%\"\ndrops = [\"0%\", \"10%\"]\nruns = 2\ncap = \"5s\"\n[[sweep]]\nname = \"size\"\nmeasure = \"encode\"\n\
+                     vary = \"size\"\nvalues = [\"10KB\"]\n";
+        let refused = room.start(&written(codes)).expect_err("it would be disturbed").to_string();
+        assert!(refused.starts_with("a demonstration plays"), "{refused}");
+        room.start(&written(plans::tests::PLAN)).expect("that is in virtual time");
+        drop(playing);
+        room.start(&written(codes)).expect("nothing plays");
     }
 
     fn written(text: &str) -> Written {
