@@ -257,8 +257,8 @@ impl Stage {
             Self::Elsewhere(holder, true) => {
                 return format!("Process {} stops after the present runs.", holder.number());
             }
-            Self::Done => "Every case has its run.",
-            Self::Partial => "Cases are left.",
+            Self::Done => "All cases have been run.",
+            Self::Partial => "Some cases have not been run yet.",
             Self::Empty => "Nothing has been run yet.",
             Self::Failed(Some(code)) => match code {
                 3 => "It ended early: this machine lacks something.",
