@@ -1,19 +1,20 @@
-//! What viewers watch: events that each of them reads at its own pace.
+//! What viewers watch: events that each of them asks for at its own pace.
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, HeaderName};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
-use tokio::sync::watch;
 
 use super::lock;
 
-/// So that a viewer notices a server that is gone.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// The number of the last event that a viewer has, which it names when it asks for more.
+const LAST_SEEN: HeaderName = HeaderName::from_static("last-event-id");
+/// Bytes of events in an answer: one that is longer goes alone.
+const MOST_AT_ONCE: usize = 1 << 20;
+/// How long a viewer that has asked counts as one: a tab that is in the background may ask once in a second.
+const VIEWS: Duration = Duration::from_secs(5);
 
 /// Which events a topic keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +25,15 @@ pub(super) enum Keep {
     Last,
 }
 
-/// A sequence of events in JSON that any number of viewers read, each from its own position. A slow viewer holds up nobody
-/// and costs no memory: nothing is queued for it.
+/// A sequence of events in JSON that any number of viewers read, each from its own position.
+///
+/// A viewer asks now and again what is new, and is answered at once. A browser has six connections to a server for all its
+/// tabs, so none is held for events. A slow viewer holds up nobody and costs no memory beyond one answer: nothing is queued
+/// for it.
 #[derive(Debug)]
 pub(super) struct Topic {
     keep: Keep,
     events: Mutex<Events>,
-    changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -40,11 +43,13 @@ struct Events {
     kept: Vec<Arc<str>>,
     bytes: usize,
     is_over: bool,
+    /// When a viewer last asked.
+    asked: Option<Instant>,
 }
 
 impl Topic {
     pub(super) fn new(keep: Keep) -> Arc<Self> {
-        Arc::new(Self { keep, events: Mutex::default(), changed: watch::Sender::new(()) })
+        Arc::new(Self { keep, events: Mutex::default() })
     }
 
     /// Tells all viewers. Returns false if there is no room to keep it: it is dropped then.
@@ -62,20 +67,17 @@ impl Topic {
         }
         events.bytes += text.len();
         events.kept.push(text);
-        drop(events);
-        self.changed.send_replace(());
         true
     }
 
     /// Ends the topic: viewers have seen everything once they have read what is kept.
     pub(super) fn end(&self) {
         self.events().is_over = true;
-        self.changed.send_replace(());
     }
 
-    /// Returns how many viewers there are now.
-    pub(super) fn viewers(&self) -> usize {
-        self.changed.receiver_count()
+    /// Returns whether somebody views it now.
+    pub(super) fn is_viewed(&self) -> bool {
+        self.events().asked.is_some_and(|asked| asked.elapsed() < VIEWS)
     }
 
     /// Returns the events kept.
@@ -87,86 +89,99 @@ impl Topic {
         lock(&self.events)
     }
 
-    /// Returns the first event from number `from` on, with its number; `Err` with whether there will be more.
-    fn next(&self, from: usize) -> Result<(usize, Arc<str>), bool> {
-        let events = self.events();
-        let at = from.max(events.first);
-        events.kept.get(at - events.first).map(|event| (at, Arc::clone(event))).ok_or(!events.is_over)
-    }
-
-    /// Answers a viewer with server-sent events: from the beginning, or after the last one that it has seen, as it says when
-    /// it comes again.
-    pub(super) fn watch(self: Arc<Self>, headers: &HeaderMap) -> Response {
-        const LAST_SEEN: HeaderName = HeaderName::from_static("last-event-id");
+    /// Answers a viewer with the events after the last one that it says it has, a bounded number of bytes of them, and with the
+    /// number of the last one in the answer. Once the topic has ended and the viewer has all, there is no content.
+    pub(super) fn watch(&self, headers: &HeaderMap) -> Response {
         let seen = headers.get(LAST_SEEN).and_then(|id| id.to_str().ok()?.parse::<usize>().ok());
-        let from = seen.map_or(0, |seen| seen.saturating_add(1));
-        let receiver = self.changed.subscribe();
-        let events = stream::unfold((self, receiver, from), |(topic, mut receiver, from)| async move {
-            loop {
-                receiver.mark_unchanged();
-                match topic.next(from) {
-                    Ok((number, event)) => {
-                        let event = Event::default().id(number.to_string()).data(&*event);
-                        return Some((Ok::<_, Infallible>(event), (topic, receiver, number + 1)));
-                    }
-                    Err(false) => return None,
-                    Err(true) => receiver.changed().await.ok()?,
-                }
-            }
-        });
-        Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+        let (from, told, is_over) = {
+            let mut events = self.events();
+            events.asked = Some(Instant::now());
+            // Who has seen what was never told here comes from an earlier topic of that name.
+            let next = seen.map_or(0, |seen| seen.saturating_add(1));
+            let at = next.saturating_sub(events.first);
+            let at = if at > events.kept.len() { 0 } else { at };
+            (events.first + at, some_of(&events.kept[at..]).to_vec(), events.is_over)
+        };
+        if told.is_empty() && is_over {
+            return StatusCode::NO_CONTENT.into_response();
+        }
+        let last = (from + told.len()).checked_sub(1).filter(|_| !told.is_empty()).or(seen);
+        let last = last.map_or_else(|| "null".to_owned(), |last| last.to_string());
+        let text = format!("{{\"last\":{last},\"events\":[{}]}}", told.join(","));
+        ([(CONTENT_TYPE, "application/json")], text).into_response()
     }
+}
+
+/// Returns the first ones, as many as go into one answer.
+fn some_of(events: &[Arc<str>]) -> &[Arc<str>] {
+    let mut bytes = 0;
+    let fits = |event: &&Arc<str>| {
+        bytes += event.len();
+        bytes <= MOST_AT_ONCE
+    };
+    let count = events.iter().take_while(fits).count();
+    &events[..count.max(1).min(events.len())]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::body::Body;
-    use futures_util::StreamExt as _;
+    use axum::body::to_bytes;
     use serde_json::json;
 
-    fn watch(topic: &Arc<Topic>, seen: Option<&str>) -> Body {
+    /// What a viewer is told that has seen so much; nothing at the end.
+    async fn asked(topic: &Topic, seen: Option<usize>) -> String {
         let mut headers = HeaderMap::new();
         if let Some(seen) = seen {
-            headers.insert("last-event-id", seen.parse().expect("a value"));
+            headers.insert(LAST_SEEN, seen.to_string().parse().expect("a value"));
         }
-        Arc::clone(topic).watch(&headers).into_body()
-    }
-
-    async fn next(body: &mut axum::body::BodyDataStream) -> String {
-        String::from_utf8(body.next().await.expect("more").expect("no error").to_vec()).expect("text")
+        let answer = topic.watch(&headers);
+        assert_eq!(answer.headers().contains_key(CONTENT_TYPE), answer.status() == StatusCode::OK);
+        let bytes = to_bytes(answer.into_body(), usize::MAX).await.expect("a body");
+        String::from_utf8(bytes.to_vec()).expect("text")
     }
 
     #[tokio::test]
     async fn a_viewer_reads_everything_and_goes_on_where_it_was() {
         let topic = Topic::new(Keep::All(10));
+        assert!(!topic.is_viewed());
+        assert_eq!(asked(&topic, None).await, r#"{"last":null,"events":[]}"#);
+        assert!(topic.is_viewed());
         assert!(topic.tell(&json!("one")) && topic.tell(&json!("two")));
         assert!(!topic.tell(&json!("x")), "10 bytes are kept");
-        let mut first = watch(&topic, None).into_data_stream();
-        assert_eq!(next(&mut first).await, "id: 0\ndata: \"one\"\n\n");
-        assert_eq!(next(&mut first).await, "id: 1\ndata: \"two\"\n\n");
+        assert_eq!(asked(&topic, None).await, r#"{"last":1,"events":["one","two"]}"#);
+        assert_eq!(asked(&topic, Some(0)).await, r#"{"last":1,"events":["two"]}"#);
+        assert_eq!(asked(&topic, Some(1)).await, r#"{"last":1,"events":[]}"#);
         topic.end();
-        assert!(first.next().await.is_none());
-        let mut again = watch(&topic, Some("0")).into_data_stream();
-        assert_eq!(next(&mut again).await, "id: 1\ndata: \"two\"\n\n");
-        assert!(again.next().await.is_none());
-        let mut hostile = watch(&topic, Some(&usize::MAX.to_string())).into_data_stream();
-        assert!(hostile.next().await.is_none());
+        assert_eq!(asked(&topic, Some(0)).await, r#"{"last":1,"events":["two"]}"#);
+        assert_eq!(asked(&topic, Some(1)).await, "");
+        let all = r#"{"last":1,"events":["one","two"]}"#;
+        assert_eq!(asked(&topic, Some(2)).await, all, "seen elsewhere");
+        assert_eq!(asked(&topic, Some(usize::MAX)).await, all);
     }
 
     #[tokio::test]
     async fn of_a_state_a_slow_viewer_sees_the_last() {
         let topic = Topic::new(Keep::Last);
-        let mut slow = watch(&topic, None).into_data_stream();
         for number in 0..1000 {
             assert!(topic.tell(&json!(number)));
         }
-        assert_eq!(next(&mut slow).await, "id: 999\ndata: 999\n\n");
-        assert_eq!((topic.kept().len(), topic.viewers()), (1, 1));
-        let told = async {
-            topic.tell(&json!("more"));
-        };
-        let (event, ()) = tokio::join!(next(&mut slow), told);
-        assert_eq!(event, "id: 1000\ndata: \"more\"\n\n");
+        assert_eq!(topic.kept().len(), 1);
+        assert_eq!(asked(&topic, None).await, r#"{"last":999,"events":[999]}"#);
+        assert_eq!(asked(&topic, Some(999)).await, r#"{"last":999,"events":[]}"#);
+        topic.tell(&json!("more"));
+        assert_eq!(asked(&topic, Some(7)).await, r#"{"last":1000,"events":["more"]}"#);
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_bounded_and_the_next_one_goes_on() {
+        let topic = Topic::new(Keep::All(usize::MAX));
+        let long = "x".repeat(MOST_AT_ONCE);
+        for event in [json!(1), json!(2), json!(long), json!(3)] {
+            topic.tell(&event);
+        }
+        assert_eq!(asked(&topic, None).await, r#"{"last":1,"events":[1,2]}"#);
+        assert_eq!(asked(&topic, Some(1)).await, format!(r#"{{"last":2,"events":["{long}"]}}"#), "alone");
+        assert_eq!(asked(&topic, Some(2)).await, r#"{"last":3,"events":[3]}"#);
     }
 }

@@ -184,12 +184,14 @@ class Case(unittest.TestCase):
         self.addCleanup(lab.close)
         return lab
 
-    def view(self, lab, room="", width=1280, height=900, dark=False, **options):
-        """Opens the page at a room, as a viewer of its own. `options` are those of a context of Playwright."""
-        context = _Browser.get().new_context(
+    def view(self, lab, room="", width=1280, height=900, dark=False, beside=None, **options):
+        """Opens the page at a room, as a viewer of its own or in another tab `beside` a page. `options` are those of a context of
+        Playwright."""
+        context = beside.context if beside else _Browser.get().new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", **options
         )
-        self.addCleanup(context.close)
+        if not beside:
+            self.addCleanup(context.close)
         page = context.new_page()
         page.set_default_timeout(PATIENCE * 1000)
         own = f"http://127.0.0.1:{lab.port}/{lab.secret}/"

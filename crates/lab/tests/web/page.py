@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import os
+import signal
 import socket
 
 import harness
@@ -22,6 +24,12 @@ TABLES = {
 CUT = """() => [...document.querySelectorAll("table")].filter((table) => table.clientWidth
     && (table.scrollWidth > table.clientWidth || table.getBoundingClientRect().right > innerWidth))
     .map((table) => table.innerText.slice(0, 80))"""
+
+#: A trace with one report.
+TRACE = '\x1e{"file_schema":"x"}\n\x1e{"time":1,"name":"recovery:metrics_updated","data":{"loss":0.5}}\n'
+
+#: More tabs of one browser than it has connections to a server.
+TABS = 7
 
 #: Much more than all that is told while a viewer does not read: 3,000 states of 20 kB.
 SLOW_EVENTS = 3000
@@ -69,8 +77,7 @@ class Page(harness.Case):
     def test_every_room_is_reached_by_keyboard_and_every_control_has_a_name(self):
         lab = self.lab("--follow", "run.qlog")
         (lab.folder / "other.qlog").write_text("\x1e{}\n")
-        event = {"time": 1, "name": "recovery:metrics_updated", "data": {"loss": 0.5}}
-        (lab.folder / "run.qlog").write_text(f'\x1e{{"file_schema":"x"}}\n\x1e{json.dumps(event)}\n')
+        (lab.folder / "run.qlog").write_text(TRACE)
         for number, room in enumerate(ROOMS, 1):
             page = self.view(lab)
             for _ in range(number):
@@ -101,7 +108,19 @@ class Page(harness.Case):
         self.assertEqual(page.get_by_role("alert").count(), 0)
         self.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET"]
         self.assertEqual(lab.stop(), 0)
-        page.get_by_role("alert").filter(has_text="The lab has stopped").wait_for()
+        page.get_by_role("alert").filter(has_text="Start it again and open the address that it prints.").wait_for()
+
+    def test_it_says_so_while_the_lab_does_not_answer_and_goes_on_when_it_does(self):
+        lab = self.lab("--follow", "run.qlog")
+        page = self.view(lab, "live")
+        page.get_by_text("it is not there: it is read as soon as it is").wait_for()
+        os.kill(lab.pid, signal.SIGSTOP)
+        page.get_by_role("alert").filter(has_text="The lab has stopped or cannot be reached").wait_for()
+        self.expected += ["ERR_ABORTED"]
+        os.kill(lab.pid, signal.SIGCONT)
+        page.locator("#lost").wait_for(state="hidden")
+        (lab.folder / "run.qlog").write_text(TRACE)
+        page.locator('data[data-key="loss"]').wait_for(state="attached")
 
 
 class Refusals(harness.Case):
@@ -178,6 +197,50 @@ class Refusals(harness.Case):
 
 
 class Viewers(harness.Case):
+    def test_many_tabs_of_one_browser_watch_two_traces_each(self):
+        lab = self.lab("--follow", "a.qlog", "--follow", "b.qlog")
+        for name in ("a", "b"):
+            (lab.folder / f"{name}.qlog").write_text(TRACE)
+        tabs = [self.view(lab, "live")]
+        tabs += [self.view(lab, "live", beside=tabs[0]) for _ in range(TABS - 1)]
+        for loss in (0.5, 0.25):
+            for tab in tabs:
+                tab.wait_for_function(
+                    "loss => [...document.querySelectorAll('data[data-key=loss]')].filter(({ value }) => value == loss).length === 2",
+                    arg=loss,
+                )
+                self.assertEqual(tab.evaluate("fetch('live/traces').then((answer) => answer.status)"), 200)
+                self.assertTrue(tab.is_hidden("#lost"))
+            for name in ("a", "b"):
+                with (lab.folder / f"{name}.qlog").open("a") as file:
+                    file.write(TRACE[TRACE.rindex("\x1e"):].replace("0.5", "0.25").replace('"time":1', '"time":2'))
+
+    def test_a_hidden_room_or_tab_asks_for_nothing_and_goes_on_when_it_is_shown(self):
+        lab = self.lab("--follow", "run.qlog")
+        trace = lab.folder / "run.qlog"
+        trace.write_text(TRACE)
+        page = self.view(lab, "live")
+        shown = 'data[data-key="loss"][value="{}"]'.format
+        page.locator(shown(0.5)).wait_for(state="attached")
+        asked = []
+        page.on("request", lambda request: asked.append(request.url.removeprefix(lab.url)))
+        hide = "isHidden => Object.defineProperty(document, 'hidden', { configurable: true, get: () => isHidden })"
+        for number, (leave, back) in enumerate([
+            (lambda: page.evaluate("location.hash = 'results'"), lambda: page.evaluate("location.hash = 'live'")),
+            (lambda: page.evaluate(hide, True), lambda: page.evaluate(hide, False)),
+        ]):
+            leave()
+            # What was asked before has been answered.
+            page.wait_for_timeout(500)
+            asked.clear()
+            loss = 0.125 * (number + 1)
+            with trace.open("a") as file:
+                file.write(TRACE[TRACE.rindex("\x1e"):].replace("0.5", str(loss)).replace('"time":1', f'"time":{number + 2}'))
+            page.wait_for_timeout(2000)
+            self.assertEqual([path for path in asked if path.startswith("live/")], [])
+            back()
+            page.locator(shown(loss)).wait_for(state="attached")
+
     def test_a_viewer_that_reads_nothing_holds_up_nobody_and_costs_no_memory(self):
         lab = self.lab("--follow", "run.qlog")
         trace = lab.folder / "run.qlog"

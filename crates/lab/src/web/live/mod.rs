@@ -145,7 +145,7 @@ async fn events(
     Named(id): Named<usize>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    Ok(Arc::clone(&live.file(id)?.topic).watch(&headers))
+    Ok(live.file(id)?.topic.watch(&headers))
 }
 
 /// A part of a course.

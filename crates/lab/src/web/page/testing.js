@@ -219,7 +219,7 @@ class RunView {
     if (!name) return;
     const path = `testing/watch?${new URLSearchParams({ name })}`;
     this.element.replaceChildren(element("p", {}, `Reading ${name} ...`));
-    // An unknown name is refused with a reason, which a stream of events cannot give.
+    // An unknown name is refused once, and the reason stands where its results would.
     ask(`testing/plan?${new URLSearchParams({ name })}`).then(() => {
       if (this.#name !== name) return;
       this.#leave = watch(path, (event) => this.#heard(event));

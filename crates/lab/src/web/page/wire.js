@@ -1,10 +1,13 @@
 // @ts-check
 // Requests and events.
 
+/** What is said of a lab that does not answer. */
+const GONE = "The lab has stopped or cannot be reached. Start it again and open the address that it prints.";
+
 /**
  * Asks the lab; throws the line with which it refuses.
  * @param {string} path
- * @param {{ method?: string, json?: unknown, body?: BodyInit }} [options]
+ * @param {{ method?: string, json?: unknown, body?: BodyInit, headers?: Record<string, string>, signal?: AbortSignal }} [options]
  * @returns {Promise<Response>}
  */
 export async function ask(path, options = {}) {
@@ -13,36 +16,108 @@ export async function ask(path, options = {}) {
     ? rest
     : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(json) };
   const answer = await fetch(path, request).catch(() => {
-    throw new Error("The lab has stopped or cannot be reached.");
+    throw new Error(GONE);
   });
   if (!answer.ok) throw new Error((await answer.text()).trim() || `The lab answers ${answer.status}.`);
   return answer;
 }
 
-/** Sources of events that are not connected now. */
-const lost = new Set();
+/** How long an answer with events may take before the page says that there is none, in ms. */
+const PATIENCE = 8000;
+/** The shortest and the longest time between two questions for events, and the time to the next try after a failure, in ms. */
+const [SHORTEST, LONGEST, AGAIN] = [40, 400, 1000];
+/** What those who watch and are not answered have to say. @type {Map<object, string>} */
+const lost = new Map();
 
 /**
  * Reads the events of a topic, from its beginning and, after an interruption, from where it was. Returns what ends it.
+ *
+ * It asks again and again, and sooner where several events have come at once. A browser has six connections to a server for
+ * all its tabs, so none is held while there is nothing new, and any number of tabs can watch. Nothing is asked for while the
+ * tab or the room is hidden: the first part of the path is the room.
  * @template Told
  * @param {string} path
  * @param {(event: Told) => void} heard
  * @returns {() => void}
  */
 export function watch(path, heard) {
-  const source = new EventSource(path);
-  const mark = (/** @type {boolean} */ isLost) => {
-    if (isLost) lost.add(source);
-    else lost.delete(source);
-    /** @type {HTMLElement} */ (document.getElementById("lost")).hidden = lost.size === 0;
-  };
-  source.onopen = () => mark(false);
-  source.onerror = () => mark(true);
-  source.onmessage = (message) => heard(JSON.parse(message.data));
+  const watcher = { isOver: false };
+  follow(path, heard, watcher);
   return () => {
-    source.close();
-    mark(false);
+    watcher.isOver = true;
+    say(watcher, null);
   };
+}
+
+/**
+ * @template Told
+ * @param {string} path
+ * @param {(event: Told) => void} heard
+ * @param {{ isOver: boolean }} watcher
+ */
+async function follow(path, heard, watcher) {
+  const room = document.getElementById(path.split("/")[0]);
+  let [last, pause] = [/** @type {number | null} */ (null), SHORTEST];
+  while (!watcher.isOver) {
+    if (document.hidden || room?.hidden) {
+      await wait(LONGEST);
+      continue;
+    }
+    const told = /** @type {{ last: number | null, events: Told[] } | null | undefined} */ (await news(path, last, watcher));
+    if (told === null) return;
+    for (const event of told?.events ?? []) {
+      if (watcher.isOver) return;
+      try {
+        heard(event);
+      } catch (error) {
+        reportError(error);
+      }
+    }
+    if (told) {
+      const count = told.events.length;
+      last = told.last;
+      if (count === 0) pause = Math.min(LONGEST, pause * 1.5);
+      if (count > 1) pause = Math.max(SHORTEST, pause / 2);
+    }
+    await wait(told ? pause : AGAIN);
+  }
+}
+
+/**
+ * Asks for the events after the last one: `null` if there will be no more, `undefined` if there was no answer, which the page says.
+ * @param {string} path
+ * @param {number | null} last
+ * @param {{ isOver: boolean }} watcher
+ */
+async function news(path, last, watcher) {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), PATIENCE);
+  try {
+    const answer = await ask(path, { headers: last === null ? {} : { "last-event-id": String(last) }, signal: late.signal });
+    const told = answer.status === 204 ? null : await answer.json().catch(() => { throw new Error(GONE); });
+    say(watcher, null);
+    return told;
+  } catch (error) {
+    say(watcher, /** @type {Error} */ (error).message);
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Says on the page what is wrong, if anything is. @param {{ isOver: boolean }} watcher @param {string | null} trouble */
+function say(watcher, trouble) {
+  if (trouble === null || watcher.isOver) lost.delete(watcher);
+  else lost.set(watcher, trouble);
+  const said = /** @type {HTMLElement} */ (document.getElementById("lost"));
+  const [first = ""] = lost.values();
+  said.hidden = lost.size === 0;
+  if (said.textContent !== first) said.textContent = first;
+}
+
+/** @param {number} pause in ms */
+function wait(pause) {
+  return new Promise((done) => { setTimeout(done, pause); });
 }
 
 /**

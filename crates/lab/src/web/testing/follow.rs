@@ -133,7 +133,7 @@ impl Followed {
         let mut told = None;
         loop {
             let begun = clock::read(ClockId::ThreadCPUTime);
-            if self.topic.viewers() > 0 {
+            if self.topic.is_viewed() {
                 self.tell(shelf, &mut told);
             }
             let spent = clock::read(ClockId::ThreadCPUTime) - begun;
@@ -142,7 +142,7 @@ impl Followed {
             self.reap();
             let mut state = lock(&self.state);
             // Viewers come with this lock held or after it, and begin to follow again.
-            if state.run.is_none() && self.topic.viewers() == 0 {
+            if state.run.is_none() && !self.topic.is_viewed() {
                 state.is_followed = false;
                 return;
             }
