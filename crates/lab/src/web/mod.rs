@@ -4,6 +4,7 @@
 //! own and a script of the same name in `page/`; what a room shows while it changes is a `topic::Topic`.
 
 mod background;
+mod connections;
 mod demonstration;
 mod guard;
 mod links;
@@ -94,9 +95,8 @@ pub fn run(args: &WebArgs, downpour: Downpour, stop: &StopFlag) -> Result<u8, Fa
             warn("other hosts can reach this page, and what crosses the network is not encrypted");
         }
         let _door = args.open.then(|| open(&url));
-        let serve = axum::serve(listener, guarded(rooms(&testing, live), guard));
         tokio::select! {
-            served = serve => served.map_err(failed)?,
+            never = connections::serve(listener, guarded(rooms(&testing, live), guard)) => match never {},
             () = stopped(stop) => {}
         }
         testing.end();
@@ -194,7 +194,7 @@ mod tests {
         let url = guard.url();
         let number = get(|Path(number): Path<u32>| async move { number.to_string() });
         let rooms = page::routes().route("/room/{number}", number);
-        tokio::spawn(async move { axum::serve(listener, guarded(rooms, guard)).await });
+        tokio::spawn(async move { connections::serve(listener, guarded(rooms, guard)).await });
         let secret = url.strip_prefix(&format!("http://{address}")).expect("an address of this server");
         for (path, status, within) in [
             (secret.to_owned(), "200", "<!doctype html>"),

@@ -3,8 +3,10 @@
 import http.client
 import json
 import os
+import pathlib
 import signal
 import socket
+from urllib.parse import urlencode
 
 import harness
 
@@ -27,6 +29,9 @@ CUT = """() => [...document.querySelectorAll("table")].filter((table) => table.c
 
 #: A trace with one report.
 TRACE = '\x1e{"file_schema":"x"}\n\x1e{"time":1,"name":"recovery:metrics_updated","data":{"loss":0.5}}\n'
+
+#: Connections that ask for nothing, more than the lab keeps open.
+STRANGERS = 300
 
 #: More tabs of one browser than it has connections to a server.
 TABS = 7
@@ -194,6 +199,24 @@ class Refusals(harness.Case):
             answer.read()
             self.assertEqual(answer.status, expected, name)
         connection.close()
+
+    def test_idle_connections_of_strangers_keep_nobody_out(self):
+        lab = self.lab("--follow", "run.qlog")
+        (lab.folder / "run.qlog").write_text(TRACE)
+        page = self.view(lab, "live")
+        page.locator('data[data-key="loss"]').wait_for(state="attached")
+        for number in range(STRANGERS):
+            stranger = socket.create_connection(("127.0.0.1", lab.port))
+            self.addCleanup(stranger.close)
+            # Some say nothing, some begin a request that they do not end.
+            if number % 2:
+                stranger.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        sockets = [file for file in pathlib.Path(f"/proc/{lab.pid}/fd").iterdir() if os.readlink(file).startswith("socket:")]
+        self.assertLess(len(sockets), STRANGERS / 2)
+        self.assertEqual(ask(lab, f"/{lab.secret}/").status, 200)
+        self.view(lab, "live").locator('data[data-key="loss"]').wait_for(state="attached")
+        self.assertEqual(page.evaluate("fetch('live/traces').then((answer) => answer.status)"), 200)
+        self.assertTrue(page.is_hidden("#lost"))
 
 
 class Viewers(harness.Case):

@@ -1,0 +1,89 @@
+//! The connections of browsers, a bounded number of them.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tower_service::Service as _;
+
+use super::lock;
+
+/// Connections at once; far fewer than files that a process may open.
+const MOST: usize = 128;
+/// How long the head of a request may take, and a connection wait for its next one.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// The longest head of a request, in bytes.
+const LONGEST_HEAD: usize = 64 << 10;
+/// How long to wait after a connection could not be accepted, as when this process has too many files open.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// An open connection.
+#[derive(Debug)]
+struct Connection {
+    task: AbortHandle,
+    rank: Arc<Mutex<Rank>>,
+}
+
+/// Which connection is closed first when there is no room for another: one that has not been let in, then the one whose last
+/// request lies furthest back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    was_let_in: bool,
+    at: Instant,
+}
+
+impl Rank {
+    fn now(was_let_in: bool) -> Self {
+        Self { was_let_in, at: Instant::now() }
+    }
+}
+
+/// Answers whoever connects, for ever. Those who hold connections, and have not shown that they know the secret, keep nobody
+/// out who does.
+pub(super) async fn serve(listener: TcpListener, rooms: Router) -> Infallible {
+    let mut tasks = JoinSet::new();
+    let mut open: Vec<Connection> = Vec::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        while tasks.try_join_next().is_some() {}
+        open.retain(|connection| !connection.task.is_finished());
+        if open.len() >= MOST
+            && let Some((first, _)) = open.iter().enumerate().min_by_key(|(_, connection)| *lock(&connection.rank))
+        {
+            open.swap_remove(first).task.abort();
+        }
+        let rank = Arc::new(Mutex::new(Rank::now(false)));
+        let task = tasks.spawn(answer(stream, rooms.clone(), Arc::clone(&rank)));
+        open.push(Connection { task, rank });
+    }
+}
+
+/// Answers the requests of one connection.
+async fn answer(stream: TcpStream, rooms: Router, rank: Arc<Mutex<Rank>>) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let (mut rooms, rank) = (rooms.clone(), Arc::clone(&rank));
+        async move {
+            let answer = rooms.call(request.map(Body::new)).await?;
+            if ![StatusCode::FORBIDDEN, StatusCode::MISDIRECTED_REQUEST].contains(&answer.status()) {
+                *lock(&rank) = Rank::now(true);
+            }
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(LONGEST_HEAD);
+    // Whatever ends a connection, its other end knows of it or is gone.
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+}
