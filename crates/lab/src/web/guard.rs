@@ -72,23 +72,23 @@ impl Guard {
         (is_number || is_named) && authority.port_u16().unwrap_or(80) == self.address.port()
     }
 
-    /// Whether a page of this server asks, or no page.
-    fn is_own(&self, headers: &HeaderMap) -> bool {
+    /// Whether a page of this server, at the address that is asked, asks, or no page.
+    fn is_own(headers: &HeaderMap, host: &str) -> bool {
         let mut origins = headers.get_all(ORIGIN).iter();
         origins.all(|origin| {
             let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
-            origin.is_some_and(|authority| self.is_host(authority))
+            origin.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
         })
     }
 
     fn check(&self, request: &Request) -> Result<(), (StatusCode, &'static str)> {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
-        if !host.is_some_and(|host| self.is_host(host)) {
+        let Some(host) = host.filter(|host| self.is_host(host)) else {
             return Err((StatusCode::MISDIRECTED_REQUEST, "this is not the host that was asked for\n"));
-        }
-        if !self.is_own(request.headers()) {
-            return Err((StatusCode::FORBIDDEN, "another site's page asks\n"));
+        };
+        if !Self::is_own(request.headers(), host) {
+            return Err((StatusCode::FORBIDDEN, "the request comes from another site's page\n"));
         }
         if !self.is_told(request.uri().path()) {
             return Err((StatusCode::FORBIDDEN, "the address lacks the secret that downpour-lab has printed\n"));
@@ -170,8 +170,9 @@ mod tests {
         let guard = guard("[::1]:7000");
         for (origin, expected) in [
             ("http://[::1]:7000", 200),
-            ("http://localhost:7000", 200),
-            ("http://localhost:7001", 403),
+            ("http://localhost:7000", 403),
+            ("http://[::1]:7001", 403),
+            ("http://[::1]", 403),
             ("http://evil.example", 403),
             ("https://[::1]:7000", 403),
             ("null", 403),
@@ -185,6 +186,9 @@ mod tests {
         let guard = guard("0.0.0.0:7000");
         assert_eq!(answer(&guard, "/5ecret/", &host_of("192.0.2.7:7000")), 200);
         assert_eq!(answer(&guard, "/5ecret/", &host_of("lab.example:7000")), 421);
+        for (origin, expected) in [("http://192.0.2.7:7000", 200), ("http://198.51.100.7:7000", 403)] {
+            assert_eq!(answer(&guard, "/5ecret/", &[(HOST, "192.0.2.7:7000"), (ORIGIN, origin)]), expected, "{origin}");
+        }
         assert_eq!(guard.url(), "http://127.0.0.1:7000/5ecret/");
     }
 }
