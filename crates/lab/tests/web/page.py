@@ -106,6 +106,15 @@ class Page(harness.Case):
                 found.append(role)
         return found
 
+    def test_times_are_rounded_before_their_unit_is_chosen(self):
+        page = self.view(self.lab())
+        times = [0, 0.0123, 0.9994, 0.9996, 1, 59.96, 99.94, 99.96, 119.4, 119.7, 3599.6]
+        shown = page.evaluate("async (times) => { const { time } = await import('./wire.js'); return times.map(time); }", times)
+        self.assertEqual(shown, [
+            "0.00 ms", "12.3 ms", "999 ms", "1.00 s", "1.00 s", "60.0 s", "99.9 s", "1 min 40 s", "1 min 59 s", "2 min 00 s",
+            "60 min 00 s",
+        ])
+
     def test_it_says_so_when_the_lab_stops(self):
         lab = self.lab("--follow", "absent.qlog")
         page = self.view(lab, "live")

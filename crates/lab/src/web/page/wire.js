@@ -144,7 +144,9 @@ export function element(name, attributes = {}, ...children) {
  * @returns {string}
  */
 export function time(seconds) {
-  if (seconds < 1) return `${(seconds * 1000).toPrecision(3)} ms`;
-  if (seconds < 100) return `${seconds.toPrecision(3)} s`;
-  return `${Math.floor(seconds / 60)} min ${String(Math.round(seconds % 60)).padStart(2, "0")} s`;
+  // Rounded before the unit is chosen, so that nothing is rounded up to 1000 ms or 60 s.
+  const rounded = seconds < 100 ? Number(seconds.toPrecision(3)) : Math.round(seconds);
+  if (rounded < 1) return `${(rounded * 1000).toPrecision(3)} ms`;
+  if (rounded < 100) return `${rounded.toPrecision(3)} s`;
+  return `${Math.floor(rounded / 60)} min ${String(rounded % 60).padStart(2, "0")} s`;
 }
