@@ -36,15 +36,18 @@ STRANGERS = 300
 #: More tabs of one browser than it has connections to a server.
 TABS = 7
 
-#: Much more than all that is told while a viewer does not read: 3,000 states of 20 kB.
-SLOW_EVENTS = 3000
+#: What a demonstration shows: a picture of 3 MB on the fastest links, so that its bytes are told in seconds.
+DEMONSTRATION = {"systems": "auto,linux-tcp,tornado-transfer,rc-udp", "width": 1000, "height": 1000, "seed": 1, "loss": 0, "delay": 5,
+                 "rate": 100, "speed": 8, "emulated": "false"}
+#: Viewers that ask a hundred times each and read nothing, and what they may cost together, in bytes; 16 MB are told to each.
+SLOW = 8
 MEMORY = 24 << 20
 
 
-def ask(lab, path, method="GET", **headers):
+def ask(lab, path, method="GET", body=None, **headers):
     """Asks the lab without a browser; returns the answer, whose body is read."""
     connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=harness.PATIENCE)
-    connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    connection.request(method, path, body, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     answer.body = answer.read()
     connection.close()
@@ -273,27 +276,36 @@ class Viewers(harness.Case):
             back()
             page.locator(shown(loss)).wait_for(state="attached")
 
-    def test_a_viewer_that_reads_nothing_holds_up_nobody_and_costs_no_memory(self):
-        lab = self.lab("--follow", "run.qlog")
-        trace = lab.folder / "run.qlog"
-        trace.write_text('\x1e{"file_schema":"x"}\n')
-        first, second = self.view(lab, "live"), self.view(lab, "live", width=400)
-        slow = socket.create_connection(("127.0.0.1", lab.port))
-        self.addCleanup(slow.close)
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        slow.sendall(f"GET /{lab.secret}/live/0/events HTTP/1.1\r\nHost: 127.0.0.1:{lab.port}\r\n\r\n".encode())
-        harness.until("it is told of the file", lambda: first.get_by_text("run").count())
-        before = lab.memory()
-        with trace.open("a") as file:
-            for number in range(1, SLOW_EVENTS + 1):
-                event = {"time": number, "name": "recovery:metrics_updated", "data": {"loss": number / 1e6}}
-                file.write(f"\x1e{json.dumps(event)}\n")
-                if number % 300 == 0:
-                    file.flush()
-                    for page in (first, second):
-                        value = f'data[data-key="loss"][value="{number / 1e6}"]'
-                        page.locator(value).wait_for(state="attached")
-        self.assertLess(lab.memory() - before, MEMORY)
+    def test_viewers_that_read_nothing_hold_up_nobody_and_cost_no_memory(self):
+        """The same demonstration is played without them and with them, after one that fills what the lab keeps for all."""
+        lab = self.lab()
+        grown = []
+        for run in (1, 2, 3):
+            before = lab.memory()
+            asked = ask(lab, f"/{lab.secret}/demonstration/runs?{urlencode(DEMONSTRATION)}", "POST", bytes(range(250)) * 12_000)
+            self.assertEqual(json.loads(asked.body), {"id": run})
+            events = f"/{lab.secret}/demonstration/runs/{run}/events"
+            if run == 3:
+                for _ in range(SLOW):
+                    slow = socket.socket()
+                    self.addCleanup(slow.close)
+                    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                    slow.connect(("127.0.0.1", lab.port))
+                    slow.sendall(f"GET {events} HTTP/1.1\r\nHost: 127.0.0.1:{lab.port}\r\n\r\n".encode() * 100)
+            told = self.read(lab, events)
+            self.assertGreater(told, MEMORY / 2)
+            grown.append(lab.memory() - before)
+        self.assertLess(grown[2] - grown[1], MEMORY, f"{told} bytes told, grown by {grown}")
+
+    def read(self, lab, path):
+        """Reads all events of a topic, as the page does; returns their bytes."""
+        told, seen = 0, {}
+        while (answer := ask(lab, path, **seen)).status == 200:
+            told += len(answer.body)
+            last = json.loads(answer.body)["last"]
+            seen = {} if last is None else {"Last_Event_ID": str(last)}
+        self.assertEqual(answer.status, 204)
+        return told
 
 
 if __name__ == "__main__":
