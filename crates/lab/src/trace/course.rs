@@ -7,6 +7,7 @@ pub(crate) struct Course<const N: usize> {
     buckets: Vec<Bucket<N>>,
     most: usize,
     /// Moments in each bucket but the last, which may have fewer.
+    /// The greatest number of moments of a bucket.
     per_bucket: usize,
 }
 
@@ -92,11 +93,6 @@ impl<const N: usize> Course<N> {
         &self.buckets
     }
 
-    /// Returns the greatest number of moments of a bucket.
-    pub(crate) fn per_bucket(&self) -> usize {
-        self.per_bucket
-    }
-
     /// Returns the buckets that lie in a stretch of time at least in part.
     pub(crate) fn within(&self, [from, to]: [f64; 2]) -> &[Bucket<N>] {
         let first = self.buckets.partition_point(|bucket| bucket.to < from);
@@ -138,7 +134,7 @@ mod tests {
         }
         let buckets = course.buckets();
         assert_eq!((buckets[0].from, buckets[buckets.len() - 1].to), (0.0, 99_999.0));
-        assert!(buckets.iter().rev().skip(1).all(|bucket| bucket.moments == course.per_bucket()));
+        assert!(buckets.iter().rev().skip(1).all(|bucket| bucket.moments == course.per_bucket));
         assert!(buckets.windows(2).all(|pair| pair[0].to < pair[1].from));
         let high = buckets.iter().filter_map(|bucket| bucket.values[0].mean_low_high());
         assert_eq!(high.filter(|[_, _, high]| *high == 9.0).count(), 1);

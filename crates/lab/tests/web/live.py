@@ -82,8 +82,7 @@ class Live(harness.Case):
                 for key in ("congestion_window", "bytes_in_flight", "loss", "smoothed_rtt", "queue_delay", "open_blocks"):
                     # Readers of decimals differ in the last bit.
                     self.assertAlmostEqual(self.value(page, key) / (last[key] or 1), 1 if last[key] else 0, 12, key)
-        state = page.locator(".live-state").first
-        state.get_by_text("the connection has ended").or_(state).wait_for()
+        page.locator(".live-state").first.filter(has_text="the connection has ended").wait_for()
         sent = sum(record.get("name") == "downpour:packet_sent" for record in records(whole))
         page.get_by_text(f"{sent:,} packets sent").wait_for()
         blocks = {
@@ -204,7 +203,7 @@ class Live(harness.Case):
         file = lab.folder / "run.qlog"
         file.write_bytes(b"this is no trace")
         page = self.view(lab, "live")
-        page.get_by_text("it is no trace so far").wait_for()
+        page.get_by_text("it is not a trace so far").wait_for()
         last = metrics(whole)[-1]["data"]["congestion_window"]
         cut = whole.index(b"\x1e", len(whole) // 2)
         file.write_bytes(whole[:cut] + b"\x1egarbage \xff\n\x1e{\"cut\":" + whole[cut:])

@@ -59,7 +59,7 @@ fn notices(state: &State) -> Vec<String> {
     let is_sender = |connection: &Connection| !connection.course().buckets().is_empty();
     match state.trace.connections().back() {
         Some(last) if !is_sender(last) => lines.push("nothing is known yet of what this side sends".to_owned()),
-        None if state.bytes > 0 => lines.push("it is no trace so far: `--qlog` writes one".to_owned()),
+        None if state.bytes > 0 => lines.push("it is not a trace so far: `--qlog` writes one".to_owned()),
         _ => {}
     }
     if state.trace.is_cut() {
@@ -83,6 +83,5 @@ pub(super) fn course(connection: &Connection, range: [f64; 2], most: usize) -> V
     json!({
         "times": steps.iter().map(|step| step.time()).collect::<Vec<_>>(),
         "quantities": (0..MEASURED.len()).map(quantity).collect::<Vec<_>>(),
-        "per_bucket": connection.course().per_bucket(),
     })
 }

@@ -26,7 +26,7 @@ const FEW = 100;
  * @typedef {{ id: number, length: number | null, is_received: boolean, is_over: boolean, begun: number, done: number, open: number, repaired: number, per_cell: number, map: string }} Flow
  * @typedef {{ number: number, seconds: number, sent: number, received: number, lost: number, is_closed: boolean, controller: string | null, limit: string | null, changes: [number, string][], last: (number | null)[], flows: Flow[] }} Connection
  * @typedef {{ name: string, bytes: number, anew: number, notices: string[], connections: Connection[] }} Told
- * @typedef {{ times: number[], quantities: { mean: (number | null)[], low?: (number | null)[], high?: (number | null)[] }[], per_bucket: number }} Course
+ * @typedef {{ times: number[], quantities: { mean: (number | null)[], low?: (number | null)[], high?: (number | null)[] }[] }} Course
  * @typedef {{ key: string, title: string, unit: number }} Quantity
  */
 
