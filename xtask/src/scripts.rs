@@ -11,14 +11,14 @@ const SETTINGS: &str = "crates/lab/src/web/page/jsconfig.json";
 /// The compiler in npm's registry, and its version.
 const COMPILER: (&str, &str) = ("typescript", "7.0.2");
 
-/// Checks them, or says that it has not where the compiler is not here and cannot be had.
+/// Checks them. Where the compiler is not here and cannot be had, that is an error if `CI` is `true`, unless `NO_NPM` says that
+/// this machine can get nothing from npm; elsewhere it says so.
 pub(crate) fn check() -> Result<(), Failure> {
     let folder = tools::target()?.join("typescript");
     let compiler = folder.join("node_modules").join(".bin").join("tsc");
     if !is_current(&compiler) {
         let Some(npm) = tools::find("npm") else {
-            println!("NOT RUN: there is no npm here (on Debian: apt-get install --no-install-recommends npm)");
-            return Ok(());
+            return not_run("there is no npm here (on Debian: apt-get install --no-install-recommends npm)".to_owned());
         };
         let (name, version) = COMPILER;
         let mut install = Command::new(npm);
@@ -33,11 +33,20 @@ pub(crate) fn check() -> Result<(), Failure> {
         ]);
         install.arg(&folder).arg(format!("{name}@{version}"));
         if tools::run(&mut install).is_err() || !is_current(&compiler) {
-            println!("NOT RUN: npm cannot install {name} {version} here");
-            return Ok(());
+            return not_run(format!("npm cannot install {name} {version} here"));
         }
     }
     tools::run(Command::new(compiler).arg("--project").arg(SETTINGS).current_dir(tools::root()))
+}
+
+/// Says why they are not checked, or fails where they have to be.
+fn not_run(why: String) -> Result<(), Failure> {
+    let is_true = |name| std::env::var_os(name).is_some_and(|value| value == "true");
+    if is_true("CI") && !is_true("NO_NPM") {
+        return Err(Failure::new(why));
+    }
+    println!("NOT RUN: {why}");
+    Ok(())
 }
 
 /// Whether the compiler is there, runs, and has the version that is wanted.
