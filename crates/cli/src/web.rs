@@ -21,8 +21,10 @@ use crate::print;
 const PROGRAM: &str = "downpour-lab";
 /// How long it may take to print its address.
 const TO_START: Duration = Duration::from_secs(20);
-/// How long it may take to end, since it may have started runs of its own.
-const TO_END: Duration = Duration::from_secs(2);
+/// How long it may take to end: it ends the runs that were started on its page, for which it takes up to 10 s.
+const TO_END: Duration = Duration::from_secs(12);
+/// After how long a user is told what is waited for.
+const TO_TELL: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(10);
 /// How much of a trace of its own is kept on the disk behind what was written last, and how often the rest is given back.
 const KEPT: u64 = 64 << 20;
@@ -90,12 +92,19 @@ impl Drop for Picture {
         }
         // Nothing is to be said of a program that has ended already.
         let _ = kill_process(Pid::from_child(&self.lab), Signal::TERM);
-        let end = Instant::now() + TO_END;
+        let (begun, mut is_told) = (Instant::now(), false);
         while matches!(self.lab.try_wait(), Ok(None)) {
-            if Instant::now() > end {
+            if begun.elapsed() > TO_END {
+                print::err(format_args!(
+                    "{PROGRAM} does not end: it is killed, and runs that were started on its page go on"
+                ));
                 let _ = self.lab.kill();
                 let _ = self.lab.wait();
                 return;
+            }
+            if begun.elapsed() > TO_TELL && !is_told {
+                is_told = true;
+                print::err(format_args!("waiting for {PROGRAM}, which ends the runs that were started on its page"));
             }
             thread::sleep(STEP);
         }

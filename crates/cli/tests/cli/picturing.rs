@@ -101,6 +101,17 @@ fn a_lab_that_does_not_start_is_told_before_anything_is_copied() {
 }
 
 #[test]
+fn a_lab_that_ends_its_runs_is_waited_for() {
+    let slow = r#"trap '/bin/sleep 3; : >"${0%/*}/ended"; kill $!; exit' TERM
+        echo http://127.0.0.1:1/5ecret/#live; /bin/sleep 60 >/dev/null 2>&1 & wait"#;
+    let place = Place::new(Some(slow));
+    let ended = Program::start(place.copy(&[])).end();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert!(ended.stderr.contains("waiting for downpour-lab, which ends the runs"), "{}", ended.stderr);
+    assert!(place.path("ended").exists() && !place.is_left());
+}
+
+#[test]
 fn a_copy_between_two_other_machines_has_no_picture_here() {
     let place = Place::new(Some(LAB));
     let command = program_with(&place.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);

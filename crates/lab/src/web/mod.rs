@@ -162,7 +162,10 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 fn open(url: &str) -> Option<NamedTempFile> {
     let opened = door(url).and_then(|door| {
         let mut command = Command::new("xdg-open");
-        command.arg(door.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        command.arg(door.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut opener = command.spawn()?;
+        // So that it does not stay behind as a zombie. It may live for as long as the browser.
+        thread::spawn(move || opener.wait());
         Ok(door)
     });
     opened.map_err(|error| warn(&format!("cannot open a browser (xdg-open: {error}): open the address above"))).ok()
