@@ -146,7 +146,8 @@ class Demonstration(harness.Case):
             self.assertNotEqual(number(page, at, "Packets lost"), "0", system)
         self.assertIn("packets", number(page, 1, "Sent again"))
         self.assertEqual([number(page, at, "Repaired") for at in (1, 3)], ["0 %", "100 %"])
-        self.assertLess(first, 1000, "milliseconds until something is drawn")
+        # Hosts are made first, which takes longer on a machine that does something else.
+        self.assertLess(first, 3000, "milliseconds until something is drawn")
         self.assertIn("every system has ended; the emulation was ", page.inner_text("#demonstration"))
         self.shot(page, "demonstration-emulated")
 
