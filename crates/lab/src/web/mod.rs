@@ -96,8 +96,14 @@ pub fn run(args: &WebArgs, downpour: Downpour, stop: &StopFlag) -> Result<u8, Fa
         }
         let _door = args.open.then(|| open(&url));
         tokio::select! {
-            never = connections::serve(listener, guarded(rooms(&testing, live), guard)) => match never {},
-            () = stopped(stop) => {}
+            never = connections::serve(listener, guarded(rooms(&testing, Arc::clone(&live)), guard)) => match never {},
+            () = async {
+                stopped(stop).await;
+                if args.until_eof {
+                    // What it was started for has ended: its viewers are to have seen the end.
+                    live.finish().await;
+                }
+            } => {}
         }
         testing.end();
         Ok(Code::Done as u8)

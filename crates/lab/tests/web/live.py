@@ -283,7 +283,15 @@ class Copying(harness.Case):
         page.wait_for_timeout(1500)
         self.shot(page, "live-cp-1280-light")
         self.assertEqual(copy.wait(harness.PATIENCE), 0, copy.stderr.read())
-        page.get_by_role("alert").filter(has_text="The lab has stopped").wait_for()
+        page.locator(".live-state", has_text="the transfer has ended").wait_for()
+        self.assertTrue(page.get_by_role("alert").filter(has_text="The lab has stopped").is_hidden(), "nothing is wrong")
+        self.assertIn("12,000,000 bytes", page.inner_text("#live"))
+        self.assertRegex(page.inner_text("#live"), r"12,000,000 bytes, sent: \d+ blocks done, 0 open")
+        # What was shown can still be saved.
+        page.wait_for_function("() => document.querySelector('a[download=\"series.csv\"]').href.startsWith('blob:')")
+        with page.expect_download() as saved:
+            page.click("a[download='series.csv']")
+        self.assertGreater(len(pathlib.Path(saved.value.path()).read_text().splitlines()), 10)
         self.assertEqual((folder / "target").read_bytes(), (folder / "source").read_bytes())
         self.assertEqual(list((folder / "tmp").iterdir()), [])
 

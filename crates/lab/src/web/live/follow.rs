@@ -4,9 +4,10 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::series::name_of;
 use crate::trace::{Limits, Trace};
@@ -17,6 +18,9 @@ use super::view;
 
 /// How often a file is looked at: viewers are told no more often than that.
 const EVERY: Duration = Duration::from_millis(250);
+/// How long a viewer has to take what is told last, and to save it.
+const LAST_CALL: Duration = Duration::from_millis(1500);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What is kept of a file: some MB, whatever its length.
 const LIMITS: Limits = Limits { buckets: 8192, connections: 8 };
 const CHUNK: usize = 64 << 10;
@@ -32,6 +36,10 @@ pub(super) struct Followed {
     pub(super) name: String,
     pub(super) topic: Arc<Topic>,
     state: Mutex<State>,
+    /// Whether it is read for the last time.
+    is_ending: AtomicBool,
+    /// Who reads it.
+    thread: OnceLock<JoinHandle<()>>,
 }
 
 /// What has been read.
@@ -50,19 +58,45 @@ impl Followed {
     pub(super) fn start(path: PathBuf) -> io::Result<Arc<Self>> {
         let followed = Arc::new(Self::new(path));
         let follower = Arc::clone(&followed);
-        thread::Builder::new().name("trace".into()).spawn(move || {
+        let thread = thread::Builder::new().name("trace".into()).spawn(move || {
             let mut reader = Reader::default();
             loop {
+                let is_last = follower.is_ending.load(Ordering::Relaxed);
                 follower.look(&mut reader);
-                thread::sleep(EVERY);
+                if is_last {
+                    return follower.end();
+                }
+                thread::park_timeout(EVERY);
             }
         })?;
+        let _ = followed.thread.set(thread);
         Ok(followed)
     }
 
     fn new(path: PathBuf) -> Self {
         let state = State { trace: Trace::new(LIMITS), bytes: 0, anew: 0, trouble: None };
-        Self { name: name_of(&path), path, topic: Topic::new(Keep::Last), state: Mutex::new(state) }
+        let (name, topic) = (name_of(&path), Topic::new(Keep::Last));
+        Self { name, path, topic, state: Mutex::new(state), is_ending: AtomicBool::new(false), thread: OnceLock::new() }
+    }
+
+    /// Has it read for the last time, and tells its viewers that this was all. Returns once they know, or after a while.
+    pub(super) async fn finish(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.get() {
+            thread.thread().unpark();
+        }
+        let begun = Instant::now();
+        while self.topic.is_viewed() && begun.elapsed() < LAST_CALL {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Tells the viewers that nothing more is read.
+    fn end(&self) {
+        let mut told = view::state(&self.name, &self.state());
+        told["is_over"] = true.into();
+        self.topic.tell(&told);
+        self.topic.end();
     }
 
     /// Returns what has been read.

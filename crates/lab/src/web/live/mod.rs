@@ -59,6 +59,14 @@ impl Live {
         Ok(Arc::new(live))
     }
 
+    /// Reads all files for the last time, so that viewers have everything before this program ends.
+    pub(super) async fn finish(&self) {
+        let files = self.files().clone();
+        for file in files {
+            file.finish().await;
+        }
+    }
+
     pub(super) fn routes(self: Arc<Self>) -> Router {
         let room = Router::new()
             .route("/traces", get(traces))

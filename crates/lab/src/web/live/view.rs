@@ -17,6 +17,7 @@ pub(super) fn state(name: &str, state: &State) -> Value {
         "name": name,
         "bytes": state.bytes,
         "anew": state.anew,
+        "is_over": false,
         "notices": notices(state),
         "connections": connections.map(|(at, each)| connection(first + at, each)).collect::<Vec<_>>(),
     })

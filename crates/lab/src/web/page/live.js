@@ -16,6 +16,8 @@ const PANELS = /** @type {[string, string[], string[]][]} */ ([
 ]);
 /** The shortest time between two requests for courses, in ms. */
 const PAUSE = 500;
+/** The most steps of a course that the lab tells. */
+const MOST_STEPS = 2000;
 /** How often the list of files is asked for, in ms. */
 const LOOK = 3000;
 /** Cells of a map of blocks, in CSS pixels: large ones for a few, small ones for many. */
@@ -25,7 +27,7 @@ const FEW = 100;
 /**
  * @typedef {{ id: number, length: number | null, is_received: boolean, is_over: boolean, begun: number, done: number, open: number, repaired: number, per_cell: number, map: string }} Flow
  * @typedef {{ number: number, seconds: number, sent: number, received: number, lost: number, is_closed: boolean, controller: string | null, limit: string | null, changes: [number, string][], last: (number | null)[], flows: Flow[] }} Connection
- * @typedef {{ name: string, bytes: number, anew: number, notices: string[], connections: Connection[] }} Told
+ * @typedef {{ name: string, bytes: number, anew: number, is_over: boolean, notices: string[], connections: Connection[] }} Told
  * @typedef {{ times: number[], quantities: { mean: (number | null)[], low?: (number | null)[], high?: (number | null)[] }[] }} Course
  * @typedef {{ key: string, title: string, unit: number }} Quantity
  */
@@ -100,6 +102,8 @@ class Room {
   last = undefined;
   isAsking = false;
   isDue = false;
+  /** Whether the transfer that is shown has ended, and the lab with it. */
+  isOver = false;
   /** Whether a second trace was shown once: it is offered once by itself. */
   hasBeenTwo = false;
 
@@ -182,6 +186,7 @@ class Room {
 
   /** Asks which files there are, now and again. */
   async look() {
+    if (this.isOver) return;
     if (!this.section.hidden && !document.hidden) await this.list().catch((error) => this.told(error));
     setTimeout(() => this.look(), LOOK);
   }
@@ -278,18 +283,40 @@ class Room {
     this.say();
     this.values();
     this.links();
-    this.refresh();
+    const told = this.shown.flatMap((shown) => shown.told ?? []);
+    if (told.length > 0 && told.every(({ is_over }) => is_over)) this.finish();
+    else this.refresh();
+  }
+
+  /** Takes what is left of a lab that ends with its transfer: the whole courses, and what can be saved. */
+  async finish() {
+    if (this.isOver) return;
+    this.isOver = true;
+    const kept = async (/** @type {HTMLAnchorElement} */ link) => {
+      if (link.hasAttribute("href")) link.href = URL.createObjectURL(await (await ask(link.href)).blob());
+    };
+    const whole = /** @type {[number, number]} */ ([0, this.end() || 1]);
+    try {
+      await Promise.all([kept(this.svg), kept(this.csv), ...this.shown.map((shown) => {
+        shown.stop();
+        return shown.refresh(whole, MOST_STEPS);
+      })]);
+    } catch (error) {
+      this.told(error);
+    }
+    this.paint();
   }
 
   /** Asks for the courses in view, not too often, and paints them. */
   async refresh() {
+    if (this.isOver) return;
     if (this.isAsking || this.section.hidden) {
       this.isDue = true;
       return;
     }
     this.isAsking = true;
     this.isDue = false;
-    const most = Math.min(2000, Math.ceil(plotWidth(this.panels[0].canvas)));
+    const most = Math.min(MOST_STEPS, Math.ceil(plotWidth(this.panels[0].canvas)));
     try {
       await Promise.all(this.shown.map((shown) => shown.refresh(this.shownView(), most)));
       this.paint();
@@ -329,6 +356,7 @@ class Room {
 
   /** What the links save. */
   links() {
+    if (this.isOver) return;
     const traces = this.shown.flatMap((shown) => {
       const connection = shown.connection();
       return shown.file !== null && connection ? [`${shown.file}.${connection.number}`] : [];
@@ -361,6 +389,7 @@ class Room {
     const parts = [doing, connection?.limit].filter((part) => part);
     let words = parts.length > 0 ? parts.join("; ") : connection ? "nothing has been sent" : "nothing has been read";
     if (connection?.is_closed) words = "the connection has ended";
+    if (told.is_over) words = "the transfer has ended, and with it the lab that showed it; this page stays as it is";
     said(shown.state, `${MARKERS[place]} ${told.name}: ${words}`);
     shown.state.style.color = "";
     shown.state.style.borderLeftColor = COLOURS[place];
