@@ -54,7 +54,7 @@ pub struct WebArgs {
     /// Address and port to listen on; port 0: any free one
     ///
     /// Anything but a loopback address lets other hosts in, and what crosses the network is not encrypted.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = listen_address)]
     listen: SocketAddr,
     /// Open the page in the browser of this desktop
     #[arg(long)]
@@ -68,6 +68,10 @@ pub struct WebArgs {
     /// End when stdin does: for a program that starts this one
     #[arg(long, hide = true)]
     until_eof: bool,
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "give an IP address and a port, such as 127.0.0.1:7777, [::1]:0 or 0.0.0.0:7777")
 }
 
 /// Serves the page until it is told to stop.

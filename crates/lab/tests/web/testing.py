@@ -228,8 +228,18 @@ class Testing(harness.Case):
             page = other
         name = "lab-results/long/one"
         wait(page, r"Number(/(\d+) of 400 cases/.exec(document.querySelector('#run-stage')?.textContent)?.[1]) >= 3")
-        children = [file.read_text().split() for file in pathlib.Path(f"/proc/{lab.pid}/task").glob("*/children")]
-        (run,) = [int(pid) for pids in children for pid in pids]
+        # What cannot be shown any more can still be stopped.
+        results = lab.folder / name / "results.jsonl"
+        with results.open("a") as file:
+            file.write("garbage\n")
+        page.wait_for_selector("#run p.bad:has-text('results.jsonl:')")
+        page.click("#run button:text-is('Stop')")
+        harness.until("the run ends", lambda: not lab.children())
+        results.write_text("".join(line for line in results.read_text().splitlines(keepends=True) if line != "garbage\n"))
+        wait_stage(page, "partial")
+        page.click("#run button:text-is('Go on')")
+        wait_stage(page, "running")
+        (run,) = harness.until("it runs", lab.children)
         os.kill(run, signal.SIGKILL)
         wait_stage(page, "failed")
         self.assertTrue(page.inner_text("#run-stage").startswith("It was killed. What it had stored is kept"))

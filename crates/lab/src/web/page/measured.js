@@ -210,7 +210,8 @@ export async function behind(target, name, title, path) {
   try {
     const { runs, all } = await (await ask(path)).json();
     const more = all > runs.length ? ` The first ${runs.length} are listed.` : "";
-    say(element("p", { class: "soft" }, `${counted(all, "record")}.${more}`), list(name, runs));
+    const said = all > 0 ? `${counted(all, "record")}.${more}` : "No run is behind this number: it is a number of the plan.";
+    say(element("p", { class: "soft" }, said), list(name, runs));
   } catch (error) {
     say(element("p", { class: "bad" }, String(/** @type {Error} */ (error).message)));
   }

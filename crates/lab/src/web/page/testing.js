@@ -226,13 +226,19 @@ class RunView {
     }, (error) => this.element.replaceChildren(element("p", { class: "bad" }, error.message)));
   }
 
-  /** @param {State | { name: string, unreadable: string }} event */
+  /** @param {State | { name: string, unreadable: string, runs: boolean }} event */
   #heard(event) {
     if ("unreadable" in event) {
-      this.element.replaceChildren(element("p", { class: "bad" }, event.unreadable));
+      // What cannot be shown can still be stopped.
+      this.stop.hidden = !event.runs;
+      this.stop.textContent = "Stop";
+      this.element.replaceChildren(element("p", { class: "bad" }, event.unreadable), this.stop, this.refused);
       return;
     }
-    if (this.title.parentElement !== this.element) this.element.replaceChildren(...this.body);
+    if (this.title.parentElement !== this.element) {
+      this.actions.prepend(this.stop);
+      this.element.replaceChildren(...this.body);
+    }
     const isRunning = event.stage === "running" || event.stage === "stopping";
     this.title.textContent = event.title;
     this.stage.dataset.stage = event.stage;

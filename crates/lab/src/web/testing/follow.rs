@@ -167,7 +167,10 @@ impl Followed {
         }
         let event = match shelf.read(&self.book) {
             Ok(reading) => self.event(lock(&reading).measured(), seen.elsewhere),
-            Err(refusal) => json!({ "name": self.book.name, "unreadable": refusal.to_string() }),
+            Err(refusal) => {
+                let runs = lock(&self.state).run.is_some() || seen.elsewhere.is_some();
+                json!({ "name": self.book.name, "unreadable": refusal.to_string(), "runs": runs })
+            }
         };
         self.topic.tell(&event);
         *told = Some(seen);
