@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::results::RECORDS;
@@ -14,6 +15,8 @@ use serde_json::{Value, json};
 
 /// A bound on a hang, far above what a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the page asks at most.
+const LOOK_EVERY: Duration = Duration::from_millis(40);
 
 /// Files whose runs take a few hundredths of a second.
 fn plan(name: &str, repeats: u32) -> String {
@@ -106,13 +109,18 @@ impl Web {
 
     /// Returns the first state of a run that is as wanted.
     fn until(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let begun = Instant::now();
-        let events = BufReader::new(self.send("GET", &format!("testing/watch?name={name}"), b""));
-        // There are lines that keep the connection alive, too.
-        let lines = events.lines().map_while(Result::ok).take_while(|_| begun.elapsed() < PATIENCE);
-        let mut states = lines.filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
-        let found = states.find(|state| wanted(state));
-        found.expect("it comes to that")
+        let (begun, path) = (Instant::now(), format!("testing/watch?name={name}"));
+        while begun.elapsed() < PATIENCE {
+            // As the page asks, without what it has seen: the newest state.
+            let (_, told) = self.get(&path);
+            let told: Value = serde_json::from_str(&told).unwrap_or_default();
+            if let Some(state) = told["events"].as_array().and_then(|events| events.iter().find(|state| wanted(state)))
+            {
+                return state.clone();
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        panic!("it never comes to that");
     }
 
     fn records(&self, plan: &str) -> PathBuf {
@@ -222,7 +230,7 @@ fn a_run_from_a_terminal_is_followed_and_stopped() {
         .expect("it starts");
     let begun = Instant::now();
     while !web.records("theirs").exists() && begun.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
     let name = "lab-results/theirs";
     let running = web.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(2));
@@ -288,7 +296,7 @@ fn starts_that_wait_hold_up_nothing_else() {
     fs::write(results.join("there/plan.toml"), plan("there", 1)).expect("written");
     let other = fs::File::open(&results).expect("it is there");
     other.lock().expect("nobody has it");
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let starts = ["a", "b"].map(|name| {
             let web = &web;
             scope.spawn(move || web.post("testing/start", &json!({ "text": plan(name, 1) })))
