@@ -24,7 +24,7 @@ const TO_START: Duration = Duration::from_secs(20);
 /// How long it may take to end: it lets viewers see the end, and ends the runs that were started on its page, for which it takes up to 10 s.
 const TO_END: Duration = Duration::from_secs(12);
 /// After how long a user is told what is waited for.
-const TO_TELL: Duration = Duration::from_secs(3);
+const TO_TELL: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(10);
 /// How much of a trace of its own is kept on the disk behind what was written last, and how often the rest is given back.
 const KEPT: u64 = 64 << 20;
