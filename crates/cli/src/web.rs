@@ -21,7 +21,8 @@ use crate::print;
 const PROGRAM: &str = "downpour-lab";
 /// How long it may take to print its address.
 const TO_START: Duration = Duration::from_secs(20);
-/// How long it may take to end: it lets viewers see the end, and ends the runs that were started on its page, for which it takes up to 10 s.
+/// How long it may take to end: it lets viewers see the end, and ends the runs that were started on its page, for which it
+/// takes up to 10 s.
 const TO_END: Duration = Duration::from_secs(12);
 /// After how long a user is told what is waited for.
 const TO_TELL: Duration = Duration::from_secs(2);

@@ -152,7 +152,7 @@ async fn stop(State(room): Room, Path(id): Path<u32>) -> Result<Json<Value>, Ref
 /// Answers with a page that plays the demonstration again, alone.
 async fn record(State(room): Room, Path(id): Path<u32>) -> Result<Response, Refusal> {
     let run = room.run(id)?;
-    let page = tokio::task::spawn_blocking(move || recording::page(&run.events())).await.map_err(Refusal::failed)?;
+    let page = in_background(move || Ok(recording::page(&run.events()))).await?;
     let name = format!("attachment; filename=\"downpour-demonstration-{id}.html\"");
     let headers = [(CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, name)];
     Ok((headers, page).into_response())

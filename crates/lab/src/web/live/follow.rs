@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::series::name_of;
 use crate::trace::{Limits, Trace};
@@ -18,9 +18,6 @@ use super::view;
 
 /// How often a file is looked at: viewers are told no more often than that.
 const EVERY: Duration = Duration::from_millis(250);
-/// How long a viewer has to take what is told last, and to save it.
-const LAST_CALL: Duration = Duration::from_millis(1500);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What is kept of a file: some MB, whatever its length.
 const LIMITS: Limits = Limits { buckets: 8192, connections: 8 };
 const CHUNK: usize = 64 << 10;
@@ -79,15 +76,11 @@ impl Followed {
         Self { name, path, topic, state: Mutex::new(state), is_ending: AtomicBool::new(false), thread: OnceLock::new() }
     }
 
-    /// Has it read for the last time, and tells its viewers that this was all. Returns once they know, or after a while.
-    pub(super) async fn finish(&self) {
+    /// Has it read for the last time, after which its viewers are told that this was all.
+    pub(super) fn finish(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.get() {
             thread.thread().unpark();
-        }
-        let begun = Instant::now();
-        while self.topic.is_viewed() && begun.elapsed() < LAST_CALL {
-            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 

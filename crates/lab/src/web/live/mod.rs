@@ -8,7 +8,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::extract::{DefaultBodyLimit, Path as Named, Query, State};
 use axum::http::HeaderMap;
@@ -30,6 +30,8 @@ use follow::Followed;
 const MOST_FILES: usize = 16;
 /// Files that are offered: the newest of the folder.
 const MOST_OFFERED: usize = 100;
+/// How long viewers have to take what is told last, and what can be saved, before this program ends.
+const LAST_CALL: Duration = Duration::from_millis(1500);
 /// Steps of a course that are told at once.
 const MOST_STEPS: usize = 2000;
 /// Courses in one picture.
@@ -59,11 +61,12 @@ impl Live {
         Ok(Arc::new(live))
     }
 
-    /// Reads all files for the last time, so that viewers have everything before this program ends.
+    /// Has all files read for the last time. Where somebody views one, returns after a time in which they take what is left.
     pub(super) async fn finish(&self) {
         let files = self.files().clone();
-        for file in files {
-            file.finish().await;
+        files.iter().for_each(|file| file.finish());
+        if files.iter().any(|file| file.topic.is_viewed()) {
+            tokio::time::sleep(LAST_CALL).await;
         }
     }
 
