@@ -1,4 +1,4 @@
-//! The signals that a transfer handles: Ctrl-C, SIGTERM and a hang-up of the terminal.
+//! The signals that a transfer handles: Ctrl-C, SIGTERM, a hang-up of the terminal, and those that ask how far it is.
 
 use std::io;
 
@@ -31,6 +31,8 @@ pub(crate) enum Heard {
     Stop(StopSignal),
     /// SIGHUP: the terminal is gone, or the user has logged out. Transfers that have begun continue.
     HangUp,
+    /// SIGUSR1, or SIGINFO (Ctrl-T) where there is one: the user asks how far it is.
+    Ask,
 }
 
 /// All signals since the start. While this exists, the signals that it handles do not end the process by themselves:
@@ -41,6 +43,7 @@ pub(crate) struct Interrupts {
     terminate: Signal,
     /// `None` unless SIGHUP is handled.
     hang_up: Option<Signal>,
+    ask: Questions,
 }
 
 impl Interrupts {
@@ -57,7 +60,8 @@ impl Interrupts {
     }
 
     fn with(hang_up: Option<Signal>) -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())?, hang_up })
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(Self { interrupt, terminate, hang_up, ask: Questions::install()? })
     }
 
     /// Waits for the next signal.
@@ -67,6 +71,7 @@ impl Interrupts {
             Some(()) = self.interrupt.recv() => Heard::Stop(StopSignal::Interrupted),
             Some(()) = self.terminate.recv() => Heard::Stop(StopSignal::Terminated),
             Some(()) = hung_up(&mut self.hang_up) => Heard::HangUp,
+            Some(()) = self.ask.next() => Heard::Ask,
             else => std::future::pending().await,
         }
     }
@@ -79,6 +84,17 @@ impl Interrupts {
         }
     }
 
+    /// Waits for the next signal to stop; `None` for a hang-up.
+    pub(crate) async fn next_or_hang_up(&mut self) -> Option<StopSignal> {
+        loop {
+            match self.heard().await {
+                Heard::Stop(stop) => return Some(stop),
+                Heard::HangUp => return None,
+                Heard::Ask => {}
+            }
+        }
+    }
+
     /// Waits for the next signal to stop.
     pub(crate) async fn next(&mut self) -> StopSignal {
         loop {
@@ -86,6 +102,37 @@ impl Interrupts {
                 return stop;
             }
         }
+    }
+}
+
+/// The signals that ask how far a transfer is. Their default effect would end the process.
+#[derive(Debug)]
+struct Questions {
+    user: Signal,
+    #[cfg(any(target_os = "macos", target_os = "freebsd", target_os = "netbsd", target_os = "openbsd"))]
+    info: Signal,
+}
+
+impl Questions {
+    fn install() -> io::Result<Self> {
+        Ok(Self {
+            user: signal(SignalKind::user_defined1())?,
+            #[cfg(any(target_os = "macos", target_os = "freebsd", target_os = "netbsd", target_os = "openbsd"))]
+            info: signal(SignalKind::info())?,
+        })
+    }
+
+    #[cfg(any(target_os = "macos", target_os = "freebsd", target_os = "netbsd", target_os = "openbsd"))]
+    async fn next(&mut self) -> Option<()> {
+        tokio::select! {
+            asked = self.user.recv() => asked,
+            asked = self.info.recv() => asked,
+        }
+    }
+
+    #[cfg(not(any(target_os = "macos", target_os = "freebsd", target_os = "netbsd", target_os = "openbsd")))]
+    async fn next(&mut self) -> Option<()> {
+        self.user.recv().await
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Output {
     shown: OutputArgs,
     showing: Showing,
     unprinted: Option<Progress>,
+    /// The progress as reported last.
+    latest: Option<Figures>,
     noticed: u64,
     only_in_a: u64,
     next_json: Instant,
@@ -36,7 +38,15 @@ impl Output {
     /// Creates the output selected by the options.
     pub(crate) fn new(shown: OutputArgs) -> Self {
         let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
-        Self { shown, showing: Showing::new(how), unprinted: None, noticed: 0, only_in_a: 0, next_json: Instant::now() }
+        Self {
+            shown,
+            showing: Showing::new(how),
+            unprinted: None,
+            latest: None,
+            noticed: 0,
+            only_in_a: 0,
+            next_json: Instant::now(),
+        }
     }
 
     /// Shows the configured rate and the limit, in both units.
@@ -83,6 +93,12 @@ impl Output {
         }
     }
 
+    /// Prints the progress line on stderr because the user has asked for it by a signal, whatever the options.
+    pub(crate) fn tell_progress(&self) {
+        let line = self.latest.as_ref().map_or_else(|| "waiting for the other side".to_owned(), Figures::line);
+        self.showing.above(|| err(line));
+    }
+
     /// Shows what is offered and where it goes.
     pub(crate) fn offer(&self, offer: &Offer) {
         self.say(in_words(offer));
@@ -97,7 +113,9 @@ impl Output {
     /// Shows the progress.
     pub(crate) fn progress(&mut self, progress: Progress) {
         let now = Instant::now();
-        self.showing.figures(now, &Figures::from(&progress));
+        let figures = Figures::from(&progress);
+        self.showing.figures(now, &figures);
+        self.latest = Some(figures);
         if self.shown.json && now >= self.next_json {
             self.next_json = now + JSON_PERIOD;
             json::print(&Line::Progress(json::Progress::from(&progress)));

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::args::ProxyArgs;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Heard, Interrupts};
+use crate::interrupt::Interrupts;
 use crate::print::{self, err};
 use crate::{background, escape, options, taken};
 
@@ -101,9 +101,9 @@ async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Res
         ended = Some(tokio::select! {
             result = carried => result,
             // ssh sends a hang-up when it needs it no more.
-            heard = interrupts.heard() => match heard {
-                Heard::Stop(stop) => Err(Failure::stopped(stop)),
-                Heard::HangUp => Ok(Code::Done as u8),
+            heard = interrupts.next_or_hang_up() => match heard {
+                Some(stop) => Err(Failure::stopped(stop)),
+                None => Ok(Code::Done as u8),
             },
         });
         drop(leave);

@@ -82,6 +82,7 @@ pub(crate) async fn watch(
             heard = interrupts.heard() => match heard {
                 Heard::HangUp => watch.hang_up(),
                 Heard::Stop(stop) => watch.stop(stop),
+                Heard::Ask => watch.output.tell_progress(),
             },
             answer = answer(&mut watch.question) => watch.answered(answer),
             _ = look.tick(), if changes => watch.limit(),

@@ -111,6 +111,7 @@ impl Pair<'_> {
                 () = &mut deadline => return Ok(self.stopped(interrupts).await),
                 heard = interrupts.heard() => match heard {
                     Heard::HangUp => output.hang_up(),
+                    Heard::Ask => output.tell_progress(),
                     Heard::Stop(stop) => {
                         self.stop(interrupts).await;
                         return Err(Failure::stopped(stop));

@@ -65,8 +65,13 @@ const fn words(bottleneck: Bottleneck) -> &'static str {
 
 impl Figures {
     /// Returns the share of the known bytes that has arrived.
-    pub(super) fn percent(&self) -> u64 {
+    fn percent(&self) -> u64 {
         u64::try_from(u128::from(self.bytes) * 100 / u128::from(self.known.max(1))).unwrap_or(u64::MAX).min(100)
+    }
+
+    /// Returns the line for output without a terminal.
+    pub(crate) fn line(&self) -> String {
+        format!("{:>3} %  {self}", self.percent())
     }
 
     /// Returns the time for the remaining known bytes at this goodput; `None` if next to nothing moves.

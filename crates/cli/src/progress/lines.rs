@@ -18,7 +18,7 @@ impl Lines {
     /// Prints the progress if the last line is old enough.
     pub(super) fn show(&mut self, now: Instant, figures: &Figures) {
         if self.is_due(now) {
-            print::err(format_args!("{:>3} %  {figures}", figures.percent()));
+            print::err(figures.line());
         }
     }
 

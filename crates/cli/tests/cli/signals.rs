@@ -121,6 +121,27 @@ fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
     }
 }
 
+/// It goes on, and says how far it is even where no progress is shown.
+#[test]
+fn a_user_who_asks_by_a_signal_is_told_the_progress() {
+    let here = tempdir().expect("a folder");
+    let (source, ticket) = (here.path().join("file"), here.path().join("ticket"));
+    fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
+    let mut sender = sender(&[&source], &ticket, &["--rate", "16M"]);
+    sender.signal(Signal::USR1);
+    sender.wait_for_words("waiting for the other side");
+    let into = here.path().join("into");
+    let mut receiver = slow_receiver(&ticket, &into);
+    for program in [&mut sender, &mut receiver] {
+        program.signal(Signal::USR1);
+        program.wait_for_words(" of 120 MB  ");
+        program.signal(Signal::USR1);
+        program.wait_for_words(" of 120 MB  ");
+    }
+    terminate(receiver);
+    drop(sender);
+}
+
 #[test]
 fn a_second_ctrl_c_does_not_wait() {
     let (_here, ticket, into, sender) = slow_sender();

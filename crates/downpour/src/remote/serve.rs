@@ -119,6 +119,8 @@ pub(super) struct Signals {
     hang_up: Signal,
     interrupt: Signal,
     terminate: Signal,
+    /// Asks for the progress, which the user's own side shows. Its default effect would end this one.
+    _ask: Signal,
 }
 
 impl Signals {
@@ -127,6 +129,7 @@ impl Signals {
             hang_up: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            _ask: signal(SignalKind::user_defined1())?,
         })
     }
 
