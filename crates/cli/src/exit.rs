@@ -249,6 +249,7 @@ mod tests {
             rtt: None,
             loss: None,
             refused: 0,
+            refused_for: std::collections::BTreeMap::new(),
             remembered: None,
             memory_bound: None,
             overflowed: None,

@@ -1,6 +1,7 @@
 //! The output of `--json`: one object per line, each with the version of the format and a type.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use downpour::Bound;
@@ -108,6 +109,13 @@ pub(crate) struct Name<'a> {
     path_bytes: Option<String>,
 }
 
+impl Name<'static> {
+    fn owned(name: &[u8]) -> Self {
+        let Name { path, path_bytes } = Name::from(name);
+        Self { path: path.into_owned().into(), path_bytes }
+    }
+}
+
 impl<'a> From<&'a [u8]> for Name<'a> {
     fn from(name: &'a [u8]) -> Self {
         let path_bytes = str::from_utf8(name).is_err().then(|| BASE64.encode(name));
@@ -207,9 +215,17 @@ pub(crate) struct Progress {
     bytes: u64,
     /// Bytes among them that were present before.
     bytes_present: u64,
+    /// Bytes beyond them that have arrived in blocks which are not complete, or not written yet.
+    bytes_underway: u64,
     known_bytes: u64,
-    /// Whether `known_bytes` is final; otherwise the sender is still scanning its folders.
+    /// Whether `known_bytes` and `known_files` are final; otherwise the sender is still scanning its directories.
     known_is_all: bool,
+    /// Files that are done.
+    files: u64,
+    /// Files known so far; null where the other side does not tell.
+    known_files: Option<u64>,
+    /// The file that is being read or written.
+    current: Option<Name<'static>>,
     seconds: f64,
     goodput_bytes_per_second: f64,
     /// Loss of the packets that carry the files; known only to their sender.
@@ -258,15 +274,19 @@ impl From<&downpour::Progress> for Progress {
     fn from(progress: &downpour::Progress) -> Self {
         let figures = Figures::from(progress);
         Self {
-            bytes: figures.bytes,
+            bytes: progress.bytes_done,
             bytes_present: progress.bytes_present,
+            bytes_underway: progress.bytes_arrived() - progress.bytes_done,
             known_bytes: figures.known,
             known_is_all: figures.is_all,
+            files: progress.files_done,
+            known_files: figures.files.map(|(_, known)| known),
+            current: progress.current.as_deref().map(Name::owned),
             seconds: progress.elapsed.as_secs_f64(),
             goodput_bytes_per_second: figures.goodput,
             loss: figures.loss,
             rtt_seconds: figures.rtt.map(|rtt| rtt.as_secs_f64()),
-            left_seconds: figures.left().map(|left| left.as_secs_f64()),
+            left_seconds: figures.left.map(|left| left.as_secs_f64()),
             limited_by: figures.limited_by,
             path: progress.connection.controller.map(Path::from),
         }
@@ -283,6 +303,8 @@ pub(crate) struct Summary<'a> {
     bytes: u64,
     /// Bytes among them that were present before.
     bytes_present: u64,
+    /// The other bytes: those that crossed or, in a dry run, would cross at most.
+    transferred_bytes: u64,
     /// Files among `files` with matching size and modification time; their content was not compared.
     unchanged: u64,
     /// Names not among `files` at which the target was left as it was (`--existing`).
@@ -300,6 +322,7 @@ pub(crate) struct Summary<'a> {
     /// side that receives.
     altered_bytes: Option<u64>,
     seconds: f64,
+    /// Of `transferred_bytes`; 0 in a dry run and in a comparison, which transfer none.
     goodput_bytes_per_second: f64,
     /// Whether every file of the sources is at the target, and its content was transferred or compared in this run.
     verified: bool,
@@ -309,10 +332,13 @@ pub(crate) struct Summary<'a> {
     failed: Vec<Failed<'a>>,
     /// IP bytes that the sender of the files sent, or that reached their receiver.
     wire_bytes: u64,
+    /// Shares of symbols and of packets; null at the side that receives, and if too few were sent to mean anything.
     repair_share: Option<f64>,
     loss: Option<f64>,
     rtt_seconds: Option<f64>,
     refused_datagrams: u64,
+    /// The same by reason, as in a trace.
+    refused_for: &'a BTreeMap<String, u64>,
     /// The shortest possible time at the configured rate, divided by the time taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_share: Option<f64>,
@@ -352,6 +378,7 @@ impl<'a> Summary<'a> {
             symlinks: summary.symlinks,
             bytes: summary.bytes,
             bytes_present: summary.bytes_present,
+            transferred_bytes: summary.transferred(),
             unchanged: summary.unchanged,
             kept: summary.kept,
             deleted: summary.deleted,
@@ -361,7 +388,7 @@ impl<'a> Summary<'a> {
             unchecked_bytes: summary.unchecked,
             altered_bytes: summary.altered,
             seconds: summary.elapsed.as_secs_f64(),
-            goodput_bytes_per_second: summary.goodput() / 8.0,
+            goodput_bytes_per_second: if notices == Notices::Done { summary.goodput() / 8.0 } else { 0.0 },
             verified,
             dry_run: notices == Notices::Planned,
             failed: failed.collect(),
@@ -370,6 +397,7 @@ impl<'a> Summary<'a> {
             loss: summary.loss,
             rtt_seconds: summary.rtt.map(|rtt| rtt.as_secs_f64()),
             refused_datagrams: summary.refused,
+            refused_for: &summary.refused_for,
             path_share: summary.path_share,
             remembered_bits_per_second: summary.remembered.map(|rate| rate.bits_per_second()),
             memory_bound: summary.memory_bound.map(|bound| match bound {

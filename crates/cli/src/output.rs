@@ -1,5 +1,6 @@
 //! The output of a transfer: text and a progress line on stderr, or JSON on stdout.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -242,13 +243,13 @@ impl Output {
             }
             json::print(&Line::Summary(json::Summary::new(summary, notices, self.noticed)));
         }
-        self.detail(counts(summary));
         match (notices, self.noticed) {
-            (Notices::Done, _) => self.say(summary),
-            (Notices::Planned, 0) => self.say("Nothing is to be done."),
-            (Notices::Planned, names) => {
-                self.say(format_args!("A dry run: {} to change, nothing is.", units::count(names, "name", "names")));
+            (Notices::Done, _) => {
+                self.detail(counts(summary));
+                self.say(summary);
             }
+            (Notices::Planned, 0) => self.say("Nothing is to be done."),
+            (Notices::Planned, names) => self.say(planned(names, summary)),
             (Notices::Differences, names) => self.say(compared(names, self.only_in_a, summary)),
         }
     }
@@ -301,6 +302,18 @@ fn more_to_come((bytes, entries): (Option<u64>, Option<u64>)) -> String {
     }
 }
 
+/// Formats the last line of a dry run that would change this many names. Of a file that stands in another version only
+/// the differences would cross, which are not known before.
+fn planned(names: u64, summary: &Summary) -> String {
+    let names = units::count(names, "name", "names");
+    match summary.transferred() {
+        0 => format!("A dry run: {names} to change, no bytes to transfer; nothing was changed."),
+        bytes => {
+            format!("A dry run: {names} to change, at most {} to transfer; nothing was changed.", units::bytes(bytes))
+        }
+    }
+}
+
 /// Formats the last line of a comparison with this many differences. Names that could not be compared count neither as
 /// different nor as the same.
 fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
@@ -346,7 +359,8 @@ const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Formats `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms, 0 datagrams refused.`
+/// Formats `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms.`, without shares that are taken
+/// from too few packets to mean anything, and with counts only of what has happened.
 fn counts(summary: &Summary) -> String {
     let mut parts = vec![format!("{} in IP packets", units::bytes(summary.wire_bytes))];
     parts.extend(summary.loss.map(|loss| format!("loss {}", units::percent(loss))));
@@ -361,8 +375,40 @@ fn counts(summary: &Summary) -> String {
         let datagrams = units::count(dropped, "datagram", "datagrams");
         format!("{datagrams} dropped by the full socket buffer of the receiver")
     }));
-    parts.push(format!("{} refused.", units::count(summary.refused, "datagram", "datagrams")));
-    parts.join(", ")
+    parts.extend(refused(summary));
+    parts.join(", ") + "."
+}
+
+/// Formats `3 datagrams refused (2 not authentic, 1 malformed)`; `None` if all are what every connection may have.
+fn refused(summary: &Summary) -> Option<String> {
+    let reasons = summary.refused_for.iter().filter(|(_, count)| **count > 0);
+    let reasons: Vec<_> = reasons.filter_map(|(reason, count)| Some((*count, why_refused(reason)?))).collect();
+    let count = reasons.iter().fold(0_u64, |sum, (count, _)| sum.saturating_add(*count));
+    let words: Vec<_> = reasons.iter().map(|(count, words)| format!("{count} {words}")).collect();
+    (count > 0).then(|| format!("{} refused ({})", units::count(count, "datagram", "datagrams"), words.join(", ")))
+}
+
+/// Returns why a datagram was refused, in words; `None` for a reason that every sound connection may have: copies of
+/// handshakes and packets, and what was on its way when a connection ended.
+fn why_refused(reason: &str) -> Option<Cow<'_, str>> {
+    Some(match reason {
+        "handshake_late" | "replayed" | "unknown_connection" => return None,
+        "too_short" => "too short".into(),
+        "unknown_type" => "of another protocol".into(),
+        "unknown_key" => "from a stranger without the ticket".into(),
+        "bad_version" => "of another version".into(),
+        "handshake_failed" | "authentication_failed" => "not authentic".into(),
+        "handshake_replayed" => "a handshake repeated later".into(),
+        "wrong_epoch" => "sealed with an old key".into(),
+        "malformed" => "malformed".into(),
+        "unacceptable" => "beyond what was granted".into(),
+        "amplification" => "too much for an address without proof".into(),
+        "busy" => "without room for another connection".into(),
+        "empty" => "empty".into(),
+        "icmp" => "ICMP of no use".into(),
+        // Another release may have others.
+        other => escape::text(other).into(),
+    })
 }
 
 /// Prints a failure in one line, whatever the options.
@@ -371,4 +417,22 @@ pub(crate) fn failed(shown: OutputArgs, failure: &Failure) {
         json::print(&Line::Error { message: &failure.message, exit_code: failure.code });
     }
     err(format_args!("downpour: {}", failure.message));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every reason of the engine has words, or is one that says nothing to a user.
+    #[test]
+    fn every_reason_to_refuse_a_datagram_has_words() {
+        let named = downpour::Refused::default();
+        let silent: Vec<_> = named.by_reason().filter(|(reason, _)| why_refused(reason).is_none()).collect();
+        assert_eq!(silent, [("unknown_connection", 0), ("handshake_late", 0), ("replayed", 0)]);
+        for (reason, _) in named.by_reason() {
+            let words = why_refused(reason).unwrap_or_default();
+            assert!(!words.contains('_'), "{reason} has no words");
+        }
+        assert_eq!(why_refused("of_\x1b[2Ja later release").as_deref(), Some("of_\\u{1b}[2Ja later release"));
+    }
 }

@@ -63,6 +63,19 @@ pub(crate) mod bytes {
     }
 }
 
+/// A name, if there is one, for `#[serde(with)]`.
+pub(crate) mod name {
+    use super::{Bytes, Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(name: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
+        name.clone().map(Bytes).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u8>>, D::Error> {
+        Ok(Option::<Bytes>::deserialize(deserializer)?.map(|name| name.0))
+    }
+}
+
 /// Names, if there are any, for `#[serde(with)]`.
 pub(crate) mod names {
     use super::{Bytes, Deserialize as _, Deserializer, Serialize as _, Serializer};

@@ -19,7 +19,7 @@ pub mod tunnel;
 mod wait;
 
 pub use error::{CloseCode, Error, ErrorKind};
-pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError};
+pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError, Refused};
 pub use path_cache::PathCache;
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{

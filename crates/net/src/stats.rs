@@ -53,6 +53,23 @@ impl Refused {
         self.engine.iter().map(|(reason, count)| (reason.name(), count)).chain(carrier)
     }
 
+    /// Creates counts as given, and none for other reasons.
+    #[must_use]
+    pub fn of(counts: &[(transport::wire::Refused, u64)]) -> Self {
+        let mut refused = Self::default();
+        for (reason, count) in counts {
+            (0..*count).for_each(|_| refused.engine.add(*reason));
+        }
+        refused
+    }
+
+    /// Adds the counts of another, such as those of an earlier connection.
+    pub fn merge(&mut self, other: &Self) {
+        self.engine.merge(&other.engine);
+        self.carrier.empty += other.carrier.empty;
+        self.carrier.icmp += other.carrier.icmp;
+    }
+
     /// Returns the number of datagrams refused for any reason.
     #[must_use]
     pub fn total(&self) -> u64 {

@@ -181,7 +181,7 @@ impl Trace {
             }),
         );
         if let Some(state) = recovery.congestion().state() {
-            log.controller(report.now, &state);
+            log.controller(report.now, &ControllerState { constraint: recovery.constraint(), ..state });
         }
     }
 

@@ -1,4 +1,4 @@
-//! The progress line of a running transfer.
+//! The progress line of a running transfer, with the current file below it where there are several.
 
 use std::cell::Cell;
 
@@ -14,6 +14,8 @@ const DRAWINGS_PER_SECOND: u8 = 10;
 #[derive(Debug)]
 pub(super) struct Bar {
     bar: ProgressBar,
+    /// Whether there is a second line.
+    has_names: Cell<bool>,
     /// Whether the line is on the screen.
     is_up: Cell<bool>,
 }
@@ -24,6 +26,7 @@ impl Bar {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND);
         Self {
             bar: ProgressBar::with_draw_target(None, target).with_style(style("{wide_msg}")),
+            has_names: Cell::new(false),
             is_up: Cell::new(false),
         }
     }
@@ -36,11 +39,16 @@ impl Bar {
     /// Shows the progress.
     pub(super) fn show(&self, figures: &Figures) {
         self.raise();
-        if self.bar.length() != Some(figures.known) {
-            let wide = "{percent:>3} % {bar:20}  {wide_msg}";
+        let (names, columns) = (figures.names(), columns());
+        if self.bar.length() != Some(figures.known) || self.has_names.get() != names.is_some() {
             self.bar.set_length(figures.known);
-            self.bar.set_style(style(if is_wide() { wide } else { "{percent:>3} %  {wide_msg}" }));
+            self.has_names.set(names.is_some());
+            let first =
+                if columns >= WIDE { "{percent:>3} % {bar:20}  {wide_msg}" } else { "{percent:>3} %  {wide_msg}" };
+            let second = if names.is_some() { "\n{prefix}" } else { "" };
+            self.bar.set_style(style(&format!("{first}{second}")));
         }
+        self.bar.set_prefix(names.map(|names| fitting(&names, columns.into())).unwrap_or_default());
         self.bar.set_position(figures.bytes.min(figures.known));
         self.bar.set_message(figures.to_string());
     }
@@ -84,6 +92,45 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates are constants").progress_chars("=> ")
 }
 
-fn is_wide() -> bool {
-    rustix::termios::tcgetwinsize(std::io::stderr()).is_ok_and(|size| size.ws_col >= WIDE)
+/// Returns the width of the terminal.
+fn columns() -> u16 {
+    rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col)
+}
+
+/// Cuts a text that is wider than so many columns: its end, a file's own name, tells more than its middle.
+fn fitting(text: &str, columns: usize) -> String {
+    /// Of the beginning, which has the number of files.
+    const KEPT: usize = 24;
+    // A character may take two columns.
+    let width = |text: &str| text.chars().map(|char| if char < '\u{1100}' { 1 } else { 2 }).sum::<usize>();
+    // A terminal without a known width is taken for a common one.
+    let columns = if columns == 0 { 80 } else { columns };
+    if width(text) < columns {
+        return text.to_owned();
+    }
+    let first: String = text.chars().take(KEPT.min(columns / 2)).collect();
+    let room = columns.saturating_sub(width(&first) + 2);
+    let mut rest = &text[first.len()..];
+    while width(rest) > room {
+        let mut chars = rest.chars();
+        chars.next();
+        rest = chars.as_str();
+    }
+    format!("{first}\u{2026}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_cut_in_its_middle() {
+        assert_eq!(fitting("3 of 4 files  a/b", 80), "3 of 4 files  a/b");
+        let long = format!("3 of 4 files  {}/end", "x".repeat(200));
+        let cut = fitting(&long, 40);
+        assert_eq!(cut.chars().count(), 39);
+        assert!(cut.starts_with("3 of 4 files  xxx") && cut.ends_with("xxx/end"), "{cut}");
+        assert_eq!(fitting(&"\u{4e00}".repeat(50), 20).chars().count(), 10 + 1);
+        assert_eq!(fitting("abcdefgh", 4), "ab\u{2026}");
+    }
 }

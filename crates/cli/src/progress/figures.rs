@@ -1,13 +1,11 @@
-//! The progress of a transfer in one line.
+//! The progress of a transfer in one line, or two where there is a terminal.
 
 use std::fmt;
 use std::time::Duration;
 
 use downpour::{Bottleneck, Progress};
 
-/// Longest remaining time that is shown. A goodput that leads to more is that of a stalled transfer and predicts
-/// nothing.
-const FORESEEN: Duration = Duration::from_secs(30 * 24 * 3600);
+use crate::escape;
 
 /// The contents of the line.
 #[derive(Clone, Debug)]
@@ -19,8 +17,14 @@ pub(crate) struct Figures {
     /// Whether `known` is final; otherwise the sender is still scanning its folders, or the receiver has not been told
     /// that it is done.
     pub(crate) is_all: bool,
+    /// Files that are done, and those known so far; none if that is not known.
+    pub(crate) files: Option<(u64, u64)>,
+    /// Name of the file that is being moved, escaped.
+    pub(crate) current: Option<String>,
     /// Bytes per second.
     pub(crate) goodput: f64,
+    /// Time for the remaining known bytes.
+    pub(crate) left: Option<Duration>,
     /// Share of packets lost, if this side knows it.
     pub(crate) loss: Option<f64>,
     /// Smoothed round-trip time, once measured.
@@ -32,34 +36,17 @@ pub(crate) struct Figures {
 impl From<&Progress> for Figures {
     fn from(progress: &Progress) -> Self {
         Self {
-            bytes: progress.bytes_done,
+            bytes: progress.bytes_arrived(),
             known: progress.bytes_known,
             is_all: progress.total_is_final,
+            files: (progress.files_known > 0).then_some((progress.files_done, progress.files_known)),
+            current: progress.current.as_deref().map(escape::name),
             goodput: progress.goodput / 8.0,
+            left: progress.left(),
             loss: progress.loss,
             rtt: progress.rtt,
-            limited_by: progress.limited_by.map(words),
+            limited_by: progress.limited_by.map(Bottleneck::name),
         }
-    }
-}
-
-/// Returns what limits a transfer, in words for people, which are also those of `--json`.
-const fn words(bottleneck: Bottleneck) -> &'static str {
-    match bottleneck {
-        Bottleneck::Search => "finding the rate",
-        Bottleneck::Path => "path",
-        Bottleneck::Policer => "policer",
-        Bottleneck::Neighbors => "shared path",
-        Bottleneck::FixedRate => "set rate",
-        Bottleneck::Overload => "set rate above the path",
-        Bottleneck::RateLimit => "rate limit",
-        Bottleneck::Reading => "reading here",
-        Bottleneck::Processor => "processor here",
-        Bottleneck::Writing => "writing there",
-        Bottleneck::Memory => "memory here",
-        Bottleneck::PeerMemory => "memory there",
-        Bottleneck::Overflow => "socket overflows here",
-        Bottleneck::PeerOverflow => "socket overflows there",
     }
 }
 
@@ -71,13 +58,16 @@ impl Figures {
 
     /// Returns the line for output without a terminal.
     pub(crate) fn line(&self) -> String {
-        format!("{:>3} %  {self}", self.percent())
+        let names = self.names().map(|names| format!("  {names}")).unwrap_or_default();
+        format!("{:>3} %  {self}{names}", self.percent())
     }
 
-    /// Returns the time for the remaining known bytes at this goodput; `None` if next to nothing moves.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        let left = self.known.saturating_sub(self.bytes);
-        Duration::try_from_secs_f64(left as f64 / self.goodput).ok().filter(|left| *left <= FORESEEN)
+    /// Returns `12 of 31 files  photos/a.jpg`; `None` where there is but one file, which needs no name.
+    pub(super) fn names(&self) -> Option<String> {
+        let (done, known) = self.files.filter(|(_, known)| *known > 1 || !self.is_all)?;
+        let more = if self.is_all { "" } else { "+" };
+        let current = self.current.as_ref().map(|name| format!("  {name}")).unwrap_or_default();
+        Some(format!("{done} of {known}{more} files{current}"))
     }
 }
 
@@ -93,7 +83,7 @@ impl fmt::Display for Figures {
         if let Some(rtt) = self.rtt {
             write!(f, "  RTT {}", units::seconds(rtt.as_secs_f64()))?;
         }
-        if let Some(left) = self.left() {
+        if let Some(left) = self.left {
             write!(f, "  {} left", seconds_left(left))?;
         }
         self.limited_by.map_or(Ok(()), |limit| write!(f, "  ({limit})"))
@@ -140,7 +130,10 @@ mod tests {
             bytes: 1_820_000_000,
             known: 4_230_000_000,
             is_all: true,
+            files: Some((12, 31)),
+            current: Some("photos/a.jpg".to_owned()),
             goodput: 94_200_000.0,
+            left: Some(Duration::from_millis(25_600)),
             loss: Some(0.049),
             rtt: Some(Duration::from_millis(100)),
             limited_by: Some("path"),
@@ -148,14 +141,32 @@ mod tests {
         let line = figures.to_string();
         assert_eq!(line, "1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  26 s left  (path)");
         assert!(line.len() + "100 %  ".len() <= 80, "{}", line.len());
-        figures.goodput = 0.0;
-        figures.limited_by = None;
+        assert_eq!(figures.line(), format!(" 43 %  {line}  12 of 31 files  photos/a.jpg"));
+        (figures.goodput, figures.left, figures.limited_by) = (0.0, None, None);
         assert_eq!(figures.to_string(), "1.82 of 4.23 GB  0 B/s  loss 4.9 %  RTT 100 ms");
-        // The remainder of an average, long after the last byte.
-        figures.goodput = 1e-7;
-        assert_eq!((figures.left(), figures.to_string().contains("left")), (None, false));
         (figures.is_all, figures.loss, figures.rtt) = (false, None, None);
         assert_eq!(figures.to_string(), "1.82 of 4.23+ GB  0 B/s");
         assert_eq!(of_total(5, 4_230_000_000, true), "5 B of 4.23 GB");
+    }
+
+    #[test]
+    fn files_are_named_where_there_are_several() {
+        let mut figures = Figures {
+            bytes: 0,
+            known: 1,
+            is_all: false,
+            files: Some((0, 1)),
+            current: None,
+            goodput: 0.0,
+            left: None,
+            loss: None,
+            rtt: None,
+            limited_by: None,
+        };
+        assert_eq!(figures.names().as_deref(), Some("0 of 1+ files"));
+        figures.is_all = true;
+        assert_eq!(figures.names(), None);
+        figures.files = None;
+        assert_eq!(figures.names(), None, "an older release does not tell");
     }
 }

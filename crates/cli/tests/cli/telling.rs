@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::tempdir;
 
 use crate::far::Far;
-use crate::program::{Ended, arguments, downpour, json, receiver};
+use crate::program::{Ended, Program, arguments, downpour, json, receiver};
 use crate::tree;
 
 #[track_caller]
@@ -197,4 +197,146 @@ fn a_receiver_whose_socket_overflows_is_named_on_both_sides() {
     assert!(named, "{}", received.stdout);
     let sent = sender.end().expect(0).stderr;
     assert!(sent.contains(" datagrams dropped by the full socket buffer of the receiver"), "{sent}");
+}
+
+/// Of what was there before nothing crossed.
+#[test]
+fn the_goodput_of_a_resumed_copy_is_that_of_what_crossed() {
+    let here = tempdir().expect("a directory");
+    let (source, target) = (tree::file(&here.path().join("file"), 20_000_000), here.path().join("copy"));
+    let mut first = downpour(arguments!["cp", "--json", "--rate", "40M", source, target]);
+    first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+    first.signal(Signal::TERM);
+    first.end().expect(75);
+    let said = summary(&downpour(arguments!["cp", "--json", source, target]).end().expect(0));
+    let number = |key: &str| said[key].as_f64().expect(key);
+    let crossed = number("bytes") - number("bytes_present");
+    assert!(number("bytes_present") > 0.0 && crossed > 0.0, "{said}");
+    assert_eq!(number("transferred_bytes"), crossed);
+    let by_goodput = number("goodput_bytes_per_second") * number("seconds");
+    assert!((by_goodput - crossed).abs() < 1.0, "{by_goodput} of {crossed}");
+    let again = summary(&downpour(arguments!["cp", "--json", source, target]).end().expect(0));
+    assert_eq!((&again["transferred_bytes"], &again["goodput_bytes_per_second"]), (&0.into(), &0.0.into()));
+}
+
+/// A share of three symbols, and copies of a handshake, say nothing.
+#[test]
+fn a_good_copy_of_two_bytes_counts_nothing_that_means_nothing() {
+    let (here, far) = (tempdir().expect("a directory"), Far::new());
+    let source = tree::file(&here.path().join("file"), 2);
+    for via in ["--via=udp", "--via=ssh"] {
+        for (from, to) in [(source.as_os_str(), OsStr::new("far:up")), (OsStr::new("far:up"), OsStr::new("down"))] {
+            let mut command = far.command("cp", arguments!["-v", via, from, to]);
+            let words = Program::start({
+                command.current_dir(here.path());
+                command
+            })
+            .end()
+            .expect(0)
+            .stderr;
+            assert!(words.contains(" in IP packets"), "{words}");
+            for nothing in ["repair", "loss", "refused", "% of"] {
+                assert!(!words.contains(nothing), "{nothing:?} in {words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_datagram_that_is_refused_names_why() {
+    let here = tempdir().expect("a directory");
+    let source = tree::file(&here.path().join("file"), 3_000_000);
+    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+    let listens = arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into, "-v"];
+    let mut receiver = downpour(listens);
+    receiver.wait_for_words("Take the ticket");
+    let sender = downpour(arguments!["send", "--to", "--ticket-file", ticket, "--rate", "16M", source]);
+    receiver.wait_for_words("Connected to");
+    let text = fs::read_to_string(&ticket).expect("a ticket");
+    let to = Ticket::parse(text.trim()).expect("a ticket").addresses[0];
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    for _ in 0..3 {
+        stranger.send_to(b"GET / HTTP/1.1\r\n\r\n", to).expect("the loopback carries it");
+    }
+    let words = receiver.end().expect(0).stderr;
+    assert!(words.contains(", 3 datagrams refused (3 of another protocol)."), "{words}");
+    sender.end().expect(0);
+}
+
+#[test]
+fn a_dry_run_names_what_would_cross_and_counts_nothing_as_done() {
+    let here = tempdir().expect("a directory");
+    let (source, target) = (here.path().join("source"), here.path().join("target"));
+    fs::create_dir(&source).expect("a directory");
+    tree::file(&source.join("one"), 1_200_000);
+    tree::file(&source.join("two"), 300_000);
+    let run = |options: &[&str]| {
+        let all = ["sync"].iter().chain(options).map(OsStr::new);
+        downpour(all.chain(arguments![source.join(""), target]).collect::<Vec<_>>()).end().expect(0)
+    };
+    let said = run(&["-n", "-v"]).stderr;
+    assert!(said.contains("2 names to change, at most 1.5 MB to transfer; nothing was changed."), "{said}");
+    assert!(!said.contains("in IP packets"), "{said}");
+    let said = summary(&run(&["-n", "--json"]));
+    assert_eq!((&said["transferred_bytes"], &said["goodput_bytes_per_second"]), (&1_500_000.into(), &0.0.into()));
+    run(&[]);
+    fs::remove_file(target.join("two")).expect("a file");
+    let said = run(&["-n"]).stderr;
+    assert!(said.contains("at most 300 kB to transfer"), "{said}");
+    fs::rename(source.join("two"), here.path().join("two")).expect("a file");
+    tree::file(&target.join("two"), 10);
+    let said = run(&["-n", "--delete"]).stderr;
+    assert!(said.contains(" to change, no bytes to transfer; nothing was changed."), "{said}");
+}
+
+/// One function decides: what the bar and `--json` say is what the trace has, from which the lab's page is drawn.
+#[test]
+fn what_limits_a_transfer_is_the_same_in_json_and_in_the_trace() {
+    let here = tempdir().expect("a directory");
+    let source = tree::file(&here.path().join("file"), 2_000_000);
+    let (trace, target) = (here.path().join("trace"), here.path().join("copy"));
+    let copied = downpour(arguments!["cp", "--json", "--limit", "8M", "--qlog", trace, source, target]).end().expect(0);
+    let told = json(&copied.stdout);
+    assert!(told.iter().any(|line| line["limited_by"] == "rate limit"), "{}", copied.stdout);
+    let trace = fs::read_to_string(trace).expect("a trace");
+    let records: Vec<Value> = trace
+        .split('\u{1e}')
+        .filter(|text| !text.is_empty())
+        .map(|text| serde_json::from_str(text).expect(text))
+        .collect();
+    assert!(records[0]["file_schema"].is_string(), "a trace begins with its header");
+    let limits = |name: &str| -> Vec<&Value> {
+        records.iter().filter(|record| record["name"] == name).map(|record| &record["data"]["limited_by"]).collect()
+    };
+    let (by_program, by_engine) = (limits("downpour:progress"), limits("recovery:metrics_updated"));
+    assert!(by_program.iter().any(|limit| **limit == "rate limit"), "{by_program:?}");
+    assert!(by_engine.iter().any(|limit| **limit == "rate-limit"), "{by_engine:?}");
+    for limit in by_program.iter().chain(&by_engine) {
+        assert!(**limit != "path" && **limit != "window" && **limit != "pacing", "{limit}: the path carries more");
+    }
+}
+
+/// Files done of files, the current one, and bytes that rise within a block at a rate at which one takes seconds.
+#[test]
+fn progress_tells_what_is_left_and_does_not_jump_by_blocks() {
+    let here = tempdir().expect("a directory");
+    let source = here.path().join("source");
+    fs::create_dir(&source).expect("a directory");
+    for (name, length) in [("a", 150_000), ("b", 150_000), ("c", 0), ("d", 10_000)] {
+        tree::file(&source.join(name), length);
+    }
+    let target = here.path().join("copy");
+    let ended = downpour(arguments!["cp", "-r", "--json", "--rate", "800k", source, target]).end().expect(0);
+    let told: Vec<Value> = json(&ended.stdout).into_iter().filter(|line| line["type"] == "progress").collect();
+    let number = |line: &Value, key: &str| line[key].as_u64().unwrap_or_else(|| panic!("{key} of {line}"));
+    let within = |line: &Value| number(line, "bytes_underway") > 0;
+    assert!(told.iter().any(within), "{told:?}");
+    let arrived: Vec<u64> = told.iter().map(|line| number(line, "bytes") + number(line, "bytes_underway")).collect();
+    let jumps = arrived.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    assert!(arrived.is_sorted() && jumps.clone().all(|jump| jump < 200_000), "100 kB a second: {arrived:?}");
+    assert!(told.iter().all(|line| number(line, "known_files") == 4 && number(line, "files") <= 4), "{told:?}");
+    let current: Vec<&str> = told.iter().filter_map(|line| line["current"]["path"].as_str()).collect();
+    assert!(current.iter().any(|path| path.starts_with("source/") || path.len() == 1), "{told:?}");
+    assert!(arrived.last().is_some_and(|last| *last <= 310_000), "no padding: {arrived:?}");
+    assert_eq!(summary(&ended)["transferred_bytes"], 310_000);
 }

@@ -1,6 +1,6 @@
 //! A part of a transfer as one unit.
 
-use crate::messages::{Entry, IdName, Skipped, VoidReason};
+use crate::messages::{Entry, IdName, Kind, Skipped, VoidReason};
 
 /// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`](crate::messages::MAX_BATCH_ENTRIES) entries and one
 /// object, made of the bytes of its regular files one after another, or of those among them that the receiver wants.
@@ -20,6 +20,14 @@ pub struct Batch {
     pub id_names: Vec<IdName>,
     /// Nothing is left to scan after it.
     pub is_last: bool,
+}
+
+impl Batch {
+    /// Returns the number of its regular files.
+    #[must_use]
+    pub fn regular_files(&self) -> u64 {
+        self.entries.iter().filter(|entry| matches!(entry.kind, Kind::File { .. })).count() as u64
+    }
 }
 
 /// A file of a batch whose bytes cannot be trusted; they were sent as zeros and the receiver drops the file.

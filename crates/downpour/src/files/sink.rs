@@ -80,6 +80,8 @@ pub struct FileSink {
     verifier: Verifier,
     differences: Differences,
     publisher: Publisher,
+    /// The batch, and the place in its object, that was written last.
+    written: Mutex<Option<(u32, u64)>>,
 }
 
 /// Where the manifest of a batch stands.
@@ -120,6 +122,7 @@ impl FileSink {
             verifier: Verifier::default(),
             differences: Differences::default(),
             publisher: Publisher::default(),
+            written: Mutex::default(),
             shared,
         })
     }
@@ -337,7 +340,24 @@ impl FileSink {
         self.shared.check_going()?;
         let batch = self.verifier.batch(batch)?;
         let place = self.shared.place()?;
+        *lock(&self.written) = Some((batch.number, offset));
         self.writer.write(place, &batch, offset, bytes).map_err(|error| error.of(&batch, place))
+    }
+
+    /// Returns the name of the file that was written last, below the target.
+    #[must_use]
+    pub fn current(&self) -> Option<Vec<u8>> {
+        let (number, offset) = (*lock(&self.written))?;
+        // Its batch may be over.
+        let batch = self.verifier.batch(number).ok()?;
+        let piece = batch.pieces(offset, 1).next()?;
+        batch.files.get(piece.file).map(|file| file.path.to_vec())
+    }
+
+    /// Returns the number of regular files that are in place, or would be.
+    #[must_use]
+    pub fn in_place(&self) -> u64 {
+        self.shared.report.files()
     }
 
     /// Takes a block's digest from the sender. `true` says that something is verified by it and [`FileSink::settle`]

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Atomic};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -48,6 +48,8 @@ pub struct BatchSource {
     states: Mutex<States>,
     /// Held while a file is compared with what was read of it, so that this is done only once at a time.
     comparing: Mutex<()>,
+    /// The end of what was read last, in the object.
+    read_to: AtomicU64,
     /// Set when no reader is left.
     stopped: Arc<AtomicBool>,
 }
@@ -101,6 +103,7 @@ impl BatchSource {
             cursors: Mutex::default(),
             states: Mutex::default(),
             comparing: Mutex::default(),
+            read_to: AtomicU64::new(0),
             stopped: Arc::default(),
         }
     }
@@ -141,7 +144,36 @@ impl BatchSource {
             rest = after;
         }
         rest.fill(0);
+        self.read_to.fetch_max(offset, Atomic::Relaxed);
         self.cursors.lock().unwrap_or_else(PoisonError::into_inner).push(cursor);
+    }
+
+    /// Returns the name of the file that is being read; `None` before the first read.
+    #[must_use]
+    pub fn current(&self) -> Option<&[u8]> {
+        let at = self.position(self.read_to.load(Atomic::Relaxed))?;
+        let file = self.files.partition_point(|(_, start)| *start <= at).checked_sub(1)?;
+        let (index, _) = self.files.get(file)?;
+        self.batch.entries.get(*index as usize).map(|entry| entry.path.as_slice())
+    }
+
+    /// Returns how many files of the batch that are not empty end within the first `bytes` of the object, or before
+    /// those.
+    #[must_use]
+    pub fn files_within(&self, bytes: u64) -> u64 {
+        let end = self.position(bytes).unwrap_or(if bytes == 0 { 0 } else { self.batch.length });
+        let begun = self.files.partition_point(|(_, start)| *start < end);
+        let is_over = |(index, start): &(u32, u64)| {
+            self.batch.entries.get(*index as usize).is_some_and(|entry| start.saturating_add(entry.size()) <= end)
+        };
+        // Only the last of those that have begun may not be over.
+        let open = self.files[..begun].last().is_some_and(|file| !is_over(file));
+        (begun - usize::from(open)) as u64
+    }
+
+    /// Returns where a byte of the object lies in the batch; `None` at its end.
+    fn position(&self, offset: u64) -> Option<u64> {
+        self.wanted.locate(offset, 1, self.batch.length).next().map(|range| range.start)
     }
 
     /// Returns the files voided since the last call. Announce them before the digest of any block that was read before

@@ -52,17 +52,38 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
+    /// Returns its name: in progress lines, in `--json`, and in the traces from which the lab draws a transfer.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Search => "finding the rate",
+            Self::Path => "path",
+            Self::Policer => "policer",
+            Self::Neighbors => "shared path",
+            Self::FixedRate => "set rate",
+            Self::Overload => "set rate above the path",
+            Self::RateLimit => "rate limit",
+            Self::Reading => "reading here",
+            Self::Processor => "processor here",
+            Self::Writing => "writing there",
+            Self::Memory => "memory here",
+            Self::PeerMemory => "memory there",
+            Self::Overflow => "socket overflows here",
+            Self::PeerOverflow => "socket overflows there",
+        }
+    }
+
     /// Returns the bottleneck of a connection whose network thread was saturated or not, and between whose machines
     /// this is the strain; `None` if there is nothing to send.
     fn of(stats: &ConnectionStats, is_saturated: bool, strains: &Strains) -> Option<Self> {
-        let network = match stats.controller.map(|state| state.constraint) {
-            _ if stats.limit_binds => Self::RateLimit,
-            Some(Constraint::Search) => Self::Search,
-            Some(Constraint::Policer) => Self::Policer,
-            Some(Constraint::Neighbors) => Self::Neighbors,
-            Some(Constraint::FixedRate) => Self::FixedRate,
-            Some(Constraint::Overload) => Self::Overload,
-            Some(Constraint::Path) | None => Self::Path,
+        let network = match stats.constraint {
+            Constraint::Search => Self::Search,
+            Constraint::Path => Self::Path,
+            Constraint::Policer => Self::Policer,
+            Constraint::Neighbors => Self::Neighbors,
+            Constraint::FixedRate => Self::FixedRate,
+            Constraint::Overload => Self::Overload,
+            Constraint::RateLimit => Self::RateLimit,
         };
         match stats.limited_by {
             _ if strains.memory => Some(Self::Memory),
@@ -191,7 +212,8 @@ mod tests {
             baseline: 0.0,
             link: None,
         };
-        let connection = ConnectionStats { limited_by, controller: Some(state), ..ConnectionStats::default() };
+        let connection =
+            ConnectionStats { limited_by, constraint, controller: Some(state), ..ConnectionStats::default() };
         Stats { connection, ..Stats::default() }
     }
 
@@ -202,14 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_says_what_a_full_window_means_and_a_limit_overrides_it() {
+    fn a_full_window_means_what_constrains_the_engine() {
         let of = |stats: &Stats| Bottleneck::of(&stats.connection, false, &Strains::default());
         let mut full = stats(LimitedBy::Window, Constraint::Policer);
         assert_eq!(of(&full), Some(Bottleneck::Policer));
-        full.connection.limit_binds = true;
-        assert_eq!(of(&full), Some(Bottleneck::RateLimit));
-        full.connection = ConnectionStats { controller: None, limit_binds: false, ..full.connection };
-        assert_eq!(of(&full), Some(Bottleneck::Path), "a controller without beliefs");
+        full.connection.constraint = Constraint::RateLimit;
+        assert_eq!(of(&full), Some(Bottleneck::RateLimit), "whatever the controller believes");
         assert_eq!(of(&stats(LimitedBy::Receiver, Constraint::Neighbors)), Some(Bottleneck::Writing));
         assert_eq!(of(&stats(LimitedBy::Nothing, Constraint::Path)), None);
     }

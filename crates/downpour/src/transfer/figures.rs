@@ -1,5 +1,6 @@
 //! The figures of a transfer: progress while it runs, and the summary at its end.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,20 +17,42 @@ use crate::transfer::Bottleneck;
 /// Smoothing time of the displayed goodput.
 const SMOOTHING: Duration = Duration::from_secs(2);
 
+/// Longest remaining time that is foreseen. A goodput that leads to more is that of a stalled transfer and predicts
+/// nothing.
+const FORESEEN: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Symbols or packets from which a share of them is told: fewer say nothing of a path, since one alone is more than one
+/// per cent.
+const ENOUGH_FOR_SHARE: u64 = 100;
+
+/// Returns the share of `part` in `all`, unless there are too few.
+pub(super) fn share(part: u64, all: u64) -> Option<f64> {
+    (all >= ENOUGH_FOR_SHARE).then(|| part as f64 / all as f64)
+}
+
 /// The progress of a transfer, reported about five times a second while there is a connection.
 /// It crosses from one release to another: a new field needs a default.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Progress {
     /// Bytes of files that are done: acknowledged at the sender, written at the receiver, or not wanted.
     pub bytes_done: u64,
     /// Bytes among them that were present before the transfer.
     pub bytes_present: u64,
+    /// Bytes not among `bytes_done` that have arrived in blocks which are not complete, or not written yet.
+    #[serde(default)]
+    pub bytes_underway: u64,
     /// Bytes of all files known so far.
     pub bytes_known: u64,
-    /// Whether `bytes_known` is final; otherwise the sender is still scanning its folders.
+    /// Whether `bytes_known` and `files_known` are final; otherwise the sender is still scanning its directories.
     pub total_is_final: bool,
-    /// Regular files reported by [`TransferEvent::Files`](super::TransferEvent::Files).
+    /// Regular files that are done: in place at the receiver; at the sender, those before the bytes that have arrived.
     pub files_done: u64,
+    /// All regular files known so far; 0 from a release that does not tell.
+    #[serde(default)]
+    pub files_known: u64,
+    /// Name of the file that is being read or written.
+    #[serde(default, with = "crate::base64::name")]
+    pub current: Option<Vec<u8>>,
     /// Goodput in bits per second, smoothed over two seconds.
     pub goodput: f64,
     /// Smoothed round-trip time, once measured.
@@ -44,6 +67,22 @@ pub struct Progress {
     /// All counters of the engine; none of them of a transfer between two other machines.
     #[serde(skip)]
     pub connection: ConnectionStats,
+}
+
+impl Progress {
+    /// Returns the bytes that are done or have arrived, which rise evenly also where blocks are large.
+    #[must_use]
+    pub fn bytes_arrived(&self) -> u64 {
+        self.bytes_done.saturating_add(self.bytes_underway).min(self.bytes_known.max(self.bytes_done))
+    }
+
+    /// Returns the time for the remaining known bytes at this goodput; `None` if next to nothing moves.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        let left = self.bytes_known.saturating_sub(self.bytes_arrived());
+        let seconds = left as f64 * 8.0 / self.goodput;
+        Duration::try_from_secs_f64(seconds).ok().filter(|left| *left <= FORESEEN)
+    }
 }
 
 /// A complete transfer: every file that is not in `failed` is under its final name, and verified unless
@@ -100,14 +139,18 @@ pub struct Summary {
     pub vanished_count: u64,
     /// IP bytes sent by the sender of the files; at the receiver, those that arrived.
     pub wire_bytes: u64,
-    /// Share of repair symbols among the symbols sent, at the sender.
+    /// Share of repair symbols among the symbols sent, at the sender; `None` if too few were sent for a share to mean
+    /// anything.
     pub repair_share: Option<f64>,
     /// Smoothed round-trip time at the end.
     pub rtt: Option<Duration>,
-    /// Share of sent packets that the path lost, at the sender.
+    /// Share of sent packets that the path lost, at the sender; `None` if too few were sent for a share to mean anything.
     pub loss: Option<f64>,
     /// Datagrams dropped for any reason: unknown connections, corruption, replay.
     pub refused: u64,
+    /// The same by reason, as [`net::Refused::by_reason`] names them; empty from a release that does not tell.
+    #[serde(default)]
+    pub refused_for: BTreeMap<String, u64>,
     /// At a sender with a configured rate, which says nothing of what the path carries: the shortest possible time at this rate, loss and round-trip time for the
     /// bytes that crossed, divided by the time taken. This includes the time in which the receiver's user was asked,
     /// which the sender does not know. `None` for a transfer that is too short to measure a path by.
@@ -171,7 +214,7 @@ pub(super) struct Attempts {
     /// Bytes of files transferred.
     pub(super) crossed: u64,
     pub(super) wire_bytes: u64,
-    pub(super) refused: u64,
+    pub(super) refused: net::Refused,
     /// See [`Summary::overflowed`].
     pub(super) overflowed: u64,
     pub(super) memory: MemoryTicks,
@@ -183,7 +226,7 @@ impl Attempts {
         self.since = self.since.or(attempt.since);
         self.crossed += attempt.crossed;
         self.wire_bytes += attempt.wire_bytes;
-        self.refused += attempt.refused;
+        self.refused.merge(&attempt.refused);
         // The peer may claim anything.
         self.overflowed = self.overflowed.saturating_add(attempt.overflowed);
         self.memory.add(&attempt.memory);
@@ -204,7 +247,10 @@ impl Summary {
         self.path_share = self.path_share.map(|of_last| of_last * more * share);
         self.bytes_present -= earlier;
         self.wire_bytes += prior.wire_bytes;
-        self.refused += prior.refused;
+        self.refused += prior.refused.total();
+        for (reason, count) in counted(&prior.refused) {
+            *self.refused_for.entry(reason).or_default() += count;
+        }
         self.overflowed = self.overflowed.map(|of_last| of_last.saturating_add(prior.overflowed));
         let mut memory = prior.memory;
         memory.add(&last.memory);
@@ -219,10 +265,18 @@ impl Summary {
         self.unchanged == 0 && self.unchecked == 0 && self.kept == 0 && self.failed_count == 0
     }
 
-    /// Returns the bits of files transferred per second over the whole transfer.
+    /// Returns the bytes of files that this transfer has moved, which were not present before; after a dry run, those
+    /// that it would move at most.
+    #[must_use]
+    pub const fn transferred(&self) -> u64 {
+        self.bytes.saturating_sub(self.bytes_present)
+    }
+
+    /// Returns the bits of files transferred per second over the whole transfer. A dry run transfers none, whatever this
+    /// says.
     #[must_use]
     pub fn goodput(&self) -> f64 {
-        self.bytes as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
+        self.transferred() as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
     }
 }
 
@@ -280,6 +334,11 @@ impl fmt::Display for Summary {
     }
 }
 
+/// Returns the reasons for which datagrams were refused, and how many for each.
+pub(super) fn counted(refused: &net::Refused) -> BTreeMap<String, u64> {
+    refused.by_reason().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count)).collect()
+}
+
 /// Returns the share of the path's rate that a transfer used which takes at least `least` and took `elapsed`; `None` if
 /// its beginning and end, on both machines, weigh more than the path.
 pub(super) fn path_share(least: Duration, elapsed: Duration) -> Option<f64> {
@@ -316,8 +375,10 @@ impl Meter {
         Self { at: now, bytes: 0, goodput: None }
     }
 
-    /// Adds the total of bytes done at `now`; returns the goodput in bits per second.
+    /// Adds the total of bytes that have arrived at `now`; returns the goodput in bits per second. What has arrived of a
+    /// block may be dropped: it then counts once.
     pub(super) fn update(&mut self, now: Instant, bytes: u64) -> f64 {
+        let bytes = bytes.max(self.bytes);
         let span = now.saturating_duration_since(self.at).as_secs_f64();
         if span > 0.0 {
             let sample = bytes.saturating_sub(self.bytes) as f64 * 8.0 / span;
@@ -360,6 +421,7 @@ mod tests {
             rtt: None,
             loss: None,
             refused: 0,
+            refused_for: BTreeMap::new(),
             path_share: None,
             remembered: None,
             memory_bound: None,
@@ -377,11 +439,12 @@ mod tests {
             (0..ticks).for_each(|tick| memory.count(if tick < bounds { &bound } else { &free }, &free));
             memory
         };
+        let one_refused = net::Refused::of(&[(transport::wire::Refused::Malformed, 1)]);
         let attempt = |since, crossed| Attempts {
             since: Some(since),
             crossed,
             wire_bytes: crossed + 100,
-            refused: 1,
+            refused: one_refused,
             overflowed: 20,
             memory: memory(10, 5),
         };
@@ -396,6 +459,7 @@ mod tests {
         let last = Attempts { since: Some(last), memory: memory(80, 0), ..Attempts::default() };
         let (elapsed, refused) = (of_last.elapsed, of_last.refused);
         let whole = of_last.after(&prior, &last);
+        assert_eq!(whole.refused_for, BTreeMap::from([("malformed".to_owned(), 2)]));
         assert_eq!((whole.bytes, whole.bytes_present, whole.wire_bytes), (10_000, 500, 9_800));
         assert_eq!((whole.elapsed, whole.refused), (elapsed + Duration::from_secs(6), refused + 2));
         assert_eq!((whole.overflowed, whole.memory_bound), (Some(42), Some(Bound::Here)));
@@ -444,6 +508,53 @@ mod tests {
             last = meter.update(start + Duration::from_millis(200 * step), 50 * 250_000);
         }
         assert!((last - 10e6 * (-1.0f64).exp()).abs() < 1e5, "{last}");
+    }
+
+    #[test]
+    fn what_was_there_before_has_not_crossed() {
+        let resumed = Summary { bytes: 10_000_000, bytes_present: 4_500_000, ..summary() };
+        let resumed = Summary { elapsed: Duration::from_secs(2), ..resumed };
+        assert_eq!((resumed.transferred(), resumed.goodput()), (5_500_000, 22e6));
+        assert_eq!(Summary { bytes_present: 10_000_000, ..resumed }.goodput(), 0.0);
+    }
+
+    #[test]
+    fn a_share_of_a_few_is_none() {
+        assert_eq!([share(2, 3), share(0, 0), share(99, 99)], [None; 3]);
+        assert_eq!(share(5, 100), Some(0.05));
+    }
+
+    #[test]
+    fn what_is_left_is_foreseen_from_what_has_arrived() {
+        let mut progress = Progress {
+            bytes_done: 1_000,
+            bytes_present: 0,
+            bytes_underway: 1_000,
+            bytes_known: 4_000,
+            total_is_final: true,
+            files_done: 0,
+            files_known: 1,
+            current: None,
+            goodput: 8_000.0,
+            rtt: None,
+            loss: None,
+            limited_by: None,
+            elapsed: Duration::ZERO,
+            connection: ConnectionStats::default(),
+        };
+        assert_eq!((progress.bytes_arrived(), progress.left()), (2_000, Some(Duration::from_secs(2))));
+        // Padding, and repair beyond what is needed.
+        progress.bytes_underway = 9_000;
+        assert_eq!((progress.bytes_arrived(), progress.left()), (4_000, Some(Duration::ZERO)));
+        (progress.bytes_underway, progress.goodput) = (0, 1e-7);
+        assert_eq!(progress.left(), None, "the remainder of an average, long after the last byte");
+        let text = serde_json::to_string(&Progress { current: Some(b"\xff".to_vec()), ..progress }).unwrap();
+        let again: Progress = serde_json::from_str(&text).unwrap();
+        assert_eq!(again.current.as_deref(), Some(&b"\xff"[..]));
+        let older = text.replace("\"current\":\"/w\",", "").replace("\"files_known\":1,", "");
+        assert!(older.len() + 30 < text.len(), "{text}");
+        let older: Progress = serde_json::from_str(&older).unwrap();
+        assert_eq!((older.current, older.files_known), (None, 0));
     }
 
     #[test]

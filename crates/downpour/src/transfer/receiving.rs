@@ -240,7 +240,6 @@ impl Receiving {
             Step::Network(Event::Digest(digest)) => self.digest(digest),
             Step::Network(Event::ObjectReceived { tag }) => self.received(tag),
             Step::Verified(files) => {
-                self.counts.files_done += files.len() as u64;
                 self.session.events.tell(TransferEvent::Files(files));
                 Ok(())
             }
@@ -249,8 +248,7 @@ impl Receiving {
                 Ok(())
             }
             Step::Tick => {
-                self.counts.bytes_done = self.session.stats().map_or(0, |stats| stats.connection.bytes_written);
-                self.session.report(self.counts);
+                self.report();
                 Ok(())
             }
             Step::Limit(limit) => self.say(&Message::Limit(limit)),
@@ -392,6 +390,8 @@ impl Receiving {
         self.building = (state == ManifestState::More).then_some(part.batch);
         let bytes = part.entries.iter().map(Entry::size).fold(0, u64::saturating_add);
         self.counts.bytes_known = self.counts.bytes_known.saturating_add(bytes);
+        let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. });
+        self.counts.files_known += part.entries.iter().filter(is_file).count() as u64;
         self.list(part)?;
         self.begun(part.batch.into())?.full = part.length;
         match state {
@@ -519,10 +519,21 @@ impl Receiving {
                 // What it has told is what its user hears too.
                 Step::Message(Message::Removed(_)) => return Ok(()),
                 Step::Message(_) => return Err(Error::Violation("it says more after the end".to_owned())),
-                Step::Tick => self.session.report(self.counts),
+                Step::Tick => self.report(),
                 _ => {}
             }
         }
+    }
+
+    /// Reports progress.
+    fn report(&mut self) {
+        let stats = self.session.stats().map(|stats| stats.connection);
+        let (done, underway) = stats.map_or((0, 0), |stats| (stats.bytes_written, stats.bytes_arriving));
+        (self.counts.bytes_done, self.counts.bytes_underway) = (done, underway);
+        // Hard links are in place too, and are no files to come.
+        self.counts.files_done = self.target.files().in_place().min(self.counts.files_known);
+        self.counts.current = self.target.files().current();
+        self.session.report(self.counts.clone());
     }
 
     /// Tells the user what the sender has removed, or could not remove.

@@ -43,8 +43,9 @@ pub(super) struct Scan {
     pub(super) removes: bool,
     pub(super) hard_links: bool,
     found: Receiver<Found>,
-    /// Total bytes of all batches so far.
+    /// Total bytes, and regular files, of all batches so far.
     bytes: Arc<AtomicU64>,
+    files: Arc<AtomicU64>,
     /// Set when no more batches are needed.
     stopped: Arc<AtomicBool>,
 }
@@ -65,13 +66,15 @@ impl Scan {
         let (removes, hard_links) = (options.remove_sources, options.hard_links);
         let mut scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
         let (roots, id, top) = (scanner.roots(), scanner.source_id(), scanner.top());
-        let bytes = Arc::new(AtomicU64::new(0));
+        let [bytes, files] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
         // One batch waits here and one in the thread: enough to stay ahead, at little memory.
         let (sender, found) = sync_channel(1);
         let (total, over, mailbox) = (Arc::clone(&bytes), Arc::clone(&stopped), session.clone());
+        let all_files = Arc::clone(&files);
         let work = move || {
             for batch in scanner {
                 total.fetch_add(batch.length, Ordering::Relaxed);
+                all_files.fetch_add(batch.regular_files(), Ordering::Relaxed);
                 if sender.send(Found::Batch(batch)).is_err() || !mailbox.put(Input::Scanned) {
                     return;
                 }
@@ -82,7 +85,7 @@ impl Scan {
             }
         };
         session.spawn("downpour-scan", work)?;
-        Ok(Self { roots, id, top, removes, hard_links, found, bytes, stopped })
+        Ok(Self { roots, id, top, removes, hard_links, found, bytes, files, stopped })
     }
 
     /// Returns the source of a batch's object. It stops comparing files when this scan is dropped.
@@ -104,6 +107,11 @@ impl Scan {
     /// Returns the total bytes of all batches so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the regular files in all batches so far.
+    pub(super) fn files(&self) -> u64 {
+        self.files.load(Ordering::Relaxed)
     }
 }
 

@@ -74,6 +74,14 @@ impl Begun {
         self.wanted.length(self.batch.length)
     }
 
+    /// Returns the source of its object, while that crosses.
+    fn crossing(&self) -> Option<&BatchSource> {
+        match &self.phase {
+            Phase::Open { source, .. } => Some(source),
+            Phase::Asked | Phase::Ready => None,
+        }
+    }
+
     /// Whether the whole object has arrived and all digests are written.
     fn is_done(&self) -> bool {
         let is_answered = self.needed.as_ref().is_none_or(|(_, is_all)| *is_all);
@@ -119,7 +127,9 @@ pub(super) struct Sending {
     totals: End,
     ended: bool,
     begin_said: bool,
-    files_sent: u64,
+    /// Regular files of batches that the receiver has, and the bytes of their objects.
+    files_over: u64,
+    bytes_over: u64,
     /// Bytes that need not be sent.
     present: u64,
     /// Files of which the receiver wanted nothing.
@@ -151,7 +161,8 @@ impl Sending {
             totals: End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() },
             ended: false,
             begin_said: false,
-            files_sent: 0,
+            files_over: 0,
+            bytes_over: 0,
             present: 0,
             unwanted: 0,
             untouched: None,
@@ -446,7 +457,8 @@ impl Sending {
             }
             start = end;
         }
-        self.files_sent += files.len() as u64;
+        self.files_over += begun.batch.regular_files();
+        self.bytes_over += if self.dry_run { 0 } else { begun.length() };
         // The receiver's notices list what would be sent.
         if !self.dry_run {
             self.session.events.tell(TransferEvent::Files(files));
@@ -601,12 +613,26 @@ impl Sending {
     }
 
     fn counts(&self) -> Counts {
+        let stats = self.session.stats().map(|stats| stats.connection);
+        let (done, underway) = stats.map_or((0, 0), |stats| (stats.bytes_acknowledged, stats.bytes_delivered));
+        let sources = || self.begun.values().filter_map(Begun::crossing);
+        // The objects cross one after the other.
+        let mut arrived = (done + underway).saturating_sub(self.bytes_over);
+        let within = sources().map(|source| {
+            let of_this = arrived.min(source.length());
+            arrived -= of_this;
+            source.files_within(of_this)
+        });
+        let files_done = self.files_over + within.sum::<u64>();
         Counts {
-            bytes_done: self.session.stats().map_or(0, |stats| stats.connection.bytes_acknowledged),
+            bytes_done: done,
+            bytes_underway: underway,
             bytes_present: self.present,
             bytes_known: self.scan.bytes(),
             total_is_final: self.all_scanned,
-            files_done: self.files_sent,
+            files_done,
+            files_known: self.scan.files(),
+            current: sources().filter_map(|source| source.current()).last().map(<[u8]>::to_vec),
         }
     }
 }

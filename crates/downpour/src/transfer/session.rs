@@ -10,10 +10,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use net::{Connection, Event, NetError, PIPE_PEER, Stats};
+use serde_json::json;
 use transport::{ConnectionStats, Connector, Rate, floor};
 
-use super::bottleneck::{Overload, Watch};
-use super::figures::{Attempts, MemoryTicks, Meter, Progress, Summary, path_share};
+use super::bottleneck::{Bottleneck, Overload, Watch};
+use super::figures::{Attempts, MemoryTicks, Meter, Progress, Summary, counted, path_share, share};
 use super::headway::Headway;
 use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
@@ -125,6 +126,8 @@ pub(super) struct Session {
     paused: bool,
     written: usize,
     trace: Option<File>,
+    /// Whether the trace has begun.
+    is_traced: bool,
     /// What is known of the path.
     lease: Option<Lease>,
     remembered: Option<Rate>,
@@ -180,6 +183,7 @@ impl Session {
             paused: false,
             written: 0,
             trace: trace.transpose()?,
+            is_traced: false,
             lease: None,
             remembered: None,
             counts: Counts::default(),
@@ -536,6 +540,7 @@ impl Session {
 
     fn write_trace(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let (Some(file), Some(path)) = (&mut self.trace, &self.config.trace) else { return Ok(()) };
+        self.is_traced = true;
         file.write_all(bytes).map_err(|source| Error::Trace { path: path.clone(), source })
     }
 
@@ -558,10 +563,10 @@ impl Session {
 
     /// Reports progress with the latest statistics.
     pub(super) fn report(&mut self, counts: Counts) {
-        self.counts = counts;
+        self.counts = counts.clone();
         let Some(stats) = &self.stats else { return };
         let now = Instant::now();
-        let goodput = self.meter.update(now, counts.bytes_done);
+        let goodput = self.meter.update(now, counts.bytes_done + counts.bytes_underway);
         let limited_by = self.watch.bottleneck(now, stats, &self.strain, &self.peer_strain);
         if let Some(note) = self.overload.note(self.config.told, &stats.connection) {
             self.events.tell(TransferEvent::Note(note));
@@ -569,19 +574,45 @@ impl Session {
         let sends = self.config.role == Role::Sends;
         // A receiver's few packets say nothing about the path.
         let controller = stats.connection.controller.filter(|_| sends);
-        self.events.try_tell(TransferEvent::Progress(Progress {
+        let progress = Progress {
             bytes_done: counts.bytes_done + counts.bytes_present,
             bytes_present: counts.bytes_present,
+            bytes_underway: counts.bytes_underway,
             bytes_known: counts.bytes_known,
             total_is_final: counts.total_is_final,
             files_done: counts.files_done,
+            files_known: counts.files_known,
+            current: counts.current,
             goodput,
             rtt: stats.connection.rtt,
             loss: sends.then_some(stats.connection.loss),
             limited_by,
             elapsed: self.elapsed(now),
             connection: ConnectionStats { controller, ..stats.connection },
-        }));
+        };
+        self.trace_progress(&progress);
+        self.events.try_tell(TransferEvent::Progress(progress));
+    }
+
+    /// Writes the progress to the trace, so that whatever draws it says the same as this program: what is left, and what
+    /// holds the transfer back.
+    fn trace_progress(&mut self, progress: &Progress) {
+        // A trace begins with the engine's header.
+        let Some(file) = self.trace.as_mut().filter(|_| self.is_traced) else { return };
+        let time = self.started.elapsed().as_secs_f64() * 1e3;
+        let data = json!({
+            "bytes": progress.bytes_arrived(),
+            "known_bytes": progress.bytes_known,
+            "known_is_all": progress.total_is_final,
+            "files": progress.files_done,
+            "known_files": progress.files_known,
+            "goodput": progress.goodput,
+            "left": progress.left().map(|left| left.as_secs_f64()),
+            "limited_by": progress.limited_by.map(Bottleneck::name),
+        });
+        let record = json!({ "time": time, "name": "downpour:progress", "data": data });
+        // A file that takes no more fails with the next record of the engine.
+        let _ = file.write_all(format!("\u{1e}{record}\n").as_bytes());
     }
 
     /// Returns the latest statistics of the engine.
@@ -652,7 +683,7 @@ impl Session {
         }
         if result.is_err() {
             // A final progress report.
-            self.report(self.counts);
+            self.report(self.counts.clone());
         }
         result.and_then(|done| self.summary(done))
     }
@@ -669,7 +700,7 @@ impl Session {
             since: Some(self.started),
             crossed,
             wire_bytes,
-            refused: stats.refused.total(),
+            refused: stats.refused,
             overflowed: self.overflowed(stats).unwrap_or(0),
             memory: self.memory,
         }
@@ -727,10 +758,11 @@ impl Session {
             failed_count: done.failed_count,
             vanished_count: done.vanished_count,
             wire_bytes: if sends { connection.bytes_sent } else { connection.bytes_received },
-            repair_share: sends.then(|| connection.repair_symbols as f64 / symbols.max(1) as f64),
+            repair_share: share(connection.repair_symbols, symbols).filter(|_| sends),
             rtt: connection.rtt,
-            loss: sends.then_some(lost),
+            loss: share(connection.packets_lost, connection.packets_sent).filter(|_| sends),
             refused: stats.refused.total(),
+            refused_for: counted(&stats.refused),
             path_share: least.and_then(|least| path_share(least, elapsed)),
             remembered: self.remembered,
             memory_bound: self.memory.bound(),

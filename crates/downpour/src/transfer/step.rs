@@ -111,7 +111,7 @@ pub(super) struct SessionConfig {
 }
 
 /// Progress of one side.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     /// Bytes transferred.
     pub(super) bytes_done: u64,
@@ -119,7 +119,12 @@ pub(super) struct Counts {
     pub(super) bytes_present: u64,
     pub(super) bytes_known: u64,
     pub(super) total_is_final: bool,
+    /// Bytes that have arrived in blocks which are not done.
+    pub(super) bytes_underway: u64,
     pub(super) files_done: u64,
+    pub(super) files_known: u64,
+    /// The file that is being read or written.
+    pub(super) current: Option<Vec<u8>>,
 }
 
 /// Results of a side at the end.

@@ -204,7 +204,8 @@ impl Connection {
     /// Passes recovery's report to the components whose packets it concerns.
     pub(super) fn spread_report(&mut self) {
         let report = self.recovery.report();
-        let sending = Sending { symbols: self.send_flows.symbols(), limited_by: self.pause.limited_by().name() };
+        let limited_by = self.pause.limited_by().name(self.recovery.constraint());
+        let sending = Sending { symbols: self.send_flows.symbols(), limited_by };
         self.trace.report(&report, &self.recovery, sending);
         let flows = &mut self.send_flows;
         self.control.on_report(&report, |frame| flows.on_frame_delivered(frame));

@@ -1,6 +1,6 @@
 //! Counts and estimates of a connection.
 
-use crate::recovery::{ControllerState, PathMemory};
+use crate::recovery::{Constraint, ControllerState, PathMemory};
 use crate::time::Rate;
 use crate::wire::RefusedCounts;
 use serde::{Deserialize, Serialize};
@@ -25,12 +25,11 @@ pub enum LimitedBy {
 }
 
 impl LimitedBy {
-    /// Returns its name in traces.
-    pub(crate) const fn name(self) -> &'static str {
+    /// Returns its name in traces: where window or pacer hold data back, that of the reason.
+    pub(crate) const fn name(self, constraint: Constraint) -> &'static str {
         match self {
             Self::Nothing => "nothing",
-            Self::Window => "window",
-            Self::Pacing => "pacing",
+            Self::Window | Self::Pacing => constraint.name(),
             Self::Source => "source",
             Self::Receiver => "receiver",
         }
@@ -77,6 +76,11 @@ pub struct ConnectionStats {
     pub bytes_written: u64,
     /// Bytes of our objects and streams that the receiver has.
     pub bytes_acknowledged: u64,
+    /// Bytes of symbols of the peer's objects that are here, of blocks that are not written yet. They may have padding and
+    /// may be dropped again.
+    pub bytes_arriving: u64,
+    /// Bytes of symbols that the receiver has of blocks of our objects which it does not have yet, as far as is known.
+    pub bytes_delivered: u64,
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
     /// Smallest round-trip time.
@@ -120,8 +124,9 @@ pub struct ConnectionStats {
     pub refused: u64,
     /// The limit that keeps data from being sent faster.
     pub limited_by: LimitedBy,
-    /// Whether the pacing rate is the limit that the program has set, rather than the controller's.
-    pub limit_binds: bool,
+    /// What it means that the window is full or the pacer waits: the limit that the program has set, or what the
+    /// controller says of the path.
+    pub constraint: Constraint,
     /// What the controller believes of the path, if it has beliefs.
     pub controller: Option<ControllerState>,
     /// What the next connection between the same networks may begin with ([`super::Connection::recall`]).

@@ -1,6 +1,6 @@
 //! [`Recovery`]: the state of one path, and of the packets sent on it.
 
-use super::congestion::{CongestionControl, PathMemory, PathView};
+use super::congestion::{CongestionControl, Constraint, PathMemory, PathView};
 use super::delivery_rate::DeliveryRate;
 use super::detection::Detector;
 use super::ecn::{Ecn, EcnCodepoint};
@@ -304,8 +304,17 @@ impl Recovery {
     }
 
     /// Returns whether the limit and not the controller determines the rate.
-    pub fn limit_binds(&self) -> bool {
+    fn limit_binds(&self) -> bool {
         self.limit.is_some_and(|limit| self.controlled_rate().is_none_or(|rate| limit < rate))
+    }
+
+    /// Returns what keeps this side from sending faster where window or pacer do: the limit that the program has set, or
+    /// what the controller says of the path.
+    pub fn constraint(&self) -> Constraint {
+        if self.limit_binds() {
+            return Constraint::RateLimit;
+        }
+        self.congestion.state().map_or(Constraint::Path, |state| state.constraint)
     }
 
     pub(super) fn finish_report(&mut self) {

@@ -150,6 +150,11 @@ impl Report {
         outcome
     }
 
+    /// Returns the number of regular files that are in place so far.
+    pub(super) fn files(&self) -> u64 {
+        lock(&self.outcome).files
+    }
+
     /// Counts a name that is deleted, or would be.
     pub(super) fn deleted(&self, path: &[u8]) {
         self.update(|outcome| outcome.deleted += 1);

@@ -460,6 +460,11 @@ impl RecvFlows {
         self.bytes_written
     }
 
+    /// Returns the bytes of symbols that are here of blocks of objects that are not written.
+    pub(super) fn bytes_arriving(&self) -> u64 {
+        self.flows.iter().map(|(_, flow)| flow.bytes_arriving()).sum()
+    }
+
     /// Returns the most bytes of symbols that one flow has held for blocks that were not done.
     pub(super) const fn most_held(&self) -> u64 {
         self.most_held

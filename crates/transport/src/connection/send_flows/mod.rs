@@ -473,6 +473,11 @@ impl SendFlows {
         self.bytes_acknowledged
     }
 
+    /// Returns the bytes of symbols that the peer is known to have of blocks of objects that it does not have yet.
+    pub(super) fn bytes_delivered(&self) -> u64 {
+        self.served().filter(|flow| flow.kind() == FlowKind::Object).map(|flow| flow.blocks().bytes_delivered()).sum()
+    }
+
     /// Returns when the first unanswered symbol was sent: none has been acknowledged, and no block done, since.
     pub(super) const fn unanswered(&self) -> Option<Time> {
         self.unanswered

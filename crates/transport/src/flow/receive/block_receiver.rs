@@ -157,6 +157,11 @@ impl BlockReceiver {
         self.symbol_size
     }
 
+    /// Returns the bytes of symbols that blocks which are not done have now.
+    pub(in crate::flow) const fn held(&self) -> u64 {
+        self.held.now
+    }
+
     /// Returns the most bytes of symbols that blocks which were not done have had at once.
     pub(in crate::flow) const fn most_held(&self) -> u64 {
         self.held.most

@@ -123,6 +123,14 @@ impl RecvFlow {
         self.blocks.most_held()
     }
 
+    /// Returns the bytes of symbols that are here of blocks that are not written; 0 for a stream.
+    pub(crate) fn bytes_arriving(&self) -> u64 {
+        match self.kind() {
+            FlowKind::Object => self.blocks.held() + self.waiting_symbols() * self.symbol_size() as u64,
+            FlowKind::Stream => 0,
+        }
+    }
+
     /// Returns the largest number of symbols in a packet.
     pub(crate) const fn symbols_per_packet(&self) -> u8 {
         self.announcement.symbols_per_packet()

@@ -120,6 +120,12 @@ impl SendBlock {
         self.shape.k
     }
 
+    /// Returns the bytes of it that the receiver is known to have, as symbols of any kind.
+    pub(in crate::flow) fn bytes_delivered(&self) -> u64 {
+        let symbols = self.delivered_source.saturating_add(self.delivered_repair) as usize;
+        (symbols.saturating_mul(self.symbol_size)).min(self.shape.length) as u64
+    }
+
     /// Returns the code of its repair symbols.
     pub const fn code(&self) -> BlockCode {
         self.shape.code

@@ -157,6 +157,11 @@ impl BlockSender {
         self.open_symbols
     }
 
+    /// Returns the bytes of symbols that the receiver is known to have of blocks that it does not have yet.
+    pub(crate) fn bytes_delivered(&self) -> u64 {
+        self.blocks.open_blocks().map(SendBlock::bytes_delivered).sum()
+    }
+
     /// Numbers blocks from `number` on.
     #[cfg(test)]
     pub(crate) const fn begin_at(&mut self, number: u32) {

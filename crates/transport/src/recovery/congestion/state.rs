@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What keeps a controller from sending faster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Constraint {
     /// It is still searching for the path's rate.
     Search,
     /// The path carries no more.
+    #[default]
     Path,
     /// Packets are lost at a certain rate although nothing queues: a policer, or a buffer of a few packets.
     Policer,
@@ -19,6 +20,9 @@ pub enum Constraint {
     FixedRate,
     /// The path carries far less than the fixed rate: what exceeds it is lost, and others get nothing.
     Overload,
+    /// The limit that the program has set. No controller says so: [`ConnectionStats`](crate::ConnectionStats) does, where
+    /// the limit is less than what the controller would send.
+    RateLimit,
 }
 
 impl Constraint {
@@ -31,6 +35,7 @@ impl Constraint {
             Self::Neighbors => "neighbors",
             Self::FixedRate => "fixed-rate",
             Self::Overload => "overload",
+            Self::RateLimit => "rate-limit",
         }
     }
 }
