@@ -9,6 +9,7 @@ mod known;
 mod layers;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -21,6 +22,7 @@ use crate::exit::{Code, Failure};
 use crate::print::warn;
 use file::File;
 use layers::{Layer, Setting};
+use trust::{Believed, TrustError};
 
 /// Options for single runs, which make no sense as defaults.
 const ONLY_TYPED: [&str; 29] = [
@@ -140,9 +142,9 @@ impl Surroundings {
         }
         let is_named = named.is_some();
         let Some(path) = named.or_else(|| self.usual_place()) else { return Ok(None) };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match Believed::user_at(self.variable("HOME").map(Path::new)).read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(None),
+            Err(TrustError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(None),
             Err(error) => {
                 let message = format!("cannot read the configuration {}: {error}", path.display());
                 return Err(Failure::new(Code::Usage, message));

@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use downpour::Rate;
 
@@ -12,6 +13,10 @@ fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Cli, Strin
     fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("config.toml");
     fs::write(&path, file).expect("a file");
+    // Whatever the umask of the tests.
+    for (path, mode) in [(home.path().join(".config"), 0o755), (folder, 0o755), (path.clone(), 0o644)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+    }
     let all = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let variables = all.chain([("HOME".into(), home.path().into())]).collect();
     let words: Vec<OsString> = format!("downpour {line}").split(' ').map(OsString::from).collect();

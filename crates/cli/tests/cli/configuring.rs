@@ -1,7 +1,10 @@
 //! The configuration file and the environment.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::Path;
 
+use rustix::process::geteuid;
 use tempfile::tempdir;
 
 use crate::program::{Program, arguments, command};
@@ -13,6 +16,7 @@ fn the_file_is_found_read_and_named() {
     let folder = here.path().join("downpour");
     fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join("config.toml"), "# mine\nlimt = '1M'\n").expect("a file");
+    close(&folder, &folder.join("config.toml"));
     let with_file = |arguments: &[&str]| {
         let mut command = command(arguments);
         command.env_remove("DOWNPOUR_CONFIG").env("XDG_CONFIG_HOME", here.path());
@@ -21,6 +25,69 @@ fn the_file_is_found_read_and_named() {
     let ended = with_file(&["send", "/no/such/file"]).end().expect_line(2, "did you mean \"limit\"?");
     assert!(ended.stderr.contains("downpour/config.toml:2: "), "{}", ended.stderr);
     with_file(&["send", "/no/such/file", "--config", "none"]).end().expect_line(3, "/no/such/file");
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+}
+
+/// Closes a configuration to others, whatever the umask of the tests.
+fn close(folder: &Path, file: &Path) {
+    set_mode(folder, 0o755);
+    set_mode(file, 0o644);
+}
+
+/// Whoever can change the file can have a program run: by `ssh`, for example.
+#[test]
+fn a_file_that_others_can_change_runs_nothing() {
+    let here = tempdir().expect("a folder");
+    let folder = here.path().join("home/.config/downpour");
+    fs::create_dir_all(&folder).expect("folders");
+    let (file, ran) = (folder.join("config.toml"), here.path().join("ran"));
+    let evil = here.path().join("evil");
+    fs::write(&evil, format!("#!/bin/sh\ncase \" $* \" in *' -G '*) exit;; esac\ntouch '{}'\n", ran.display()))
+        .expect("a script");
+    set_mode(&evil, 0o755);
+    fs::write(&file, format!("ssh = '{}'\n", evil.display())).expect("a file");
+    let home = here.path().join("home");
+    let steps = [home.clone(), home.join(".config"), folder.clone(), file.clone()];
+    let run = |named: Option<&str>| {
+        let mut command = command(arguments!["cp", "far:x", here.path().join("to")]);
+        command.env("HOME", &home).env_remove("XDG_CONFIG_HOME").env_remove("DOWNPOUR_CONFIG");
+        match named {
+            Some("DOWNPOUR_CONFIG") => drop(command.env("DOWNPOUR_CONFIG", &file)),
+            Some(option) => drop(command.arg(option).arg(&file)),
+            None => {}
+        }
+        Program::start(command).end()
+    };
+    for named in [None, Some("DOWNPOUR_CONFIG"), Some("--config")] {
+        for step in &steps {
+            close(&folder, &file);
+            set_mode(&home.join(".config"), 0o755);
+            set_mode(&home, 0o755);
+            for open in [0o020, 0o002] {
+                set_mode(step, 0o755 | open);
+                let ended = run(named).expect_line(2, "can be written by other users");
+                assert!(!ran.exists(), "{named:?} {step:?}");
+                // The message ends with the command that mends it.
+                let (_, mend) = ended.stderr.trim().rsplit_once(": ").expect("a command");
+                assert!(mend.starts_with("chmod go-w ") && mend.ends_with(step.to_str().expect("text")), "{mend}");
+                let mended = std::process::Command::new("sh").args(["-c", mend]).status().expect("a shell");
+                assert!(mended.success() && !run(named).stderr.contains("other users"), "{mend}");
+                fs::remove_file(&ran).expect("what the user has configured is run");
+            }
+        }
+    }
+    if !geteuid().is_root() {
+        return eprintln!("NOT RUN: files of other users, which only root can make");
+    }
+    for step in &steps {
+        chown(step, Some(12345), None).expect("an owner");
+        run(None).expect_line(2, "belongs to another user (uid 12345)");
+        assert!(!ran.exists(), "{step:?}");
+        chown(step, Some(0), None).expect("an owner");
+    }
 }
 
 #[test]
@@ -44,6 +111,7 @@ fn the_environment_counts() {
 fn what_the_file_excludes_stays_excluded_whatever_is_typed() {
     let here = tempdir().expect("a folder");
     fs::write(here.path().join("config"), "exclude = ['.snapshots/', '/only-*']\n").expect("a file");
+    close(here.path(), &here.path().join("config"));
     let (source, target) = (here.path().join("source"), here.path().join("target"));
     fs::create_dir(&source).expect("a folder");
     tree::file(&source.join("new"), 10);
