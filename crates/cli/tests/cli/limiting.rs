@@ -1,7 +1,7 @@
 //! `downpour remote --only`: a key that is limited to one folder by a forced command in `authorized_keys`.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use tempfile::tempdir;
@@ -229,4 +229,238 @@ fn a_limit_that_cannot_be_kept_is_told() {
     let far = Far::with_login(&format!("exec {program} remote --read-only"));
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect(5);
     assert!(!far.there("new").exists());
+}
+
+/// A key that only reads, one that only writes, and one that does both.
+const KEYS: [&str; 3] = ["--read-only", "--write-only", ""];
+
+/// Creates a machine `far` on which every login is limited as by [`limited`], and that is also `other`, where no login is.
+fn limited_beside_another(options: &str) -> Far {
+    let program = env!("CARGO_BIN_EXE_downpour");
+    let far = Far::with_login(&format!(
+        r#"case " $* " in *' -- other '*) mkdir -p "$FAR_HOME/../other"; cd "$FAR_HOME/../other"; exec sh -c "$command";; esac
+exec {program} remote --only "$FAR_HOME/limit" {options}"#
+    ));
+    tree::folder(&far.there("limit/photos"));
+    fs::create_dir_all(far.there("limit/empty")).expect("a folder");
+    far
+}
+
+/// Returns everything in a directory: names, types, modes, times, and what files contain.
+fn snapshot(top: &Path) -> Vec<String> {
+    let (mut seen, mut left) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(path) = left.pop() {
+        let found = path.symlink_metadata().expect("a name");
+        let content = match found.file_type() {
+            kind if kind.is_dir() => {
+                let items = fs::read_dir(&path).expect("a folder");
+                left.extend(items.map(|item| item.expect("a name").path()));
+                Vec::new()
+            }
+            kind if kind.is_symlink() => fs::read_link(&path).expect("a link").into_os_string().into_encoded_bytes(),
+            _ => fs::read(&path).expect("a file"),
+        };
+        let content = content.iter().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+        seen.push(format!("{} {:?} {:?} {content}", path.display(), found.permissions(), found.modified()));
+    }
+    seen.sort();
+    seen
+}
+
+/// Every command that reaches another machine, with every option that makes it read, write or remove something else.
+fn commands(here: &Path) -> Vec<Vec<String>> {
+    let at = |name: &str| here.join(name).display().to_string();
+    let up = [at("photos"), "far:photos".to_owned()];
+    let down = ["far:photos".to_owned(), at("into")];
+    let between = ["far:photos".to_owned(), "other:into".to_owned()];
+    let options: &[&[&str]] = &[
+        &[],
+        &["--remove-source-files"],
+        &["--existing=replace"],
+        &["--checksum"],
+        &["--links=follow"],
+        &["--backup"],
+        &["-p"],
+        &["-x"],
+        &["--files-from=LIST"],
+    ];
+    let mut commands = Vec::new();
+    for places in [&up, &down, &between] {
+        for option in options {
+            let mut command = vec!["cp".to_owned(), "-r3".to_owned()];
+            command.extend(option.iter().map(|word| word.replace("LIST", &at("list"))));
+            command.extend(places.clone());
+            commands.push(command);
+        }
+        for option in [&["--delete"][..], &["--delete", "--remove-source-files"]] {
+            let mut command = vec!["sync".to_owned(), "-3".to_owned()];
+            command.extend(option.iter().map(|word| (*word).to_owned()));
+            command.extend([format!("{}/", places[0]), places[1].clone()]);
+            commands.push(command);
+        }
+    }
+    // `-3` is for two other machines.
+    for command in commands.iter_mut().filter(|command| !command.last().is_some_and(|last| last == "other:into")) {
+        command[1] = command[1].replace('3', "");
+        command.retain(|word| word != "-");
+    }
+    commands
+}
+
+/// The tree of a key that only reads is the same after every command, and of one that only writes nothing gets out.
+#[test]
+fn no_command_with_any_option_does_what_its_key_does_not_permit() {
+    let here = tempdir().expect("a folder");
+    tree::folder(&here.path().join("photos"));
+    fs::write(here.path().join("list"), "one\n").expect("a list");
+    let (mut ran, mut removed) = (0, 0);
+    for key in KEYS {
+        for command in commands(here.path()) {
+            for is_dry in [false, true] {
+                let far = limited_beside_another(key);
+                fs::write(far.there("limit/photos/stray"), key).expect("a file");
+                let before = snapshot(&far.there("limit"));
+                let dry = is_dry.then_some("-n");
+                let words = [command[0].as_str(), "--via=ssh"].into_iter().chain(dry);
+                let words: Vec<&str> = words.chain(command[1..].iter().map(String::as_str)).collect();
+                let ended = far.run(words[0], &words[1..]);
+                let what = format!("{key} {words:?}: {}", ended.stderr);
+                assert_ne!(ended.status.code(), Some(2), "{what}");
+                let after = snapshot(&far.there("limit"));
+                let (into, other) = (here.path().join("into"), far.home().with_file_name("other"));
+                let has_come = into.exists() || other.join("into").exists();
+                let is_up = command.last().is_some_and(|last| last.starts_with("far:"));
+                assert!(before == after || (!is_dry && key != "--read-only"), "{what}");
+                assert!(!has_come || (!is_dry && key != "--write-only" && !is_up), "{what}");
+                assert_outside_untouched_but(&far);
+                removed += usize::from(!is_up && before != after);
+                ran += usize::from(ended.status.success());
+                let _ = fs::remove_dir_all(into);
+                // What was moved up is there again for the next one.
+                tree::folder(&here.path().join("again"));
+                fs::remove_dir_all(here.path().join("photos")).expect("a folder");
+                fs::rename(here.path().join("again"), here.path().join("photos")).expect("a folder");
+            }
+        }
+    }
+    assert!(ran > 60 && removed > 3, "{ran} commands did something, {removed} have moved files away");
+}
+
+/// Panics if anything beside `limit` has changed.
+#[track_caller]
+fn assert_outside_untouched_but(far: &Far) {
+    assert_eq!(tree::names(&far.home()), [Path::new("limit")]);
+}
+
+/// A request may say anything, and the program at the other end may do something else.
+#[test]
+fn a_request_that_calls_itself_a_dry_run_changes_nothing() {
+    /// Says of every request that it is a dry run.
+    const LIE: &str = r"
+import json, os, struct
+def take(count):
+    got = b''
+    while len(got) < count:
+        got += os.read(0, count - len(got))
+    return got
+request = json.loads(take(struct.unpack('>I', take(4))[0]))
+for task in request['task'].values():
+    task['dry_run'] = True
+text = json.dumps(request).encode()
+os.write(1, struct.pack('>I', len(text)) + text)
+while part := os.read(0, 65536):
+    os.write(1, part)
+";
+    let here = tempdir().expect("a folder");
+    let script = here.path().join("lie.py");
+    fs::write(&script, LIE).expect("a script");
+    let file = tree::file(&here.path().join("new"), 100_000);
+    let program = env!("CARGO_BIN_EXE_downpour");
+    let into = here.path().join("into");
+    for (key, sends) in
+        [("--read-only", true), ("", true), ("--read-only", false), ("", false), ("--write-only", false)]
+    {
+        // A receiver here waits for what does not come.
+        let ending = if sends { "timeout 3" } else { "" };
+        let far = Far::with_login(&format!(
+            r#"python3 {} | {ending} {program} remote --only "$FAR_HOME/limit" {key}"#,
+            script.display()
+        ));
+        fs::create_dir_all(far.there("limit")).expect("a folder");
+        tree::file(&far.there("limit/file"), 100_000);
+        let before = snapshot(&far.home());
+        let words = match sends {
+            true => arguments!["--remove-source-files", "--via=ssh", "far:file", into],
+            false => arguments!["--existing=replace", "--timeout=2", "--via=ssh", file, "far:file"],
+        };
+        let ended = far.run("cp", words);
+        assert!(!ended.stderr.contains("limited to one folder"), "{key}: {}", ended.stderr);
+        assert_eq!(snapshot(&far.home()), before, "{key} {words:?}: {}", ended.stderr);
+    }
+}
+
+/// Where DIR itself cannot be written, what is received into its directories would be staged in the user's cache.
+#[test]
+fn a_limited_login_stages_nothing_outside() {
+    let here = tempdir().expect("a folder");
+    let photos = tree::folder(&here.path().join("photos"));
+    let far = limited("");
+    fs::create_dir_all(far.there("limit/into/photos")).expect("folders");
+    fs::set_permissions(far.there("limit/into"), fs::Permissions::from_mode(0o555)).expect("a mode");
+    let is_closed = fs::File::create(far.there("limit/into/probe")).is_err();
+    if is_closed {
+        far.run("cp", arguments!["-r", "--via=ssh", photos, "far:into"]).expect_line(7, "into: Permission denied");
+        assert_eq!(tree::names(&far.there("limit/into/photos")), [""; 0].map(Path::new));
+    } else {
+        eprintln!("NOT RUN: a directory that cannot be written, since this is root");
+    }
+    assert_outside_untouched(&far);
+}
+
+/// An empty name takes 3 bytes in a request, and an empty map 3.
+#[test]
+fn a_request_does_not_fill_the_memory_of_a_limited_login() {
+    /// Feeds a request of so many bytes to a command, and prints what it answers and its most memory in kB.
+    const FEED: &str = r#"
+import resource, struct, subprocess, sys
+size, value, key = int(sys.argv[1]), sys.argv[2].encode(), sys.argv[3].encode()
+remote = subprocess.Popen(sys.argv[4:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+head = b'{"version":1,"' + key + b'":['
+part = (value + b',') * (65536 // (len(value) + 1))
+try:
+    remote.stdin.write(struct.pack('>I', size) + head)
+    left = size - len(head)
+    while left > 0:
+        remote.stdin.write(part[:left])
+        left -= len(part)
+    remote.stdin.close()
+except BrokenPipeError:
+    pass
+print(remote.stdout.read().decode().strip().replace('\n', ' '))
+remote.wait()
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"#;
+    let folder = tempdir().expect("a folder");
+    let (script, program) = (folder.path().join("feed.py"), env!("CARGO_BIN_EXE_downpour"));
+    fs::write(&script, FEED).expect("a script");
+    let fed = |size: u64, value: &str, key: &str| {
+        let mut python = std::process::Command::new("python3");
+        python.arg(&script).args([&size.to_string(), value, key, program, "remote", "--only"]).arg(folder.path());
+        let output = python.output().expect("python3");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let (answer, memory) = text.trim().rsplit_once('\n').unwrap_or_else(|| panic!("{text}"));
+        (answer.to_owned(), memory.parse::<u64>().expect("a number"))
+    };
+    let usual = fed(100, "0", "task").1;
+    for size in [64 << 20, 16 << 20, 8 << 20, 1 << 20] {
+        for value in [r#""""#, "{}", r#"{"":0}"#, "0", r#"[[[[0]]]]"#] {
+            for key in ["task", "profile", "ports"] {
+                let (answer, memory) = fed(size, value, key);
+                let what = format!("{size} bytes of {value} in {key}: {memory} kB, {answer}");
+                assert!(answer.starts_with("DOWNPOUR1 ERROR "), "{what}");
+                assert!(memory < usual + (100 << 10), "{what}; {usual} kB are usual");
+                assert!(size <= 16 << 20 || answer.contains("it takes no request as large as 67.1 MB"), "{what}");
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use transport::profile::Names;
 use super::ANSWER;
 use super::doctor::fuzzing::check_report;
 use super::launch::{Answer, parse_answer, read_answer};
-use super::request::Request;
+use super::request::{Bounds, Request};
 
 /// Reads `data` as a request, as the output of a login with its answer, and as each line of a doctor. What is
 /// accepted is the same when it is written and read again.
@@ -21,12 +21,12 @@ pub fn fuzz_remote(data: &[u8]) {
 /// Reads `text` as the JSON of a request, and as a frame that may be of any length.
 fn check_request(text: &[u8]) {
     let names = Names::default();
-    let _ = Request::read(&mut &text[..], &names);
+    let _ = Request::read(&mut &text[..], &names, Bounds::OF_USER);
     let length = u32::try_from(text.len()).expect("an input is short");
     let frame = [&length.to_be_bytes(), text].concat();
-    let Ok(request) = Request::read(&mut &*frame, &names) else { return };
+    let Ok(request) = Request::read(&mut &*frame, &names, Bounds::OF_USER) else { return };
     let written = request.to_frame().expect("what was read");
-    let again = Request::read(&mut &*written, &names).expect("what was written");
+    let again = Request::read(&mut &*written, &names, Bounds::OF_USER).expect("what was written");
     assert_eq!(again.to_frame().expect("what was read"), written);
     let _ = request.bind();
 }

@@ -21,6 +21,7 @@ mod pipe_output;
 mod place;
 mod process;
 mod request;
+mod rights;
 mod restriction;
 mod serve;
 mod ssh;

@@ -103,25 +103,7 @@ impl Only {
     /// # Errors
     /// [`Error::Limited`] if not.
     pub(super) fn permits(&self, task: &RemoteTask) -> Result<(), Error> {
-        let refused = |what: &str| Err(Error::Limited(what.to_owned()));
-        match (task, self.access) {
-            (RemoteTask::Pipe { .. }, _) => refused("it runs no commands"),
-            (RemoteTask::Tunnel { .. }, _) => refused("it opens no connections"),
-            (RemoteTask::Send { .. } | RemoteTask::Forward { .. }, Access::WriteOnly) => refused("it only receives"),
-            (RemoteTask::Send { scan, .. } | RemoteTask::Forward { scan, .. }, _) if scan.follows_links() => {
-                refused("it does not follow the links in folders: leave out --links follow")
-            }
-            (RemoteTask::Send { scan, dry_run: false, .. }, Access::ReadOnly) if scan.remove_sources => {
-                refused("it removes nothing: leave out --remove-source-files")
-            }
-            (RemoteTask::Receive(spec), Access::ReadOnly) if !spec.dry_run => refused("it only sends"),
-            // A set-user-ID program, a capability or a device would be the key to the whole machine.
-            (RemoteTask::Receive(spec), _) if !spec.preserve.is_nothing() && geteuid().is_root() => refused(
-                "as root it sets no owners, attributes or special files: leave out -a and the options for those",
-            ),
-            (RemoteTask::Examine { .. }, Access::ReadOnly) => refused("it writes nothing, and a doctor tries the disk"),
-            _ => Ok(()),
-        }
+        self.access.permits(task, geteuid().is_root())
     }
 
     /// Returns the current path of the folder. What a receiver opens must be beneath it.

@@ -20,11 +20,12 @@ use crate::files::permitted::has_wildcards;
 use crate::files::{Filter, Links, Preserve, ReceiveSpec, ScanOptions};
 use crate::tunnel::Place;
 
+mod bounds;
+
+pub(super) use bounds::Bounds;
+
 /// Version of the layout. A request of another version is refused with a line that says so.
 const VERSION: u32 = 1;
-
-/// Maximum length of a frame in bytes: enough for a list of a million names.
-const MAX_FRAME: u32 = 256 << 20;
 
 /// What the other side is asked to do, and how.
 #[derive(Debug, Serialize, Deserialize)]
@@ -107,20 +108,20 @@ pub(super) struct Onward {
 /// [`ScanOptions`] as sent through ssh.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Scan {
-    recursive: bool,
-    links: Links,
+    pub(super) recursive: bool,
+    pub(super) links: Links,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    follow_items: bool,
-    hard_links: bool,
+    pub(super) follow_items: bool,
+    pub(super) hard_links: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) one_file_system: bool,
     #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
     pub(super) preserve: Preserve,
-    hash: bool,
-    filter: Filter,
-    files_from: Option<Vec<Bytes>>,
+    pub(super) hash: bool,
+    pub(super) filter: Filter,
+    pub(super) files_from: Option<Vec<Bytes>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    refuse_empty: bool,
+    pub(super) refuse_empty: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) remove_sources: bool,
 }
@@ -202,15 +203,15 @@ impl Request {
     /// Encodes the request as a frame.
     pub(super) fn to_frame(&self) -> Result<Vec<u8>, Error> {
         let text = serde_json::to_vec(self).map_err(|_| Error::Internal("a request that cannot be encoded"))?;
-        let length = u32::try_from(text.len()).ok().filter(|length| *length <= MAX_FRAME);
-        let length = length.ok_or(Error::Internal("a request that is too long"))?;
+        Bounds::OF_USER.check(&text)?;
+        let length = u32::try_from(text.len()).map_err(|_| Error::Internal("a request that is too long"))?;
         let mut frame = length.to_be_bytes().to_vec();
         frame.extend(text);
         Ok(frame)
     }
 
-    /// Reads one request, and nothing beyond it.
-    pub(super) fn read(input: &mut impl Read, names: &Names) -> Result<Self, Error> {
+    /// Reads one request within these bounds, and nothing beyond it.
+    pub(super) fn read(input: &mut impl Read, names: &Names, bounds: Bounds) -> Result<Self, Error> {
         /// The part of a request that stays the same in all versions.
         #[derive(Deserialize)]
         struct Head {
@@ -220,13 +221,15 @@ impl Request {
         let mut length = [0; 4];
         input.read_exact(&mut length).map_err(failed)?;
         let length = u32::from_be_bytes(length);
-        if length > MAX_FRAME {
+        if length > Bounds::OF_USER.length {
             return Err(Error::Ssh(
                 "standard input holds no request: this command is started by downpour itself".into(),
             ));
         }
+        bounds.check_length(length.into())?;
         let mut text = Vec::new();
         input.take(length.into()).read_to_end(&mut text).map_err(failed)?;
+        bounds.check(&text)?;
         let unreadable = |error| Error::Ssh(format!("the request cannot be understood: {error}"));
         let Head { version } = serde_json::from_slice(&text).map_err(unreadable)?;
         if version != VERSION {
@@ -256,10 +259,10 @@ mod tests {
         let task = RemoteTask::Pipe { command: "true".into() };
         let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), endpoint(None));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
-        assert!(Request::read(&mut &frame(&text)[..], &Names::default()).is_ok());
+        assert!(Request::read(&mut &frame(&text)[..], &Names::default(), Bounds::OF_USER).is_ok());
         let theirs = text.replace(r#""name":"auto""#, r#""name":"auto","congestion":"theirs:beta=0.8""#);
         assert_ne!(theirs, text);
-        let said = Request::read(&mut &frame(&theirs)[..], &Names::default()).unwrap_err().to_string();
+        let said = Request::read(&mut &frame(&theirs)[..], &Names::default(), Bounds::OF_USER).unwrap_err().to_string();
         let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
     }
@@ -290,7 +293,7 @@ mod tests {
             let text = str::from_utf8(&frame[4..]).unwrap();
             assert_eq!(text.contains(r#""max_memory":64000000"#), bound.is_some(), "{text}");
             assert_eq!(text.contains("max_memory"), bound.is_some(), "an earlier release is sent what it knows");
-            let read = Request::read(&mut &frame[..], &Names::default()).unwrap();
+            let read = Request::read(&mut &frame[..], &Names::default(), Bounds::OF_USER).unwrap();
             assert_eq!(read.endpoint(), endpoint(bound));
         }
     }
@@ -345,14 +348,14 @@ mod tests {
         ];
         assert_eq!(RECORDED.lines().count(), wanted.len() + 1);
         for (recorded, wanted) in RECORDED.lines().zip(wanted) {
-            let request = Request::read(&mut &frame(recorded)[..], &Names::default()).unwrap();
+            let request = Request::read(&mut &frame(recorded)[..], &Names::default(), Bounds::OF_USER).unwrap();
             let RemoteTask::Receive(found) = &request.task else { panic!("{recorded}") };
             assert_eq!(**found, wanted);
             assert_written_as(&request, recorded);
         }
         // cp 'host:a*' here
         let last = RECORDED.lines().last().unwrap();
-        let request = Request::read(&mut &frame(last)[..], &Names::default()).unwrap();
+        let request = Request::read(&mut &frame(last)[..], &Names::default(), Bounds::OF_USER).unwrap();
         assert!(matches!(&request.task, RemoteTask::Send { sources, .. } if sources == &[Bytes(b"a*".to_vec())]));
         assert_written_as(&request, last);
     }

@@ -1,8 +1,8 @@
 //! What a request asks for and earlier releases ignore without a word.
 
-use super::request::RemoteTask;
+use super::request::{Onward, RemoteTask, Scan};
 use crate::error::{Error, ErrorKind};
-use crate::files::ReceiveSpec;
+use crate::files::{ReceiveSpec, Requested};
 
 /// A restriction of what a receiver changes, or something else that either side has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,39 +57,96 @@ impl Restriction {
         Self::ALL.into_iter().find(|restriction| restriction.name() == name)
     }
 
-    /// Returns the restrictions of a task.
+    /// Returns the restrictions of a task. Each of its fields is looked at: one that is added does not compile here until
+    /// its author has decided whether it is safe for an earlier release to ignore it.
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
-            RemoteTask::Send { scan, .. } | RemoteTask::Forward { scan, .. } => {
-                let asked = [
-                    (Self::OneFileSystem, scan.one_file_system),
-                    (Self::Preserve, !scan.preserve.is_nothing()),
-                    (Self::RemoveSources, scan.remove_sources),
-                ];
-                asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
+            RemoteTask::Send { sources: _, scan, compared: _, dry_run: _ } => Self::of_sender(scan),
+            RemoteTask::Forward { sources: _, scan, compared: _, dry_run: _, onward } => {
+                let mut asked = Self::of_sender(scan);
+                // The machine that is asked asks another, and would leave out what it does not know.
+                for restriction in onward.iter().flat_map(|onward| Self::of_onward(onward)) {
+                    if !asked.contains(&restriction) {
+                        asked.push(restriction);
+                    }
+                }
+                asked
             }
-            _ => Vec::new(),
+            RemoteTask::Pipe { command: _ } | RemoteTask::Tunnel { listen: _ } | RemoteTask::Examine { folder: _ } => {
+                Vec::new()
+            }
         }
+    }
+
+    fn of_onward(onward: &Onward) -> Vec<Self> {
+        let Onward { host: _, port: _, receive, keeps_names: _, program: _, retry_for: _ } = onward;
+        Self::of_receiver(receive)
+    }
+
+    fn of_sender(scan: &Scan) -> Vec<Self> {
+        let Scan {
+            // In the first release.
+            recursive: _,
+            links: _,
+            hard_links: _,
+            hash: _,
+            filter: _,
+            files_from: _,
+            // Without it, a link is sent.
+            follow_items: _,
+            one_file_system,
+            preserve,
+            refuse_empty,
+            remove_sources,
+        } = scan;
+        let asked = [
+            (Self::EmptySource, *refuse_empty),
+            (Self::OneFileSystem, *one_file_system),
+            (Self::Preserve, !preserve.is_nothing()),
+            (Self::RemoveSources, *remove_sources),
+        ];
+        asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
     }
 
     /// A dry run changes nothing, so it needs none but the means to read what is announced and to tell what is asked.
     fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
-        let is_asked = |restriction: &Self| match restriction {
-            Self::EmptySource => spec.delete.is_some() && !spec.force_empty,
-            Self::MaxDelete => spec.max_delete.is_some(),
-            Self::SafeLinks => spec.safe_links,
-            Self::OneFileSystem => spec.one_file_system && spec.delete.is_some(),
-            Self::Preserve => !spec.preserve.is_nothing(),
-            Self::Permitted => !spec.permitted.is_everything() || spec.requested.directory_if.is_some(),
-            Self::RemoveSources => spec.confirms,
-            Self::Backup => spec.backup.is_some(),
-        };
-        let by_dry_run = |restriction: &Self| matches!(restriction, Self::Preserve | Self::RemoveSources);
-        Self::ALL
-            .into_iter()
-            .filter(|restriction| (!spec.dry_run || by_dry_run(restriction)) && is_asked(restriction))
-            .collect()
+        let ReceiveSpec {
+            // In the first release.
+            target: _,
+            existing: _,
+            compare: _,
+            modes: _,
+            compared: _,
+            dry_run,
+            // Chosen by the receiver itself.
+            within: _,
+            // They save work.
+            trust_staging: _,
+            differences: _,
+            requested,
+            preserve,
+            delete,
+            max_delete,
+            force_empty,
+            safe_links,
+            one_file_system,
+            backup,
+            confirms,
+            permitted,
+        } = spec;
+        let Requested { many: _, contents: _, items: _, directory_if } = requested;
+        let asked = [
+            (Self::EmptySource, !dry_run && delete.is_some() && !force_empty),
+            (Self::MaxDelete, !dry_run && max_delete.is_some()),
+            (Self::SafeLinks, !dry_run && *safe_links),
+            (Self::OneFileSystem, !dry_run && *one_file_system && delete.is_some()),
+            (Self::Preserve, !preserve.is_nothing()),
+            (Self::Permitted, !dry_run && (!permitted.is_everything() || directory_if.is_some())),
+            (Self::RemoveSources, *confirms),
+            (Self::Backup, !dry_run && backup.is_some()),
+        ];
+        asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
     }
 
     /// Checks that a side that names `enforced` in its answer enforces all restrictions of `task`.

@@ -15,7 +15,7 @@ use transport::profile::Names;
 use super::launch::Answer;
 use super::only::{Limit, Only, Reading, Source, as_typed};
 use super::place::{expand, sources};
-use super::request::{RemoteTask, Request};
+use super::request::{Bounds, RemoteTask, Request};
 use super::restriction::Restriction;
 use super::ssh::answer_error;
 use super::{ANSWER, Via, between_end, doctor, pipe_end, tunnel_end};
@@ -62,7 +62,8 @@ pub enum Served {
 /// Any error that ended it early. The other side has been informed as far as possible.
 pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error> {
     let only = limit.map(Only::open).transpose().inspect_err(refuse)?;
-    let mut request = Request::read(&mut Unbuffered, names).inspect_err(refuse)?;
+    let bounds = if only.is_some() { Bounds::LIMITED } else { Bounds::OF_USER };
+    let mut request = Request::read(&mut Unbuffered, names, bounds).inspect_err(refuse)?;
     let mut held = None;
     if let Some(only) = &only {
         request.limit_memory();

@@ -29,7 +29,7 @@ impl Shared {
         // Nothing to continue there if it cannot be read.
         let own = || -> Option<bool> {
             let target = open_target(&named.directory, &self.spec).ok()??;
-            let site = Site::of(&target, &named.directory, source).ok()?;
+            let site = Site::of(&target, &named.directory, source, self.spec.within.as_deref()).ok()?;
             let held = Staging::peek(&site, !self.spec.dry_run).ok()??;
             let found = statat(&target, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
             Some(held.items.contains(&Item::new(name, found.st_ino, birth(&target, name.as_slice()))))

@@ -74,7 +74,8 @@ impl Place {
         } else {
             None
         };
-        let site = Site::of(&target, into, source).map_err(|error| FilesError::system(into, error))?;
+        let site = Site::of(&target, into, source, spec.within.as_deref());
+        let site = site.map_err(|error| FilesError::system(into, error))?;
         let Some(staging) = Staging::open(&site, make)? else { return Ok(None) };
         let begun = if spec.delete.is_some() {
             Some(staging.touch().map_err(|error| FilesError::system(staging.path(), error))?)

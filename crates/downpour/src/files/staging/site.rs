@@ -26,13 +26,20 @@ pub(in crate::files) struct Site {
 impl Site {
     /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere only if it has
     /// folders, since no name could be put into it otherwise. What is staged elsewhere is copied if it belongs on
-    /// another file system.
+    /// another file system. With `within` ([`ReceiveSpec::within`](crate::files::ReceiveSpec::within)), nothing is staged
+    /// elsewhere, and the transfer fails as it does in any directory that cannot be written.
     ///
     /// # Errors
     /// A failure of the system.
-    pub(in crate::files) fn of(target: &OwnedFd, into: &Path, source: SourceId) -> io::Result<Self> {
+    pub(in crate::files) fn of(
+        target: &OwnedFd,
+        into: &Path,
+        source: SourceId,
+        within: Option<&Path>,
+    ) -> io::Result<Self> {
         let written = accessat(target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         if let Err(Errno::ACCESS | Errno::PERM) = written
+            && within.is_none()
             && has_folders(target)
             && let Some(base) = cache_home()
             // Without one the transfer fails as it would in the target.

@@ -10,7 +10,7 @@ fn open(into: &Path) -> Staging {
 
 fn site(into: &Path) -> Site {
     let target = openat(rustix::fs::CWD, into, FOLDER, Mode::empty()).unwrap();
-    Site::of(&target, into, SOURCE).unwrap()
+    Site::of(&target, into, SOURCE, None).unwrap()
 }
 
 #[test]

@@ -404,9 +404,12 @@ fn examined(firewall: Firewall) -> Scene {
         probe_time: Duration::from_millis(300),
         ..Doctor::new("far")
     };
-    let request =
-        Request::read(&mut &examine::request(&doctor).to_frame().unwrap()[..], &transport::profile::Names::default())
-            .unwrap();
+    let request = Request::read(
+        &mut &examine::request(&doctor).to_frame().unwrap()[..],
+        &transport::profile::Names::default(),
+        crate::remote::request::Bounds::OF_USER,
+    )
+    .unwrap();
     let (read, write) = halves(theirs);
     let attending = thread::spawn(move || attend(request, read, write));
     let (mut read, write) = halves(ours);

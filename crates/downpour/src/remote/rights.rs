@@ -1,0 +1,303 @@
+//! What a task does on the machine that it is asked of, and what a limited login has a right to.
+
+use super::only::Access;
+use super::request::{RemoteTask, Scan};
+use crate::error::Error;
+use crate::files::ReceiveSpec;
+
+/// Something that a task does, and that a login needs a right to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// Sends names and what files contain.
+    Read,
+    /// Goes through links in directories, which may lead out of the directory.
+    FollowLinks,
+    /// Removes what was sent.
+    RemoveSources,
+    /// Compares what is there with what the other side has, and changes nothing.
+    Compare,
+    /// Creates and replaces names, and changes attributes.
+    Write,
+    /// Deletes names, or moves them out of the way.
+    Delete,
+    /// Sets owners, attributes or special files.
+    Preserve,
+    /// Writes and removes a file to measure the disk.
+    TryDisk,
+    /// Runs a command.
+    Run,
+    /// Connects to other places, or listens.
+    Connect,
+}
+
+impl Deed {
+    #[cfg(test)]
+    const ALL: [Self; 10] = [
+        Self::Read,
+        Self::FollowLinks,
+        Self::RemoveSources,
+        Self::Compare,
+        Self::Write,
+        Self::Delete,
+        Self::Preserve,
+        Self::TryDisk,
+        Self::Run,
+        Self::Connect,
+    ];
+
+    /// Returns everything that a task does. A task or an option that is added does not compile here until its author has
+    /// decided what it does.
+    pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
+        match task {
+            RemoteTask::Send { sources: _, scan, compared: _, dry_run } => Self::of_sender(scan, *dry_run),
+            // A limited login never uses `onward`: the data goes through the machine that asks.
+            RemoteTask::Forward { sources: _, scan, compared: _, dry_run, onward: _ } => {
+                Self::of_sender(scan, *dry_run)
+            }
+            RemoteTask::Receive(spec) => Self::of_receiver(spec),
+            RemoteTask::Pipe { command: _ } => vec![Self::Run],
+            RemoteTask::Tunnel { listen: _ } => vec![Self::Connect],
+            RemoteTask::Examine { folder: _ } => vec![Self::TryDisk],
+        }
+    }
+
+    /// A dry run tells everything but what files contain; since digests tell that too, it reads.
+    fn of_sender(scan: &Scan, dry_run: bool) -> Vec<Self> {
+        let Scan {
+            // Which names are read: the sources themselves lie beneath the directory.
+            recursive: _,
+            follow_items: _,
+            one_file_system: _,
+            filter: _,
+            files_from: _,
+            refuse_empty: _,
+            // What is told of them.
+            hard_links: _,
+            preserve: _,
+            hash: _,
+            links: _,
+            remove_sources,
+        } = scan;
+        let does = [
+            (Self::Read, true),
+            (Self::FollowLinks, scan.follows_links()),
+            (Self::RemoveSources, *remove_sources && !dry_run),
+        ];
+        chosen(does)
+    }
+
+    fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
+        let ReceiveSpec {
+            // Where: beneath the directory, as `Only` finds it; `within` is no part of a request.
+            target: _,
+            within: _,
+            requested: _,
+            permitted: _,
+            // Which of those that exist are written, and whether contents are compared before.
+            existing: _,
+            compare: _,
+            differences: _,
+            trust_staging: _,
+            modes: _,
+            safe_links: _,
+            // What is told.
+            compared: _,
+            confirms: _,
+            // Less is deleted.
+            max_delete: _,
+            one_file_system: _,
+            // An empty source deletes, too; without `delete` it means nothing.
+            force_empty: _,
+            delete,
+            backup,
+            preserve,
+            dry_run,
+        } = spec;
+        let does = [
+            (Self::Compare, true),
+            (Self::Write, !dry_run),
+            (Self::Delete, !dry_run && (delete.is_some() || backup.is_some())),
+            (Self::Preserve, !preserve.is_nothing()),
+        ];
+        chosen(does)
+    }
+}
+
+fn chosen<const N: usize>(does: [(Deed, bool); N]) -> Vec<Deed> {
+    does.into_iter().filter_map(|(deed, does)| does.then_some(deed)).collect()
+}
+
+impl Access {
+    /// Checks that a login with this access may have a task run, which for root is more dangerous.
+    ///
+    /// # Errors
+    /// [`Error::Limited`] if not.
+    pub(super) fn permits(self, task: &RemoteTask, is_root: bool) -> Result<(), Error> {
+        let refused = Deed::of(task).into_iter().find_map(|deed| self.refusal(deed, is_root));
+        refused.map_or(Ok(()), |why| Err(Error::Limited(why.to_owned())))
+    }
+
+    /// Returns why the login has no right to a deed; `None` if it has. A right is granted by an arm that names it.
+    const fn refusal(self, deed: Deed, is_root: bool) -> Option<&'static str> {
+        match (deed, self) {
+            (Deed::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some("it runs no commands"),
+            (Deed::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some("it opens no connections"),
+            (Deed::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => {
+                Some("it does not follow the links in folders: leave out --links follow")
+            }
+            (Deed::Read | Deed::RemoveSources, Self::WriteOnly) => Some("it only receives"),
+            (Deed::RemoveSources, Self::ReadOnly) => Some("it removes nothing: leave out --remove-source-files"),
+            (Deed::Write | Deed::Delete, Self::ReadOnly) => Some("it only sends"),
+            (Deed::TryDisk, Self::ReadOnly) => Some("it writes nothing, and a doctor tries the disk"),
+            // A set-user-ID program, a capability or a device would be the key to the whole machine.
+            (Deed::Preserve, Self::Full | Self::ReadOnly | Self::WriteOnly) if is_root => {
+                Some("as root it sets no owners, attributes or special files: leave out -a and the options for those")
+            }
+            (
+                Deed::Read
+                | Deed::RemoveSources
+                | Deed::Compare
+                | Deed::Write
+                | Deed::Delete
+                | Deed::Preserve
+                | Deed::TryDisk,
+                Self::Full,
+            )
+            | (Deed::Read | Deed::Compare | Deed::Preserve, Self::ReadOnly)
+            | (Deed::Compare | Deed::Write | Deed::Delete | Deed::Preserve | Deed::TryDisk, Self::WriteOnly) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{
+        Backup, Compare, DirectoryIf, Existing, Filter, Links, Modes, Permitted, Preserve, Requested, ScanOptions,
+    };
+
+    const ACCESSES: [Access; 3] = [Access::Full, Access::ReadOnly, Access::WriteOnly];
+
+    /// Returns `plain` with each of the options, alone and with each other one.
+    fn with_options<T>(plain: impl Fn() -> T, options: &[fn(&mut T)]) -> Vec<T> {
+        let mut made = vec![plain()];
+        for (index, first) in options.iter().enumerate() {
+            for second in &options[index..] {
+                let mut one = plain();
+                first(&mut one);
+                second(&mut one);
+                made.push(one);
+            }
+        }
+        made
+    }
+
+    fn scans() -> Vec<Scan> {
+        let options: [fn(&mut ScanOptions); 14] = [
+            |scan| scan.recursive = true,
+            |scan| scan.links = Links::Follow,
+            |scan| scan.links = Links::Skip,
+            |scan| scan.follow_items = true,
+            |scan| scan.hard_links = true,
+            |scan| scan.one_file_system = true,
+            |scan| scan.preserve.owner = true,
+            |scan| scan.preserve.xattrs = true,
+            |scan| scan.hash = true,
+            |scan| scan.filter = std::sync::Arc::new(Filter::parse(b"- x").unwrap()),
+            |scan| scan.files_from = Some(vec![b"x".to_vec()]),
+            |scan| scan.follow_ways = true,
+            |scan| scan.refuse_empty = true,
+            |scan| scan.remove_sources = true,
+        ];
+        let plain = || ScanOptions { recursive: false, follow_ways: false, ..ScanOptions::default() };
+        with_options(plain, &options).iter().map(Scan::from).collect()
+    }
+
+    fn specs() -> Vec<ReceiveSpec> {
+        let options: [fn(&mut ReceiveSpec); 21] = [
+            |spec| spec.requested = Requested { many: true, contents: true, ..Requested::default() },
+            |spec| spec.requested.directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None }),
+            |spec| spec.existing = Existing::Replace,
+            |spec| spec.existing = Existing::Skip,
+            |spec| spec.existing = Existing::KeepNewer,
+            |spec| spec.existing = Existing::Only,
+            |spec| spec.compare = Compare::Checksum,
+            |spec| spec.modes = Modes::Exact,
+            |spec| spec.preserve = Preserve { acls: true, ..Preserve::default() },
+            |spec| spec.preserve = Preserve { specials: true, ..Preserve::default() },
+            |spec| spec.delete = Some(Filter::default()),
+            |spec| spec.max_delete = Some(1),
+            |spec| spec.force_empty = true,
+            |spec| spec.safe_links = true,
+            |spec| spec.one_file_system = true,
+            |spec| spec.trust_staging = true,
+            |spec| spec.differences = true,
+            |spec| spec.backup = Some(Backup::new(None, None).unwrap()),
+            |spec| spec.confirms = true,
+            |spec| spec.permitted = Permitted { max_entries: Some(1), ..Permitted::default() },
+            |spec| spec.target = "elsewhere".into(),
+        ];
+        with_options(|| ReceiveSpec::to_target("x"), &options)
+    }
+
+    /// Returns every task with every option that it has, alone and with each other one.
+    fn tasks() -> Vec<RemoteTask> {
+        let mut tasks = vec![
+            RemoteTask::Pipe { command: "true".into() },
+            RemoteTask::Tunnel { listen: Vec::new() },
+            RemoteTask::Examine { folder: None },
+        ];
+        for (compared, dry_run) in [(false, false), (false, true), (true, false), (true, true)] {
+            for scan in scans() {
+                tasks.push(RemoteTask::Send { sources: Vec::new(), scan, compared, dry_run });
+            }
+            for scan in scans() {
+                tasks.push(RemoteTask::Forward { sources: Vec::new(), scan, compared, dry_run, onward: None });
+            }
+            let specs = specs().into_iter().map(|spec| ReceiveSpec { compared, dry_run, ..spec });
+            tasks.extend(specs.map(|spec| RemoteTask::Receive(Box::new(spec))));
+        }
+        tasks
+    }
+
+    #[test]
+    fn every_task_is_permitted_only_with_a_right_to_all_that_it_does() {
+        let tasks = tasks();
+        assert!(tasks.len() > 500, "{} tasks", tasks.len());
+        for (task, access, is_root) in tasks.iter().flat_map(|task| {
+            ACCESSES.into_iter().flat_map(move |access| [false, true].map(|is_root| (task, access, is_root)))
+        }) {
+            let does = Deed::of(task);
+            assert!(!does.is_empty(), "{task:?} does something");
+            let (reads, changes) = match task {
+                RemoteTask::Send { scan, dry_run, .. } | RemoteTask::Forward { scan, dry_run, .. } => {
+                    (true, scan.remove_sources && !dry_run)
+                }
+                RemoteTask::Receive(spec) => (false, !spec.dry_run),
+                RemoteTask::Pipe { .. } | RemoteTask::Tunnel { .. } | RemoteTask::Examine { .. } => (true, true),
+            };
+            let is_permitted = access.permits(task, is_root).is_ok();
+            let is_refused = match access {
+                Access::ReadOnly => changes,
+                Access::WriteOnly => reads && !matches!(task, RemoteTask::Examine { .. }),
+                Access::Full => matches!(task, RemoteTask::Pipe { .. } | RemoteTask::Tunnel { .. }),
+            };
+            assert!(!is_refused || !is_permitted, "{access:?}, root: {is_root}: {task:?}");
+            let asks_root = does.contains(&Deed::Preserve) && is_root;
+            let never = [Deed::Run, Deed::Connect, Deed::FollowLinks].iter().any(|deed| does.contains(deed));
+            assert_eq!(is_permitted, !is_refused && !asks_root && !never, "{access:?}, root: {is_root}: {task:?}");
+        }
+    }
+
+    #[test]
+    fn an_access_grants_less_than_full() {
+        for deed in Deed::ALL {
+            for is_root in [false, true] {
+                let full = Access::Full.refusal(deed, is_root);
+                for access in ACCESSES {
+                    assert!(full.is_none() || access.refusal(deed, is_root).is_some(), "{access:?} {deed:?}");
+                }
+            }
+        }
+    }
+}
