@@ -13,7 +13,7 @@ use super::metadata::{SET_ID, Status, mode_of};
 use super::names::{NameError, check_path};
 use super::sandbox::{DirectorySandbox, errno};
 use super::sink::refusal;
-use super::staging::{is_staging_name, named_like_staging};
+use super::staging::{is_staging_name, under_random_name};
 use crate::base64::Bytes;
 
 /// Appended to the name of a backup that stays beside the original, unless the user says otherwise.
@@ -236,19 +236,17 @@ fn link_over((from, name): (&OwnedFd, &[u8]), (into, backup): (&OwnedFd, &[u8]))
         Err(Errno::EXIST) => {}
         linked => return Ok(linked?),
     }
-    // A name that no entry may have. What a run that was killed has left is replaced.
-    let temporary = named_like_staging("backup");
-    let remove = || match unlinkat(into, &temporary, AtFlags::empty()) {
-        Err(Errno::NOENT) => Ok(()),
-        removed => removed,
-    };
-    remove()?;
-    if !link(temporary.as_bytes())? {
+    // A name that no entry may have.
+    let (temporary, is_linked) = under_random_name(|name| Ok(link(name.as_bytes())?))?;
+    if !is_linked {
         return Ok(false);
     }
     let renamed = renameat(into, &temporary, into, backup);
     // It is left where both are names of one file.
-    remove()?;
+    match unlinkat(into, &temporary, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
     Ok(renamed.map(|()| true)?)
 }
 

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 use crate::files::extras::{Applied, ExtraRule};
 use crate::files::held::Held;
 use crate::files::metadata::Status;
-use crate::files::staging::named_like_staging;
+use crate::files::staging::under_random_name;
 
 /// A copy on the file system of its final name; removed when dropped, unless it was moved there.
 #[derive(Debug)]
@@ -24,23 +24,26 @@ pub(super) struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    /// Copies the file or link `staged` of the folder `from` to `folder`, with its attributes, and makes it durable.
-    /// The temporary name is one that no entry may have, and the same in each run: what a run that was killed has left
-    /// is replaced.
+    /// Copies the file or link `staged` of the folder `from` to `folder`, with its attributes, and makes it durable. Its
+    /// temporary name is a random one that no entry may have.
     ///
     /// # Errors
     /// `EXDEV` for anything but a file or a link; a failure of either disk.
     pub(super) fn new(from: &OwnedFd, staged: &str, folder: &'a OwnedFd, extras: ExtraRule) -> io::Result<Self> {
         let found: Status = statat(from, staged, AtFlags::SYMLINK_NOFOLLOW)?.into();
-        let mut carried = Self { folder, name: named_like_staging(staged), applied: Applied::All };
-        match unlinkat(folder, &carried.name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
         match found.file_type {
-            FileType::RegularFile => carried.copy(from, staged, &found, extras)?,
+            FileType::RegularFile => {
+                let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+                let mode = Mode::RUSR | Mode::WUSR;
+                let (name, copy) = under_random_name(|name| Ok(File::from(openat(folder, name, flags, mode)?)))?;
+                let mut carried = Self { folder, name, applied: Applied::All };
+                carried.copy(from, staged, &copy, &found, extras)?;
+                Ok(carried)
+            }
             FileType::Symlink => {
-                symlinkat(readlinkat(from, staged, Vec::new())?, folder, &carried.name)?;
+                let target = readlinkat(from, staged, Vec::new())?;
+                let (name, ()) = under_random_name(|name| Ok(symlinkat(&target, folder, name)?))?;
+                let mut carried = Self { folder, name, applied: Applied::All };
                 let link = Held::open(folder, carried.name.as_str())?;
                 let made = link.status()?;
                 // Whoever can write this folder may have put something else there.
@@ -48,18 +51,16 @@ impl<'a> Carried<'a> {
                     return Err(Errno::STALE.into());
                 }
                 carried.take_over((from, staged), &link, &found, extras)?;
+                Ok(carried)
             }
-            _ => return Err(Errno::XDEV.into()),
+            _ => Err(Errno::XDEV.into()),
         }
-        Ok(carried)
     }
 
-    fn copy(&mut self, from: &OwnedFd, staged: &str, found: &Status, extras: ExtraRule) -> io::Result<()> {
-        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let source = File::from(openat(from, staged, flags | OFlags::RDONLY, Mode::empty())?);
-        let flags = flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let copy = File::from(openat(self.folder, &self.name, flags, Mode::RUSR | Mode::WUSR)?);
-        copy_data(&source, &copy, found.size)?;
+    fn copy(&mut self, from: &OwnedFd, staged: &str, copy: &File, found: &Status, extras: ExtraRule) -> io::Result<()> {
+        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        let source = File::from(openat(from, staged, flags, Mode::empty())?);
+        copy_data(&source, copy, found.size)?;
         let held = Held::from(OwnedFd::from(copy.try_clone()?));
         self.take_over((from, staged), &held, found, extras)?;
         copy.sync_all()
@@ -123,4 +124,39 @@ fn next_data(file: &File, at: u64, size: u64) -> io::Result<Option<std::ops::Ran
 #[cfg(not(target_os = "linux"))]
 fn next_data(_: &File, at: u64, size: u64) -> io::Result<Option<std::ops::Range<u64>>> {
     Ok((at < size).then_some(at..size))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::files::Preserve;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let items = fs::read_dir(folder).unwrap();
+        items.map(|item| item.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// Whoever may write the folder of a final name knows the names that other runs have used there.
+    #[test]
+    fn a_copy_on_its_way_has_another_name_each_time() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(from.path().join("file"), "text").unwrap();
+        std::os::unix::fs::symlink("file", from.path().join("link")).unwrap();
+        let [source, folder] = [from.path(), to.path()].map(|path| OwnedFd::from(fs::File::open(path).unwrap()));
+        let mut seen = Vec::new();
+        for staged in ["file", "file", "link", "link"] {
+            let carried = Carried::new(&source, staged, &folder, ExtraRule::new(Preserve::default())).unwrap();
+            assert_eq!(names(to.path()), [carried.name.as_str()]);
+            assert!(crate::files::staging::is_staging_name(carried.name.as_bytes()) && !seen.contains(&carried.name));
+            seen.push(carried.name.clone());
+            drop(carried);
+            // Taken by others from now on, who are not disturbed.
+            fs::create_dir(to.path().join(seen.last().unwrap())).unwrap();
+            fs::remove_dir(to.path().join(seen.last().unwrap())).unwrap();
+            assert_eq!(names(to.path()), [""; 0]);
+        }
+    }
 }

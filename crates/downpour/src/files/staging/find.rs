@@ -210,10 +210,19 @@ pub(in crate::files) fn staging_name(source: SourceId) -> String {
     named(&source.0)
 }
 
-/// Returns a name that is reserved as those of staging folders are, for something else that is named `what`.
-pub(in crate::files) fn named_like_staging(what: &str) -> String {
-    let [id @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = *blake3::hash(what.as_bytes()).as_bytes();
-    named(&id)
+/// Puts something under a random name that is reserved as those of staging folders are: other users cannot take it before.
+///
+/// # Errors
+/// Those of `put`, also if every name that was tried existed.
+pub(in crate::files) fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Result<T>) -> io::Result<(String, T)> {
+    let mut attempts = 1..MAX_ATTEMPTS;
+    loop {
+        let name = random_name()?;
+        match put(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts.next().is_some() => {}
+            made => return made.map(|made| (name, made)),
+        }
+    }
 }
 
 fn random_name() -> io::Result<String> {
