@@ -29,6 +29,18 @@ pub(crate) fn text(text: &str) -> String {
     out
 }
 
+/// Escapes a line of any bytes, as [`text`] does; those that are not UTF-8 are shown by their numbers.
+pub(crate) fn line(line: &[u8]) -> String {
+    let mut out = String::with_capacity(line.len());
+    for chunk in line.utf8_chunks() {
+        chunk.valid().chars().for_each(|c| push(&mut out, c));
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}").expect("writing to a String cannot fail");
+        }
+    }
+    out
+}
+
 /// Escapes a text whose line breaks come from the program itself.
 pub(crate) fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -91,6 +103,10 @@ mod tests {
     fn a_message_stays_one_line_and_keeps_its_backslashes() {
         assert_eq!(text("write \\[ for a [\n"), "write \\[ for a [");
         assert_eq!(lines("  a\nb\r\u{1b}"), "  a\nb\\r\\u{1b}");
+        assert_eq!(
+            line(b"\xff\x9b\x1b]0;\x7f\\ \xc2\x9b \xe2\x80\xae"),
+            "\\xff\\x9b\\u{1b}]0;\\u{7f}\\ \\u{9b} \\u{202e}"
+        );
         assert_eq!(text("a\ndownpour: done\u{1b}[2J\u{202e}"), "a\\ndownpour: done\\u{1b}[2J\\u{202e}");
     }
 }

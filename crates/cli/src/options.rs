@@ -6,14 +6,14 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use downpour::remote::{self, Reach, SshOptions};
+use downpour::remote::{self, Hearer, Reach, SshOptions};
 use downpour::{EndpointOptions, Family, ListenOptions, PathCache, Peer, Profile};
 use serde::de::DeserializeSeed as _;
 
 use crate::args::{MemoryArgs, NetworkArgs, Policy, ProfileArgs, ProfileChoice, ReachArgs, SpeedArgs, SshArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::limit::Limit;
-use crate::names;
+use crate::{names, print};
 
 /// Maximum size of a profile in bytes; all keys with their longest values take a hundredth.
 const LONGEST_PROFILE: u64 = 1_000_000;
@@ -171,6 +171,7 @@ pub(crate) fn ssh(args: &SshArgs) -> SshOptions {
         jump: args.jump.clone(),
         remote_program: args.remote_bin.clone(),
         asks: true,
+        hearer: Some(Hearer::new(print::said)),
     }
 }
 

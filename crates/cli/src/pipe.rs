@@ -1,5 +1,7 @@
 //! `downpour pipe`.
 
+use std::io::{self, IsTerminal as _};
+
 use downpour::remote::{self, Pipe, PipeEvent, Witness};
 use tokio::time::Instant;
 
@@ -18,7 +20,12 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
     if args.reach.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
-    let reach = options::reach(&args.reach, &args.host)?;
+    let mut reach = options::reach(&args.reach, &args.host)?;
+    // What the command prints there is a result: a file or a program gets it as it is, as from ssh. Only a terminal obeys
+    // what is written to it.
+    if !io::stderr().is_terminal() {
+        reach.ssh.hearer = None;
+    }
     // Joined like ssh does.
     let pipe = Pipe { command: args.command.join(" "), reach };
     let mut piping = remote::pipe(pipe, witness)?;

@@ -2,13 +2,43 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use downpour::remote::Said;
+use indicatif::ProgressBar;
 
 use crate::exit::{Code, Failure};
 use crate::{blocking, escape};
 
 /// The first error on stdout, which is global to the process.
 static STDOUT_ERROR: OnceLock<io::Error> = OnceLock::new();
+
+/// The moving line at the bottom of the terminal, while there is one: what other threads print goes above it.
+static MOVING: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Sets the line that moves from now on.
+pub(crate) fn moves(line: Option<ProgressBar>) {
+    *MOVING.lock().unwrap_or_else(PoisonError::into_inner) = line;
+}
+
+/// Prints on stderr what ssh or the machine `host` says there: escaped, and after the host's name, so that it cannot be
+/// taken for words of this program.
+pub(crate) fn said(host: &str, said: Said<'_>) {
+    let line = spoken(host, said);
+    let moving = MOVING.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*moving {
+        Some(moving) => moving.suspend(|| err(line)),
+        None => err(line),
+    }
+}
+
+fn spoken(host: &str, said: Said<'_>) -> String {
+    let words = match said {
+        Said::Line(line) => escape::line(line),
+        Said::LeftOut(count) => format!("({} left out)", units::count(count, "line", "lines")),
+    };
+    format!("{}: {words}", escape::text(host))
+}
 
 /// Prints a line on stdout.
 pub(crate) fn out(line: impl fmt::Display) {
@@ -81,6 +111,19 @@ pub(crate) fn has_ticket() -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_host_says_is_one_line_that_begins_with_its_name() {
+        for (line, wanted) in [
+            (&b"a warning"[..], "far: a warning"),
+            (b"\r\x1b[2K1 file, verified", "far: \\r\\u{1b}[2K1 file, verified"),
+            (b"\x9b2K \xff", "far: \\x9b2K \\xff"),
+            ("\u{202e}exe \u{9b}2J".as_bytes(), "far: \\u{202e}exe \\u{9b}2J"),
+        ] {
+            assert_eq!(spoken("far", Said::Line(line)), wanted);
+        }
+        assert_eq!(spoken("far", Said::LeftOut(7)), "far: (7 lines left out)");
+    }
 
     #[test]
     fn a_note_leaves_alone_the_line_of_a_question() {

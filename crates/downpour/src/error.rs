@@ -144,7 +144,7 @@ pub enum Error {
         /// Its words, which a program escapes before it shows them.
         message: String,
     },
-    /// A copy between two other machines failed on the one that sends.
+    /// As [`Error::Remote`], on a machine that ssh knows by this name.
     #[error("on {host}: {message}")]
     Elsewhere {
         /// The machine.
@@ -452,6 +452,16 @@ impl CloseCode {
         .into_iter()
         .find(|known| *known as u32 == code)
         .unwrap_or(Self::Other)
+    }
+}
+
+impl Error {
+    /// Names the machine that an error of another one is from.
+    pub(crate) fn on(self, host: &str) -> Self {
+        match self {
+            Self::Remote { kind, message } => Self::Elsewhere { host: host.to_owned(), kind, message },
+            other => other,
+        }
     }
 }
 

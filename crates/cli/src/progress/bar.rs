@@ -5,6 +5,7 @@ use std::cell::Cell;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Figures;
+use crate::print;
 
 /// Terminal width from which there is room for a bar beside the figures.
 const WIDE: u16 = 100;
@@ -71,13 +72,17 @@ impl Bar {
     /// Removes the line until there are figures again.
     pub(super) fn clear(&self) {
         if self.is_up.take() {
+            print::moves(None);
             self.bar.finish_and_clear();
         }
     }
 
     fn raise(&self) {
-        if !self.is_up.replace(true) && self.bar.is_finished() {
-            self.bar.reset();
+        if !self.is_up.replace(true) {
+            if self.bar.is_finished() {
+                self.bar.reset();
+            }
+            print::moves(Some(self.bar.clone()));
         }
     }
 }

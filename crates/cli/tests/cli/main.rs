@@ -11,6 +11,7 @@ mod copying_again;
 mod demonstrating;
 mod depositing;
 mod far;
+mod forging;
 mod hiding;
 mod interop;
 mod interrupting;

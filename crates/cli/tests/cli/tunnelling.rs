@@ -209,7 +209,7 @@ fn what_cannot_be_listened_on_is_told_before_anything_else() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = taken.local_addr().expect("an address").port();
     let (far, forward) = (Far::new(), format!("{port}:localhost:80"));
-    for (option, on) in [("-L", ""), ("-R", "on the other machine: ")] {
+    for (option, on) in [("-L", ""), ("-R", "on far: ")] {
         let ended = far.run("tunnel", [option, &forward, "far"]);
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
         let words = format!("{on}cannot listen on localhost:{port}: Address already in use");

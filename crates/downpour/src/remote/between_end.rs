@@ -242,7 +242,11 @@ impl PeerLocator for Forwarder {
         let Some(direct) = &mut self.direct else { return self.through() };
         match direct.locate(switch, told) {
             // What the downpour over there says is an answer.
-            Err(error) if !self.has_reached && switch.stopped().is_none() && !matches!(error, Error::Remote { .. }) => {
+            Err(error)
+                if !self.has_reached
+                    && switch.stopped().is_none()
+                    && !matches!(error, Error::Remote { .. } | Error::Elsewhere { .. }) =>
+            {
                 direct.release(false);
                 self.direct = None;
                 self.why = Some(error.to_string());

@@ -182,10 +182,12 @@ impl Bootstrap {
         let script = format!("to={}; {}", quoted(self.to.as_deref().unwrap_or(USUAL)), SCRIPT.join("; "));
         let mut command = self.ssh.command(self.family);
         command.arg("--").arg(&self.host).arg(format!("exec sh -c '{}'", script.replace('\'', r"'\''")));
+        self.ssh.redirect(&mut command);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::System)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (stdin, stdout) = pipes.ok_or(Error::Internal("ssh without pipes"))?;
-        Ok((Process::new(child), stdin, stdout))
+        let speech = self.ssh.listen(child.stderr.take(), &self.host)?;
+        Ok((Process::new(child, speech), stdin, stdout))
     }
 
     fn without_an_answer(&self, process: &Process) -> Error {

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use net::Family;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::complaint::Complaint;
 use super::process::{Process, STEP};
 use super::request::Request;
 use super::restriction::Restriction;
@@ -96,8 +95,8 @@ struct Starting {
     addresses: Receiver<Vec<IpAddr>>,
     host: String,
     program: Option<String>,
-    /// What ssh says, unless it says that to the user.
-    complaint: Option<Complaint>,
+    /// [`SshOptions::asks`].
+    asks: bool,
     /// Closing this pipe ends the wait.
     stop: PipeReader,
 }
@@ -119,13 +118,11 @@ impl Starting {
         let mut command = options.command(family);
         command.arg("--").arg(host).arg(remote_command(options.remote_program.as_deref()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        if !options.asks {
-            command.stderr(Stdio::piped());
-        }
+        options.redirect(&mut command);
         let mut child = command.spawn().map_err(Error::System)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let complaint = child.stderr.take().map(Complaint::listen).transpose()?;
-        let process = Process::new(child);
+        let speech = options.listen(child.stderr.take(), host)?;
+        let process = Process::new(child, speech);
         let (mut stdin, stdout) = pipes.ok_or(Error::Internal("ssh without pipes"))?;
         let write = move || stdin.write_all(&frame).map(|()| stdin);
         let request = thread::Builder::new().name("downpour-request".into()).spawn(write).map_err(Error::System)?;
@@ -134,7 +131,8 @@ impl Starting {
         let look = move || drop(found.send(lookup.addresses(&name, family)));
         thread::Builder::new().name("downpour-lookup".into()).spawn(look).map_err(Error::System)?;
         let (host, program) = (host.to_owned(), options.remote_program.clone());
-        Ok((Self { process, stdout, request, addresses, host, program, complaint, stop }, stopper))
+        let asks = options.asks;
+        Ok((Self { process, stdout, request, addresses, host, program, asks, stop }, stopper))
     }
 
     /// Waits for the other side's answer.
@@ -162,11 +160,11 @@ impl Starting {
         };
         let begun = output.begun;
         let answer = read_answer(&mut output);
-        let Self { process, stdout, request, addresses, host, program, complaint, stop } = self;
+        let Self { mut process, stdout, request, addresses, host, program, asks, stop } = self;
         let failed = |error| Error::Ssh(format!("{host}: {error}"));
         match answer {
             Ok(Some(line)) => {
-                let mut answer = parse_answer(&line)?;
+                let mut answer = parse_answer(&line).map_err(|error| error.on(&host))?;
                 let is_across = || Ok(request.is_finished().then_some(()));
                 wait_for("take what it is asked", &stop, patience.end, is_across).map_err(failed)?;
                 let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
@@ -178,6 +176,8 @@ impl Starting {
                 // ssh may be waiting for the end of its input.
                 drop((request, stdout));
                 let status = wait_for("end", &stop, patience.end, || process.ended()).map_err(failed)?;
+                let says = |line: Option<String>| line.unwrap_or_else(|| "ssh does not say why".to_owned());
+                let complaint = (!asks).then(|| says(process.last_line()));
                 Err(ended(status, &host, program.as_deref(), complaint))
             }
             Err(error) => Err(failed(error)),
@@ -368,15 +368,16 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
     ticket.addresses = addresses;
 }
 
-fn ended(status: ExitStatus, host: &str, program: Option<&str>, complaint: Option<Complaint>) -> Error {
+/// Explains why ssh has ended. A `complaint`, the last line that it has said, is there where the user has seen none.
+fn ended(status: ExitStatus, host: &str, program: Option<&str>, complaint: Option<String>) -> Error {
     match status.code() {
-        Some(SSH_FAILED) if complaint.is_some() => {
-            Error::Ssh(complaint.and_then(Complaint::last).unwrap_or_else(|| "ssh does not say why".to_owned()))
-        }
         Some(NOT_FOUND) => {
             Error::NotInstalled { host: host.to_owned(), program: program.unwrap_or("downpour").to_owned() }
         }
-        Some(SSH_FAILED) => Error::Ssh(format!("ssh could not reach {host} or log in: its own message says why")),
+        Some(SSH_FAILED) => Error::Ssh(match complaint {
+            None => format!("ssh could not reach {host} or log in: its own message says why"),
+            Some(line) => line,
+        }),
         Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there")),
         None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there")),
     }

@@ -54,7 +54,7 @@ impl PeerLocator for SshLocator {
     fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
         let remote = log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?;
         // Otherwise the other side ends with ssh, and has changed nothing.
-        Restriction::check(&self.request.task, &remote.enforced)?;
+        Restriction::check(&self.request.task, &remote.enforced).map_err(|error| error.on(&self.host))?;
         let remote = self.remote.insert(remote);
         (self.links_followed, self.items) = (remote.links_followed, remote.items);
         let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);

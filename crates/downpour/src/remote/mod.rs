@@ -4,7 +4,6 @@ mod between;
 mod between_end;
 mod between_frames;
 mod bootstrap;
-mod complaint;
 mod copy;
 pub mod doctor;
 pub mod fuzzing;
@@ -21,9 +20,10 @@ mod pipe_output;
 mod place;
 mod process;
 mod request;
-mod rights;
 mod restriction;
+mod rights;
 mod serve;
+mod speech;
 mod ssh;
 mod tunnel;
 mod tunnel_end;
@@ -52,6 +52,7 @@ pub use only::{Access, Limit};
 pub use pipe::{Pipe, PipeEvent, Piping, pipe};
 pub use pipe_input::Witness;
 pub use serve::{Served, serve};
+pub use speech::{Hearer, Said};
 pub use tunnel::{Tunnel, tunnel};
 
 /// Beginning of the line in which the other side answers with its ticket.
@@ -72,11 +73,22 @@ pub struct SshOptions {
     pub remote_program: Option<String>,
     /// Whether ssh may ask the user for something. Otherwise what it says becomes part of the error.
     pub asks: bool,
+    /// Takes what ssh and the other machine print on stderr, which may be hostile; `None` lets it through to this
+    /// process's stderr as it is.
+    pub hearer: Option<Hearer>,
 }
 
 impl Default for SshOptions {
     fn default() -> Self {
-        Self { command: vec!["ssh".into()], port: None, identity: None, jump: None, remote_program: None, asks: true }
+        Self {
+            command: vec!["ssh".into()],
+            port: None,
+            identity: None,
+            jump: None,
+            remote_program: None,
+            asks: true,
+            hearer: None,
+        }
     }
 }
 

@@ -8,24 +8,35 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::speech::Speech;
+
 /// How long ssh may take to end when asked: it restores the terminal's echo, which it turns off for a password.
 const TO_END: Duration = Duration::from_millis(500);
 
 /// Interval of checks whether a process has ended.
 pub(super) const STEP: Duration = Duration::from_millis(5);
 
-/// A process that is ended when this is dropped.
+/// A process that is ended when this is dropped, which then waits for the last of what it has said.
 #[derive(Debug)]
-pub(super) struct Process(Arc<Mutex<Child>>);
+pub(super) struct Process {
+    child: Arc<Mutex<Child>>,
+    /// What it says, unless that goes to this process's stderr.
+    speech: Option<Speech>,
+}
 
 impl Process {
-    pub(super) fn new(child: Child) -> Self {
-        Self(Arc::new(Mutex::new(child)))
+    pub(super) fn new(child: Child, speech: Option<Speech>) -> Self {
+        Self { child: Arc::new(Mutex::new(child)), speech }
+    }
+
+    /// Returns the last line that it has said, once it has ended.
+    pub(super) fn last_line(&mut self) -> Option<String> {
+        self.speech.take().and_then(Speech::last)
     }
 
     /// Returns its exit status, if it has ended.
     pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
-        lock(&self.0).try_wait()
+        lock(&self.child).try_wait()
     }
 
     /// Whether it ends by itself within `time`.
@@ -42,12 +53,12 @@ impl Process {
 
     /// Asks it to end, if it has not.
     pub(super) fn terminate(&self) {
-        terminate(&mut lock(&self.0));
+        terminate(&mut lock(&self.child));
     }
 
     /// Returns a function that asks it to end, and does nothing once this is dropped.
     pub(super) fn terminator(&self) -> impl FnMut() + Send + 'static {
-        let child = Arc::downgrade(&self.0);
+        let child = Arc::downgrade(&self.child);
         move || child.upgrade().into_iter().for_each(|child| terminate(&mut lock(&child)))
     }
 }
@@ -56,7 +67,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.terminate();
         if !self.ends_within(TO_END) {
-            let mut child = lock(&self.0);
+            let mut child = lock(&self.child);
             let _ = child.kill();
             let _ = child.wait();
         }

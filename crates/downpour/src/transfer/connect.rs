@@ -291,7 +291,8 @@ fn may_pass(error: &Error) -> bool {
         | Error::Exhausted(_)
         | Error::Unreachable { .. }
         | Error::Ssh(_)
-        | Error::Remote { kind: ErrorKind::Other | ErrorKind::Terminated, .. } => true,
+        | Error::Remote { kind: ErrorKind::Other | ErrorKind::Terminated, .. }
+        | Error::Elsewhere { kind: ErrorKind::Other | ErrorKind::Terminated, .. } => true,
         Error::Peer { code, .. } => {
             matches!(code, CloseCode::Interrupted | CloseCode::Terminated | CloseCode::Busy | CloseCode::Exhausted)
         }

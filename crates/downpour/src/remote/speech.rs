@@ -1,0 +1,304 @@
+//! What ssh prints on stderr: its own messages, and whatever the other machine prints there.
+//!
+//! A hostile host could write to the user's terminal by it. So it goes through here line by line, and the program decides
+//! how each is shown. Questions of ssh do not: it asks them on the terminal itself.
+
+use std::fmt;
+use std::io::{PipeReader, PipeWriter, Read as _};
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::SshOptions;
+use crate::error::Error;
+
+/// Longest piece of a line that is passed on, in bytes; a longer line is passed on in several.
+const LONGEST: usize = 1000;
+/// Bytes that are passed on at once: more than ssh itself prints at its most talkative.
+const BURST: usize = 64 << 10;
+/// Bytes that are passed on for each second after that.
+const PER_SECOND: usize = 4 << 10;
+/// What a line counts for beside its bytes: empty ones make a terminal scroll, too.
+const LINE: usize = 32;
+/// Bytes at the end that are kept for an error.
+const KEPT: usize = 4096;
+/// How long an end of a line may take, in seconds and nanoseconds, before what there is of it is passed on.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+/// How long to wait for the reader once ssh has ended: what it has left behind may go on writing.
+const REST: Duration = Duration::from_millis(500);
+
+/// A part of what an ssh prints on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// A line without its end, of any bytes: hostile.
+    Line(&'a [u8]),
+    /// So many lines were left out, since there were too many.
+    LeftOut(u64),
+}
+
+/// Takes what the ssh to a host prints on stderr.
+#[derive(Clone)]
+pub struct Hearer(Arc<dyn Fn(&str, Said<'_>) + Send + Sync>);
+
+impl Hearer {
+    /// Calls `hear` with the host, on another thread.
+    pub fn new(hear: impl Fn(&str, Said<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+}
+
+impl fmt::Debug for Hearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hearer").finish_non_exhaustive()
+    }
+}
+
+impl SshOptions {
+    /// Lets `ssh`, which is about to be started, print where it is heard.
+    pub(super) fn redirect(&self, ssh: &mut Command) {
+        if !self.asks || self.hearer.is_some() {
+            ssh.stderr(Stdio::piped());
+        }
+    }
+
+    /// Listens to an ssh that was started after [`Self::redirect`]; `None` if that prints to this process's stderr.
+    pub(super) fn listen(&self, stderr: Option<ChildStderr>, host: &str) -> Result<Option<Speech>, Error> {
+        let shown = self.hearer.clone().filter(|_| self.asks).map(|hearer| (hearer, host.to_owned()));
+        stderr.map(|stderr| Speech::listen(stderr, shown)).transpose()
+    }
+}
+
+/// What an ssh prints. Dropping it waits for the last of it, so the process has to have ended before.
+#[derive(Debug)]
+pub(super) struct Speech {
+    kept: Arc<Mutex<Vec<u8>>>,
+    /// Closed when ssh has ended.
+    is_over: Option<PipeWriter>,
+    end: Receiver<()>,
+}
+
+impl Speech {
+    fn listen(stderr: ChildStderr, shown: Option<(Hearer, String)>) -> Result<Self, Error> {
+        let (over, is_over) = std::io::pipe().map_err(Error::System)?;
+        let (kept, (ended, end)) = (Arc::<Mutex<Vec<u8>>>::default(), channel());
+        let keeping = Arc::clone(&kept);
+        let listen = move || {
+            follow(stderr, &over, &keeping, shown);
+            // Nobody may be waiting.
+            let _ = ended.send(());
+        };
+        thread::Builder::new().name("downpour-speech".into()).spawn(listen).map_err(Error::System)?;
+        Ok(Self { kept, is_over: Some(is_over), end })
+    }
+
+    /// Waits until everything is passed on that was printed before.
+    fn finish(&mut self) {
+        if self.is_over.take().is_some() {
+            let _ = self.end.recv_timeout(REST);
+        }
+    }
+
+    /// Returns the last line.
+    pub(super) fn last(mut self) -> Option<String> {
+        self.finish();
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept);
+        let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+        Some(line.trim_end_matches('.').to_owned())
+    }
+}
+
+impl Drop for Speech {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// Reads until the end of the pipe or, once it `is_over`, until nothing more is there: a connection that is kept for the
+/// next login (`ControlPersist`) may hold the pipe open for long.
+fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, shown: Option<(Hearer, String)>) {
+    let mut lines = shown.map(|(hearer, host)| Lines::new(Instant::now(), move |said| (hearer.0)(&host, said)));
+    let mut buffer = [0; 4096];
+    loop {
+        let patience = lines.as_ref().filter(|lines| !lines.begun.is_empty()).map(|_| &PATIENCE);
+        let mut waiting = [PollFd::new(&stderr, PollFlags::IN), PollFd::new(is_over, PollFlags::IN)];
+        match poll(&mut waiting, patience) {
+            Ok(0) => {
+                lines.iter_mut().for_each(|lines| lines.end_line(Instant::now()));
+                continue;
+            }
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => break,
+        }
+        if waiting[0].revents().is_empty() {
+            break;
+        }
+        // An error is an end, too.
+        let Ok(count @ 1..) = stderr.read(&mut buffer) else { break };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&buffer[..count]);
+        let excess = kept.len().saturating_sub(KEPT);
+        kept.drain(..excess);
+        drop(kept);
+        lines.iter_mut().for_each(|lines| lines.take(&buffer[..count], Instant::now()));
+    }
+    lines.iter_mut().for_each(|lines| lines.end(Instant::now()));
+}
+
+/// Divides what is printed into lines, of which not too many are passed on.
+struct Lines<F> {
+    tell: F,
+    /// The beginning of a line.
+    begun: Vec<u8>,
+    /// Bytes that may be passed on now.
+    budget: usize,
+    since: Instant,
+    left_out: u64,
+}
+
+impl<F: FnMut(Said<'_>)> Lines<F> {
+    fn new(now: Instant, tell: F) -> Self {
+        Self { tell, begun: Vec::new(), budget: BURST, since: now, left_out: 0 }
+    }
+
+    fn take(&mut self, bytes: &[u8], now: Instant) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (line, is_whole) = piece.strip_suffix(b"\n").map_or((piece, false), |line| (line, true));
+            for byte in line {
+                self.begun.push(*byte);
+                if self.begun.len() == LONGEST {
+                    self.end_line(now);
+                }
+            }
+            if is_whole {
+                self.end_line(now);
+            }
+        }
+    }
+
+    /// Passes on what there is of a line.
+    fn end_line(&mut self, now: Instant) {
+        let mut line = std::mem::take(&mut self.begun);
+        // ssh ends its lines for a terminal that is in raw mode.
+        line.truncate(line.trim_ascii_end().len());
+        if line.is_empty() {
+            return;
+        }
+        let seconds = now.saturating_duration_since(self.since).as_secs();
+        if seconds > 0 {
+            let earned = usize::try_from(seconds).unwrap_or(usize::MAX).saturating_mul(PER_SECOND);
+            (self.budget, self.since) = (self.budget.saturating_add(earned).min(BURST), now);
+        }
+        match self.budget.checked_sub(line.len() + LINE) {
+            Some(budget) => {
+                self.tell_left_out();
+                self.budget = budget;
+                (self.tell)(Said::Line(&line));
+            }
+            None => self.left_out += 1,
+        }
+    }
+
+    fn tell_left_out(&mut self) {
+        match std::mem::take(&mut self.left_out) {
+            0 => {}
+            count => (self.tell)(Said::LeftOut(count)),
+        }
+    }
+
+    fn end(&mut self, now: Instant) {
+        self.end_line(now);
+        self.tell_left_out();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Child;
+
+    use super::*;
+
+    /// Returns what is passed on of these pieces; `None` is a pause of a second.
+    fn told(pieces: &[Option<&[u8]>]) -> Vec<Result<Vec<u8>, u64>> {
+        let (mut told, mut now) = (Vec::new(), Instant::now());
+        let mut lines = Lines::new(now, |said: Said<'_>| match said {
+            Said::Line(line) => told.push(Ok(line.to_vec())),
+            Said::LeftOut(count) => told.push(Err(count)),
+        });
+        for piece in pieces {
+            match piece {
+                Some(bytes) => lines.take(bytes, now),
+                None => now += Duration::from_secs(1),
+            }
+        }
+        lines.end(now);
+        told
+    }
+
+    #[test]
+    fn lines_are_passed_on_whole_whatever_the_pieces() {
+        let wanted = [b"one".to_vec(), b"t\xff\x1bwo".to_vec(), b" three".to_vec()].map(Ok);
+        assert_eq!(told(&[Some(b"one\r\nt\xff\x1bwo\n\n\r\n three")]), wanted);
+        let pieces: Vec<Option<&[u8]>> = b"one\r\nt\xff\x1bwo\n\n\r\n three".chunks(1).map(Some).collect();
+        assert_eq!(told(&pieces), wanted);
+        let long = told(&[Some(&vec![b'x'; 2500]), Some(b"\ny")]);
+        let lengths: Vec<_> = long.iter().map(|line| line.as_ref().map(Vec::len)).collect();
+        assert_eq!(lengths, [Ok(1000), Ok(1000), Ok(500), Ok(1)]);
+    }
+
+    #[test]
+    fn a_flood_is_counted_instead() {
+        let flood = b"x\n".repeat(1_000_000);
+        let told = told(&[Some(&flood), None, Some(b"later\n")]);
+        assert_eq!(told.len(), BURST / (LINE + 1) + 2);
+        assert!(matches!(told[told.len() - 2], Err(count) if count == 1_000_000 - (BURST / (LINE + 1)) as u64));
+        assert_eq!(told.last(), Some(&Ok(b"later".to_vec())));
+        // ssh at its most talkative.
+        let talk = b"debug3: receive packet: type 98, of a usual length of sixty bytes\r\n".repeat(600);
+        assert!(self::told(&[Some(&talk)]).iter().all(Result::is_ok));
+    }
+
+    fn heard(script: &str) -> (Child, Speech, Receiver<String>) {
+        let (sender, lines) = channel();
+        let hearer = Hearer::new(move |host, said| {
+            let Said::Line(line) = said else { return };
+            let _ = sender.send(format!("{host}: {}", String::from_utf8_lossy(line)));
+        });
+        let options = SshOptions { hearer: Some(hearer), ..SshOptions::default() };
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        options.redirect(&mut command);
+        let mut child = command.spawn().unwrap();
+        let speech = options.listen(child.stderr.take(), "far").unwrap().unwrap();
+        (child, speech, lines)
+    }
+
+    #[test]
+    fn what_is_left_behind_with_the_pipe_is_not_waited_for() {
+        // As a connection that is kept for the next login.
+        let (mut child, speech, lines) = heard("sleep 1000 & echo $! >&2; echo last >&2");
+        child.wait().unwrap();
+        drop(speech);
+        let said: Vec<String> = lines.try_iter().collect();
+        let [pid, last] = &said[..] else { panic!("{said:?}") };
+        let pid = pid.strip_prefix("far: ").unwrap();
+        assert!(std::path::Path::new("/proc").join(pid).exists(), "it goes on");
+        assert_eq!(last, "far: last");
+        Command::new("kill").arg(pid).status().unwrap();
+    }
+
+    #[test]
+    fn a_question_without_an_end_of_its_line_is_passed_on() {
+        let (mut child, speech, lines) = heard("printf 'code: ' >&2; exec sleep 1000");
+        assert_eq!(lines.recv_timeout(Duration::from_secs(30)).unwrap(), "far: code:");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(speech);
+    }
+}
