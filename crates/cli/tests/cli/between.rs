@@ -151,6 +151,23 @@ fn a_side_that_is_killed_ends_the_copy() {
     }
 }
 
+/// What the sender reports is what it says, and it may lie or be wrong about the other.
+#[test]
+fn the_receiver_is_asked_where_it_was_logged_in_to_from_here() {
+    for (code, wanted) in [(0, 0), (7, 7), (1, 1), (23, 1), (255, 1)] {
+        let login = format!(r#"case "$*" in *" -- b "*) sh -c "$command"; exit {code};; esac; exec sh -c "$command""#);
+        let far = Far::with_login(&login);
+        let source = tree::file(&far.there("file"), 100_000);
+        let ended = far.run("cp", arguments!["-3", "a:file", "b:copy"]);
+        if wanted == 0 {
+            ended.expect(0);
+            tree::assert_same(&source, &far.there("copy"));
+        } else {
+            ended.expect_line(wanted, "on b: it does not confirm what a reports as complete");
+        }
+    }
+}
+
 /// Changes what the first host is asked for, in place of a downpour there that sends something else.
 const HOSTILE: &str = r#"
 import subprocess, sys

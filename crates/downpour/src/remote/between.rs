@@ -11,19 +11,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
 use super::between_frames::{Frame, Frames, MAX_DATA, Order, Report, read_frame};
 use super::launch::log_in;
 use super::request::{Onward, RemoteTask, Request};
 use super::restriction::Restriction;
-use super::ssh::Remote;
+use super::ssh::{Remote, kind_of};
 use super::{Copy, Via};
 use crate::base64::Bytes;
 use crate::error::{Error, ErrorKind};
 use crate::files::ReceiveSpec;
 use crate::transfer::{Events, LONGEST_PAUSE, Stop, Summary, Switch, Transfer, TransferEvent};
 
+/// Exit codes of a receiver that lacks some names.
+const PARTIAL: i32 = 23;
+const VANISHED: i32 = 24;
+
 /// How often to look for the user's decisions.
 const STEP: Duration = Duration::from_millis(200);
+
+/// How long the sender may take to end once it has reported the end of the transfer, and the receiver after that.
+const TO_CONFIRM: Duration = Duration::from_secs(5);
 
 /// How long the sender may take to end once it is told to stop.
 const TO_STOP: Duration = Duration::from_secs(5);
@@ -156,10 +166,7 @@ impl Between {
         let mut told = |line| self.note(line);
         let remote = log_in((&copy.ssh, host, copy.family), request, &self.switch, &mut told);
         let checked = remote.and_then(|remote| Restriction::check(&request.task, &remote.enforced).map(|()| remote));
-        checked.map_err(|error| match error {
-            Error::Remote { kind, message } => Error::Elsewhere { host: host.to_owned(), kind, message },
-            other => other,
-        })
+        checked.map_err(|error| error.on(host))
     }
 
     /// Explains the error of a machine that does not know the task.
@@ -225,7 +232,11 @@ impl Attempt<'_> {
                     self.go_through(Some(format!("{from} cannot copy to {to} by itself ({why})")))?;
                 }
                 Frame::Report(report) => match report.into_event(&from) {
-                    Some(TransferEvent::Done(result)) => return result.map(|summary| self.completed(summary)),
+                    Some(TransferEvent::Done(Ok(summary))) => {
+                        self.ask_receiver(&summary)?;
+                        return Ok(self.completed(summary));
+                    }
+                    Some(TransferEvent::Done(Err(error))) => return Err(error),
                     Some(event) => {
                         if matches!(event, TransferEvent::Connected { .. } | TransferEvent::Progress(_)) {
                             self.heard = Some(Instant::now());
@@ -243,6 +254,47 @@ impl Attempt<'_> {
     fn completed(&self, mut summary: Summary) -> Summary {
         summary.links_followed = summary.links_followed.saturating_add(self.sender.links_followed);
         summary
+    }
+
+    /// Checks that the receiver has ended as well as the sender says, if it was logged in to from here. By itself the sender
+    /// could say anything.
+    fn ask_receiver(&mut self, summary: &Summary) -> Result<(), Error> {
+        // The sender's last datagrams may follow its report.
+        let deadline = Instant::now() + TO_CONFIRM;
+        while self.receiver.is_some() && self.has_input_until(deadline) {
+            match read_frame(&mut self.input) {
+                Ok(Some(Frame::Data(bytes))) => self.forward(&bytes),
+                Ok(Some(Frame::Report(_) | Frame::Order(_))) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        let Some((receiver, pipe)) = self.receiver.take() else { return Ok(()) };
+        let ends = |time| receiver.ends_within(time).and_then(|status| status.code());
+        let code = ends(TO_CONFIRM).or_else(|| {
+            // The end of its input ends it now, but not well.
+            drop(pipe);
+            ends(TO_CONFIRM)
+        });
+        let is_partial = summary.failed_count > 0 && matches!(code, Some(PARTIAL | VANISHED));
+        if code == Some(0) || is_partial {
+            return Ok(());
+        }
+        let Between { from, to, .. } = self.between;
+        let kind = code.and_then(|code| u8::try_from(code).ok()).map_or(ErrorKind::Unreachable, kind_of);
+        let message = format!("it does not confirm what {from} reports as complete: the same command tries again");
+        Err(Error::Elsewhere { host: to.clone(), kind, message })
+    }
+
+    /// Waits for the next frame of the sender; returns false at the deadline.
+    fn has_input_until(&self, deadline: Instant) -> bool {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(left) = Timespec::try_from(left) else { return false };
+            match poll(&mut [PollFd::new(&self.input, PollFlags::IN)], Some(&left)) {
+                Err(Errno::INTR) => {}
+                ready => return ready.is_ok_and(|count| count > 0),
+            }
+        }
     }
 
     /// Passes datagrams of the sender on.

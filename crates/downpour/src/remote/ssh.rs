@@ -243,6 +243,12 @@ impl Remote {
         self.process.ended()
     }
 
+    /// Returns ssh's exit status if it ends by itself within `time`.
+    pub(super) fn ends_within(&self, time: Duration) -> Option<ExitStatus> {
+        self.process.ends_within(time);
+        self.process.ended().ok().flatten()
+    }
+
     /// Returns a function that asks ssh to end, and does nothing once this is dropped.
     pub(super) fn terminator(&self) -> impl FnMut() + Send + 'static {
         self.process.terminator()
