@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, fgetxattr, fstat, linkat, mkdirat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, getxattr, linkat, mkdirat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::held::Held;
-use super::metadata::{SET_ID, Status, mode_of};
+use super::metadata::{SET_ID, Status, is_unsupported, mode_of};
 use super::names::{NameError, check_path};
 use super::sandbox::{DirectorySandbox, errno};
 use super::sink::refusal;
@@ -277,7 +277,8 @@ fn make_directories(target: &DirectorySandbox, base: &[u8], to: &[u8]) -> io::Re
 
 /// Lets nobody into a new directory who may not enter another one.
 fn take_after(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
-    let (model, has_acl) = (Status::from(fstat(model)?), has_acl(model));
+    let model = Held::from(model.try_clone()?);
+    let (has_acl, model) = (has_acl(&model)?, model.status()?);
     let held = Held::from(made.try_clone()?);
     if geteuid().is_root() {
         held.set_owner(Some(Uid::from_raw(model.owner)), Some(Gid::from_raw(model.group)))?;
@@ -288,8 +289,14 @@ fn take_after(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
     held.set_mode(model.mode & !SET_ID & !group | 0o700)
 }
 
-fn has_acl(directory: &OwnedFd) -> bool {
-    fgetxattr(directory, "system.posix_acl_access", &mut [0_u8; 0]).is_ok_and(|length| length > 0)
+/// Whether a directory has an ACL.
+fn has_acl(directory: &Held) -> io::Result<bool> {
+    match getxattr(directory.path(), "system.posix_acl_access", &mut [0_u8; 0]) {
+        Ok(length) => Ok(length > 0),
+        Err(Errno::NODATA) => Ok(false),
+        Err(error) if is_unsupported(error) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

@@ -15,8 +15,18 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::directory::{FOLDER, NAMED_WAY, WAY};
 use super::held::Held;
 use super::root::{Links, Roots};
+
+/// What a directory is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Names in it are opened or looked at.
+    Way,
+    /// It is listed, too.
+    Listing,
+}
 
 /// Maximum number of directories that a cursor keeps open. Parents of deeper ones are reopened on the way back up.
 const MAX_OPEN: usize = 16;
@@ -59,13 +69,13 @@ impl DirectoryCursor {
             Some(slash) => (&rest[..slash], &rest[slash + 1..]),
             None => (&rest[..0], rest),
         };
-        Ok((self.folder_of(item, parent)?, name))
+        Ok((self.folder_of(item, parent, Purpose::Way)?, name))
     }
 
-    /// Opens the entry at `path`, a folder.
+    /// Opens the entry at `path`, a folder, to list it.
     pub(super) fn folder(&mut self, path: &[u8]) -> io::Result<BorrowedFd<'_>> {
         let (item, rest) = self.resolve(path)?;
-        self.folder_of(item, rest)
+        self.folder_of(item, rest, Purpose::Listing)
     }
 
     fn resolve<'a>(&self, path: &'a [u8]) -> io::Result<(usize, &'a [u8])> {
@@ -73,22 +83,25 @@ impl DirectoryCursor {
     }
 
     /// Opens the folder at `path` beneath an item.
-    pub(super) fn folder_of(&mut self, item: usize, path: &[u8]) -> io::Result<BorrowedFd<'_>> {
+    pub(super) fn folder_of(&mut self, item: usize, path: &[u8], purpose: Purpose) -> io::Result<BorrowedFd<'_>> {
         if item != self.item {
             self.open.clear();
         }
         let shared = shared_length(&self.path, path);
-        while self.open.back().is_some_and(|(length, _)| *length > shared) {
+        // One that is open on the way is opened again to be listed.
+        let stays = |length: usize| length <= shared && (length < path.len() || purpose == Purpose::Way);
+        while self.open.back().is_some_and(|(length, _)| !stays(*length)) {
             self.open.pop_back();
         }
         self.item = item;
         self.path.clear();
         self.path.extend_from_slice(path);
+        let purpose_of = |length: usize| if length == path.len() { purpose } else { Purpose::Way };
         if self.open.is_empty() {
             let root = &self.roots.items()[item];
             // The path of contents is followed through a link, since the user named it.
             let links = if root.name.is_empty() { Links::Follow } else { self.links };
-            let opened = openat(CWD, &root.path, flags(links), Mode::empty())?;
+            let opened = openat(CWD, &root.path, flags(links, purpose_of(0)), Mode::empty())?;
             self.open.push_back((0, opened));
         }
         while let Some((length, folder)) = self.open.back()
@@ -97,8 +110,10 @@ impl DirectoryCursor {
             let start = if *length == 0 { 0 } else { length + 1 };
             let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |at| start + at);
             let opened = match self.links {
-                Links::Copy | Links::Skip if self.follow_ways => open_way(folder.as_fd(), &path[start..end])?,
-                links => openat(folder, &path[start..end], flags(links), Mode::empty())?,
+                Links::Copy | Links::Skip if self.follow_ways => {
+                    open_way(folder.as_fd(), &path[start..end], purpose_of(end))?
+                }
+                links => openat(folder, &path[start..end], flags(links, purpose_of(end)), Mode::empty())?,
             };
             if self.open.len() >= MAX_OPEN {
                 self.open.pop_front();
@@ -113,8 +128,8 @@ impl DirectoryCursor {
 }
 
 /// Opens a folder that a listed name leads through, or what a link of this user or of root leads to.
-pub(super) fn open_way(folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
-    let error = match openat(folder, name, flags(Links::Copy), Mode::empty()) {
+pub(super) fn open_way(folder: BorrowedFd<'_>, name: &[u8], purpose: Purpose) -> io::Result<OwnedFd> {
+    let error = match openat(folder, name, flags(Links::Copy, purpose), Mode::empty()) {
         Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => error,
         opened => return Ok(opened?),
     };
@@ -126,7 +141,7 @@ pub(super) fn open_way(folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedF
     }
     // What was just looked at is read, whatever has its name by now.
     let target = readlinkat(&link, "", Vec::new())?;
-    Ok(openat(folder, target, flags(Links::Follow), Mode::empty())?)
+    Ok(openat(folder, target, flags(Links::Follow, purpose), Mode::empty())?)
 }
 
 /// Returns the length of the longest common prefix of both paths, in whole components.
@@ -139,7 +154,11 @@ pub(super) fn shared_length(one: &[u8], other: &[u8]) -> usize {
     one[..same].iter().rposition(|b| *b == b'/').unwrap_or(0)
 }
 
-fn flags(links: Links) -> OFlags {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    if links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW }
+fn flags(links: Links, purpose: Purpose) -> OFlags {
+    match (purpose, links == Links::Follow) {
+        (Purpose::Way, true) => NAMED_WAY,
+        (Purpose::Way, false) => WAY,
+        (Purpose::Listing, true) => FOLDER.difference(OFlags::NOFOLLOW),
+        (Purpose::Listing, false) => FOLDER,
+    }
 }

@@ -12,6 +12,9 @@ use super::metadata::{Identity, Status};
 use super::sandbox::{DirectorySandbox, errno};
 use super::staged_id::path_hash;
 
+/// Number of items that are folders and are remembered by their names.
+const MAX_FOLDERS: usize = 1000;
+
 /// The paths of a transfer as 64-bit hashes. A collision, which keeps a name that should be deleted, happens once in
 /// 10^7 transfers of a million names.
 #[derive(Debug, Default)]
@@ -19,6 +22,8 @@ pub(super) struct SentPaths {
     all: HashSet<u64>,
     /// The items that are, or contain, something other than folders.
     filled: HashSet<u64>,
+    /// The first items that are folders, for a target that cannot be listed.
+    folders: Vec<Vec<u8>>,
     folding: Folding,
 }
 
@@ -32,6 +37,9 @@ impl SentPaths {
         let path = &*self.folding.key(path);
         self.all.insert(path_hash(path));
         if is_folder {
+            if !path.contains(&b'/') && self.folders.len() <= MAX_FOLDERS {
+                self.folders.push(path.to_vec());
+            }
             self.all.insert(path_hash(&as_folder(path)));
         } else {
             self.filled.insert(path_hash(item(path)));
@@ -54,6 +62,12 @@ impl SentPaths {
 
     pub(super) fn has(&self, path: &[u8]) -> bool {
         self.all.contains(&path_hash(&self.folding.key(path)))
+    }
+
+    /// Returns the items that are folders; `None` if they are too many to remember.
+    fn folders(&self) -> Option<Vec<(Vec<u8>, bool)>> {
+        let is_all = self.folders.len() <= MAX_FOLDERS;
+        is_all.then(|| self.folders.iter().map(|name| (name.clone(), true)).collect())
     }
 
     fn has_folder(&self, path: &[u8]) -> bool {
@@ -151,14 +165,18 @@ impl Deletion<'_> {
         while !(self.is_stopped)()
             && let Some(folder) = folders.pop()
         {
+            let at_top = folder.is_empty();
             let names = match self.target.list(&folder) {
                 Ok(names) => names,
+                // Nothing is deleted at the top, and the names that were sent are known.
+                Err(error) if at_top && !top && errno(&error) == Errno::ACCESS && sent.folders().is_some() => {
+                    sent.folders().unwrap_or_default()
+                }
                 Err(error) => {
                     (self.failed)(&folder, error);
                     continue;
                 }
             };
-            let at_top = folder.is_empty();
             // The item itself, or the folder whose contents are sent.
             let is_item = if top { at_top } else { !at_top && item(&folder) == folder };
             let has_names = names.iter().any(|(name, _)| !(at_top && spare(name)));
@@ -210,6 +228,10 @@ impl Deletion<'_> {
                             }
                         }
                     }
+                    // One that is empty need not be read.
+                    Err(error) if errno(&error) == Errno::ACCESS && self.removes_unread(&folder) => {
+                        self.tell(&folder, Ok(()));
+                    }
                     Err(error) => {
                         needed.insert(parent(&folder));
                         (self.failed)(&folder, error);
@@ -227,6 +249,11 @@ impl Deletion<'_> {
                 }
             }
         }
+    }
+
+    /// Removes a folder that cannot be read, if it is empty; returns whether it did.
+    fn removes_unread(&mut self, folder: &[u8]) -> bool {
+        !self.dry_run && self.most != Some(0) && self.target.remove_folder(folder).is_ok() && self.takes_one()
     }
 
     /// Deletes a name that is not a folder; returns whether it is gone from its folder.

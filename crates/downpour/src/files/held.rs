@@ -59,6 +59,12 @@ impl Held {
         tolerate(there(chmodat(CWD, self.path(), mode_of(mode), AtFlags::empty())), self.as_fd(), || fstat(&self.0))
     }
 
+    /// Sets mode and modification time, where given.
+    pub(super) fn set(&self, mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
+        mode.map_or(Ok(()), |mode| self.set_mode(mode))?;
+        mtime.map_or(Ok(()), |mtime| self.set_mtime(mtime))
+    }
+
     pub(super) fn set_mtime(&self, mtime: Mtime) -> io::Result<()> {
         let set = utimensat(CWD, self.path(), &timestamps(mtime), AtFlags::empty());
         tolerate(there(set), self.as_fd(), || fstat(&self.0))

@@ -29,7 +29,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat, renameat};
 
@@ -45,14 +45,15 @@ pub(super) const NEW_NAME: &str = "journal.new";
 /// An open journal, to which records are appended.
 #[derive(Debug)]
 pub(super) struct Journal {
-    file: File,
     source: SourceId,
     written: Mutex<Written>,
 }
 
 /// State of the records written to a journal.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Written {
+    /// `None` once the journal is closed. Shared, so that syncing holds up no writing.
+    file: Option<Arc<File>>,
     /// Number of records.
     count: u64,
     /// See [`Journal::distrust`].
@@ -76,12 +77,13 @@ impl Journal {
             None => Held::default(),
         };
         clean(&mut held)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(dir, NEW_NAME, flags, Mode::RUSR | Mode::WUSR)?);
-        let journal = Self { file, source, written: Mutex::default() };
-        journal.file.write_all_at(&header(source, boot), 0)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = Arc::new(File::from(openat(dir, NEW_NAME, flags, Mode::RUSR | Mode::WUSR)?));
+        file.write_all_at(&header(source, boot), 0)?;
+        let written = Written { file: Some(Arc::clone(&file)), count: 0, distrusted: false };
+        let journal = Self { source, written: Mutex::new(written) };
         journal.append(&held.records())?;
-        fsync(&journal.file)?;
+        fsync(&file)?;
         renameat(dir, NEW_NAME, dir, NAME)?;
         fsync(dir)?;
         Ok((journal, held))
@@ -102,7 +104,7 @@ impl Journal {
             bytes.extend(record.encode(number));
         }
         // After a failure the next attempt overwrites the partial write.
-        self.file.write_all_at(&bytes, HEADER as u64 + written.count * RECORD as u64)?;
+        written.file()?.write_all_at(&bytes, HEADER as u64 + written.count * RECORD as u64)?;
         written.count += records.len() as u64;
         Ok(())
     }
@@ -114,10 +116,13 @@ impl Journal {
     /// # Errors
     /// An I/O error: the next run during this boot may then trust data that this one did not make durable.
     pub(super) fn distrust(&self) -> io::Result<()> {
-        let mut written = self.written();
-        written.distrusted = true;
-        self.file.write_all_at(&header(self.source, BootId::NONE), 0)?;
-        self.sync()
+        let file = {
+            let mut written = self.written();
+            written.distrusted = true;
+            Arc::clone(written.file()?)
+        };
+        file.write_all_at(&header(self.source, BootId::NONE), 0)?;
+        Ok(fdatasync(&file)?)
     }
 
     /// Checks that the journal has not been distrusted.
@@ -135,7 +140,13 @@ impl Journal {
 
     /// Makes the journal durable.
     pub(super) fn sync(&self) -> io::Result<()> {
-        Ok(fdatasync(&self.file)?)
+        let file = Arc::clone(self.written().file()?);
+        Ok(fdatasync(&file)?)
+    }
+
+    /// Closes the journal, which is about to be removed: it takes no further record.
+    pub(super) fn close(&self) {
+        self.written().file = None;
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
@@ -144,6 +155,10 @@ impl Journal {
 }
 
 impl Written {
+    fn file(&self) -> io::Result<&Arc<File>> {
+        self.file.as_ref().ok_or_else(|| io::Error::other("the journal is closed"))
+    }
+
     fn check(&self) -> io::Result<()> {
         match self.distrusted {
             true => Err(io::Error::other("an earlier sync to disk has failed")),

@@ -13,7 +13,8 @@ const LENGTH: usize = 4;
 /// A list of records of two byte strings each.
 #[derive(Debug)]
 pub(super) struct List {
-    file: File,
+    /// `None` once the list is closed.
+    file: Option<File>,
     /// Bytes in the file.
     written: u64,
     /// Records not yet written.
@@ -24,7 +25,7 @@ pub(super) struct List {
 impl List {
     /// Creates a list in an empty file.
     pub(super) fn new(file: File) -> Self {
-        Self { file, written: 0, buffer: Vec::new(), count: 0 }
+        Self { file: Some(file), written: 0, buffer: Vec::new(), count: 0 }
     }
 
     /// Returns the number of records.
@@ -45,15 +46,25 @@ impl List {
     /// Iterates over the records, last one first.
     pub(super) fn backwards(&mut self) -> io::Result<Backwards<'_>> {
         self.flush()?;
-        Ok(Backwards { file: &self.file, start: self.written, window: Vec::new(), end: 0 })
+        Ok(Backwards { file: open(&self.file)?, start: self.written, window: Vec::new(), end: 0 })
+    }
+
+    /// Closes the list, whose file is about to be removed.
+    pub(super) fn close(&mut self) {
+        self.file = None;
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.buffer)?;
+        let mut file = open(&self.file)?;
+        file.write_all(&self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
+}
+
+fn open(file: &Option<File>) -> io::Result<&File> {
+    file.as_ref().ok_or_else(|| io::Error::other("the list is closed"))
 }
 
 /// An iterator over a list from its end.

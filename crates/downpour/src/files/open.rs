@@ -46,6 +46,12 @@ impl<K: Copy + PartialEq> OpenFiles<K> {
         drop(closed);
     }
 
+    /// Closes all files.
+    pub(super) fn clear(&self) {
+        let closed = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(closed);
+    }
+
     fn touch(&self, key: K) -> Option<Arc<File>> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let at = files.iter().position(|(k, _)| *k == key)?;

@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::cursor::DirectoryCursor;
+use super::directory::NAMED_WAY;
 use super::held::Held;
 use super::metadata::Status;
 use super::root::{Links, Roots};
@@ -67,8 +68,7 @@ impl Removal {
         let (folder, name) = match name.iter().rposition(|byte| *byte == b'/') {
             // An item, by the path that the user has named.
             Some(slash) => {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                opened = openat(CWD, &name[..=slash], flags, Mode::empty())?;
+                opened = openat(CWD, &name[..=slash], NAMED_WAY, Mode::empty())?;
                 (opened.as_fd(), &name[slash + 1..])
             }
             None => (folder, name),

@@ -98,7 +98,8 @@ impl Root {
     }
 
     /// Checks the item. Returns the name under which it is sent (empty for contents) and its status.
-    fn check(&self, links: Links, specials: bool) -> Result<(Vec<u8>, Status), FilesError> {
+    /// `lists` says whether all contents of a folder are sent.
+    fn check(&self, links: Links, specials: bool, lists: bool) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -118,7 +119,7 @@ impl Root {
             _ if specials => {}
             _ => return Err(unusable(NOT_SENT)),
         }
-        if self.is_contents() {
+        if self.is_contents() && lists {
             // Fail now if the folder cannot be read: nothing at all would be sent.
             openat(CWD, &self.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|e| failed(e.into()))?;
@@ -221,7 +222,7 @@ impl Roots {
             }
             made.followed += u64::from(target.is_some());
             let root = target.unwrap_or(root);
-            let (name, seen) = root.check(links, options.preserve.specials)?;
+            let (name, seen) = root.check(links, options.preserve.specials, options.files_from.is_none())?;
             if is_alone && name.is_empty() {
                 made.top = Some(seen);
             }

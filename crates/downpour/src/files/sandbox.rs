@@ -11,21 +11,19 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{
-    Access, AtFlags, Dir, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
-    unlinkat, utimensat,
+    Access, AtFlags, Dir, FileType, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, renameat, statat,
+    symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
+pub(super) use super::directory::FOLDER;
+use super::directory::{WAY, readable};
 use super::held::Held;
 use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
 use crate::messages::Mtime;
 
 /// Number of folders kept open: enough for a few threads at different places of a tree.
 const KEPT: usize = 32;
-
-/// Flags for opening a folder.
-pub(super) const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A directory and everything beneath it, addressed by relative path.
 #[derive(Debug)]
@@ -38,7 +36,7 @@ pub(super) struct DirectorySandbox {
 /// An open folder and its path.
 type Kept = (Box<[u8]>, Arc<Folder>);
 
-/// An open folder.
+/// A folder that is open on the way to names in it.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) fd: OwnedFd,
@@ -98,7 +96,7 @@ impl DirectorySandbox {
     /// Marks a folder as new: it contains only what this process creates, so that no name in it needs to be looked up.
     pub(super) fn enter_new(&self, path: &[u8]) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
-        let fd = openat(&parent.fd, name, FOLDER, Mode::empty())?;
+        let fd = openat(&parent.fd, name, WAY, Mode::empty())?;
         self.keep(path, Folder::new(fd, true));
         Ok(())
     }
@@ -155,7 +153,8 @@ impl DirectorySandbox {
         if held.status()?.identity == found { Ok(held) } else { Err(Errno::STALE.into()) }
     }
 
-    /// Sets the mode and mtime of the file or folder that was `found`, where given.
+    /// Sets the mode and mtime of the file or folder that was `found`, where given. Its owner may do that without being
+    /// allowed to read it.
     pub(super) fn set_attributes(
         &self,
         path: &[u8],
@@ -163,7 +162,12 @@ impl DirectorySandbox {
         mode: Option<u32>,
         mtime: Option<Mtime>,
     ) -> io::Result<()> {
-        set_metadata(self.open_found(path, found)?, mode, mtime)
+        let held = self.hold(path, found)?;
+        match held.set(mode, mtime) {
+            // Without /proc what is held cannot be reached.
+            Err(error) if errno(&error) == Errno::STALE => set_metadata(self.open_found(path, found)?, mode, mtime),
+            result => result,
+        }
     }
 
     /// Moves `name` of the folder `from` to `path`, replacing a file or link unless `new`.
@@ -202,7 +206,7 @@ impl DirectorySandbox {
         while known < path.len() {
             let start = if known == 0 { 0 } else { known + 1 };
             let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |slash| start + slash);
-            at = Folder::new(openat(&at.fd, &path[start..end], FOLDER, Mode::empty())?, false);
+            at = Folder::new(openat(&at.fd, &path[start..end], WAY, Mode::empty())?, false);
             self.keep(&path[..end], Arc::clone(&at));
             known = end;
         }
@@ -211,18 +215,18 @@ impl DirectorySandbox {
 
     /// Lists the names in a folder, sorted, each with whether it is a folder.
     pub(super) fn list(&self, path: &[u8]) -> io::Result<Vec<(Vec<u8>, bool)>> {
-        let folder = self.folder(path)?;
+        let listed = self.open_to_list(path)?;
         let mut names = Vec::new();
-        for item in Dir::read_from(&folder.fd)? {
+        for item in Dir::new(listed)? {
             let item = item?;
             let name = item.file_name().to_bytes();
             if matches!(name, b"." | b"..") {
                 continue;
             }
             let is_folder = match item.file_type() {
-                rustix::fs::FileType::Directory => true,
+                FileType::Directory => true,
                 // Some file systems do not report the type.
-                rustix::fs::FileType::Unknown => statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+                FileType::Unknown => statat(&self.folder(path)?.fd, name, AtFlags::SYMLINK_NOFOLLOW)
                     .is_ok_and(|stat| Status::from(stat).is_directory()),
                 _ => false,
             };
@@ -230,6 +234,19 @@ impl DirectorySandbox {
         }
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Opens a folder to list or sync it.
+    ///
+    /// # Errors
+    /// `EACCES` if this user may not read it, whatever else they may do in it.
+    pub(super) fn open_to_list(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        if path.is_empty() {
+            return readable(self.root());
+        }
+        // By its name: reading needs no permission to search it.
+        let (parent, name) = self.parent(path)?;
+        Ok(openat(&parent.fd, name, FOLDER, Mode::empty())?)
     }
 
     /// Removes a name that is not a folder.

@@ -515,6 +515,8 @@ impl FileSink {
     /// A staging folder that could not be removed.
     pub fn abandon(&self, remove: bool) -> Result<Option<PathBuf>, FilesError> {
         self.shared.end();
+        // What is open cannot be removed everywhere.
+        self.writer.close();
         let Some(place) = self.shared.staged() else { return Ok(None) };
         let staging = &place.staging;
         if staging.is_removed() {

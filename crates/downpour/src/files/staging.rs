@@ -13,6 +13,7 @@
 
 mod find;
 mod leftovers;
+mod remove;
 mod site;
 
 use std::collections::BTreeSet;
@@ -37,15 +38,17 @@ use self::find::{Finder, Found};
 pub(super) use self::find::{is_staging_name, under_random_name};
 pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{Leftover, leftovers};
-pub(super) use self::site::Site;
+pub use self::remove::{LeftReason, StagingLeft};
+use self::remove::{clear, clear_moving};
 pub use self::site::staged_elsewhere;
+pub(super) use self::site::{Site, may_hold_elsewhere};
 use super::error::FilesError;
 use super::folding::{Folding, PROBES};
 use super::held;
 use super::journal::{self, Held, Journal};
 use super::list::List;
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
-use super::sandbox::{FOLDER, errno};
+use super::sandbox::FOLDER;
 use super::staged_id::StagedId;
 use crate::messages::{DeviceNumber, Mtime, SourceId, Special};
 
@@ -66,8 +69,8 @@ pub(super) struct Staging {
     /// Its name there.
     name: String,
     pub(super) dir: OwnedFd,
-    /// Held as long as this value lives.
-    _lock: File,
+    /// Held until the folder is removed.
+    lock: Mutex<Option<File>>,
     pub(super) journal: Journal,
     /// Journal contents that no entry has claimed yet.
     held: Mutex<Held>,
@@ -106,13 +109,13 @@ impl Staging {
             match lock(&dir) {
                 Ok(Some(lock)) => {
                     // The folder is locked until both are dropped.
-                    let (held, _locked) = (dir.try_clone().map_err(failed)?, lock.try_clone().map_err(failed)?);
+                    let (held, locked) = (dir.try_clone().map_err(failed)?, lock.try_clone().map_err(failed)?);
                     let parent_too = parent.try_clone().map_err(failed)?;
                     let opened = Self::with(path.clone(), (parent_too, name.clone()), dir, lock, source, is_new);
                     if opened.is_err() && is_new {
                         // On a full disk every attempt would leave another folder behind. Only the first error is
                         // reported.
-                        let _ = clear(parent, &name, &held);
+                        let _ = clear(parent, &name, &held, || drop(locked));
                     }
                     return opened.map(Some).map_err(failed);
                 }
@@ -162,9 +165,9 @@ impl Staging {
             Ok(Mutex::new(List::new(File::from(openat(&dir, name, flags, Mode::RUSR | Mode::WUSR)?))))
         };
         let (folders, links, files) = (list(FOLDERS)?, list(LINKS)?, list(FILES)?);
-        let (held, staged) = (Mutex::new(held), Mutex::new(staged));
+        let (held, staged, lock) = (Mutex::new(held), Mutex::new(staged), Mutex::new(Some(lock)));
         let folding = Folding::probe(&dir)?;
-        Ok(Self { path, parent, name, dir, _lock: lock, journal, held, staged, folders, links, files, is_new, folding })
+        Ok(Self { path, parent, name, dir, lock, journal, held, staged, folders, links, files, is_new, folding })
     }
 
     /// Returns the path of the staging folder.
@@ -372,55 +375,29 @@ impl Staging {
         Ok(self.journal.records() == 0 && staged_files(&self.dir)?.is_empty())
     }
 
-    /// Removes the staging folder and everything in it. Returns whether it is gone: NFS keeps a file that is removed
-    /// while open, such as the journal, and therefore the folder, until the file is closed.
-    pub(super) fn remove(&self) -> Result<bool, FilesError> {
-        match clear(&self.parent, &self.name, &self.dir) {
-            Ok(()) => Ok(true),
-            Err(error) if matches!(errno(&error), Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => Ok(false),
-            Err(error) => Err(FilesError::system(&self.path, error)),
+    /// Returns its name in the folder that it lies in.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Removes the staging folder and everything in it, which is then of no use any more. Its files are closed before:
+    /// NFS and FUSE keep one that is removed while open, and therefore the folder, until it is closed.
+    ///
+    /// # Errors
+    /// What is left, and why.
+    pub(super) fn remove(&self) -> Result<(), StagingLeft> {
+        self.journal.close();
+        for list in [&self.folders, &self.links, &self.files] {
+            list.lock().unwrap_or_else(PoisonError::into_inner).close();
         }
+        let unlock = || drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let cleared = clear(&self.parent, &self.name, &self.dir, unlock);
+        cleared.map_err(|error| StagingLeft::new(&self.path, &self.parent, &error))
     }
 
     fn made(&self) -> io::Result<(&'static str, Status)> {
         Ok((MOVING, statat(&self.dir, MOVING, AtFlags::SYMLINK_NOFOLLOW)?.into()))
     }
-}
-
-/// Removes a staging folder and what this program has put into it.
-fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd) -> io::Result<()> {
-    for item in Dir::read_from(dir)? {
-        let item = item?;
-        match item.file_name().to_bytes() {
-            // The lock goes last: until then no other process can use the folder.
-            b"lock" => {}
-            b"moving" => clear_moving(dir)?,
-            name if is_folder_name(name) => remove_folder(dir, name)?,
-            name if is_part(name) => unlinkat(dir, name, AtFlags::empty())?,
-            _ => {}
-        }
-    }
-    unlinkat(dir, LOCK, AtFlags::empty())?;
-    let ours = Status::from(fstat(dir)?);
-    let named = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
-    if !named.is_ok_and(|named| named.identity == ours.identity) {
-        // Another user has moved it away.
-        return Err(Errno::NOTEMPTY.into());
-    }
-    Ok(unlinkat(target, name, AtFlags::REMOVEDIR)?)
-}
-
-/// Removes an object that was created to be moved out but could not be moved.
-fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
-    for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
-        match unlinkat(dir, MOVING, flags) {
-            // `unlink` of a folder fails with EISDIR on Linux and with EPERM elsewhere.
-            Err(Errno::ISDIR | Errno::PERM) if flags.is_empty() => {}
-            Ok(()) | Err(Errno::NOENT) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }
 
 /// Removes a staged file if it exists.
@@ -456,18 +433,6 @@ fn is_folder_name(name: &[u8]) -> bool {
 fn is_part(name: &[u8]) -> bool {
     let names = [LOCK, FOLDERS, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
     is_folder_name(name) || names.iter().chain(&PROBES).any(|part| part.as_bytes() == name)
-}
-
-/// Removes a folder of staged files.
-fn remove_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
-    let folder = openat(dir, name, FOLDER, Mode::empty())?;
-    for item in Dir::read_from(&folder)? {
-        let item = item?;
-        if StagedId::from_name(item.file_name().to_bytes()).is_some() {
-            unlinkat(&folder, item.file_name(), AtFlags::empty())?;
-        }
-    }
-    Ok(unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Returns the staged files in a staging folder.

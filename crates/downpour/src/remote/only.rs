@@ -10,13 +10,14 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::process::{fchdir, geteuid};
 
 use super::place::matches;
 use super::request::RemoteTask;
 use crate::error::Error;
+use crate::files::directory::NAMED_WAY;
 use crate::files::permitted::has_wildcards;
 use crate::files::{FilesError, Root};
 
@@ -88,7 +89,7 @@ impl Only {
     /// # Errors
     /// The folder does not exist or cannot be opened.
     pub(super) fn open(limit: &Limit) -> Result<Self, Error> {
-        let opened = openat(CWD, &limit.folder, FOLDER, Mode::empty());
+        let opened = openat(CWD, &limit.folder, NAMED_WAY, Mode::empty());
         let folder = opened.map_err(|error| FilesError::system(&limit.folder, error))?;
         Ok(Self { folder, access: limit.access })
     }
@@ -275,11 +276,11 @@ enum Opened {
 /// Opens `path` beneath a folder. Symbolic links are followed as long as they stay beneath it; absolute links lead out.
 #[cfg(target_os = "linux")]
 fn open_beneath(folder: &OwnedFd, path: &[u8], what: Opened) -> rustix::io::Result<OwnedFd> {
-    use rustix::fs::{ResolveFlags, openat2};
+    use rustix::fs::{OFlags, ResolveFlags, openat2};
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let (flags, resolve) = match what {
-        Opened::Folder => (FOLDER, beneath),
-        Opened::FolderWithoutLinks => (FOLDER, beneath | ResolveFlags::NO_SYMLINKS),
+        Opened::Folder => (NAMED_WAY, beneath),
+        Opened::FolderWithoutLinks => (NAMED_WAY, beneath | ResolveFlags::NO_SYMLINKS),
         Opened::Anything => (OFlags::PATH | OFlags::CLOEXEC, beneath),
     };
     openat2(folder, path, flags, Mode::empty(), resolve)
@@ -309,9 +310,6 @@ pub(super) fn as_typed(error: FilesError, sources: &[Source]) -> FilesError {
         other => other,
     }
 }
-
-/// Flags to open a folder with.
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn outside(path: &Path) -> Error {
     Error::Limited(format!("{} is outside, or a link on its way leads out", path.display()))

@@ -580,9 +580,8 @@ impl Receiving {
         let links_left_out = outcome.links_left_out + outcome.unsafe_links;
         (done.altered, done.links_left_out) = (Some(outcome.altered), links_left_out);
         self.session.tell_links(outcome.links_left_out);
-        if let Some(staging) = &outcome.staging_left {
-            let note = format!("{} is still in use: it is no longer needed, remove it later", staging.display());
-            self.session.events.tell(TransferEvent::Note(note));
+        if let Some(left) = &outcome.staging_left {
+            self.session.events.tell(TransferEvent::Note(left.to_string()));
         }
         // Refused names have been reported already.
         for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
@@ -610,7 +609,11 @@ impl Receiving {
         }
         match files.abandon(remove) {
             Ok(Some(staging)) => Error::Kept { error: Box::new(error), staging, by_ticket: self.session.by_ticket() },
-            Ok(None) | Err(_) => error,
+            Ok(None) => error,
+            Err(left) => {
+                self.session.events.tell(TransferEvent::Note(left.to_string()));
+                error
+            }
         }
     }
 }

@@ -38,6 +38,8 @@ mod messages;
 #[cfg(test)]
 mod mounted;
 #[cfg(test)]
+mod opening;
+#[cfg(test)]
 mod options;
 #[cfg(test)]
 mod removing;
@@ -53,5 +55,7 @@ mod sources;
 mod survival;
 #[cfg(test)]
 mod tickets;
+#[cfg(test)]
+mod tidying;
 #[cfg(test)]
 mod users;

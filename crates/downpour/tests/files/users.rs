@@ -62,8 +62,17 @@ pub(crate) fn as_receiver(name: &str, folder: &Path) {
     run_child(command, name, folder);
 }
 
+/// Runs a child test as a user who is not root and owns `folder`.
+pub(crate) fn as_unprivileged(name: &str, folder: &Path) {
+    if geteuid().is_root() {
+        std::os::unix::fs::chown(folder, Some(RECEIVER), Some(RECEIVER)).unwrap();
+        return as_receiver(name, folder);
+    }
+    run_child(Command::new(std::env::current_exe().unwrap()), name, folder);
+}
+
 /// Returns the name of the staging folder, which anyone who knows the source can predict.
-fn foreseen() -> String {
+pub(crate) fn foreseen() -> String {
     format!(".downpour-{}", &BASE32_NOPAD.encode(&SOURCE.0)[..8].to_lowercase())
 }
 
@@ -159,7 +168,7 @@ fn child_receives_there() {
 }
 
 /// Receives the first blocks and is then killed.
-fn interrupt(sources: &[PathBuf], spec: ReceiveSpec) {
+pub(crate) fn interrupt(sources: &[PathBuf], spec: ReceiveSpec) {
     let scanner = Scanner::new(sources.iter().map(Root::new).collect(), ScanOptions::default()).unwrap();
     let roots = scanner.roots();
     let receiving = FileSink::new(spec).unwrap();

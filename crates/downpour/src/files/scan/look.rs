@@ -10,7 +10,7 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, fstat
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::cursor::open_way;
+use super::super::cursor::{Purpose, open_way};
 use super::super::filter::Filter;
 use super::super::held::Held;
 use super::super::ids::NamesOfIds;
@@ -100,7 +100,7 @@ impl Looker {
         let (folder, name) = place.map_err(|error| reason_of(*provenance, &error))?;
         let seen = match self.see(folder, name, *provenance)? {
             link if self.follow_ways && *provenance == Provenance::Way && link.file_type == FileType::Symlink => {
-                let folder = open_way(folder, name).map_err(|error| reason_of(*provenance, &error))?;
+                let folder = open_way(folder, name, Purpose::Way).map_err(|error| reason_of(*provenance, &error))?;
                 Status::from(fstat(folder).map_err(|error| skip_reason(&error.into()))?)
             }
             seen => seen,
@@ -146,7 +146,7 @@ impl Looker {
         let hold = || match () {
             () if follows => Held::follow(folder, name),
             // It may be a link that was followed.
-            () if is_way => open_way(folder, name).map(Held::from),
+            () if is_way => open_way(folder, name, Purpose::Way).map(Held::from),
             () => Held::open(folder, name),
         };
         let extra = self.extra(&seen, hold).map_err(|error| skip_reason(&error))?;
@@ -176,7 +176,8 @@ impl Looker {
         self.follow_ways
             && place.is_ok_and(|(folder, name)| {
                 let seen = self.see(folder, name, Provenance::Listed);
-                seen.is_ok_and(|seen| seen.file_type == FileType::Symlink) && open_way(folder, name).is_ok()
+                seen.is_ok_and(|seen| seen.file_type == FileType::Symlink)
+                    && open_way(folder, name, Purpose::Way).is_ok()
             })
     }
 

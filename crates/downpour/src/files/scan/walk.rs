@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::fstat;
 use rustix::io::fcntl_dupfd_cloexec;
 
-use super::super::cursor::DirectoryCursor;
+use super::super::cursor::{DirectoryCursor, Purpose};
 use super::super::listing::Listing;
 use super::super::metadata::{Identity, Status};
 use super::super::root::Roots;
@@ -127,7 +127,7 @@ impl Walk {
     /// Continues in an item without a name.
     fn enter_item(&mut self, item: usize) -> io::Result<()> {
         let known = self.roots.items()[item].listing.clone();
-        let (identity, listing) = open(self.cursor.folder_of(item, b"")?, known)?;
+        let (identity, listing) = open(self.cursor.folder_of(item, b"", Purpose::Listing)?, known)?;
         self.stack.push(Folder { sent: Vec::new(), identity, listing, next: 0 });
         Ok(())
     }

@@ -5,13 +5,15 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, chmodat, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::files::extras::{Applied, ExtraRule};
 use crate::files::held::Held;
-use crate::files::metadata::Status;
+use crate::files::metadata::{Status, mode_of};
 use crate::files::staging::under_random_name;
 
 /// A copy on the file system of its final name; removed when dropped, unless it was moved there.
@@ -59,8 +61,16 @@ impl<'a> Carried<'a> {
 
     fn copy(&mut self, from: &OwnedFd, staged: &str, copy: &File, found: &Status, extras: ExtraRule) -> io::Result<()> {
         let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-        let source = File::from(openat(from, staged, flags, Mode::empty())?);
-        copy_data(&source, copy, found.size)?;
+        let open = || openat(from, staged, flags, Mode::empty());
+        let source = match open() {
+            // It has its final mode, which may deny its owner reading. The copy gets the one that was `found`.
+            Err(Errno::ACCESS) => {
+                chmodat(from, staged, mode_of(found.mode | 0o400), AtFlags::empty())?;
+                open()
+            }
+            opened => opened,
+        };
+        copy_data(&File::from(source?), copy, found.size)?;
         let held = Held::from(OwnedFd::from(copy.try_clone()?));
         self.take_over((from, staged), &held, found, extras)?;
         copy.sync_all()

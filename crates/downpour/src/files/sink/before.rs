@@ -15,7 +15,7 @@ use crate::files::journal::Item;
 use crate::files::metadata::{Status, birth};
 use crate::files::names::{NameError, check_path};
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
-use crate::files::staging::{Site, Staging, is_staging_name};
+use crate::files::staging::{Site, Staging, is_staging_name, may_hold_elsewhere};
 use crate::messages::{Entry, Kind, SourceId};
 
 impl Shared {
@@ -150,15 +150,31 @@ fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bo
     let items = match (&destination.rename, &spec.requested.items) {
         (Some(renamed), _) => std::slice::from_ref(renamed),
         (None, Some(items)) => items,
-        (None, None) => return Ok(directory.read_dir()?.next().is_some()),
+        (None, None) => {
+            return match directory.read_dir() {
+                Ok(mut items) => Ok(items.next().is_some()),
+                // What cannot be listed may hold anything.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
+                Err(error) => Err(error),
+            };
+        }
     };
     let stands = |name: &Vec<u8>| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
     Ok(items.iter().any(stands))
 }
 
-/// Whether an interrupted transfer has left a staging folder in `folder`.
+/// Whether an interrupted transfer may have left a staging folder in `folder`, or for it: one that cannot be listed may
+/// hold anything.
 pub(super) fn holds_staging(folder: &Path) -> io::Result<bool> {
-    for item in folder.read_dir()? {
+    if may_hold_elsewhere(folder) {
+        return Ok(true);
+    }
+    let items = match folder.read_dir() {
+        Ok(items) => items,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    for item in items {
         if is_staging_name(item?.file_name().as_bytes()) {
             return Ok(true);
         }

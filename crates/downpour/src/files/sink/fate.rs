@@ -149,12 +149,17 @@ impl Judge<'_> {
                     && found.size == *size
                     && match (self.spec.compare, hash) {
                         (Compare::SizeAndTime, _) => found.has_time(entry.mtime),
-                        // An unreadable file is not known to be the same.
-                        (Compare::Checksum, Some(hash)) => self
-                            .target
-                            .open(path)
-                            .and_then(|file| self.digest(file))
-                            .is_ok_and(|own| own == Some(*hash)),
+                        (Compare::Checksum, Some(hash)) => {
+                            match self.target.open(path).and_then(|file| self.digest(file)) {
+                                Ok(own) => own == Some(*hash),
+                                // A comparison has no answer then.
+                                Err(error) if self.spec.compared && errno(&error) == Errno::ACCESS => {
+                                    return Err(error);
+                                }
+                                // An unreadable file is not known to be the same.
+                                Err(_) => false,
+                            }
+                        }
                         (Compare::Checksum, None) => false,
                     }
             }

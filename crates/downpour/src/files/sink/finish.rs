@@ -13,7 +13,7 @@ use super::super::extras::Applied;
 use super::super::held::Held;
 use super::super::metadata::Status;
 use super::super::spec::{Destination, Existing, ReceiveSpec};
-use super::super::staging::{abandoned, is_staging_name, sync_at_once, sync_file_system};
+use super::super::staging::{abandoned, is_staging_name, sync_at_once};
 use super::entries::FILLABLE;
 use super::manifest::Intake;
 use super::place::{Place, refusal_of};
@@ -37,8 +37,8 @@ impl Shared {
             self.make_links(place)?;
             self.delete(announced, &place.target)?;
             self.seal_folders(place)?;
-            let is_removed = place.staging.remove()?;
-            let left = (!is_removed).then(|| place.staging.path().to_owned());
+            // Everything has been delivered, whatever stays of what this run needed for that.
+            let left = place.staging.remove().err();
             self.report.update(|outcome| outcome.staging_left = left);
             self.tell_abandoned(place);
             // Nothing is created or removed in it any more.
@@ -54,7 +54,8 @@ impl Shared {
     /// Tells of what other transfers to this target have left in it.
     fn tell_abandoned(&self, place: &Place) {
         // Only a service to the user: a target that cannot be listed is none of the failures of this transfer.
-        for name in abandoned(place.target.root()).unwrap_or_default() {
+        let names = abandoned(place.target.root()).unwrap_or_default();
+        for name in names.into_iter().filter(|name| name != place.staging.name()) {
             let shown = place.shown(name.as_bytes());
             self.report.notice(NoticeKind::Abandoned, shown.as_os_str().as_bytes());
         }
@@ -76,7 +77,7 @@ impl Shared {
             }
         };
         let mut failed = |path: &[u8], error: io::Error| match refusal_of(&error) {
-            Some(kind) => self.refused(path, kind),
+            Some(kind) => self.refused(if path.is_empty() { TOP } else { path }, kind),
             None => fatal = Some(FilesError::system(&self.destination().directory, error)),
         };
         let dry_run = self.spec.dry_run;
@@ -170,15 +171,19 @@ impl Shared {
         // Existing folders that are left alone are not in the list.
         // Nor are those of backups.
         let others = self.spec.existing == Existing::Skip || self.spec.backup.is_some();
-        let at_once = changed && (sync_at_once(folders.count()) || others);
+        let mut at_once = changed && (sync_at_once(folders.count()) || others);
         let mut folders = folders.backwards().map_err(failed)?;
         while let Some((path, attributes)) = folders.next().map_err(failed)? {
             self.check_stopped()?;
             let attributes = Attributes::from_bytes(&attributes).map_err(|error| failed(io::Error::other(error)))?;
             // A folder sealed by an earlier run may not be durable.
             match self.seal_folder(place, &path, &attributes, changed && !at_once) {
-                Ok(Applied::All) => {}
-                Ok(Applied::AttributesLost) => self.refused(&self.sent_as(&path), NoticeKind::AttributesLost),
+                Ok(sealed) => {
+                    at_once |= changed && !sealed.is_synced;
+                    if sealed.applied == Applied::AttributesLost {
+                        self.refused(&self.sent_as(&path), NoticeKind::AttributesLost);
+                    }
+                }
                 // It was removed in the meantime, or could not be created, which was reported.
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
@@ -188,7 +193,7 @@ impl Shared {
             }
         }
         if at_once {
-            sync_file_system(place.target.root()).map_err(failed)?;
+            place.sync_around(place.target.root()).map_err(failed)?;
         }
         if changed {
             place.sync_target()?;
@@ -196,9 +201,11 @@ impl Shared {
         Ok(())
     }
 
-    fn seal_folder(&self, place: &Place, path: &[u8], sealed: &Attributes, syncs: bool) -> io::Result<Applied> {
+    fn seal_folder(&self, place: &Place, path: &[u8], sealed: &Attributes, syncs: bool) -> io::Result<Sealed> {
         let Attributes { mode, mtime, extra } = sealed;
-        let Some(found) = place.target.look(path)? else { return Ok(Applied::All) };
+        let Some(found) = place.target.look(path)? else {
+            return Ok(Sealed { applied: Applied::All, is_synced: true });
+        };
         if !found.is_directory() {
             return Err(Errno::STALE.into());
         }
@@ -206,7 +213,10 @@ impl Shared {
         let hold = || place.target.hold(path, found.identity);
         let is_sealed = found.mode == mode && found.has_time(*mtime) && !self.extras.differs(&found, extra, hold);
         // Before a mode that may not permit it.
-        let folder = if syncs { Some(place.target.open_found(path, found.identity)?) } else { None };
+        let folder = syncs.then(|| place.target.open_to_list(path)).transpose();
+        // One that this user may not read is synced with its file system.
+        let unreadable = matches!(&folder, Err(error) if error.kind() == io::ErrorKind::PermissionDenied);
+        let folder = if unreadable { None } else { folder? };
         let applied = if is_sealed {
             Applied::All
         } else if self.extras.is_active() {
@@ -215,8 +225,15 @@ impl Shared {
             place.target.set_attributes(path, found.identity, Some(mode), Some(*mtime)).map(|()| Applied::All)?
         };
         folder.map_or(Ok(()), fsync)?;
-        Ok(applied)
+        Ok(Sealed { applied, is_synced: !unreadable })
     }
+}
+
+/// What became of a folder at the end.
+struct Sealed {
+    applied: Applied,
+    /// Whether it was synced as far as that was asked for.
+    is_synced: bool,
 }
 
 #[cfg(test)]
@@ -226,7 +243,7 @@ mod tests {
     use super::*;
     use crate::files::FileSink;
     use crate::files::SourceId;
-    use crate::files::staging::staging_name;
+    use crate::files::staging::{LeftReason, staging_name};
     use crate::messages::{End, RootHasher};
 
     fn begin(dir: &std::path::Path) -> FileSink {
@@ -261,7 +278,9 @@ mod tests {
         fs::create_dir_all(staging.join("moving/in use")).unwrap();
         let receiving = begin(dir.path());
         let outcome = receiving.finish(&end(SourceId([1; 16]))).unwrap();
-        assert_eq!(outcome.staging_left, Some(staging.clone()));
+        assert!(
+            outcome.staging_left.as_ref().is_some_and(|left| left.path == staging && left.reason == LeftReason::InUse)
+        );
         assert!(!outcome.is_partial());
         drop(receiving);
         fs::remove_dir(staging.join("moving/in use")).unwrap();

@@ -13,15 +13,17 @@ use rustix::process::geteuid;
 
 use super::super::backup::{NoBackup, Original};
 use super::super::delete::{Deletion, Newcomers, SentPaths};
+use super::super::directory::{FOLDER, NAMED_WAY, readable};
 use super::super::error::FilesError;
 use super::super::extras::{Applied, ExtraRule};
 use super::super::filter::Filter;
+use super::super::held::Held;
 use super::super::journal::{Item, Record};
-use super::super::metadata::{Status, birth, set_metadata};
+use super::super::metadata::{Status, birth};
 use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Destination, Existing, Modes, ReceiveSpec};
 use super::super::staged_id::path_hash;
-use super::super::staging::{Site, Staging, sync_file_system};
+use super::super::staging::{Site, Staging, StagingLeft, sync_file_system};
 use super::across::Carried;
 use super::entries::FILLABLE;
 use super::lock;
@@ -150,8 +152,10 @@ impl Place {
             let sent = sent_as(self.renaming(), path);
             self.report.refused(&sent, NoticeKind::AttributesLost);
         }
-        fsync(&folder.fd)?;
-        Ok(unlinkat(&self.staging.dir, name, AtFlags::empty())?)
+        self.sync_names(&folder.fd)?;
+        // It is in place. The copy that cannot be removed now goes with the staging folder, or is told with that.
+        let _ = unlinkat(&self.staging.dir, name, AtFlags::empty());
+        Ok(())
     }
 
     /// Moves `name` from an open folder to `path`.
@@ -270,24 +274,54 @@ impl Place {
 
     /// Makes the target folder's directory entries durable.
     pub(super) fn sync_target(&self) -> Result<(), FilesError> {
-        fsync(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
+        self.sync_names(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
+    }
+
+    /// Makes the names in a directory durable. Its file system is synced where this user may not read the directory,
+    /// since only a readable one can be synced by itself.
+    fn sync_names(&self, directory: &OwnedFd) -> io::Result<()> {
+        match readable(directory) {
+            Ok(opened) => Ok(fsync(opened)?),
+            Err(error) if errno(&error) == Errno::ACCESS => self.sync_around(directory),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes everything durable on the file system of a directory, which this user may not be able to read.
+    pub(super) fn sync_around(&self, directory: &OwnedFd) -> io::Result<()> {
+        let device = |of: &OwnedFd| fstat(of).map(|found| found.st_dev);
+        if device(directory)? == device(&self.staging.dir)? {
+            return sync_file_system(&self.staging.dir);
+        }
+        match readable(directory) {
+            Ok(opened) => sync_file_system(&opened),
+            // Nothing on that file system is open for reading.
+            Err(_) => {
+                rustix::fs::sync();
+                Ok(())
+            }
+        }
     }
 
     /// Gives the target back the mode that it had, where it gets no other.
     pub(super) fn close(&self) -> Result<(), FilesError> {
-        let closed = self.opened.map_or(Ok(()), |mode| set_metadata(self.target.root(), Some(mode), None));
+        let closed = self.opened.map_or(Ok(()), |mode| set_mode(self.target.root(), mode));
         closed.map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
-    /// Removes what this run has created for itself.
+    /// Removes what this run has created for itself, as far as that is possible.
+    ///
+    /// # Errors
+    /// The first failure.
     pub(super) fn remove(&self) -> Result<(), FilesError> {
-        self.staging.remove()?;
-        self.close()?;
+        let left = |left: StagingLeft| FilesError::system(&left.path, io::Error::other(left.reason));
+        let removed = self.staging.remove().map_err(left);
+        let closed = self.close();
         if self.target_is_new {
             // Fails if it is not empty.
             let _ = std::fs::remove_dir(&self.destination.directory);
         }
-        Ok(())
+        removed.and(closed)
     }
 }
 
@@ -383,23 +417,27 @@ fn make_fillable(folder: &OwnedFd) -> io::Result<Option<u32>> {
     if found.owner != geteuid().as_raw() || found.mode & FILLABLE == FILLABLE {
         return Ok(None);
     }
-    set_metadata(folder, Some(found.mode | FILLABLE), None).map(|()| Some(found.mode))
+    set_mode(folder, found.mode | FILLABLE).map(|()| Some(found.mode))
+}
+
+/// Sets the mode of a directory that may be open on the way only.
+fn set_mode(directory: &OwnedFd, mode: u32) -> io::Result<()> {
+    Held::from(directory.try_clone()?).set_mode(mode)
 }
 
 /// Makes the name of a new target durable: without it everything in the target would be lost.
 fn sync_parent(into: &Path, target: &OwnedFd) -> io::Result<()> {
     let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match open_folder(parent) {
-        Ok(Some(parent)) => Ok(fsync(parent)?),
-        // It may be unreadable.
-        Ok(None) | Err(_) => sync_file_system(target),
+    match openat(CWD, parent, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty()) {
+        Ok(parent) => Ok(fsync(parent)?),
+        // This user may not read it, unlike the target, which was made just now.
+        Err(_) => sync_file_system(readable(target)?),
     }
 }
 
 /// Opens the folder that the user named, possibly through a link; `None` if it does not exist.
 fn open_folder(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match openat(CWD, into, flags, Mode::empty()) {
+    match openat(CWD, into, NAMED_WAY, Mode::empty()) {
         Ok(folder) => Ok(Some(folder)),
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(FilesError::system(into, error)),

@@ -1,12 +1,12 @@
 //! The outcome of a transfer.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
 use super::super::staged_id::path_hash;
+use super::super::staging::StagingLeft;
 use super::lock;
 use crate::base64;
 use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
@@ -53,8 +53,8 @@ pub struct ReceiveOutcome {
     /// Symbolic links that were left out because they point out of the copied tree
     /// ([`ReceiveSpec::safe_links`](crate::files::ReceiveSpec)).
     pub unsafe_links: u64,
-    /// The staging folder, if it could not be removed because something in it is still in use.
-    pub staging_left: Option<PathBuf>,
+    /// The staging directory, if it could not be removed.
+    pub staging_left: Option<StagingLeft>,
     /// The first thousand names that failed.
     pub listed: Vec<Failed>,
     /// The first thousand special files.

@@ -13,7 +13,6 @@ use super::shared::Shared;
 use crate::files::error::FilesError;
 use crate::files::metadata::Status;
 use crate::files::sandbox::Folder;
-use crate::files::staging::sync_file_system;
 use crate::messages::StoredEntry;
 
 /// The entries of each batch until they are told; stays empty unless they are asked for.
@@ -106,8 +105,10 @@ impl Shared {
             placed.entries.sort_unstable_by_key(|stored| stored.entry);
             told.push((batch, placed.entries));
         }
-        for folder in on.values() {
-            sync_everything(folder).map_err(failed)?;
+        if let Some(place) = self.staged() {
+            for folder in on.values() {
+                sync_everything(place, folder).map_err(failed)?;
+            }
         }
         lock(&self.stored.state).durable.append(&mut told);
         Ok(())
@@ -130,9 +131,9 @@ impl Shared {
 }
 
 /// Makes everything on a folder's file system durable.
-fn sync_everything(folder: &Folder) -> std::io::Result<()> {
+fn sync_everything(place: &Place, folder: &Folder) -> std::io::Result<()> {
     // Elsewhere only this call is about more than one file.
     #[cfg(not(target_os = "linux"))]
     rustix::fs::sync();
-    sync_file_system(&folder.fd)
+    place.sync_around(&folder.fd)
 }

@@ -97,6 +97,11 @@ impl Writer {
         Ok(true)
     }
 
+    /// Closes all files.
+    pub(super) fn close(&self) {
+        self.open.clear();
+    }
+
     /// Sets length and attributes of a file whose bytes are all verified. Returns `None` if it was voided.
     pub(super) fn complete(&self, place: &Place, batch: &OpenBatch, at: usize) -> io::Result<Option<Applied>> {
         let (file, state) = (&batch.files[at], batch.state(at));

@@ -11,9 +11,10 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::is_part;
+use crate::files::directory::{entries, readable};
 use crate::files::journal;
 use crate::files::metadata::Status;
-use crate::files::sandbox::FOLDER;
+use crate::files::sandbox::{FOLDER, errno};
 use crate::messages::SourceId;
 
 /// Prefix of the names of all staging folders.
@@ -76,8 +77,11 @@ impl<'a> Finder<'a> {
         if let Some(found) = self.find(source)? {
             return Ok(found);
         }
-        for _ in 0..MAX_ATTEMPTS {
-            match self.create(&random_name()?) {
+        // One with a random name could not be found again where names cannot be listed.
+        let is_listed = readable(self.target).is_ok();
+        for attempt in 0..MAX_ATTEMPTS {
+            let name = if is_listed { random_name()? } else { further_name(source, attempt) };
+            match self.create(&name) {
                 Ok(found) => return Ok(found),
                 Err(error) if is_taken(error) => last = error,
                 Err(error) => return Err(error.into()),
@@ -127,11 +131,10 @@ impl<'a> Finder<'a> {
 
     /// Returns the staging folder with a random name whose journal is that of `source`.
     fn search(&self, source: SourceId) -> io::Result<Option<Found>> {
-        let names = match Dir::read_from(self.target) {
+        let names = match entries(self.target) {
             Ok(names) => names,
-            // Where we cannot list, no folder with a random name can be found again.
-            Err(Errno::ACCESS) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) if errno(&error) == Errno::ACCESS => return self.try_further(source),
+            Err(error) => return Err(error),
         };
         let mut candidates = 0;
         for item in names {
@@ -142,6 +145,18 @@ impl<'a> Finder<'a> {
             }
             candidates += 1;
             if let Some(found) = self.open_for(name.to_owned(), source)?
+                && matches!(journal::source(&found.dir), Ok(Some(of)) if of == source)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same where names cannot be listed: tries those that such a folder may have.
+    fn try_further(&self, source: SourceId) -> io::Result<Option<Found>> {
+        for attempt in 0..MAX_ATTEMPTS {
+            if let Some(found) = self.open_for(further_name(source, attempt), source)?
                 && matches!(journal::source(&found.dir), Ok(Some(of)) if of == source)
             {
                 return Ok(Some(found));
@@ -223,6 +238,16 @@ pub(in crate::files) fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Re
             made => return made.map(|made| (name, made)),
         }
     }
+}
+
+/// Returns a name for the staging folder of a source where somebody else has taken the first one and names cannot be
+/// listed: each user has others.
+fn further_name(source: SourceId, attempt: usize) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&source.0).update(&geteuid().as_raw().to_be_bytes()).update(&attempt.to_be_bytes());
+    let mut id = [0; 16];
+    hasher.finalize_xof().fill(&mut id);
+    named(&id)
 }
 
 fn random_name() -> io::Result<String> {

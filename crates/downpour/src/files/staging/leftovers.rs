@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::find::{Finder, Found};
 use super::{LOCK, clear, is_folder_name, is_staging_name, lock, staged_files};
+use crate::files::directory::entries;
 use crate::files::error::FilesError;
 use crate::files::journal;
 use crate::files::metadata::Status;
@@ -51,7 +52,7 @@ impl Leftover {
             return Err(FilesError::system(self.path.join(foreign), error));
         }
         match lock(&found.dir) {
-            Ok(Some(_locked)) => clear(&self.target, &found.name, &found.dir).map_err(failed),
+            Ok(Some(locked)) => clear(&self.target, &found.name, &found.dir, || drop(locked)).map_err(failed),
             Ok(None) => Ok(()),
             Err(Errno::AGAIN) => Err(FilesError::Busy { path: self.path.clone() }),
             Err(error) => Err(failed(error.into())),
@@ -95,7 +96,7 @@ pub fn leftovers(
 /// Returns the names of this user's staging folders in `target` that no transfer uses.
 pub(in crate::files) fn abandoned(target: &OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for item in Dir::read_from(target)? {
+    for item in entries(target)? {
         let item = item?;
         let name = OsStr::from_bytes(item.file_name().to_bytes());
         if is_staging_name(name.as_bytes())

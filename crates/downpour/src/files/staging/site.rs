@@ -1,5 +1,5 @@
 //! Where the staging folder of a target lies: in the target, or with the user's own files where the target itself cannot
-//! be written but folders in it can.
+//! be written but folders in it can, or where nothing could be removed from it.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -7,9 +7,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, CWD, Dir, DirEntry, FileType, Mode, accessat, fstat, openat};
+use rustix::fs::{Access, AtFlags, CWD, DirEntry, FileType, Mode, accessat, fstat, openat};
 use rustix::io::Errno;
 
+use crate::files::directory::{NAMED_WAY, entries, is_append_only};
 use crate::files::sandbox::FOLDER;
 use crate::messages::SourceId;
 use crate::own_folder::{cache_home, own_folder};
@@ -24,10 +25,11 @@ pub(in crate::files) struct Site {
 }
 
 impl Site {
-    /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere only if it has
-    /// folders, since no name could be put into it otherwise. What is staged elsewhere is copied if it belongs on
-    /// another file system. With `within` ([`ReceiveSpec::within`](crate::files::ReceiveSpec::within)), nothing is staged
-    /// elsewhere, and the transfer fails as it does in any directory that cannot be written.
+    /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere if the target is
+    /// append-only and that is on the same file system, or if it cannot be written and has folders, since no name could
+    /// be put into it otherwise. What is staged elsewhere is copied if it belongs on another file system. With `within`
+    /// ([`ReceiveSpec::within`](crate::files::ReceiveSpec::within)), nothing is staged elsewhere, and the transfer fails
+    /// as it does in any directory that cannot be written.
     ///
     /// # Errors
     /// A failure of the system.
@@ -37,6 +39,15 @@ impl Site {
         source: SourceId,
         within: Option<&Path>,
     ) -> io::Result<Self> {
+        if within.is_none()
+            && is_append_only(target)
+            && let Some(base) = cache_home()
+            && let Ok(elsewhere) = Self::within(&base, target, source)
+            // What is moved there from another mount gets a temporary name first, which it could not give up.
+            && is_same_mount(&elsewhere.folder, target)
+        {
+            return Ok(elsewhere);
+        }
         let written = accessat(target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         if let Err(Errno::ACCESS | Errno::PERM) = written
             && within.is_none()
@@ -64,6 +75,36 @@ impl Site {
     }
 }
 
+/// Whether a rename may lead from one folder to the other.
+#[cfg(target_os = "linux")]
+fn is_same_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
+    use rustix::fs::{StatxFlags, statx};
+    let mount = |of: &OwnedFd| {
+        let found = statx(of, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
+        let is_known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+        is_known.then_some((found.stx_dev_major, found.stx_dev_minor, found.stx_mnt_id))
+    };
+    mount(one).is_some_and(|one| mount(other) == Some(one))
+}
+
+/// Not known how.
+#[cfg(not(target_os = "linux"))]
+fn is_same_mount(_: &OwnedFd, _: &OwnedFd) -> bool {
+    false
+}
+
+/// Whether something has been staged elsewhere that may be for this target: see [`Site::of`].
+pub(in crate::files) fn may_hold_elsewhere(target: &Path) -> bool {
+    let stages_elsewhere = || {
+        let target = openat(CWD, target, NAMED_WAY, Mode::empty()).ok()?;
+        let written = accessat(&target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        Some(is_append_only(&target) || written.is_err())
+    };
+    let holds_some =
+        staged_elsewhere().and_then(|path| path.read_dir().ok()).is_some_and(|mut names| names.next().is_some());
+    holds_some && stages_elsewhere().unwrap_or(false)
+}
+
 /// Whether a folder contains others, or may.
 fn has_folders(target: &OwnedFd) -> bool {
     let is_folder = |item: DirEntry| {
@@ -71,7 +112,7 @@ fn has_folders(target: &OwnedFd) -> bool {
         is_other && matches!(item.file_type(), FileType::Directory | FileType::Unknown)
     };
     // One that cannot be listed may still be entered.
-    Dir::read_from(target).map_or(true, |items| items.flatten().any(is_folder))
+    entries(target).map_or(true, |items| items.flatten().any(is_folder))
 }
 
 /// Returns the folder in which files are staged for targets that this user cannot write; `None` if there is none.

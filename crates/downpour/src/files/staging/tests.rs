@@ -182,11 +182,11 @@ fn a_staging_folder_that_was_moved_away_is_emptied_and_what_has_its_name_stays()
     let staging = open(dir.path());
     staging.open_file(StagedId([1; 16]), 0o644).unwrap();
     fs::rename(staging.path(), dir.path().join("away")).unwrap();
-    assert!(!staging.remove().unwrap(), "its name is gone");
+    assert_eq!(staging.remove().unwrap_err().reason, LeftReason::InUse, "its name is gone");
     let staging = open(dir.path());
     fs::rename(staging.path(), dir.path().join("again")).unwrap();
     fs::create_dir(staging.path()).unwrap();
-    assert!(!staging.remove().unwrap(), "another folder has its name");
+    assert_eq!(staging.remove().unwrap_err().reason, LeftReason::InUse, "another folder has its name");
     assert_eq!(folders(dir.path()).len(), 3);
     assert_eq!(folders(&dir.path().join("away")), Vec::<String>::new());
 }

@@ -5,8 +5,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Advice, fadvise, statvfs};
+use rustix::fs::{Advice, CWD, Mode, fadvise, openat, statvfs};
 use serde::{Deserialize, Serialize};
+
+use crate::files::directory::{NAMED_WAY, is_append_only};
 
 /// Maximum number of bytes written.
 const MAX_BYTES: usize = 256 << 20;
@@ -62,6 +64,9 @@ pub(super) fn measure(folder: &Path, stopped: &dyn Fn() -> bool) -> Disk {
         disk.free = Some(free);
         if free < RESERVE * MAX_BYTES as u64 {
             return Err(io::Error::other("too little space to write a trial file"));
+        }
+        if is_append_only(openat(CWD, &folder, NAMED_WAY, Mode::empty())?) {
+            return Err(io::Error::other("it is append-only, and what a trial writes could not be removed"));
         }
         sequential(&folder, &mut disk, stopped)?;
         disk.small_files = Some(small_files(&folder, stopped)?);
