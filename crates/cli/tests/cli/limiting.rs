@@ -390,10 +390,10 @@ while part := os.read(0, 65536):
         tree::file(&far.there("limit/file"), 100_000);
         let before = snapshot(&far.home());
         let words = match sends {
-            true => arguments!["--remove-source-files", "--via=ssh", "far:file", into],
-            false => arguments!["--existing=replace", "--timeout=2", "--via=ssh", file, "far:file"],
+            true => arguments!["--remove-source-files", "--via=ssh", "far:file", into].to_vec(),
+            false => arguments!["--existing=replace", "--timeout=2", "--via=ssh", file, "far:file"].to_vec(),
         };
-        let ended = far.run("cp", words);
+        let ended = far.run("cp", &words);
         assert!(!ended.stderr.contains("limited to one folder"), "{key}: {}", ended.stderr);
         assert_eq!(snapshot(&far.home()), before, "{key} {words:?}: {}", ended.stderr);
     }
