@@ -52,6 +52,8 @@ pub(crate) struct Connection {
     flows: Flows,
     controller: Option<String>,
     limit: Option<String>,
+    doing: Option<String>,
+    progress: Option<Progress>,
     changes: VecDeque<(f64, String)>,
     seconds: f64,
     /// Packets of data and others, as counted in the trace.
@@ -71,6 +73,8 @@ impl Connection {
             flows: Flows::default(),
             controller: None,
             limit: None,
+            doing: None,
+            progress: None,
             changes: VecDeque::new(),
             seconds: 0.0,
             sent: 0,
@@ -98,6 +102,7 @@ impl Connection {
                 }
             }
             "downpour:connection_closed" => self.is_closed = true,
+            "downpour:progress" => self.progress(data),
             _ => self.flow(name, data),
         }
     }
@@ -132,11 +137,23 @@ impl Connection {
         ];
         self.course.push(time, self.last);
         keep(&mut self.controller, data.congestion_control, words::shortened);
-        keep(&mut self.limit, data.limited_by, words::limit);
+        // A program that tells its progress knows more than its engine.
+        if self.progress.is_none() {
+            keep(&mut self.limit, data.limited_by, words::limit);
+        }
+    }
+
+    fn progress(&mut self, data: &Data<'_>) {
+        let (Some(bytes), Some(known_bytes)) = (data.bytes, data.known_bytes) else { return };
+        let (files, known_files) = (data.files.unwrap_or_default(), data.known_files.unwrap_or_default());
+        let is_all = data.known_is_all == Some(true);
+        self.progress = Some(Progress { bytes, known_bytes, files, known_files, is_all, left: data.left });
+        self.limit = data.limited_by.map(words::bottleneck);
     }
 
     fn change(&mut self, time: f64, data: &Data<'_>) {
         let Some(new) = data.new else { return };
+        self.doing = Some(words::doing(new));
         if self.changes.len() == MOST_CHANGES {
             self.changes.pop_front();
         }
@@ -176,6 +193,16 @@ impl Connection {
         self.limit.as_deref()
     }
 
+    /// Returns what the controller does, in words.
+    pub(crate) fn doing(&self) -> Option<&str> {
+        self.doing.as_deref()
+    }
+
+    /// Returns how far the transfer is, if its program has told.
+    pub(crate) fn told_progress(&self) -> Option<&Progress> {
+        self.progress.as_ref()
+    }
+
     /// Returns what the controller has done, and since when in seconds, in words: its last changes.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &(f64, String)> {
         self.changes.iter()
@@ -183,6 +210,42 @@ impl Connection {
 
     pub(crate) fn flows(&self) -> Vec<FlowView> {
         self.flows.views()
+    }
+}
+
+/// How far a transfer is, as its program has told last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Progress {
+    bytes: f64,
+    known_bytes: f64,
+    files: f64,
+    known_files: f64,
+    /// Whether more than what is known may follow.
+    is_all: bool,
+    /// Seconds.
+    left: Option<f64>,
+}
+
+impl Progress {
+    /// Returns the per cent of the known bytes that have arrived.
+    pub(crate) fn percent(&self) -> f64 {
+        (self.bytes / self.known_bytes.max(1.0) * 100.0).floor().clamp(0.0, 100.0)
+    }
+
+    /// Formats `42 %, 1.82 GB of 4.23 GB, 12 of 31 files, 24 s left`.
+    pub(crate) fn words(&self) -> String {
+        let more = if self.is_all { "" } else { "+" };
+        let bytes = [self.bytes, self.known_bytes].map(|bytes| units::bytes(bytes as u64));
+        let mut words = format!("{} %, {} of {}{more}", self.percent(), bytes[0], bytes[1]);
+        if self.known_files > 1.0 || !self.is_all {
+            words += &format!(", {:.0} of {:.0}{more} files", self.files, self.known_files);
+        }
+        match self.left.map(f64::ceil) {
+            Some(left) if left < 100.0 => words += &format!(", {left:.0} s left"),
+            Some(left) => words += &format!(", {} left", units::seconds(left)),
+            None => {}
+        }
+        words
     }
 }
 

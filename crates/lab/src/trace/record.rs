@@ -81,6 +81,14 @@ pub(super) struct Data<'a> {
     pub(super) latest_rtt: Option<f64>,
     pub(super) queue_delay: Option<f64>,
     pub(super) open_blocks: Option<f64>,
+    /// Of a transfer: bytes and files that have arrived, and those known so far, and whether these are all.
+    pub(super) bytes: Option<f64>,
+    pub(super) known_bytes: Option<f64>,
+    pub(super) files: Option<f64>,
+    pub(super) known_files: Option<f64>,
+    pub(super) known_is_all: Option<bool>,
+    /// Seconds.
+    pub(super) left: Option<f64>,
     #[serde(borrow)]
     pub(super) congestion_control: Option<&'a str>,
     #[serde(borrow)]

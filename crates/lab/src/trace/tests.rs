@@ -82,6 +82,41 @@ fn what_is_delivered_becomes_a_rate() {
     assert_eq!((connection.controller(), connection.limit()), (Some("auto"), Some("limited by the window")));
 }
 
+/// What a program says of its transfer is what is shown, per cent and time left included; with a limit nobody says that the
+/// path carries no more.
+#[test]
+fn the_words_of_a_program_count_more_than_its_engines() {
+    let limited = |time: u32| metrics(time, 1).replace("\"window\"", "\"rate-limit\"");
+    let told = "\u{1e}{\"time\":3,\"name\":\"downpour:progress\",\"data\":{\"bytes\":1820000000,\"known_bytes\":4230000000,\
+                \"known_is_all\":true,\"files\":12,\"known_files\":31,\"goodput\":8e8,\"left\":24.1,\
+                \"limited_by\":\"writing there\"}}\n";
+    let state = "\u{1e}{\"time\":1,\"name\":\"recovery:congestion_state_updated\",\"data\":{\"old\":null,\
+                 \"new\":\"default cruise\",\"constraint\":\"rate-limit\"}}\n";
+    let mut trace = trace();
+    trace.push(format!("{HEADER}{state}{}", limited(2)).as_bytes());
+    trace.settle();
+    let connection = &trace.connections()[0];
+    assert_eq!((connection.limit(), connection.told_progress()), (Some("limited by: rate limit"), None));
+    assert_eq!(connection.doing(), Some("fills the pipe and keeps the queue short"));
+    let changes: Vec<_> = connection.changes().map(|(_, words)| words.as_str()).collect();
+    assert!(changes.iter().all(|words| !words.contains("the path carries no more")), "{changes:?}");
+    trace.push(format!("{told}{}", limited(4)).as_bytes());
+    trace.settle();
+    let connection = &trace.connections()[0];
+    assert_eq!(connection.limit(), Some("limited by: writing there"));
+    let progress = connection.told_progress().expect("it was told");
+    assert_eq!(progress.words(), "43 %, 1.82 GB of 4.23 GB, 12 of 31 files, 25 s left");
+    // One file, and more to come; nothing that moves.
+    trace.push(
+        b"\x1e{\"time\":5,\"name\":\"downpour:progress\",\"data\":{\"bytes\":5,\"known_bytes\":0,\"known_files\":1}}\n",
+    );
+    trace.settle();
+    let connection = &trace.connections()[0];
+    assert_eq!(connection.limit(), None);
+    let words = connection.told_progress().map(super::connection::Progress::words);
+    assert_eq!(words.as_deref(), Some("100 %, 5 B of 0 B+, 0 of 1+ files"));
+}
+
 #[test]
 fn events_are_counted_and_states_have_words() {
     let event =

@@ -281,6 +281,10 @@ class Copying(harness.Case):
         self.expected += ["ERR_"]
         page.wait_for_function("() => Number(document.querySelector('data[data-key=delivered_rate]')?.value) > 1e6")
         page.wait_for_timeout(1500)
+        # What the bar would say: the limit, not the path, and how much is left.
+        self.assertIn("limited by: rate limit", page.inner_text(".live-state"))
+        self.assertNotIn("the path carries no more", page.inner_text("#live"))
+        self.assertRegex(page.inner_text(".live-progress"), r"^ ?\d+ %, [\d.]+ MB of 12 MB, \d+ s left$")
         self.shot(page, "live-cp-1280-light")
         self.assertEqual(copy.wait(harness.PATIENCE), 0, copy.stderr.read())
         page.locator(".live-state", has_text="the transfer has ended").wait_for()

@@ -26,7 +26,7 @@ const FEW = 100;
 
 /**
  * @typedef {{ id: number, length: number | null, is_received: boolean, is_over: boolean, begun: number, done: number, open: number, repaired: number, per_cell: number, map: string }} Flow
- * @typedef {{ number: number, seconds: number, sent: number, received: number, lost: number, is_closed: boolean, controller: string | null, limit: string | null, changes: [number, string][], last: (number | null)[], flows: Flow[] }} Connection
+ * @typedef {{ number: number, seconds: number, sent: number, received: number, lost: number, is_closed: boolean, controller: string | null, doing: string | null, limit: string | null, progress: { percent: number, words: string } | null, changes: [number, string][], last: (number | null)[], flows: Flow[] }} Connection
  * @typedef {{ name: string, bytes: number, anew: number, is_over: boolean, notices: string[], connections: Connection[] }} Told
  * @typedef {{ times: number[], quantities: { mean: (number | null)[], low?: (number | null)[], high?: (number | null)[] }[] }} Course
  * @typedef {{ key: string, title: string, unit: number }} Quantity
@@ -50,6 +50,9 @@ class Shown {
     this.numbersLabel = element("label", { hidden: true }, "Connection", this.numbers);
     this.state = element("p", { class: "live-state", "aria-live": "polite" });
     this.figures = element("p", { class: "soft live-figures" });
+    this.share = element("progress", { max: "100", "aria-label": "Progress of the transfer" });
+    this.left = element("span", {});
+    this.progress = element("p", { class: "live-progress", hidden: true }, this.share, this.left);
     this.notices = element("ul", { class: "live-notices" });
     this.changes = element("ol", { class: "live-changes" });
     this.blocks = element("div");
@@ -154,7 +157,7 @@ class Room {
     };
     interact(this.area, axis);
     const head = (/** @type {Shown} */ shown) => element("div", { class: "live-trace" },
-      shown.state, shown.figures, shown.notices);
+      shown.state, shown.progress, shown.figures, shown.notices);
     const details = element("div", { class: "live-details" },
       element("div", {}, element("h3", {}, "Values"), element("div", { class: "wide" }, this.table)),
       element("div", {}, element("h3", {}, "Blocks"),
@@ -385,14 +388,19 @@ class Room {
     }
     shown.numbersLabel.hidden = numbers.length < 2;
     if (!told) return;
-    const doing = connection?.changes.at(-1)?.[1];
-    const parts = [doing, connection?.limit].filter((part) => part);
+    const parts = [connection?.doing, connection?.limit].filter((part) => part);
     let words = parts.length > 0 ? parts.join("; ") : connection ? "nothing has been sent" : "nothing has been read";
     if (connection?.is_closed) words = "the connection has ended";
     if (told.is_over) words = "the transfer has ended, and with it the lab that showed it; this page stays as it is";
     said(shown.state, `${MARKERS[place]} ${told.name}: ${words}`);
     shown.state.style.color = "";
     shown.state.style.borderLeftColor = COLOURS[place];
+    const progress = connection?.progress ?? null;
+    shown.progress.hidden = !progress;
+    if (progress) {
+      shown.share.value = progress.percent;
+      said(shown.left, ` ${progress.words}`);
+    }
     said(shown.figures, connection
       ? `${connection.controller ? `Controller ${connection.controller}. ` : ""}${count(connection.sent)} packets sent, ${count(connection.lost)} of them lost, ${count(connection.received)} received, in ${Number(connection.seconds.toPrecision(4))} s`
       : "");

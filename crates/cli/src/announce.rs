@@ -1,0 +1,190 @@
+//! What this process tells of itself: to `downpour status`, and to a user who asks by a signal.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use downpour::activity::{Activity, Announcement, State};
+use downpour::remote::Location;
+use downpour::tunnel::{ConnectionEvent, GuestEvent, TunnelEvent};
+
+use crate::args::{Command, PathArgs};
+use crate::print;
+use crate::progress::Figures;
+
+/// What this process does, which is one thing.
+static TOLD: OnceLock<Mutex<Activity>> = OnceLock::new();
+/// Bytes that a pipe has read.
+static PIPED: OnceLock<Arc<AtomicU64>> = OnceLock::new();
+/// Connections of tunnels that are open.
+static OPEN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+static ANNOUNCEMENT: Mutex<Option<Announcement>> = Mutex::new(None);
+
+/// Announces what a command moves, if it moves anything.
+pub(crate) fn begin(command: &Command) {
+    let Some(activity) = activity(command) else { return };
+    if TOLD.set(Mutex::new(activity)).is_ok() {
+        // The command works without, but is not found.
+        let announcement = Announcement::start(|| snapshot().unwrap_or_default()).ok();
+        *ANNOUNCEMENT.lock().unwrap_or_else(PoisonError::into_inner) = announcement;
+    }
+}
+
+/// Takes the announcement back, at the end of the process.
+pub(crate) fn end() {
+    drop(ANNOUNCEMENT.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+/// Changes what is told.
+pub(crate) fn update(change: impl FnOnce(&mut Activity)) {
+    if let Some(told) = TOLD.get() {
+        change(&mut told.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Has these bytes told as those that a pipe has read.
+pub(crate) fn piped(bytes: Arc<AtomicU64>) {
+    let _ = PIPED.set(bytes);
+}
+
+/// Follows what happens to a tunnel.
+pub(crate) fn tunnel(event: &TunnelEvent) {
+    match event {
+        TunnelEvent::Open => update(|activity| {
+            activity.state = State::Connected;
+            activity.connections.get_or_insert_default();
+        }),
+        TunnelEvent::Connection(number, event) => connection((0, *number), event),
+        TunnelEvent::Note(_)
+        | TunnelEvent::Listening(..)
+        | TunnelEvent::ListeningThere(_)
+        | TunnelEvent::Metrics(..) => {}
+    }
+}
+
+/// Follows what happens to those who have connected to a tunnel with a ticket.
+pub(crate) fn guest(event: &GuestEvent) {
+    match event {
+        GuestEvent::Joined(_) => update(|activity| {
+            activity.state = State::Connected;
+            activity.connections.get_or_insert_default();
+        }),
+        GuestEvent::Connection(tunnel, number, event) => connection((*tunnel, *number), event),
+        GuestEvent::Left(..) | GuestEvent::Expired => {}
+    }
+}
+
+/// Follows a connection, by the numbers of its tunnel and its own.
+fn connection(number: (u64, u64), event: &ConnectionEvent) {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_new = match event {
+        ConnectionEvent::Open { .. } => open.insert(number),
+        // One that breaks off may never have been open.
+        ConnectionEvent::Over { .. } => {
+            open.remove(&number);
+            false
+        }
+        ConnectionEvent::Wanted { .. } | ConnectionEvent::Refused { .. } => return,
+    };
+    update(|activity| {
+        let (now, all) = activity.connections.get_or_insert_default();
+        (*now, *all) = (open.len() as u64, *all + u64::from(is_new));
+    });
+}
+
+/// Prints on stderr how far this process is, because its user has asked by a signal, whatever the options.
+pub(crate) fn tell() {
+    if let Some(line) = line() {
+        print::err(line);
+    }
+}
+
+/// Returns how far this process is, in one line; `None` if it moves nothing.
+pub(crate) fn line() -> Option<String> {
+    snapshot().map(|activity| how_far(&activity))
+}
+
+/// Returns how far an activity is, in one line.
+pub(crate) fn how_far(activity: &Activity) -> String {
+    match (&activity.progress, activity.piped, activity.connections, activity.state) {
+        (_, _, _, State::Stopping) => "stopping".to_owned(),
+        _ if activity.receivers > 1 => units::count(activity.receivers, "receiver", "receivers"),
+        (_, _, _, State::Asking) => "waiting for an answer here".to_owned(),
+        (Some(progress), ..) => Figures::from(progress).line().trim_start().to_owned(),
+        (None, Some(bytes), ..) => format!("{} of stdin taken", units::bytes(bytes)),
+        (None, None, Some((open, all)), _) => {
+            format!("{} open, {all} since the beginning", units::count(open, "connection", "connections"))
+        }
+        (None, None, None, State::Waiting) => "waiting for the other side".to_owned(),
+        (None, None, None, State::Connected) => "connected".to_owned(),
+    }
+}
+
+fn snapshot() -> Option<Activity> {
+    let mut activity = TOLD.get()?.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    activity.piped = PIPED.get().map(|bytes| bytes.load(Ordering::Relaxed));
+    Some(activity)
+}
+
+/// Returns what a command begins; `None` for one that moves nothing, or has another process move it.
+fn activity(command: &Command) -> Option<Activity> {
+    let begun = |name, from, to| Some(Activity::begun(name, from, to));
+    let host = |name, host: &str| begun(name, Vec::new(), Some(host.to_owned()));
+    let copies =
+        |name, paths: &PathArgs| begun(name, paths.sources.iter().map(place).collect(), Some(place(&paths.target)));
+    match command {
+        Command::Cp(args) => copies("cp", &args.paths),
+        Command::Sync(args) => copies("sync", &args.paths),
+        Command::Verify(args) => begun("verify", vec![place(&args.a)], Some(place(&args.b))),
+        Command::Send(args) => begun("send", args.paths.iter().map(|path| text(path)).collect(), None),
+        Command::Recv(args) => begun("recv", Vec::new(), Some(text(&args.into))),
+        // Its command may have secrets in its arguments.
+        Command::Pipe(args) => host("pipe", &args.host),
+        Command::Tunnel(args) if args.control.is_some() || (args.background && !args.in_background) => None,
+        Command::Tunnel(args) => begun("tunnel", Vec::new(), args.host.clone()),
+        Command::Proxy(args) => host("proxy", &args.host),
+        Command::Demo(_) => begun("demo", Vec::new(), None),
+        // Its library announces what it serves.
+        Command::Remote(_) => None,
+        Command::Doctor(_)
+        | Command::Bootstrap(_)
+        | Command::Clean(_)
+        | Command::Status(_)
+        | Command::Profile(_)
+        | Command::Completions(_)
+        | Command::Man(_) => None,
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn place(location: &Location) -> String {
+    match location {
+        Location::Local(path) => text(path),
+        Location::Remote { host, path } => format!("{host}:{}", String::from_utf8_lossy(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_has_words() {
+        let of = |change: fn(&mut Activity)| {
+            let mut activity = Activity::default();
+            change(&mut activity);
+            how_far(&activity)
+        };
+        assert_eq!(of(|_| {}), "waiting for the other side");
+        assert_eq!(of(|activity| activity.state = State::Connected), "connected");
+        assert_eq!(of(|activity| activity.state = State::Asking), "waiting for an answer here");
+        assert_eq!(of(|activity| activity.receivers = 3), "3 receivers");
+        assert_eq!(of(|activity| activity.piped = Some(1_200_000)), "1.2 MB of stdin taken");
+        assert_eq!(of(|activity| activity.connections = Some((1, 12))), "1 connection open, 12 since the beginning");
+        assert_eq!(of(|activity| activity.state = State::Stopping), "stopping");
+    }
+}

@@ -1,0 +1,245 @@
+//! `status`, and the signal by which a user asks a process how far it is.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+use crate::far::Far;
+use crate::program::{Ended, Program, arguments, command, json, program_with};
+use crate::tree;
+
+/// A user whose processes find each other in a directory of their own.
+struct User {
+    directory: TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        let user = Self { directory: tempdir().expect("a directory") };
+        fs::create_dir(user.runtime()).expect("a directory");
+        user
+    }
+
+    fn runtime(&self) -> PathBuf {
+        self.directory.path().join("run")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The sockets of those that run, or were killed.
+    fn sockets(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.runtime().join("downpour")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = command(arguments);
+        command.env("XDG_RUNTIME_DIR", self.runtime());
+        command
+    }
+
+    fn status(&self, arguments: &[&str]) -> Ended {
+        Program::start(self.command(["status"].iter().chain(arguments))).end()
+    }
+
+    /// Starts a copy that takes a minute, and waits until some of it has arrived.
+    fn slow_copy(&self, to: &str) -> Program {
+        let source = self.path("file");
+        fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
+        let mut copy = Program::start(self.command(arguments!["cp", "--json", "--rate", "16M", source, self.path(to)]));
+        copy.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+        copy
+    }
+}
+
+/// The object of a process.
+#[track_caller]
+fn of(lines: &[Value], pid: u32) -> &Value {
+    lines.iter().find(|line| line["pid"] == pid).unwrap_or_else(|| panic!("no {pid} in {lines:?}"))
+}
+
+#[test]
+fn every_running_transfer_is_shown_with_its_progress() {
+    let user = User::new();
+    let copy = user.slow_copy("copy");
+    let (file, ticket, into) = (user.path("file"), user.path("ticket"), user.path("into"));
+    let waits = arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, file];
+    let mut sender = Program::start(user.command(waits));
+    sender.wait_for_words("Take the ticket");
+    let told = json(&user.status(&["--json"]).expect(0).stdout);
+    let (copied, waiting) = (of(&told, copy.id()), of(&told, sender.id()));
+    assert_eq!(
+        (&copied["type"], &copied["command"], &copied["answers"]),
+        (&"running".into(), &"cp".into(), &true.into())
+    );
+    assert_eq!(copied["from"][0], *user.path("file").to_string_lossy());
+    assert_eq!(copied["to"], *user.path("copy").to_string_lossy());
+    assert_eq!(
+        (&copied["progress"]["known_bytes"], &copied["progress"]["known_files"]),
+        (&120_000_000.into(), &1.into())
+    );
+    assert!(copied["progress"]["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{copied}");
+    assert_eq!((&waiting["state"], &waiting["progress"]), (&"waiting".into(), &Value::Null));
+    let words = user.status(&[]).expect(0).stdout;
+    let line = |pid: u32| words.lines().find(|line| line.starts_with(&format!("{pid}  "))).map(str::to_owned);
+    assert!(line(copy.id()).is_some_and(|line| line.contains("cp /") && line.contains(", for ")), "{words}");
+    assert!(words.contains(" of 120 MB  ") && words.contains("\n    waiting for the other side\n"), "{words}");
+    // With a receiver, both sides are shown, and one of them alone on request.
+    let takes = arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into, "--json"];
+    let mut receiver = Program::start(user.command(takes));
+    receiver.wait_for("bytes that arrived", |line| line.contains("\"progress\""));
+    let alone = json(&user.status(&["--json", &receiver.id().to_string()]).expect(0).stdout);
+    assert_eq!((alone.len(), &of(&alone, receiver.id())["command"]), (1, &"recv".into()));
+    // A second Ctrl-C ends a process at once, and the end of any takes its socket away.
+    for program in [receiver, sender, copy] {
+        let pid = program.id();
+        program.signal(Signal::INT);
+        program.signal(Signal::INT);
+        program.end();
+        user.status(&[&pid.to_string()]).expect_line(1, "no transfer of this user runs as process");
+    }
+    assert_eq!(user.sockets(), [] as [PathBuf; 0]);
+    let nothing = user.status(&[]).expect(0);
+    assert!(nothing.stderr.contains("No transfer of this user runs."), "{}", nothing.stderr);
+    assert_eq!(user.status(&["--json"]).expect(0).stdout, "");
+}
+
+#[test]
+fn a_process_that_does_not_answer_holds_nobody_up_and_a_killed_one_leaves_nothing() {
+    let user = User::new();
+    let (copy, other) = (user.slow_copy("copy"), user.slow_copy("other"));
+    copy.signal(Signal::STOP);
+    let told = json(&user.status(&["--json"]).expect(0).stdout);
+    assert_eq!(of(&told, copy.id())["answers"], false);
+    assert_eq!(of(&told, other.id())["answers"], true, "{told:?}");
+    let pid = copy.id().to_string();
+    let words = user.status(&[&pid]).expect_line(8, "does not answer").stdout;
+    assert!(words.contains("does not answer"), "{words}");
+    copy.signal(Signal::KILL);
+    copy.end();
+    assert_eq!(user.sockets().len(), 2, "it had no time to remove its own");
+    user.status(&[&pid]).expect_line(1, "no transfer of this user");
+    assert_eq!(user.sockets().len(), 1);
+}
+
+#[test]
+fn nobody_else_is_told_anything() {
+    let user = User::new();
+    // The least careful user: everything is made for everybody.
+    let (with_mask, program) = ("umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_downpour"));
+    let (source, ticket) = (tree::file(&user.path("file"), 10), user.path("ticket"));
+    let arguments =
+        arguments!["-c", with_mask, program, "send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, source];
+    let mut command = program_with(Path::new("sh"), arguments);
+    command.env("XDG_RUNTIME_DIR", user.runtime());
+    let mut sender = Program::start(command);
+    sender.wait_for_words("Take the ticket");
+    let [socket] = &user.sockets()[..] else { panic!("{:?}", user.sockets()) };
+    let mode = |path: &Path| fs::metadata(path).expect("a path").permissions().mode() & 0o777;
+    assert_eq!((mode(socket), mode(socket.parent().expect("a directory"))), (0o600, 0o700));
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("NOT RUN: only root can be somebody else");
+        return;
+    }
+    for path in [user.directory.path(), &user.runtime(), &user.runtime().join("downpour")] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
+    }
+    let read = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(9))";
+    let attempt = || {
+        let mut python = Command::new("python3");
+        python.args(["-c", read]).arg(socket).uid(65_534).gid(65_534).current_dir("/");
+        let ended = python.output().expect("python3");
+        String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned()
+    };
+    assert!(attempt().contains("PermissionError"), "{}", attempt());
+    // Whoever opens it to all still tells nobody.
+    fs::set_permissions(socket, Permissions::from_mode(0o666)).expect("a mode");
+    assert_eq!(attempt(), "b''\n");
+    assert!(user.status(&[]).expect(0).stdout.contains("send /"));
+}
+
+#[test]
+fn a_process_without_a_place_for_its_socket_works_and_is_not_found() {
+    let user = User::new();
+    let source = tree::file(&user.path("file"), 10);
+    for place in [PathBuf::from("/dev/null"), user.path("absent")] {
+        let mut copy = command(arguments!["cp", source, user.path("copy")]);
+        copy.env("XDG_RUNTIME_DIR", &place).env("XDG_CACHE_HOME", "/dev/null").env("HOME", "/dev/null");
+        Program::start(copy).end().expect(0);
+    }
+}
+
+/// It goes on whatever it does.
+#[test]
+fn pipes_and_tunnels_are_shown_and_tell_how_far_they_are_by_a_signal() {
+    let far = Far::new();
+    let mut command = far.command("pipe", ["--via=ssh", "far", "cat"]);
+    command.stdin(Stdio::piped());
+    let mut pipe = Program::start(command);
+    let mut stdin = pipe.stdin();
+    stdin.write_all(b"hello\n").expect("it reads");
+    pipe.wait_for("its answer", |line| line == "hello");
+    pipe.signal(Signal::USR1);
+    pipe.wait_for_words("6 B of stdin taken");
+    let mut tunnel = Program::start(far.command("tunnel", ["--via=ssh", "-L", "0:localhost:9", "far"]));
+    tunnel.wait_for_words("The tunnel to far is open");
+    tunnel.signal(Signal::USR1);
+    tunnel.wait_for_words("0 connections open, 0 since the beginning");
+    let mut status = crate::program::command(["status", "--json"]);
+    let told = json(
+        &Program::start({
+            status.env("XDG_RUNTIME_DIR", far.runtime());
+            status
+        })
+        .end()
+        .expect(0)
+        .stdout,
+    );
+    let (piping, tunnelling) = (of(&told, pipe.id()), of(&told, tunnel.id()));
+    assert_eq!((&piping["command"], &piping["to"], &piping["piped_bytes"]), (&"pipe".into(), &"far".into(), &6.into()));
+    assert!(!piping.to_string().contains("cat"), "its command may have secrets: {piping}");
+    assert_eq!((&tunnelling["command"], &tunnelling["connections_open"]), (&"tunnel".into(), &0.into()));
+    drop(stdin);
+    pipe.end().expect(0);
+    tunnel.signal(Signal::INT);
+    tunnel.end().expect(130);
+}
+
+/// What others have started by ssh runs as this user too; a login that is limited to a directory makes nothing elsewhere.
+#[test]
+fn the_far_side_of_a_copy_is_shown_there() {
+    for (limit, shown) in [("", 1), ("--only . --read-only", 0)] {
+        let program = env!("CARGO_BIN_EXE_downpour");
+        let far = Far::with_login(&format!("export XDG_RUNTIME_DIR=\"$FAR_HOME/run\"; exec {program} remote {limit}"));
+        fs::create_dir(far.there("run")).expect("a directory");
+        fs::File::create(far.there("file")).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
+        let into = tempdir().expect("a directory");
+        let target = into.path().join("copy");
+        let mut copy = Program::start(far.command("cp", arguments!["--json", "--rate", "16M", "far:file", target]));
+        copy.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+        let mut status = crate::program::command(["status", "--json"]);
+        status.env("XDG_RUNTIME_DIR", far.there("run"));
+        let told = json(&Program::start(status).end().expect(0).stdout);
+        let remotes: Vec<_> =
+            far.processes("remote").iter().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect();
+        let found = told
+            .iter()
+            .filter(|line| line["pid"].as_u64().is_some_and(|pid| remotes.iter().any(|one| u64::from(*one) == pid)));
+        let found: Vec<_> = found.collect();
+        let is_file = |from: &Value| from.as_str().is_some_and(|from| from.ends_with("file"));
+        assert_eq!(found.len(), shown, "{told:?} of {remotes:?}");
+        assert!(found.iter().all(|line| line["command"] == "remote" && is_file(&line["from"][0])), "{found:?}");
+        copy.signal(Signal::INT);
+        copy.end().expect(130);
+    }
+}

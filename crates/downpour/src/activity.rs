@@ -1,0 +1,340 @@
+//! How a user's transfers are found while they run: each process listens on a unix socket in a directory that only its
+//! user can change, and tells whoever of this user connects what it is doing.
+//!
+//! What a killed process has left is removed by the next search. A process that does not answer, since it is stopped or
+//! its machine is busy, is found without what it is doing.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
+};
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use crate::own_folder::{absolute, cache_home, own_folder};
+use crate::transfer::Progress;
+
+/// Searchers that may wait to be answered.
+const BACKLOG: i32 = 16;
+
+/// How long a searcher may take to read what it is told.
+const TO_READ: Duration = Duration::from_secs(1);
+
+/// The longest answer that is read, in bytes: far more than a path and some numbers.
+const MAX_ANSWER: u64 = 1 << 20;
+
+/// What a process is doing.
+///
+/// It crosses from one release to another: a new field needs a default.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Activity {
+    /// The command, such as `cp`.
+    pub command: String,
+    /// What it moves, as the user has named it. Raw: programs must escape it before display.
+    pub from: Vec<String>,
+    /// Where to, a path or a host, if that is named.
+    pub to: Option<String>,
+    /// When it began, in seconds since 1970.
+    pub began: u64,
+    /// What it is doing now.
+    #[serde(default)]
+    pub state: State,
+    /// How far a transfer is, once it has begun.
+    #[serde(default)]
+    pub progress: Option<Progress>,
+    /// Receivers that are served at present, of a sender whose ticket is for several; each has its own progress.
+    #[serde(default)]
+    pub receivers: u64,
+    /// Bytes of standard input that a pipe has read.
+    #[serde(default)]
+    pub piped: Option<u64>,
+    /// Connections that a tunnel has open, and all since it began.
+    #[serde(default)]
+    pub connections: Option<(u64, u64)>,
+}
+
+/// What a transfer is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It waits for the other side.
+    #[default]
+    Waiting,
+    /// Its user is asked.
+    Asking,
+    /// It has connected.
+    Connected,
+    /// It was told to stop.
+    Stopping,
+}
+
+impl Activity {
+    /// Returns what begins now.
+    #[must_use]
+    pub fn begun(command: &str, from: Vec<String>, to: Option<String>) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self { command: command.to_owned(), from, to, began: now.as_secs(), ..Self::default() }
+    }
+
+    /// Returns the time since it began.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        let began = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(self.began));
+        began.and_then(|began| began.elapsed().ok()).unwrap_or_default()
+    }
+}
+
+/// Shows what this process is doing, for as long as this lives.
+#[derive(Debug)]
+pub struct Announcement {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+impl Announcement {
+    /// Begins to answer with what `told` returns.
+    ///
+    /// # Errors
+    /// There is no directory for the socket; the system's.
+    pub fn start(told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
+        let directory = directories(true).into_iter().next().ok_or(io::ErrorKind::NotFound)?;
+        Self::start_in(&directory, told)
+    }
+
+    fn start_in(directory: &Path, told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
+        let name = format!("{}{}", prefix(), std::process::id());
+        let (path, hidden) = (directory.join(&name), directory.join(format!("new-{name}")));
+        // What a killed process has left that had this number.
+        let _ = fs::remove_file(&hidden);
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        bind(&socket, &SocketAddrUnix::new(&hidden)?)?;
+        // Nobody can connect before it listens, and nothing takes it for that of a killed process under this name.
+        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))?;
+        listen(&socket, BACKLOG)?;
+        fs::rename(&hidden, &path)?;
+        let found = path.symlink_metadata()?;
+        let this = Self { inode: (found.dev(), found.ino()), path };
+        let listener = UnixListener::from(socket);
+        // It ends with the process.
+        thread::Builder::new().name("downpour-status".into()).spawn(move || answer(&listener, &told))?;
+        Ok(this)
+    }
+}
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        let is_own = |found: fs::Metadata| (found.dev(), found.ino()) == self.inode;
+        if self.path.symlink_metadata().is_ok_and(is_own) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Answers everybody who is this user, or root.
+fn answer(listener: &UnixListener, told: &impl Fn() -> Activity) {
+    for socket in listener.incoming() {
+        let Ok(mut socket) = socket else {
+            // For lack of descriptors: others will be closed.
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        let is_known = |uid: rustix::process::Uid| uid == geteuid() || uid.is_root();
+        if !sockopt::socket_peercred(&socket).is_ok_and(|peer| is_known(peer.uid)) {
+            continue;
+        }
+        let text = serde_json::to_vec(&told()).unwrap_or_default();
+        // A searcher that does not read gets nothing.
+        let _ = socket.set_write_timeout(Some(TO_READ)).and_then(|()| socket.write_all(&text));
+    }
+}
+
+/// A process that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// Its number.
+    pub pid: u32,
+    /// What it is doing; `None` if it does not answer.
+    pub activity: Option<Activity>,
+}
+
+/// Returns what this user has running on this machine, in the order of the processes' numbers. Waits `patience` at most for
+/// all of them together. Removes what killed processes have left.
+#[must_use]
+pub fn running(patience: Duration) -> Vec<Running> {
+    running_in(&directories(false), patience)
+}
+
+fn running_in(directories: &[PathBuf], patience: Duration) -> Vec<Running> {
+    let deadline = Instant::now() + patience;
+    let prefix = prefix();
+    let mut asked = Vec::new();
+    for directory in directories {
+        for entry in directory.read_dir().into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let pid = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse().ok());
+            let Some(pid) = pid else { continue };
+            match dial(&entry.path()) {
+                Ok(socket) => asked.push((pid, Some(socket))),
+                Err(Errno::CONNREFUSED) => drop(fs::remove_file(entry.path())),
+                // As many searchers wait as may: it answers none.
+                Err(Errno::AGAIN) => asked.push((pid, None)),
+                // It has ended just now.
+                Err(_) => {}
+            }
+        }
+    }
+    // All were asked before the first answer is waited for.
+    let ask = |(pid, socket): (u32, Option<UnixStream>)| {
+        let activity = socket.and_then(|socket| hear(socket, deadline).ok());
+        Running { pid, activity }
+    };
+    let mut found: Vec<Running> = asked.into_iter().map(ask).collect();
+    found.sort_by_key(|running| running.pid);
+    found
+}
+
+/// Connects without waiting.
+fn dial(path: &Path) -> Result<UnixStream, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket: OwnedFd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+/// Reads an answer to its end.
+fn hear(mut socket: UnixStream, deadline: Instant) -> io::Result<Activity> {
+    socket.set_nonblocking(false)?;
+    let mut text = Vec::new();
+    let mut buffer = [0; 16 << 10];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        socket.set_read_timeout(Some(left))?;
+        match socket.read(&mut buffer) {
+            Ok(0) => return Ok(serde_json::from_slice(&text)?),
+            Ok(count) => text.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if text.len() as u64 > MAX_ANSWER || Instant::now() >= deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}
+
+/// Returns the directories in which this user's processes may be found, the one for a new process first. A second terminal
+/// may have another environment than the first, as one of cron or `sudo` has.
+fn directories(create: bool) -> Vec<PathBuf> {
+    let by_login = PathBuf::from(format!("/run/user/{}", geteuid().as_raw()));
+    let bases =
+        absolute("XDG_RUNTIME_DIR").into_iter().chain(by_login.is_dir().then_some(by_login)).chain(cache_home());
+    let mut found: Vec<PathBuf> = Vec::new();
+    for directory in bases.filter_map(|base| own_folder(&base, create).ok()) {
+        if !found.contains(&directory) {
+            found.push(directory);
+        }
+        if create {
+            // No other is made.
+            break;
+        }
+    }
+    found
+}
+
+/// What the names of sockets of this machine begin with. A home may be shared between machines, and between containers whose
+/// processes have numbers of their own.
+fn prefix() -> String {
+    let uname = rustix::system::uname();
+    let machine = fs::read("/etc/machine-id").unwrap_or_default();
+    let processes = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let words = format!("{:?} {machine:?} {processes:?}", uname.nodename());
+    format!("a-{}-", &blake3::hash(words.as_bytes()).to_hex()[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+    use tempfile::{TempDir, tempdir};
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn copying() -> Activity {
+        Activity::begun("cp", vec!["a".to_owned()], Some("far:b".to_owned()))
+    }
+
+    /// A directory of one's own, as [`own_folder`] makes it.
+    fn directory() -> (TempDir, PathBuf) {
+        let base = tempdir().expect("a directory");
+        let own = own_folder(base.path(), true).expect("a directory of one's own");
+        (base, own)
+    }
+
+    #[test]
+    fn a_process_is_found_with_what_it_does_while_it_is_announced() {
+        let (_base, own) = directory();
+        let find = || running_in(std::slice::from_ref(&own), PATIENCE);
+        assert!(find().is_empty());
+        let told = Arc::new(Mutex::new(copying()));
+        let now = Arc::clone(&told);
+        let tell = move || now.lock().expect("no panic").clone();
+        let announced = Announcement::start_in(&own, tell).expect("a socket");
+        let [Running { pid, activity: Some(activity) }] = &find()[..] else { panic!("{:?}", find()) };
+        assert_eq!((*pid, activity.command.as_str(), activity.state), (std::process::id(), "cp", State::Waiting));
+        told.lock().expect("no panic").state = State::Connected;
+        assert_eq!(find()[0].activity.as_ref().expect("an answer").state, State::Connected);
+        let mode = fs::read_dir(&own).expect("a directory").map(|entry| {
+            let found = entry.expect("an entry").metadata().expect("a socket");
+            found.permissions().mode() & 0o777
+        });
+        assert_eq!(mode.collect::<Vec<_>>(), [0o600], "whatever the umask, and nothing beside it");
+        drop(announced);
+        assert_eq!(fs::read_dir(&own).expect("a directory").count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed_and_what_is_no_socket_of_this_machine_stays() {
+        let (_base, own) = directory();
+        let left = own.join(format!("{}99999999", prefix()));
+        drop(UnixListener::bind(&left).expect("a socket"));
+        let other = own.join("a-00000000-1");
+        drop(UnixListener::bind(&other).expect("a socket"));
+        fs::write(own.join("paths.json"), "{}").expect("a file");
+        assert!(running_in(std::slice::from_ref(&own), PATIENCE).is_empty());
+        assert!(!left.exists() && other.exists() && own.join("paths.json").exists());
+    }
+
+    /// One that has stopped, one whose queue is full, one that says nonsense, and one that never ends.
+    #[test]
+    fn a_process_that_does_not_answer_holds_nobody_up() {
+        let (_base, own) = directory();
+        let place = |pid: u32| own.join(format!("{}{pid}", prefix()));
+        let _announced = Announcement::start_in(&own, copying).expect("a socket");
+        let _stopped = UnixListener::bind(place(1)).expect("a socket");
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
+        bind(&socket, &SocketAddrUnix::new(place(2)).expect("an address")).expect("a name");
+        listen(&socket, 0).expect("a listener");
+        let waiting: Vec<_> = std::iter::from_fn(|| dial(&place(2)).ok()).collect();
+        assert!(!waiting.is_empty());
+        let nonsense = UnixListener::bind(place(3)).expect("a socket");
+        thread::spawn(move || nonsense.accept().and_then(|(mut socket, _)| socket.write_all(b"{\"command\":7}")));
+        let endless = UnixListener::bind(place(4)).expect("a socket");
+        thread::spawn(move || {
+            let (mut socket, _) = endless.accept().expect("a searcher");
+            while socket.write_all(&[b' '; 4096]).is_ok() {}
+        });
+        let found = running_in(std::slice::from_ref(&own), Duration::from_millis(500));
+        let answers: Vec<_> = found.iter().map(|running| (running.pid, running.activity.is_some())).collect();
+        let own = (std::process::id(), true);
+        assert_eq!(answers, [(1, false), (2, false), (3, false), (4, false), own]);
+    }
+}
