@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::background;
+use crate::{announce, background};
 
 /// A signal to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,13 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Installs handlers for all signals; not for SIGHUP if that is ignored, as under `nohup`.
+    /// Installs handlers for all signals; not for SIGHUP if that is ignored, as under `nohup`, or if the system does not
+    /// tell.
     pub(crate) fn install() -> io::Result<Self> {
-        let hang_up = if is_hang_up_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+        let hang_up = match is_hang_up_ignored() {
+            Some(false) => Some(signal(SignalKind::hangup())?),
+            Some(true) | None => None,
+        };
         Self::with(hang_up)
     }
 
@@ -90,7 +94,7 @@ impl Interrupts {
             match self.heard().await {
                 Heard::Stop(stop) => return Some(stop),
                 Heard::HangUp => return None,
-                Heard::Ask => {}
+                Heard::Ask => announce::tell(),
             }
         }
     }
@@ -98,8 +102,10 @@ impl Interrupts {
     /// Waits for the next signal to stop.
     pub(crate) async fn next(&mut self) -> StopSignal {
         loop {
-            if let Heard::Stop(stop) = self.heard().await {
-                return stop;
+            match self.heard().await {
+                Heard::Stop(stop) => return stop,
+                Heard::HangUp => {}
+                Heard::Ask => announce::tell(),
             }
         }
     }
@@ -136,13 +142,13 @@ impl Questions {
     }
 }
 
-/// Whether SIGHUP was set to be ignored when this program was started.
-fn is_hang_up_ignored() -> bool {
+/// Whether SIGHUP was set to be ignored when this program was started; `None` if that cannot be found out.
+fn is_hang_up_ignored() -> Option<bool> {
     /// Signal 1, as a mask.
     const HANG_UP: u64 = 1;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANG_UP != 0)
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    Some(u64::from_str_radix(ignored.trim(), 16).ok()? & HANG_UP != 0)
 }
 
 async fn hung_up(signal: &mut Option<Signal>) -> Option<()> {

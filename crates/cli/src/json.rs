@@ -84,6 +84,8 @@ pub(crate) enum Line<'a> {
     },
     /// What happens to a connection of a tunnel.
     Connection(Connection),
+    /// A transfer that runs (`downpour status`).
+    Running(Running),
     /// What an interrupted transfer has left.
     Staging(Staging<'a>),
     /// What a doctor has found out.
@@ -136,6 +138,56 @@ pub(crate) struct Staging<'a> {
     pub(crate) bytes: u64,
     pub(crate) in_use: bool,
     pub(crate) removed: bool,
+}
+
+/// A transfer that runs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Running {
+    pid: u32,
+    /// Whether its process has said what it does; otherwise nothing else is known.
+    answers: bool,
+    #[serde(flatten)]
+    activity: Option<Activity>,
+}
+
+/// What a process says that it does.
+#[derive(Debug, Serialize)]
+struct Activity {
+    /// Such as `cp`.
+    command: String,
+    /// What it moves, and where to, as its user has named it.
+    from: Vec<String>,
+    to: Option<String>,
+    seconds: f64,
+    /// `waiting`, `asking`, `connected` or `stopping`.
+    state: downpour::activity::State,
+    /// As in `progress` objects; null before a transfer has begun.
+    progress: Option<Progress>,
+    /// Receivers served at present, of a sender whose ticket is for several.
+    receivers: u64,
+    /// Bytes of stdin that a pipe has taken.
+    piped_bytes: Option<u64>,
+    /// Connections of a tunnel that are open, and all since it began.
+    connections_open: Option<u64>,
+    connections: Option<u64>,
+}
+
+impl From<&downpour::activity::Running> for Running {
+    fn from(running: &downpour::activity::Running) -> Self {
+        let activity = running.activity.as_ref().map(|activity| Activity {
+            command: activity.command.clone(),
+            from: activity.from.clone(),
+            to: activity.to.clone(),
+            seconds: activity.age().as_secs_f64(),
+            state: activity.state,
+            progress: activity.progress.as_ref().map(Progress::from),
+            receivers: activity.receivers,
+            piped_bytes: activity.piped,
+            connections_open: activity.connections.map(|(open, _)| open),
+            connections: activity.connections.map(|(_, all)| all),
+        });
+        Self { pid: running.pid, answers: activity.is_some(), activity }
+    }
 }
 
 /// What happens to a connection of a tunnel.

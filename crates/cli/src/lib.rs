@@ -4,6 +4,7 @@
 //! program: `examples/own-controller` is one. The program chooses exit codes, words and escapes; the library `downpour`
 //! does the work.
 
+mod announce;
 mod args;
 mod background;
 mod blocking;
@@ -31,6 +32,7 @@ mod rates;
 mod recv;
 mod remote;
 mod send;
+mod status;
 mod ticket;
 mod tunnel;
 mod verify;
@@ -63,11 +65,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
         Err(failure) => return ended(OutputArgs::default(), Err(failure)),
     };
     let shown = command.shown();
+    announce::begin(&command);
     let result = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
         .and_then(|runtime| runtime.block_on(run_with_offer(command, &arguments)));
+    announce::end();
     ended(shown, result)
 }
 
@@ -123,6 +127,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         // It has something to start before signals are handled.
         Command::Pipe(args) => pipe::run(*args).await,
         Command::Clean(args) => clean::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Completions(args) => Ok(man_pages::completions(&args)),
         Command::Man(args) => man_pages::man(&args),
         Command::Profile(what) => profile::run(&what),

@@ -5,9 +5,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use downpour::activity::State;
 use downpour::files::{Failed, NoticeKind};
 use downpour::{Offer, Progress, Rate, Summary};
 
+use crate::announce;
 use crate::args::{HowShown, OutputArgs};
 use crate::escape;
 use crate::exit::{Code, Failure};
@@ -28,8 +30,6 @@ pub(crate) struct Output {
     shown: OutputArgs,
     showing: Showing,
     unprinted: Option<Progress>,
-    /// The progress as reported last.
-    latest: Option<Figures>,
     noticed: u64,
     only_in_a: u64,
     next_json: Instant,
@@ -39,15 +39,7 @@ impl Output {
     /// Creates the output selected by the options.
     pub(crate) fn new(shown: OutputArgs) -> Self {
         let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
-        Self {
-            shown,
-            showing: Showing::new(how),
-            unprinted: None,
-            latest: None,
-            noticed: 0,
-            only_in_a: 0,
-            next_json: Instant::now(),
-        }
+        Self { shown, showing: Showing::new(how), unprinted: None, noticed: 0, only_in_a: 0, next_json: Instant::now() }
     }
 
     /// Shows the configured rate and the limit, in both units.
@@ -88,6 +80,7 @@ impl Output {
         if self.shown.json {
             json::print(&Line::Path { remote: remote.map(|remote| remote.to_string()) });
         }
+        announce::update(|activity| (activity.state, activity.receivers) = (State::Connected, 0));
         match remote {
             Some(remote) => self.detail(format_args!("Connected to {remote}.")),
             None => self.detail("Connected by a pipe, without UDP."),
@@ -96,8 +89,7 @@ impl Output {
 
     /// Prints the progress line on stderr because the user has asked for it by a signal, whatever the options.
     pub(crate) fn tell_progress(&self) {
-        let line = self.latest.as_ref().map_or_else(|| "waiting for the other side".to_owned(), Figures::line);
-        self.showing.above(|| err(line));
+        self.showing.above(announce::tell);
     }
 
     /// Shows what is offered and where it goes.
@@ -116,7 +108,7 @@ impl Output {
         let now = Instant::now();
         let figures = Figures::from(&progress);
         self.showing.figures(now, &figures);
-        self.latest = Some(figures);
+        announce::update(|activity| activity.progress = Some(progress.clone()));
         if self.shown.json && now >= self.next_json {
             self.next_json = now + JSON_PERIOD;
             json::print(&Line::Progress(json::Progress::from(&progress)));
@@ -146,6 +138,7 @@ impl Output {
     /// Shows the current number of receivers, instead of their figures, which would be mixed up.
     pub(crate) fn crowd(&self, receivers: u64) {
         self.showing.words(&units::count(receivers, "receiver", "receivers"));
+        announce::update(|activity| (activity.receivers, activity.progress) = (receivers, None));
     }
 
     /// Reports what happens to a name at the receiver. Plans and differences are the result of a command and go to
@@ -199,6 +192,7 @@ impl Output {
 
     /// Confirms a signal to stop.
     pub(crate) fn stopping(&self) {
+        announce::update(|activity| activity.state = State::Stopping);
         self.showing.words("Stopping. Ctrl-C again stops at once.");
     }
 

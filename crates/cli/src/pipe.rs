@@ -10,7 +10,7 @@ use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::limit::Limit;
 use crate::watch::{GRACE, at};
-use crate::{options, print, taken};
+use crate::{announce, options, print, taken};
 
 /// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`], since there is
 /// nothing to save.
@@ -29,6 +29,7 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
     // Joined like ssh does.
     let pipe = Pipe { command: args.command.join(" "), reach };
     let mut piping = remote::pipe(pipe, witness)?;
+    announce::piped(piping.taken());
     let (mut stopped, mut deadline) = (None, None);
     loop {
         let event = tokio::select! {

@@ -18,7 +18,7 @@ use crate::args::ProxyArgs;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::print::{self, err};
-use crate::{background, escape, options, taken};
+use crate::{announce, background, escape, options, taken};
 
 /// How long the other side has to learn of the end.
 const GOODBYE: Duration = Duration::from_millis(80);
@@ -66,7 +66,10 @@ fn persistent(path: &Path) -> Result<Result<UnixStream, u8>, Failure> {
 async fn keep(path: &Path, reach: Reach, port: u16, args: &ProxyArgs) -> Result<u8, Failure> {
     let is_quiet = args.reach.quiet;
     let show = move |event| match event {
-        TunnelEvent::Open => background::ready(),
+        TunnelEvent::Open => {
+            announce::tunnel(&event);
+            background::ready();
+        }
         event => tell(event, is_quiet),
     };
     let mut tunnel = Tunnel { is_detached: true, is_found: true, ..tunnel(path, reach, port) };
@@ -82,7 +85,10 @@ async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Res
     let (opened, mut is_open) = mpsc::channel(1);
     let show = move |event| match event {
         // There is room for one, and it is said once.
-        TunnelEvent::Open => drop(opened.try_send(())),
+        TunnelEvent::Open => {
+            announce::tunnel(&event);
+            let _ = opened.try_send(());
+        }
         event => tell(event, is_quiet),
     };
     let carried = async {
@@ -125,6 +131,7 @@ async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Res
 }
 
 fn tell(event: TunnelEvent, is_quiet: bool) {
+    announce::tunnel(&event);
     match event {
         TunnelEvent::Note(line) if !is_quiet => print::note(&line),
         TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) => {

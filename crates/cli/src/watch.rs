@@ -3,9 +3,11 @@
 use std::time::Duration;
 use std::{io, process};
 
+use downpour::activity::State;
 use downpour::{Error, Offer, Rate, Transfer, TransferEvent};
 use tokio::time::{Instant, interval, sleep_until};
 
+use crate::announce;
 use crate::escape;
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Heard, Interrupts, StopSignal};
@@ -150,10 +152,15 @@ impl Watch<'_> {
             TransferEvent::LeftOut(left) => self.output.left_out(&left),
             TransferEvent::Note(note) => self.output.note(&note),
             TransferEvent::Attempt { message, kind } => {
+                announce::update(|activity| (activity.state, activity.progress) = (State::Waiting, None));
                 self.output.attempt_failed(&escape::text(&message), Code::from(kind))
             }
             TransferEvent::Done(result) => {
                 self.peers = self.peers.saturating_sub(1);
+                if self.conduct.keep && self.peers == 0 {
+                    // The next receiver begins anew.
+                    announce::update(|activity| (activity.state, activity.progress) = (State::Waiting, None));
+                }
                 if let Some(question) = self.question.take() {
                     question.withdraw();
                 }
@@ -198,6 +205,7 @@ impl Watch<'_> {
     fn stop(&mut self, stop: StopSignal) {
         if self.stop.is_some() {
             self.transfer.abandon();
+            announce::end();
             process::exit(i32::from(Code::from(stop) as u8));
         }
         self.stop = Some(stop);
@@ -231,6 +239,7 @@ impl Watch<'_> {
             }
             OnOffer::Ask => {
                 self.output.ask(offer);
+                announce::update(|activity| activity.state = State::Asking);
                 // Another peer's offer, after the previous peer has left during the question: the next line typed is
                 // the answer.
                 match &self.question {
@@ -243,6 +252,7 @@ impl Watch<'_> {
 
     fn answered(&mut self, answer: io::Result<bool>) {
         self.question = None;
+        announce::update(|activity| activity.state = State::Connected);
         match answer {
             Ok(true) => self.transfer.accept(),
             Ok(false) => self.transfer.refuse(),

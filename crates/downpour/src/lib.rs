@@ -5,6 +5,7 @@
 //! either side may make. [`remote`] does both ends through the user's ssh. See `examples/send.rs` and
 //! `examples/receive.rs`; streams and objects without files are in the crate [`net`].
 
+pub mod activity;
 mod base64;
 mod error;
 pub mod files;

@@ -29,7 +29,7 @@ pub(crate) use groups::{
 pub(crate) use offering::{RecvArgs, SendArgs};
 pub(crate) use other::{
     BootstrapArgs, CleanArgs, CompletionsArgs, Control, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, ProxyArgs,
-    RemoteArgs, TunnelArgs,
+    RemoteArgs, StatusArgs, TunnelArgs,
 };
 pub(crate) use paths::PathArgs;
 pub(crate) use rules::{Rules, is_rule};
@@ -130,6 +130,12 @@ pub(crate) enum Command {
     /// were last used, the space they take, the number of incomplete files.
     #[command(after_help = CLEAN_EXAMPLES)]
     Clean(CleanArgs),
+    /// Show your running transfers and how far they are, from a second terminal
+    ///
+    /// Lists every cp, sync, verify, send, recv, pipe, tunnel and proxy of this user on this machine, and what others have
+    /// started here through ssh. A transfer prints its own progress line when it gets SIGUSR1.
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(StatusArgs),
     /// Send a file over an emulated lossy link on this machine
     ///
     /// Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link.
@@ -212,6 +218,12 @@ Examples:
   downpour clean incoming
   downpour clean -r --older-than 30d --remove ~";
 
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  downpour status
+  downpour status --json 4711
+  kill -USR1 4711        has the transfer itself print how far it is";
+
 const PROFILE_EXAMPLES: &str = "\
 Examples:
   downpour profile show arq > mine.toml      save a profile, for --profile ./mine.toml
@@ -253,6 +265,7 @@ impl Command {
             Self::Proxy(args) => args.reach.shown(),
             Self::Bootstrap(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
             Self::Clean(args) => OutputArgs { json: args.json, ..OutputArgs::default() },
+            Self::Status(args) => OutputArgs { json: args.json, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
             Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote(_) => OutputArgs::default(),
         }
@@ -272,6 +285,7 @@ impl Command {
             | Self::Proxy(_)
             | Self::Bootstrap(_)
             | Self::Clean(_)
+            | Self::Status(_)
             | Self::Demo(_)
             | Self::Profile(_)
             | Self::Completions(_)
@@ -325,6 +339,7 @@ impl Command {
             Self::Send(_)
             | Self::Recv(_)
             | Self::Clean(_)
+            | Self::Status(_)
             | Self::Demo(_)
             | Self::Profile(_)
             | Self::Completions(_)

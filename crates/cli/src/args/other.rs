@@ -1,4 +1,4 @@
-//! `bootstrap`, `clean`, `doctor`, `pipe`, `tunnel`, `proxy`, `profile`, `completions`, `man` and `remote`.
+//! `bootstrap`, `clean`, `status`, `doctor`, `pipe`, `tunnel`, `proxy`, `profile`, `completions`, `man` and `remote`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -76,6 +76,17 @@ pub(crate) struct CleanArgs {
     /// Only what was not used for this long, such as 30d
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) older_than: Option<Duration>,
+    /// Print JSON, one object per line
+    #[arg(long, help_heading = "What is shown")]
+    pub(crate) json: bool,
+}
+
+/// `downpour status`.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// Only the transfer of this process
+    #[arg(value_name = "PID")]
+    pub(crate) pid: Option<u32>,
     /// Print JSON, one object per line
     #[arg(long, help_heading = "What is shown")]
     pub(crate) json: bool,

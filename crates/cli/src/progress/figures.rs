@@ -84,14 +84,14 @@ impl fmt::Display for Figures {
             write!(f, "  RTT {}", units::seconds(rtt.as_secs_f64()))?;
         }
         if let Some(left) = self.left {
-            write!(f, "  {} left", seconds_left(left))?;
+            write!(f, "  {} left", in_words(left))?;
         }
         self.limited_by.map_or(Ok(()), |limit| write!(f, "  ({limit})"))
     }
 }
 
-/// Formats the remaining time as `24 s`, `4 min`, `2 h 09 min`, without tenths, which would flicker.
-fn seconds_left(duration: Duration) -> String {
+/// Formats a time as `24 s`, `4 min`, `2 h 09 min`, without tenths, which would flicker.
+pub(crate) fn in_words(duration: Duration) -> String {
     let whole = duration.as_secs_f64().ceil() as u64;
     match whole {
         0..100 => format!("{whole} s"),
@@ -120,7 +120,7 @@ mod tests {
         for (millis, text) in
             [(0, "0 s"), (100, "1 s"), (99_000, "99 s"), (100_000, "2 min"), (7_740_000, "2 h 09 min")]
         {
-            assert_eq!(seconds_left(Duration::from_millis(millis)), text);
+            assert_eq!(in_words(Duration::from_millis(millis)), text);
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::args::HowShown;
 use bar::Bar;
-pub(crate) use figures::Figures;
+pub(crate) use figures::{Figures, in_words};
 use lines::Lines;
 
 /// The progress display.

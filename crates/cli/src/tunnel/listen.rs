@@ -3,6 +3,7 @@
 use downpour::tunnel::TicketListener;
 
 use super::show::Shown;
+use crate::announce;
 use crate::args::{OutputArgs, TunnelArgs};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
@@ -25,12 +26,16 @@ pub(super) async fn run(mut args: TunnelArgs) -> Result<u8, Failure> {
         &output,
     )?;
     output.start("tunnel", None, text.as_deref())?;
+    let show = move |event| {
+        announce::guest(&event);
+        shown.show_guest(event);
+    };
     let mut stopped = None;
     let stop = async {
         let stop = interrupts.next().await;
         stopped = Some(stop);
         stop.into()
     };
-    let result = listener.serve(move |event| shown.show_guest(event), stop).await;
+    let result = listener.serve(show, stop).await;
     super::ended(result, stopped)
 }

@@ -11,7 +11,7 @@ use crate::args::{Control, ReachArgs, TunnelArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Interrupts, StopSignal};
 use crate::print::out;
-use crate::{background, options, taken, ticket};
+use crate::{announce, background, options, taken, ticket};
 use show::Shown;
 
 /// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up ends
@@ -43,6 +43,7 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
     let named = args.host.clone().unwrap_or_else(|| "the other side".to_owned());
     let show = move |event| {
         let is_open = matches!(event, TunnelEvent::Open);
+        announce::tunnel(&event);
         shown.show(event, &named);
         if is_open && in_background {
             background::ready();

@@ -53,7 +53,7 @@ impl Far {
     }
 
     /// Returns the folder for the sockets of this side's tunnels.
-    fn runtime(&self) -> PathBuf {
+    pub(crate) fn runtime(&self) -> PathBuf {
         self.folder.path().join("run")
     }
 

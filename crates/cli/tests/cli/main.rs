@@ -27,6 +27,7 @@ mod program;
 mod proxying;
 mod refusing;
 mod signals;
+mod status;
 mod stdout;
 mod surface;
 mod telling;

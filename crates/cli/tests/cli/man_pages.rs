@@ -7,7 +7,7 @@ use tempfile::tempdir;
 use crate::program::{arguments, downpour};
 
 /// The public commands.
-pub(crate) const COMMANDS: [&str; 15] = [
+pub(crate) const COMMANDS: [&str; 16] = [
     "cp",
     "sync",
     "send",
@@ -19,6 +19,7 @@ pub(crate) const COMMANDS: [&str; 15] = [
     "proxy",
     "bootstrap",
     "clean",
+    "status",
     "demo",
     "profile",
     "completions",

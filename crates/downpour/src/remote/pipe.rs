@@ -7,6 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{ChildStdin, Command, ExitStatus};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -79,15 +80,15 @@ pub enum PipeEvent {
 /// [`PipeEvent::Done`].
 pub fn pipe(pipe: Pipe, witness: Witness) -> Result<Piping, Error> {
     let (sender, events) = mpsc::channel(MAX_EVENTS);
-    let switch = Arc::<Switch>::default();
-    let own = Arc::clone(&switch);
+    let (switch, taken) = (Arc::<Switch>::default(), Arc::<AtomicU64>::default());
+    let (own, stdin) = (Arc::clone(&switch), Stdin::new(witness, Arc::clone(&switch), Arc::clone(&taken)));
     let work = move || {
         // Sending fails if the program has dropped its `Piping`.
-        let result = pipe.run(&own, witness, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
+        let result = pipe.run(&own, stdin, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
         let _ = sender.blocking_send(PipeEvent::Done(result));
     };
     thread::Builder::new().name("downpour-pipe".into()).spawn(work).map_err(Error::System)?;
-    Ok(Piping { events, switch })
+    Ok(Piping { events, switch, taken })
 }
 
 /// A running pipe. Dropping it ends it.
@@ -95,12 +96,19 @@ pub fn pipe(pipe: Pipe, witness: Witness) -> Result<Piping, Error> {
 pub struct Piping {
     events: mpsc::Receiver<PipeEvent>,
     switch: Arc<Switch>,
+    taken: Arc<AtomicU64>,
 }
 
 impl Piping {
     /// Returns the next event; `None` after the last.
     pub async fn next(&mut self) -> Option<PipeEvent> {
         self.events.recv().await
+    }
+
+    /// Returns the bytes of standard input that have been taken, which go on to rise.
+    #[must_use]
+    pub fn taken(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.taken)
     }
 
     /// Ends the pipe soon, and kills the command.
@@ -131,7 +139,7 @@ enum Input {
 }
 
 impl Pipe {
-    fn run(&self, switch: &Arc<Switch>, witness: Witness, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
+    fn run(&self, switch: &Arc<Switch>, stdin: Stdin, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
         let task = RemoteTask::Pipe { command: self.command.clone() };
         let mut remote = self.reach.log_in(task, switch, told)?;
         let (sender, inputs) = channel();
@@ -150,7 +158,7 @@ impl Pipe {
         // What the command prints goes on to be read while the connection is waited for: there is nothing before it
         // starts.
         let printed = pipe_output::print(output, life, tell).map_err(Error::System)?;
-        let stdin = Cell::new(Some(Stdin::new(witness, Arc::clone(switch))));
+        let stdin = Cell::new(Some(stdin));
         let mut piped = Piped { pipe: self, remote, inputs, sender, stdin, ssh: None, cut_off: Cell::default() };
         let status = piped.run(told);
         switch.unwatch(watch);

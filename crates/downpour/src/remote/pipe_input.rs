@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -71,11 +72,13 @@ pub(super) struct Stdin {
     witness: Witness,
     switch: Arc<Switch>,
     is_terminal: bool,
+    /// Bytes that were read.
+    taken: Arc<AtomicU64>,
 }
 
 impl Stdin {
-    pub(super) fn new(witness: Witness, switch: Arc<Switch>) -> Self {
-        Self { witness, switch, is_terminal: io::stdin().is_terminal() }
+    pub(super) fn new(witness: Witness, switch: Arc<Switch>, taken: Arc<AtomicU64>) -> Self {
+        Self { witness, switch, is_terminal: io::stdin().is_terminal(), taken }
     }
 
     /// Checks that the end is that of the data.
@@ -101,6 +104,7 @@ impl Read for Stdin {
         if count == 0 {
             self.check_end()?;
         }
+        self.taken.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }
