@@ -17,7 +17,7 @@ use crate::files::permitted::has_wildcards;
 use crate::files::{Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, Scanner};
 use crate::ticket::fresh_key;
 use crate::transfer::{
-    List, PeerLocator, Route, Switch, Task, Transfer, TransferConfig, TransferEvent, start_over, start_via,
+    List, PeerLocator, Route, Switch, Task, Trace, Transfer, TransferConfig, TransferEvent, start_over, start_via,
 };
 
 /// Copies between this machine and another, between two others, or from one folder of this machine to another.
@@ -233,7 +233,7 @@ impl Copy {
             profile: self.profile.clone(),
             handshake_timeout: self.endpoint.dead_after,
             endpoint: self.endpoint,
-            trace: self.qlog.clone(),
+            trace: self.qlog.as_deref().map(Trace::new),
             paths: self.paths.clone(),
             checksums: self.checksums.clone().map(|path| List { path, rename: None }),
             retry_for: self.retry_for,

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -18,10 +17,11 @@ use super::mailbox::Mailbox;
 use super::receiving::Receiving;
 use super::scanning::Scan;
 use super::sending::Sending;
-use super::session::{Session, application, open_trace};
+use super::session::{Session, application};
 use super::step::{Input, Origin, SessionConfig};
 use super::switch::Switch;
 use super::target::Target;
+use super::trace::Trace;
 use crate::error::{CloseCode, Error};
 use crate::files::{ReceiveSpec, Root, ScanOptions};
 use crate::path_cache::PathCache;
@@ -34,7 +34,7 @@ pub(crate) struct TransferConfig {
     pub(crate) profile: Profile,
     pub(crate) handshake_timeout: Duration,
     pub(crate) endpoint: EndpointOptions,
-    pub(crate) trace: Option<PathBuf>,
+    pub(crate) trace: Option<Trace>,
     /// What is known of paths; a sender begins with it, and adds what it learns.
     pub(crate) paths: Option<PathCache>,
     /// A list of all files with their BLAKE3, in b3sum's format.
@@ -149,7 +149,7 @@ impl TransferConfig {
     /// [`Error::Checksums`], [`Error::Trace`].
     pub(super) fn check(&self) -> Result<(), Error> {
         self.checksums.as_ref().map_or(Ok(()), List::check)?;
-        self.trace.as_deref().map_or(Ok(()), |path| open_trace(path).map(drop))
+        self.trace.as_ref().map_or(Ok(()), |trace| trace.open().map(drop))
     }
 
     /// Returns the configuration where the number of items is known, unlike before.

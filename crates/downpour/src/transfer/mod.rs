@@ -24,6 +24,7 @@ mod session;
 mod step;
 mod switch;
 mod target;
+mod trace;
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -51,6 +52,7 @@ use net::{Bind, Endpoint, EndpointOptions};
 pub use receiving::Offer;
 pub use switch::Stop;
 pub(crate) use switch::Switch;
+pub(crate) use trace::Trace;
 
 /// Maximum number of events waiting for the program. A program that does not read them stops its transfer, but never
 /// its network.
@@ -158,7 +160,7 @@ impl CommonOptions {
             profile,
             handshake_timeout: self.handshake_timeout,
             endpoint: self.endpoint,
-            trace: self.qlog,
+            trace: self.qlog.as_deref().map(Trace::new),
             paths: self.paths,
             checksums: self.checksums.map(|path| List { path, rename: None }),
             retry_for: self.retry_for,

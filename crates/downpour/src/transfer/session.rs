@@ -2,10 +2,7 @@
 //! the end of the connection, reporting progress, writing the trace, and telling the peer how the transfer ended.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -125,7 +122,6 @@ pub(super) struct Session {
     /// Whether messages are left in the queue.
     paused: bool,
     written: usize,
-    trace: Option<File>,
     /// Whether the trace has begun.
     is_traced: bool,
     /// What is known of the path.
@@ -151,7 +147,7 @@ impl Session {
         inputs: Receiver<Input>,
         started: Instant,
     ) -> Result<Self, Error> {
-        let trace = config.trace.as_deref().map(open_trace);
+        config.trace.as_ref().map_or(Ok(()), |trace| trace.open().map(drop))?;
         Ok(Self {
             connection,
             events,
@@ -182,7 +178,6 @@ impl Session {
             holding: false,
             paused: false,
             written: 0,
-            trace: trace.transpose()?,
             is_traced: false,
             lease: None,
             remembered: None,
@@ -539,9 +534,9 @@ impl Session {
     }
 
     fn write_trace(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let (Some(file), Some(path)) = (&mut self.trace, &self.config.trace) else { return Ok(()) };
+        let Some(trace) = &self.config.trace else { return Ok(()) };
         self.is_traced = true;
-        file.write_all(bytes).map_err(|source| Error::Trace { path: path.clone(), source })
+        trace.write(bytes)
     }
 
     fn ended_by(&self, error: NetError) -> Error {
@@ -598,7 +593,7 @@ impl Session {
     /// holds the transfer back.
     fn trace_progress(&mut self, progress: &Progress) {
         // A trace begins with the engine's header.
-        let Some(file) = self.trace.as_mut().filter(|_| self.is_traced) else { return };
+        let Some(trace) = self.config.trace.as_ref().filter(|_| self.is_traced) else { return };
         let time = self.started.elapsed().as_secs_f64() * 1e3;
         let data = json!({
             "bytes": progress.bytes_arrived(),
@@ -612,7 +607,7 @@ impl Session {
         });
         let record = json!({ "time": time, "name": "downpour:progress", "data": data });
         // A file that takes no more fails with the next record of the engine.
-        let _ = file.write_all(format!("\u{1e}{record}\n").as_bytes());
+        let _ = trace.write(format!("\u{1e}{record}\n").as_bytes());
     }
 
     /// Returns the latest statistics of the engine.
@@ -775,12 +770,6 @@ impl Session {
 /// `heard`.
 fn lingers_until(since: Instant, heard: Option<Instant>) -> Instant {
     (since.max(heard.unwrap_or(since)) + LINGER).min(since + LONGEST_LINGER)
-}
-
-/// Opens a trace file for appending.
-pub(super) fn open_trace(path: &Path) -> Result<File, Error> {
-    let opened = File::options().create(true).append(true).open(path);
-    opened.map_err(|source| Error::Trace { path: path.to_owned(), source })
 }
 
 /// Cuts `reason` to the length allowed in a close frame.

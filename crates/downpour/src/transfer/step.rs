@@ -8,6 +8,7 @@ use net::{Event, Rate};
 
 use super::headway::Patience;
 use super::switch::Stop;
+use super::trace::Trace;
 use crate::error::Error;
 use crate::files::{FailReason, Failed};
 use crate::messages::Message;
@@ -101,7 +102,7 @@ pub(super) struct SessionConfig {
     pub(super) knows_rate: bool,
     /// The initial cap set by this side's user.
     pub(super) limit: Option<Rate>,
-    pub(super) trace: Option<PathBuf>,
+    pub(super) trace: Option<Trace>,
     /// What is known of paths, if the sender may use it.
     pub(super) paths: Option<PathCache>,
     /// Whether the peer was found by a ticket.
