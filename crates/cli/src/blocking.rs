@@ -7,22 +7,30 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, write};
 
-/// Writes all of `bytes`, waiting for room.
+use crate::interrupt::stopping;
+
+/// The most that is written at once: less than a pipe or a terminal takes without waiting once it has room.
+const PIECE: usize = 512;
+
+/// How often a wait for room looks whether the program is to stop. A signal usually ends the wait earlier.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Writes all of `bytes`, waiting for room until the program is to stop: an output that nobody reads does not keep it.
 ///
 /// # Errors
-/// The descriptor accepts no more bytes, such as that of a full device or of a pipe without a reader. A part may have
-/// been written.
+/// The descriptor accepts no more bytes, such as that of a full device or of a pipe without a reader; or a signal has come.
+/// A part may have been written.
 pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     let to = to.as_fd();
     while !bytes.is_empty() {
-        match write(to, bytes) {
+        await_room(to)?;
+        match write(to, &bytes[..bytes.len().min(PIECE)]) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => bytes = &bytes[count..],
-            Err(Errno::AGAIN) => await_room(to)?,
-            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -31,9 +39,15 @@ pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
 
 /// Waits until there is room, or until a write would fail.
 fn await_room(to: BorrowedFd<'_>) -> io::Result<()> {
-    match poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], None) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
+    loop {
+        match poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], Some(&LOOK)) {
+            Ok(0) | Err(Errno::INTR) if stopping().is_some() => {
+                return Err(io::Error::other("the program was stopped meanwhile"));
+            }
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

@@ -34,9 +34,9 @@ async fn copy(bootstrap: Bootstrap, is_quiet: bool, interrupts: &mut Interrupts)
             err(escape::text(&line));
         }
     };
-    let mut stopped = None;
+    let (mut attention, mut stopped) = (interrupts.attend(), None);
     let stop = async {
-        let stop = interrupts.next().await;
+        let stop = attention.next().await;
         stopped = Some(stop);
         stop.into()
     };
@@ -75,10 +75,11 @@ impl Offer {
         let Self { ssh, family, must_ask } = self;
         err(escape::text(&format!("{host} has no downpour; this one can go to ~/.local/bin there.")));
         if must_ask {
+            let mut attention = interrupts.attend();
             let mut question = Question::ask("Copy it?");
             let is_wanted = tokio::select! {
                 answer = question.answer() => answer.unwrap_or(false),
-                stop = interrupts.next() => {
+                stop = attention.next() => {
                     question.withdraw();
                     return Err(Failure::stopped(stop));
                 }

@@ -98,9 +98,10 @@ async fn run(
     let notices = if copy.receive.dry_run { Notices::Planned } else { Notices::Done };
     output.speed(common.speed.rate, common.speed.limit.as_ref());
     let transfer = remote::copy(copy)?;
+    let mut attention = interrupts.attend();
     output.start(command, common.speed.rate, None)?;
     let conduct = Conduct { notices, limit: common.speed.limit.clone(), resumes: true, ..Conduct::default() };
-    watch(transfer, conduct, output, interrupts).await
+    watch(transfer, conduct, output, &mut attention).await
 }
 
 /// Options common to all commands that reach another machine through ssh.

@@ -14,10 +14,12 @@ use crate::print::{err, out};
 /// Examines a host; returns the exit code: 5 if UDP is blocked, so that a script can tell.
 pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let (profile, host) = (options::profile(&args.speed)?, args.host);
+    let (ssh, ports, family) = (options::ssh(&args.ssh), args.network.port.clone(), options::family(&args.network));
+    let mut attention = interrupts.attend();
     let mut examination = remote::doctor(Doctor {
-        ssh: options::ssh(&args.ssh),
-        ports: args.network.port.clone(),
-        family: options::family(&args.network),
+        ssh,
+        ports,
+        family,
         target: args.target,
         size: args.size,
         max_memory: args.speed.memory.max_memory,
@@ -31,7 +33,7 @@ pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result
     loop {
         let event = tokio::select! {
             event = examination.next() => event,
-            stop = interrupts.next(), if stopped.is_none() => {
+            stop = attention.next(), if stopped.is_none() => {
                 stopped = Some(stop);
                 // Files written to the disks are removed before the end.
                 examination.stop(stop.into());

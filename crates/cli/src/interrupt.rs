@@ -1,7 +1,14 @@
-//! The signals that a transfer handles: Ctrl-C, SIGTERM, a hang-up of the terminal, and those that ask how far it is.
+//! The signals that the program handles: Ctrl-C, SIGTERM, a hang-up of the terminal, and those that ask how far it is.
+//!
+//! A signal to stop has its default effect, the end of the process, unless a loop attends to it. So nothing that blocks before a
+//! loop or after it can swallow one: not a read of stdin or of a pipe, not an open that waits for its other side.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{announce, background};
@@ -35,52 +42,137 @@ pub(crate) enum Heard {
     Ask,
 }
 
-/// All signals since the start. While this exists, the signals that it handles do not end the process by themselves:
-/// every wait must also wait for this.
+/// One of the signals, for the whole process.
+struct Handled {
+    number: i32,
+    /// Whether it has its default effect.
+    is_default: AtomicBool,
+    /// Whether it has come to a loop that attends to it.
+    has_come: AtomicBool,
+    /// Whether it was ignored when this program was started; unknown until it is asked for.
+    is_ignored: Mutex<Option<bool>>,
+}
+
+static INTERRUPT: Handled = Handled::new(SIGINT);
+static TERMINATE: Handled = Handled::new(SIGTERM);
+static HANG_UP: Handled = Handled::new(SIGHUP);
+
+/// Returns the signal to stop that has come, if any has. What blocks the loop that attends to it, such as an output that
+/// nobody reads, has to give up then.
+pub(crate) fn stopping() -> Option<StopSignal> {
+    let has_come = |handled: &Handled| handled.has_come.load(Ordering::SeqCst);
+    match (has_come(&INTERRUPT), has_come(&TERMINATE)) {
+        (true, _) => Some(StopSignal::Interrupted),
+        (false, true) => Some(StopSignal::Terminated),
+        (false, false) => None,
+    }
+}
+
+impl Handled {
+    const fn new(number: i32) -> Self {
+        let (is_default, has_come) = (AtomicBool::new(true), AtomicBool::new(false));
+        Self { number, is_default, has_come, is_ignored: Mutex::new(None) }
+    }
+
+    /// Takes the signal; `None` if it was ignored when this program was started, as SIGHUP is under `nohup`, and SIGINT
+    /// in what a shell without job control runs in the background. It remains ignored then, as by ssh.
+    fn take(&'static self) -> io::Result<Option<Signal>> {
+        let mut known = self.is_ignored.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_ignored = match *known {
+            Some(is_ignored) => is_ignored,
+            None => {
+                // Where the system does not tell, a hang-up is left alone.
+                let is_ignored = is_ignored(self.number).unwrap_or(self.number == SIGHUP);
+                if !is_ignored {
+                    self.watch()?;
+                }
+                *known = Some(is_ignored);
+                is_ignored
+            }
+        };
+        if is_ignored { Ok(None) } else { signal(SignalKind::from_raw(self.number)).map(Some) }
+    }
+
+    /// Keeps its default effect until a loop attends to it, whatever other handlers follow.
+    fn watch(&'static self) -> io::Result<()> {
+        flag::register_conditional_default(self.number, &self.is_default)?;
+        flag::register(self.number, &self.has_come).map(drop)
+    }
+}
+
+/// Whether a signal is ignored by this process; `None` if that cannot be found out.
+fn is_ignored(number: i32) -> Option<bool> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    // Bit 0 is signal 1.
+    Some(u64::from_str_radix(ignored.trim(), 16).ok()? >> (number - 1) & 1 == 1)
+}
+
+/// The signals, to which a loop may [attend](Self::attend).
 #[derive(Debug)]
 pub(crate) struct Interrupts {
-    interrupt: Signal,
-    terminate: Signal,
-    /// `None` unless SIGHUP is handled.
+    /// `None` for those that are ignored.
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    /// `None` also if SIGHUP is not handled.
     hang_up: Option<Signal>,
     ask: Questions,
 }
 
 impl Interrupts {
-    /// Installs handlers for all signals; not for SIGHUP if that is ignored, as under `nohup`, or if the system does not
-    /// tell.
+    /// Takes all signals.
     pub(crate) fn install() -> io::Result<Self> {
-        let hang_up = match is_hang_up_ignored() {
-            Some(false) => Some(signal(SignalKind::hangup())?),
-            Some(true) | None => None,
-        };
-        Self::with(hang_up)
+        Self::with(HANG_UP.take()?)
     }
 
-    /// Installs handlers for the signals to stop. SIGHUP has its default effect, ending the process as well as the one
-    /// that feeds it, unless the caller has set it to be ignored.
+    /// Takes the signals to stop. SIGHUP keeps its effect, ending the process as well as the one that feeds it, unless
+    /// the caller has set it to be ignored.
     pub(crate) fn without_hang_up() -> io::Result<Self> {
         Self::with(None)
     }
 
     fn with(hang_up: Option<Signal>) -> io::Result<Self> {
-        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        Ok(Self { interrupt, terminate, hang_up, ask: Questions::install()? })
+        Ok(Self { interrupt: INTERRUPT.take()?, terminate: TERMINATE.take()?, hang_up, ask: Questions::install()? })
+    }
+
+    /// Attends to the signals, as long as the result exists: they do not end the process by themselves, and every wait
+    /// must also wait for them. Nothing must block meanwhile.
+    pub(crate) fn attend(&mut self) -> Attention<'_> {
+        let attention = Attention { interrupts: self };
+        attention.set_default(false);
+        attention
+    }
+}
+
+/// The signals, which are attended to.
+#[derive(Debug)]
+pub(crate) struct Attention<'a> {
+    interrupts: &'a mut Interrupts,
+}
+
+impl Attention<'_> {
+    fn set_default(&self, is_default: bool) {
+        INTERRUPT.is_default.store(is_default, Ordering::SeqCst);
+        TERMINATE.is_default.store(is_default, Ordering::SeqCst);
+        if self.interrupts.hang_up.is_some() {
+            HANG_UP.is_default.store(is_default, Ordering::SeqCst);
+        }
     }
 
     /// Waits for the next signal.
     pub(crate) async fn heard(&mut self) -> Heard {
+        let Interrupts { interrupt, terminate, hang_up, ask } = &mut *self.interrupts;
         // A stream ends only when the runtime shuts down; no task waits then.
         tokio::select! {
-            Some(()) = self.interrupt.recv() => Heard::Stop(StopSignal::Interrupted),
-            Some(()) = self.terminate.recv() => Heard::Stop(StopSignal::Terminated),
-            Some(()) = hung_up(&mut self.hang_up) => Heard::HangUp,
-            Some(()) = self.ask.next() => Heard::Ask,
+            Some(()) = next(interrupt) => Heard::Stop(StopSignal::Interrupted),
+            Some(()) = next(terminate) => Heard::Stop(StopSignal::Terminated),
+            Some(()) = next(hang_up) => Heard::HangUp,
+            Some(()) = ask.next() => Heard::Ask,
             else => std::future::pending().await,
         }
     }
 
-    /// Same as [`Interrupts::next`]; in a background process that nobody waits for any more, that stops it as well.
+    /// Same as [`Self::next`]; in a background process that nobody waits for any more, that stops it as well.
     pub(crate) async fn next_in_background(&mut self, is_in_background: bool) -> StopSignal {
         tokio::select! {
             stop = self.next() => stop,
@@ -109,6 +201,16 @@ impl Interrupts {
             }
         }
     }
+}
+
+impl Drop for Attention<'_> {
+    fn drop(&mut self) {
+        self.set_default(true);
+    }
+}
+
+async fn next(signal: &mut Option<Signal>) -> Option<()> {
+    signal.as_mut()?.recv().await
 }
 
 /// The signals that ask how far a transfer is. Their default effect would end the process.
@@ -140,17 +242,4 @@ impl Questions {
     async fn next(&mut self) -> Option<()> {
         self.user.recv().await
     }
-}
-
-/// Whether SIGHUP was set to be ignored when this program was started; `None` if that cannot be found out.
-fn is_hang_up_ignored() -> Option<bool> {
-    /// Signal 1, as a mask.
-    const HANG_UP: u64 = 1;
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    Some(u64::from_str_radix(ignored.trim(), 16).ok()? & HANG_UP != 0)
-}
-
-async fn hung_up(signal: &mut Option<Signal>) -> Option<()> {
-    signal.as_mut()?.recv().await
 }

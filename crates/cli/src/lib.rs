@@ -50,7 +50,7 @@ use rustix::process::DumpableBehavior;
 use args::{Command, OutputArgs};
 use bootstrap::Offer;
 use exit::{Code, Failure};
-use interrupt::Interrupts;
+use interrupt::{Interrupts, stopping};
 
 /// Runs the program with these arguments, the first of which is its name; returns the exit code. Exits the process
 /// itself for `--help`, `--version` and invalid arguments.
@@ -70,7 +70,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
-        .and_then(|runtime| runtime.block_on(run_with_offer(command, &arguments)));
+        .and_then(|runtime| {
+            let result = runtime.block_on(run_with_offer(command, &arguments));
+            // What still blocks, such as the read of a large file for a copy that was stopped, is not waited for.
+            runtime.shutdown_background();
+            result
+        });
     announce::end();
     ended(shown, result)
 }
@@ -108,7 +113,8 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
             Ok(()) => ExitCode::from(code),
             Err(failure) => {
                 output::failed(shown, &failure);
-                ExitCode::from(if code == Code::Done as u8 { failure.code } else { code })
+                let is_worse = code == Code::Done as u8 || stopping().is_some();
+                ExitCode::from(if is_worse { failure.code } else { code })
             }
         },
         Err(failure) => {

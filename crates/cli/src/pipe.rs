@@ -28,13 +28,14 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
     }
     // Joined like ssh does.
     let pipe = Pipe { command: args.command.join(" "), reach };
+    let mut attention = interrupts.attend();
     let mut piping = remote::pipe(pipe, witness)?;
     announce::piped(piping.taken());
     let (mut stopped, mut deadline) = (None, None);
     loop {
         let event = tokio::select! {
             event = piping.next() => event,
-            stop = interrupts.next(), if stopped.is_none() => {
+            stop = attention.next(), if stopped.is_none() => {
                 (stopped, deadline) = (Some(stop), Some(Instant::now() + GRACE));
                 piping.stop(stop.into());
                 continue;

@@ -8,6 +8,7 @@ use downpour::remote::Said;
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Failure};
+use crate::interrupt::stopping;
 use crate::{blocking, escape};
 
 /// The first error on stdout, which is global to the process.
@@ -93,6 +94,9 @@ pub(crate) fn write_err(bytes: &[u8]) {
 pub(crate) fn is_complete() -> Result<(), Failure> {
     match STDOUT_ERROR.get() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            if let Some(stop) = stopping() {
+                return Err(Failure::stopped(stop));
+            }
             Err(Failure::new(Code::Disk, format!("cannot write to stdout: {error}; the output is not complete")))
         }
         _ => Ok(()),
@@ -104,7 +108,10 @@ pub(crate) fn is_complete() -> Result<(), Failure> {
 /// # Errors
 /// A full device, or a pipe without a reader.
 pub(crate) fn has_ticket() -> Result<(), Failure> {
-    let failed = |error| Failure::new(Code::Disk, format!("cannot write the ticket to stdout: {error}"));
+    let failed = |error| match stopping() {
+        Some(stop) => Failure::stopped(stop),
+        None => Failure::new(Code::Disk, format!("cannot write the ticket to stdout: {error}")),
+    };
     STDOUT_ERROR.get().map(failed).map_or(Ok(()), Err)
 }
 

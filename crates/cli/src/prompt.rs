@@ -6,7 +6,7 @@ use std::thread;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
-use crate::interrupt::{Interrupts, StopSignal};
+use crate::interrupt::{Attention, Interrupts, StopSignal};
 use crate::print;
 
 /// Maximum length of a line, which is cut there: far longer than any ticket or answer.
@@ -23,12 +23,13 @@ pub(crate) enum NoAnswer {
 
 /// Reads a line without echo. If stdin is not a terminal, reads a line from it without asking.
 pub(crate) async fn secret(question: &str, interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
+    let mut attention = interrupts.attend();
     if !io::stdin().is_terminal() {
-        return line(interrupts).await;
+        return line(&mut attention).await;
     }
     let hidden = NoEcho::start().map_err(NoAnswer::Input)?;
     print::write_err(question.as_bytes());
-    let answer = line(interrupts).await;
+    let answer = line(&mut attention).await;
     drop(hidden);
     // The Enter was not echoed either.
     print::write_err(b"\n");
@@ -82,10 +83,10 @@ impl Question {
 }
 
 /// Reads one line from stdin, without its line break.
-async fn line(interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
+async fn line(attention: &mut Attention<'_>) -> Result<String, NoAnswer> {
     tokio::select! {
         line = read_line() => line.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(NoAnswer::Input),
-        stop = interrupts.next() => Err(NoAnswer::Stopped(stop)),
+        stop = attention.next() => Err(NoAnswer::Stopped(stop)),
     }
 }
 

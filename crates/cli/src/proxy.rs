@@ -75,13 +75,15 @@ async fn keep(path: &Path, reach: Reach, port: u16, args: &ProxyArgs) -> Result<
     let mut tunnel = Tunnel { is_detached: true, is_found: true, ..tunnel(path, reach, port) };
     tunnel.forwarding.persist = args.persist;
     let mut interrupts = taken(Interrupts::without_hang_up())?;
-    remote::tunnel(tunnel, show, async { interrupts.next_in_background(true).await.into() }).await?;
+    let mut attention = interrupts.attend();
+    remote::tunnel(tunnel, show, async { attention.next_in_background(true).await.into() }).await?;
     Ok(Code::Done as u8)
 }
 
 /// Carries one connection through a tunnel of its own.
 async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Result<u8, Failure> {
     let mut interrupts = taken(Interrupts::install())?;
+    let mut attention = interrupts.attend();
     let (opened, mut is_open) = mpsc::channel(1);
     let show = move |event| match event {
         // There is room for one, and it is said once.
@@ -107,7 +109,7 @@ async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Res
         ended = Some(tokio::select! {
             result = carried => result,
             // ssh sends a hang-up when it needs it no more.
-            heard = interrupts.next_or_hang_up() => match heard {
+            heard = attention.next_or_hang_up() => match heard {
                 Some(stop) => Err(Failure::stopped(stop)),
                 None => Ok(Code::Done as u8),
             },

@@ -43,9 +43,10 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
         ..ReceiveSpec::into_directory(args.into)
     };
     let transfer = downpour::receive(spec, peer, options)?;
+    let mut attention = interrupts.attend();
     let mut output = Output::new(args.output);
     let ticket = ticket::publish(transfer.ticket(), args.ticket.ticket_file.as_deref(), Guest::Sender, &output)?;
     output.start("recv", None, ticket.as_deref())?;
     let offer = if args.yes { OnOffer::Tell } else { OnOffer::Ask };
-    watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, interrupts).await
+    watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, &mut attention).await
 }

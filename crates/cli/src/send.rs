@@ -40,6 +40,7 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
         },
     };
     let transfer = downpour::send(args.paths.iter().map(root), peer, options)?;
+    let mut attention = interrupts.attend();
     let mut output = Output::new(args.output);
     output.speed(args.speed.rate, args.speed.limit.as_ref());
     let ticket = ticket::publish(
@@ -49,8 +50,8 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
         &output,
     )?;
     output.start("send", args.speed.rate, ticket.as_deref())?;
-    watch(transfer, Conduct { keep: args.keep, limit: args.speed.limit, ..Conduct::default() }, &mut output, interrupts)
-        .await
+    let conduct = Conduct { keep: args.keep, limit: args.speed.limit, ..Conduct::default() };
+    watch(transfer, conduct, &mut output, &mut attention).await
 }
 
 /// A folder with a slash at the end stands for its contents.

@@ -30,8 +30,9 @@ pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result
     (copy.receive.dry_run, copy.receive.compared) = (true, true);
     let mut output = Output::new(args.output);
     let transfer = remote::copy(copy)?;
+    let mut attention = interrupts.attend();
     output.start("verify", None, None)?;
     let conduct = Conduct { notices: Notices::Differences, ..Conduct::default() };
-    let code = watch(transfer, conduct, &mut output, interrupts).await?;
+    let code = watch(transfer, conduct, &mut output, &mut attention).await?;
     Ok(if output.noticed() > 0 { Code::Other as u8 } else { code })
 }

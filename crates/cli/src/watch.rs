@@ -10,14 +10,15 @@ use tokio::time::{Instant, interval, sleep_until};
 use crate::announce;
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Heard, Interrupts, StopSignal};
+use crate::interrupt::{Attention, Heard, StopSignal};
 use crate::limit::{LOOK_AGAIN, Limit};
 use crate::output::{Notices, Output};
 use crate::prompt::Question;
 use crate::rates::Both;
 
-/// How long a transfer may take to end after SIGTERM: the process must be gone within two seconds.
-pub(crate) const GRACE: Duration = Duration::from_millis(1500);
+/// How long a transfer may take to end after a signal to stop: the process must be gone within a second. What has arrived
+/// counts for the next run without a goodbye, too.
+pub(crate) const GRACE: Duration = Duration::from_millis(800);
 
 /// How a transfer is handled.
 #[derive(Clone, Debug, Default)]
@@ -46,13 +47,13 @@ pub(crate) enum OnOffer {
     Ask,
 }
 
-/// Shows a transfer until it ends, and returns the exit code. Ctrl-C and SIGTERM stop the transfer, SIGTERM within
-/// [`GRACE`]; a second signal ends the process.
+/// Shows a transfer until it ends, and returns the exit code. Ctrl-C and SIGTERM stop the transfer within [`GRACE`]; a
+/// second signal ends the process.
 pub(crate) async fn watch(
     transfer: Transfer,
     conduct: Conduct,
     output: &mut Output,
-    interrupts: &mut Interrupts,
+    attention: &mut Attention<'_>,
 ) -> Result<u8, Failure> {
     let changes = conduct.limit.as_ref().is_some_and(Limit::changes);
     let mut look = interval(LOOK_AGAIN);
@@ -81,7 +82,7 @@ pub(crate) async fn watch(
                 }
                 None => return result,
             },
-            heard = interrupts.heard() => match heard {
+            heard = attention.heard() => match heard {
                 Heard::HangUp => watch.hang_up(),
                 Heard::Stop(stop) => watch.stop(stop),
                 Heard::Ask => watch.output.tell_progress(),
@@ -90,7 +91,7 @@ pub(crate) async fn watch(
             _ = look.tick(), if changes => watch.limit(),
             () = at(deadline) => {
                 watch.transfer.abandon();
-                return Err(Failure::stopped(StopSignal::Terminated));
+                return Err(watch.given_up());
             }
         }
     }
@@ -208,12 +209,15 @@ impl Watch<'_> {
             announce::end();
             process::exit(i32::from(Code::from(stop) as u8));
         }
-        self.stop = Some(stop);
-        if stop == StopSignal::Terminated {
-            self.deadline = Some(Instant::now() + GRACE);
-        }
+        (self.stop, self.deadline) = (Some(stop), Some(Instant::now() + GRACE));
         self.output.stopping();
         self.transfer.stop(stop.into());
+    }
+
+    /// Returns the failure of a transfer that has not ended in time.
+    fn given_up(&self) -> Failure {
+        let stop = self.stop.unwrap_or(StopSignal::Terminated);
+        if self.conduct.resumes { Failure::goes_on(stop) } else { Failure::stopped(stop) }
     }
 
     /// Applies the current limit of the timetable.

@@ -13,7 +13,7 @@ use netsim::Duplex;
 use relay::{Relay, Report};
 
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Heard, Interrupts};
+use crate::interrupt::{Attention, Heard};
 use crate::output::Output;
 
 /// Longer than any demo.
@@ -52,7 +52,11 @@ pub(super) struct CrossingResult {
 
 impl Crossing<'_> {
     /// Sends, and shows the progress.
-    pub(super) async fn run(self, output: &mut Output, interrupts: &mut Interrupts) -> Result<CrossingResult, Failure> {
+    pub(super) async fn run(
+        self,
+        output: &mut Output,
+        attention: &mut Attention<'_>,
+    ) -> Result<CrossingResult, Failure> {
         let listen = Peer::Listen(ListenOptions {
             bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             valid_for: TICKET_LIFETIME,
@@ -74,7 +78,7 @@ impl Crossing<'_> {
             SendOptions { profile: self.profile, ..SendOptions::default() },
         )?;
         Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None }
-            .follow(self.limit, output, interrupts)
+            .follow(self.limit, output, attention)
             .await
     }
 }
@@ -94,7 +98,7 @@ impl Pair<'_> {
         mut self,
         limit: Option<Duration>,
         output: &mut Output,
-        interrupts: &mut Interrupts,
+        attention: &mut Attention<'_>,
     ) -> Result<CrossingResult, Failure> {
         let deadline = async {
             match limit {
@@ -108,12 +112,12 @@ impl Pair<'_> {
             tokio::select! {
                 event = self.sender.next(), if !sent => sent = self.show(event, output)?,
                 event = self.receiver.next(), if !received => received = self.note(event)?,
-                () = &mut deadline => return Ok(self.stopped(interrupts).await),
-                heard = interrupts.heard() => match heard {
+                () = &mut deadline => return Ok(self.stopped(attention).await),
+                heard = attention.heard() => match heard {
                     Heard::HangUp => output.hang_up(),
                     Heard::Ask => output.tell_progress(),
                     Heard::Stop(stop) => {
-                        self.stop(interrupts).await;
+                        self.stop(attention).await;
                         return Err(Failure::stopped(stop));
                     }
                 },
@@ -159,15 +163,15 @@ impl Pair<'_> {
     }
 
     /// Stops the transfer when the time is up.
-    async fn stopped(mut self, interrupts: &mut Interrupts) -> CrossingResult {
+    async fn stopped(mut self, attention: &mut Attention<'_>) -> CrossingResult {
         let report = self.relay.report();
         let took = report.first.map(|first| first.elapsed()).unwrap_or_default();
-        self.stop(interrupts).await;
+        self.stop(attention).await;
         CrossingResult { took, bytes: self.bytes, is_complete: false, relay: report }
     }
 
     /// Ends both sides. A second signal ends the process.
-    async fn stop(&mut self, interrupts: &mut Interrupts) {
+    async fn stop(&mut self, attention: &mut Attention<'_>) {
         for transfer in [&mut *self.sender, &mut *self.receiver] {
             transfer.stop(Stop::Cancelled);
             loop {
@@ -176,7 +180,7 @@ impl Pair<'_> {
                         Some(TransferEvent::Done(_)) | None => break,
                         Some(_) => {}
                     },
-                    stop = interrupts.next() => process::exit(i32::from(Code::from(stop) as u8)),
+                    stop = attention.next() => process::exit(i32::from(Code::from(stop) as u8)),
                 }
             }
         }

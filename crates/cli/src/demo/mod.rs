@@ -4,17 +4,20 @@ mod crossing;
 mod results;
 mod sample;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fs, io};
 
 use downpour::{Connector, Profile, floor};
 use netsim::{Duplex, Rate};
 use tempfile::TempDir;
+use tokio::task::spawn_blocking;
 
 use crate::args::DemoArgs;
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Attention, Interrupts};
 use crate::json;
 use crate::output::Output;
 use crate::print;
@@ -30,7 +33,9 @@ const SAMPLE: &str = "sample";
 /// Runs the demo; returns the exit code.
 pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let rate = told_rate(&args)?;
-    let (folder, source) = prepare(&args)?;
+    let mut attention = interrupts.attend();
+    let (path, size) = (args.path.clone(), args.size);
+    let (folder, source) = apart(move |is_stopped| prepare(path.as_deref(), size, is_stopped), &mut attention).await?;
     let mut output = Output::new(args.output);
     let told = downpour::Rate::from_bits_per_second(rate.bits_per_second());
     let what = args
@@ -42,12 +47,13 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     output.start("demo", Some(told), None)?;
     let mut stage = Stage { folder: &folder, source: &source, link: &args.link };
 
-    let outcome = stage.cross("downpour", Profile::auto().with_fixed_rate(told), None, &mut output, interrupts).await?;
+    let outcome =
+        stage.cross("downpour", Profile::auto().with_fixed_rate(told), None, &mut output, &mut attention).await?;
     let mut results = Results::new(&args.link, rate, least(outcome.bytes, &args.link, rate), &outcome);
     if !args.no_compare {
         let limit = outcome.took * PATIENCE;
         output.say(format_args!("Now CUBIC on the same link, for at most {PATIENCE} times as long."));
-        results.compare(&stage.cross("cubic", as_tcp(), Some(limit), &mut output, interrupts).await?);
+        results.compare(&stage.cross("cubic", as_tcp(), Some(limit), &mut output, &mut attention).await?);
     }
     drop(folder);
     if args.output.json {
@@ -87,22 +93,41 @@ fn least(bytes: u64, link: &Duplex, told: Rate) -> Duration {
     floor(bytes, downpour::Rate::from_bits_per_second(rate), rtt, link.forward.loss.mean(), Connector::Sender)
 }
 
+/// Runs `work`, which reads or writes large files, on a thread of its own. It ends soon once it is stopped, and what it has
+/// made is removed then.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
+    attention: &mut Attention<'_>,
+) -> Result<T, Failure> {
+    let is_stopped = Arc::<AtomicBool>::default();
+    let told = Arc::clone(&is_stopped);
+    let mut working = spawn_blocking(move || work(&told));
+    tokio::select! {
+        result = &mut working => result.unwrap_or_else(|_| Err(Failure::new(Code::Other, "internal error: the demo panicked"))),
+        stop = attention.next() => {
+            is_stopped.store(true, Ordering::Relaxed);
+            drop(working.await);
+            Err(Failure::stopped(stop))
+        }
+    }
+}
+
 /// Prepares a folder for what arrives, and the file to send.
-fn prepare(args: &DemoArgs) -> Result<(TempDir, PathBuf), Failure> {
-    let bytes = match &args.path {
+fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(TempDir, PathBuf), Failure> {
+    let bytes = match path {
         Some(path) => sample::size(path)
             .map_err(|error| Failure::new(Code::SourceAbsent, format!("{}: {error}", path.display())))?,
-        None => args.size,
+        None => size,
     };
     let disk = |error| Failure::new(Code::Disk, format!("no room for the files of the demo: {error}"));
     // Room for what arrives and, if it is generated, for what is sent.
-    let files = if args.path.is_some() { bytes } else { bytes.saturating_mul(2) };
+    let files = if path.is_some() { bytes } else { bytes.saturating_mul(2) };
     let folder = sample::folder(files).map_err(disk)?;
-    let source = match &args.path {
-        Some(path) => path.clone(),
+    let source = match path {
+        Some(path) => path.to_owned(),
         None => {
             let path = folder.path().join(SAMPLE);
-            sample::generate(&path, bytes).map_err(disk)?;
+            sample::generate(&path, bytes, is_stopped).map_err(disk)?;
             path
         }
     };
@@ -124,25 +149,27 @@ impl Stage<'_> {
         profile: Profile,
         limit: Option<Duration>,
         output: &mut Output,
-        interrupts: &mut Interrupts,
+        attention: &mut Attention<'_>,
     ) -> Result<CrossingResult, Failure> {
         let disk = |error| Failure::new(Code::Disk, format!("the folder of the demo: {error}"));
         let into = self.folder.path().join(name);
         fs::create_dir(&into).map_err(disk)?;
         let crossing = Crossing { source: self.source, into: &into, link: self.link, profile, limit };
-        let outcome = crossing.run(output, interrupts).await?;
+        let outcome = crossing.run(output, attention).await?;
         output.rest();
-        if outcome.is_complete && !self.arrived(&into).map_err(disk)? {
+        let (source, arrived) = (self.source.to_owned(), into.clone());
+        let look = move |is_stopped: &AtomicBool| has_arrived(&source, &arrived, is_stopped).map_err(disk);
+        if outcome.is_complete && !apart(look, attention).await? {
             return Err(Failure::new(Code::Integrity, "what arrived is not what was sent"));
         }
         fs::remove_dir_all(&into).map_err(disk)?;
         Ok(outcome)
     }
+}
 
-    fn arrived(&self, into: &Path) -> std::io::Result<bool> {
-        // `.` has no name of its own.
-        let whole = self.source.canonicalize()?;
-        let name = self.source.file_name().or(whole.file_name()).unwrap_or_default();
-        sample::is_same(self.source, &into.join(name))
-    }
+fn has_arrived(source: &Path, into: &Path, is_stopped: &AtomicBool) -> io::Result<bool> {
+    // `.` has no name of its own.
+    let whole = source.canonicalize()?;
+    let name = source.file_name().or(whole.file_name()).unwrap_or_default();
+    sample::is_same(source, &into.join(name), is_stopped)
 }

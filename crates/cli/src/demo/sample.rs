@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 
@@ -44,19 +45,25 @@ fn room(folder: &Path) -> io::Result<u64> {
     Ok(if is_counted { system.f_bavail.saturating_mul(system.f_frsize) } else { u64::MAX })
 }
 
-/// Writes a file of `bytes` pseudo-random, and hence incompressible, bytes.
-pub(super) fn generate(path: &Path, bytes: u64) -> io::Result<()> {
+/// Writes a file of `bytes` pseudo-random, and hence incompressible, bytes, unless it is stopped.
+pub(super) fn generate(path: &Path, bytes: u64, is_stopped: &AtomicBool) -> io::Result<()> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut chunk = vec![0; CHUNK];
     let mut file = File::create_new(path)?;
     let mut left = bytes;
     while left > 0 {
+        go_on(is_stopped)?;
         let length = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
         random.fill(&mut chunk[..length]);
         file.write_all(&chunk[..length])?;
         left -= length as u64;
     }
     Ok(())
+}
+
+/// Ends work that is stopped.
+fn go_on(is_stopped: &AtomicBool) -> io::Result<()> {
+    if is_stopped.load(Ordering::Relaxed) { Err(io::Error::other("stopped")) } else { Ok(()) }
 }
 
 /// Returns the bytes of the files at and below a path.
@@ -74,7 +81,7 @@ pub(super) fn size(path: &Path) -> io::Result<u64> {
 
 /// Whether two files or folders are identical, read independently: the demo does not rely on its own program's
 /// verification.
-pub(super) fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
+pub(super) fn is_same(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<bool> {
     let (kind, other) = (fs::symlink_metadata(a)?, fs::symlink_metadata(b)?);
     if kind.file_type() != other.file_type() {
         return Ok(false);
@@ -85,7 +92,7 @@ pub(super) fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
             return Ok(false);
         }
         for name in names {
-            if !is_same(&a.join(&name), &b.join(&name))? {
+            if !is_same(&a.join(&name), &b.join(&name), is_stopped)? {
                 return Ok(false);
             }
         }
@@ -94,7 +101,7 @@ pub(super) fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
     if kind.is_symlink() {
         return Ok(fs::read_link(a)? == fs::read_link(b)?);
     }
-    Ok(kind.len() == other.len() && has_same_bytes(a, b)?)
+    Ok(kind.len() == other.len() && has_same_bytes(a, b, is_stopped)?)
 }
 
 fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -104,10 +111,11 @@ fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(names)
 }
 
-fn has_same_bytes(a: &Path, b: &Path) -> io::Result<bool> {
+fn has_same_bytes(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<bool> {
     let (mut a, mut b) = (BufReader::new(File::open(a)?), BufReader::new(File::open(b)?));
     let (mut left, mut right) = (vec![0; CHUNK], vec![0; CHUNK]);
     loop {
+        go_on(is_stopped)?;
         let length = a.read(&mut left)?;
         if length == 0 {
             return Ok(b.read(&mut right)? == 0);
@@ -125,6 +133,9 @@ fn has_same_bytes(a: &Path, b: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
+    /// Nothing stops it.
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
     #[test]
     fn a_folder_without_room_is_refused_before_anything_is_written() {
         let room = room(&std::env::temp_dir()).expect("a folder");
@@ -138,16 +149,26 @@ mod tests {
         let folder = folder(0).expect("a folder");
         let path = |name: &str| folder.path().join(name);
         for name in ["a", "b", "c", "d"] {
-            generate(&path(name), 2_500_000).expect(name);
+            generate(&path(name), 2_500_000, &GO_ON).expect(name);
         }
         assert_eq!(size(&path("a")).expect("a size"), 2_500_000);
-        assert!(is_same(&path("a"), &path("b")).expect("two files"));
+        assert!(is_same(&path("a"), &path("b"), &GO_ON).expect("two files"));
         let mut bytes = fs::read(path("c")).expect("a file");
         bytes[2_400_000] ^= 1;
         fs::write(path("c"), &bytes).expect("a file");
-        assert!(!is_same(&path("a"), &path("c")).expect("two files"));
+        assert!(!is_same(&path("a"), &path("c"), &GO_ON).expect("two files"));
         fs::write(path("d"), &bytes[..100]).expect("a file");
-        assert!(!is_same(&path("a"), &path("d")).expect("two files"));
+        assert!(!is_same(&path("a"), &path("d"), &GO_ON).expect("two files"));
+    }
+
+    #[test]
+    fn work_that_is_stopped_ends() {
+        let folder = folder(0).expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let stopped = AtomicBool::new(true);
+        let error = generate(&path("large"), u64::MAX, &stopped).expect_err("stopped");
+        assert_eq!((error.to_string().as_str(), size(&path("large")).ok()), ("stopped", Some(0)));
+        assert!(is_same(&path("large"), &path("large"), &stopped).is_err());
     }
 
     #[test]
@@ -160,9 +181,9 @@ mod tests {
             std::os::unix::fs::symlink("file", side.join("x/link")).expect("a link");
         }
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-        assert!(is_same(&a, &b).expect("two folders"));
+        assert!(is_same(&a, &b, &GO_ON).expect("two folders"));
         assert_eq!(size(&a).expect("a size"), 5);
         fs::write(b.join("x/y/more"), "").expect("a file");
-        assert!(!is_same(&a, &b).expect("two folders"));
+        assert!(!is_same(&a, &b, &GO_ON).expect("two folders"));
     }
 }

@@ -17,6 +17,7 @@ pub(super) async fn run(mut args: TunnelArgs) -> Result<u8, Failure> {
     let shown = Shown::of(&args);
     let options = super::by_ticket_options(&mut args.reach)?;
     let listener = TicketListener::listen(args.listen.flatten(), args.valid, args.permit, options)?;
+    let mut attention = interrupts.attend();
     let output =
         Output::new(OutputArgs { json: args.json, quiet: args.reach.quiet, verbose: args.verbose, progress: None });
     let text = ticket::publish(
@@ -32,7 +33,7 @@ pub(super) async fn run(mut args: TunnelArgs) -> Result<u8, Failure> {
     };
     let mut stopped = None;
     let stop = async {
-        let stop = interrupts.next().await;
+        let stop = attention.next().await;
         stopped = Some(stop);
         stop.into()
     };

@@ -60,19 +60,19 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
         Some(_) => None,
         None => Some(ticket::read(None, args.ticket_file.as_deref(), &mut interrupts).await?),
     };
-    let mut stopped = None;
+    let reach = options::reach_by_tunnel(&mut args.reach, args.host.as_deref().unwrap_or_default())?;
+    let (mut attention, mut stopped) = (interrupts.attend(), None);
     let stop = async {
-        let stop = interrupts.next_in_background(in_background).await;
+        let stop = attention.next_in_background(in_background).await;
         stopped = Some(stop);
         stop.into()
     };
     let result = match by_ticket {
         Some(ticket) => {
-            let options = by_ticket_options(&mut args.reach)?;
+            let options = TunnelOptions { profile: reach.profile, endpoint: reach.endpoint };
             downpour::tunnel::connect(ticket, forwarding, options, args.connect_timeout, show, stop).await
         }
         None => {
-            let reach = options::reach_by_tunnel(&mut args.reach, args.host.as_deref().unwrap_or_default())?;
             let tunnel = Tunnel { forwarding, is_detached: in_background, is_found: true, reach };
             remote::tunnel(tunnel, show, stop).await
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use tempfile::TempDir;
 
-use crate::program::{Ended, Program, command};
+use crate::program::{Ended, Program, command, with_default_signals};
 
 /// Runs the last argument, as ssh does. Knows nothing about the host's addresses.
 const SSH: &str = r#"#!/bin/sh
@@ -34,6 +34,7 @@ impl Far {
 
     /// Creates a machine whose logins run this line of shell; `$command` is the requested command.
     pub(crate) fn with_login(line: &str) -> Self {
+        with_default_signals();
         let far = Self { folder: tempfile::tempdir().expect("a folder") };
         fs::create_dir(far.home()).expect("a home");
         fs::create_dir(far.runtime()).expect("a folder");

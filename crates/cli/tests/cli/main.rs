@@ -29,6 +29,7 @@ mod refusing;
 mod signals;
 mod status;
 mod stdout;
+mod stopping;
 mod surface;
 mod telling;
 mod terminal;

@@ -5,11 +5,15 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Once;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::flag::register_conditional_default;
 
 /// The longest wait before a test fails. Detecting a dead path takes 30 s.
 const PATIENCE: Duration = Duration::from_secs(50);
@@ -52,8 +56,22 @@ pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -
     program_with(Path::new(env!("CARGO_BIN_EXE_downpour")), arguments)
 }
 
+/// Lets what this process starts begin with the default effect of signals. A shell without job control has SIGINT ignored
+/// by what it runs in the background, a test among others, and what is ignored remains so in a new program; what is handled
+/// does not.
+pub(crate) fn with_default_signals() {
+    static HANDLED: Once = Once::new();
+    static IS_DEFAULT: AtomicBool = AtomicBool::new(true);
+    HANDLED.call_once(|| {
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+            register_conditional_default(signal, &IS_DEFAULT).expect("a handler");
+        }
+    });
+}
+
 /// Same as [`command`], with another copy of the program.
 pub(crate) fn program_with<S: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = S>) -> Command {
+    with_default_signals();
     let mut command = Command::new(program);
     command.args(arguments);
     for (variable, _) in std::env::vars_os() {
@@ -78,6 +96,7 @@ fn listen(pipe: impl Read + Send + 'static, said: fn(String) -> Said, sender: Se
 
 impl Program {
     pub(crate) fn start(mut command: Command) -> Self {
+        with_default_signals();
         let line = format!("{command:?}");
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
         let (sender, said) = channel();

@@ -11,9 +11,10 @@ use std::time::Duration;
 use net::Family;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::SshOptions;
-use super::process::Process;
+use super::process::{Process, TO_END};
 use crate::error::Error;
 use crate::transfer::{Stop, Switch};
 
@@ -96,17 +97,17 @@ pub async fn bootstrap(
     let switch = Arc::<Switch>::default();
     let (answered, has_answered) = oneshot::channel();
     let host = bootstrap.host.clone();
-    let copied = {
+    let mut copied = {
         let switch = Arc::clone(&switch);
         spawn_blocking(move || bootstrap.run(&switch, answered, &told))
     };
     let silence = async {
-        if tokio::time::timeout(SILENCE, has_answered).await.is_ok() {
+        if timeout(SILENCE, has_answered).await.is_ok() {
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
-        copied = copied => copied.map_err(|_| Error::Internal("the copy of the program panicked"))?,
+        copied = &mut copied => copied.map_err(|_| Error::Internal("the copy of the program panicked"))?,
         () = silence => {
             switch.abandon();
             Err(Error::Ssh(format!("{host} has not answered for {} s", SILENCE.as_secs())))
@@ -114,6 +115,8 @@ pub async fn bootstrap(
         why = stop => {
             switch.stop(why);
             switch.abandon();
+            // ssh ends with it, unless that takes too long.
+            drop(timeout(TO_END, copied).await);
             Err(why.into())
         }
     }

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::speech::Speech;
 
 /// How long ssh may take to end when asked: it restores the terminal's echo, which it turns off for a password.
-const TO_END: Duration = Duration::from_millis(500);
+pub(super) const TO_END: Duration = Duration::from_millis(500);
 
 /// Interval of checks whether a process has ended.
 pub(super) const STEP: Duration = Duration::from_millis(5);

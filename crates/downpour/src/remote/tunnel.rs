@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use net::{Bind, Connection, Endpoint, NetError};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use transport::ConnectOptions;
 
 use super::locator::from_there;
+use super::process::TO_END;
 use super::request::RemoteTask;
 use super::ssh::Remote;
 use super::{Reach, Via};
@@ -48,14 +50,16 @@ pub async fn tunnel(
     let mut stop = std::pin::pin!(stop);
     let notes = near.notes();
     let switch = Arc::<Switch>::default();
-    let remote = {
+    let mut login = {
         let (tunnel, notes, switch) = (tunnel.clone(), notes.clone(), Arc::clone(&switch));
         spawn_blocking(move || tunnel.log_in(&switch, &notes))
     };
     let mut remote = tokio::select! {
-        remote = remote => remote.map_err(|_| Error::Internal("the login panicked"))??,
+        remote = &mut login => remote.map_err(|_| Error::Internal("the login panicked"))??,
         why = &mut stop => {
             switch.stop(why);
+            // ssh ends with it, unless that takes too long.
+            drop(timeout(TO_END, login).await);
             return Err(why.into());
         }
     };
