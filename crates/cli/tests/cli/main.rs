@@ -10,6 +10,7 @@ mod copying;
 mod copying_again;
 mod demonstrating;
 mod depositing;
+mod dropping;
 mod far;
 mod forging;
 mod hiding;

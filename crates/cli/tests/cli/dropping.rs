@@ -1,0 +1,102 @@
+//! Drop boxes: directories that may be written and searched, and not read. Root may read everything, so the program runs
+//! as another user where the test is run by root.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+use tempfile::{TempDir, tempdir};
+
+use crate::far::Far;
+use crate::program::{Ended, Program, arguments, program_with};
+use crate::tree;
+
+const USER: u32 = 61_200;
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
+}
+
+/// Gives what the program works on to its user, with everything beneath it.
+fn give(path: &Path) {
+    if geteuid().is_root() {
+        chown(path, Some(USER), Some(USER)).expect("an owner");
+        if path.is_dir() {
+            fs::read_dir(path).expect("names").for_each(|item| give(&item.expect("a name").path()));
+        }
+    }
+}
+
+/// A folder that any user may enter, with a copy of the program.
+fn home() -> (TempDir, PathBuf) {
+    let home = tempdir().expect("a folder");
+    mode(home.path(), 0o755);
+    let program = home.path().join("downpour");
+    fs::copy(env!("CARGO_BIN_EXE_downpour"), &program).expect("a copy of the program");
+    (home, program)
+}
+
+fn run(home: &Path, words: &[&std::ffi::OsStr]) -> Ended {
+    let mut command = program_with(&home.join("downpour"), words);
+    command.current_dir(home).env("HOME", home).env_remove("XDG_CACHE_HOME");
+    if geteuid().is_root() {
+        command.uid(USER).gid(USER);
+    }
+    Program::start(command).end()
+}
+
+#[test]
+fn a_drop_box_is_a_target_and_what_is_named_in_it_a_source() {
+    let (home, _program) = home();
+    let at = |name: &str| home.path().join(name);
+    fs::create_dir_all(at("box")).expect("a box");
+    let (file, folder) = (tree::file(&at("file"), 300_000), tree::folder(&at("photos")));
+    [&file, &folder, &at("box")].iter().for_each(|path| give(path));
+    // The folder belongs to root, or to whoever runs the test.
+    mode(&at("box"), 0o333);
+    run(home.path(), &arguments!["cp", file, at("box/")]).expect(0);
+    run(home.path(), &arguments!["cp", "-r", folder, at("box")]).expect(0);
+    run(home.path(), &arguments!["cp", file, at("box/renamed")]).expect(0);
+    run(home.path(), &arguments!["verify", file, at("box/file")]).expect(0);
+    run(home.path(), &arguments!["verify", file, at("box/")]).expect(0);
+    give(home.path());
+    run(home.path(), &arguments!["cp", "--remove-source-files", at("box/renamed"), at("back")]).expect(0);
+    tree::assert_same(&file, &at("back"));
+    let listed = at("list");
+    fs::write(&listed, "file\n").expect("a list");
+    run(home.path(), &arguments!["cp", "--files-from", listed, at("box/"), at("into/")]).expect(0);
+    tree::assert_same(&file, &at("into/file"));
+    mode(&at("box"), 0o755);
+    assert_eq!(fs::read_dir(at("box")).expect("names").count(), 2, "the file and the folder");
+    tree::assert_same(&folder, &at("box/photos"));
+}
+
+#[test]
+fn a_limited_login_uses_a_drop_box() {
+    let (home, program) = home();
+    let user = if geteuid().is_root() {
+        format!("setpriv --reuid={USER} --regid={USER} --clear-groups ")
+    } else {
+        String::new()
+    };
+    let only = format!("exec {user}{} remote --only \"$FAR_HOME/limit\"", program.display());
+    let far = Far::with_login(&only);
+    mode(far.home().parent().expect("a folder"), 0o755);
+    let drop_box = far.there("limit/box");
+    fs::create_dir_all(&drop_box).expect("a box");
+    give(&far.there("limit"));
+    mode(&drop_box, 0o333);
+    mode(&far.there("limit"), 0o311);
+    let file = tree::file(&home.path().join("file"), 300_000);
+    far.run("cp", arguments!["--via=ssh", file, "far:box/"]).expect(0);
+    far.run("cp", arguments!["--via=ssh", file, "far:box/renamed"]).expect(0);
+    far.run("verify", arguments!["--via=ssh", file, "far:box/file"]).expect(0);
+    let back = home.path().join("back");
+    far.run("cp", arguments!["--via=ssh", "far:box/renamed", back]).expect(0);
+    tree::assert_same(&file, &back);
+    mode(&far.there("limit"), 0o755);
+    mode(&drop_box, 0o755);
+    assert_eq!(tree::names(&drop_box), [Path::new("file"), Path::new("renamed")]);
+}
