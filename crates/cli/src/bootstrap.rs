@@ -8,7 +8,7 @@ use downpour::remote::{self, Bootstrap, BootstrapEvent, SshOptions};
 use crate::args::{BootstrapArgs, Command, Login, WhenMissing};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
-use crate::print::err;
+use crate::print::{self, err};
 use crate::prompt::Question;
 use crate::{escape, options};
 
@@ -25,6 +25,8 @@ async fn copy(bootstrap: Bootstrap, is_quiet: bool, interrupts: &mut Interrupts)
     let host = bootstrap.host.clone();
     let show = move |event| {
         let line = match event {
+            BootstrapEvent::Note(line) if !is_quiet => return print::note(&line),
+            BootstrapEvent::Note(_) => return,
             BootstrapEvent::Copying { bytes, to } => {
                 format!("Copying downpour ({}) to {to} on {host}", units::bytes(bytes))
             }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
+use downpour::remote::host_name;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -145,8 +146,11 @@ impl Reader<'_> {
 /// Whether a section is for this host: `*` and `?` in the pattern are wildcards; a pattern without `@` matches every
 /// user of the host.
 fn is_meant(pattern: &str, host: &str) -> bool {
-    let bare = host.rsplit_once('@').map_or(host, |(_, bare)| bare);
-    let host = if pattern.contains('@') { host } else { bare };
+    let bare = host_name(host);
+    let host = match host.trim_start_matches("ssh://").rsplit_once('@') {
+        Some((user, _)) if pattern.contains('@') => format!("{user}@{bare}"),
+        _ => bare.to_owned(),
+    };
     matches_glob(pattern.as_bytes(), host.as_bytes())
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::far::Far;
+use crate::program::arguments;
 
 fn is_the_program(path: &Path) -> bool {
     let mode = fs::metadata(path).expect("a file").permissions().mode();
@@ -51,4 +52,73 @@ fn what_does_not_run_there_gets_no_name() {
     assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
     far.run("bootstrap", ["--to", "text/downpour", "far"]).expect_line(1, "downpour was not copied to far");
     far.run("bootstrap", ["--from", "/nonexistent", "far"]).expect_line(1, "/nonexistent: No such file");
+}
+
+/// Commands that log in, with arguments for the host `far`.
+const LOGINS: [&[&str]; 8] = [
+    &["bootstrap", "far"],
+    &["cp", "far:file", "."],
+    &["sync", "far:file", "."],
+    &["verify", "far:file", "Cargo.toml"],
+    &["doctor", "far"],
+    &["pipe", "far", "true"],
+    &["tunnel", "-L", "0:localhost:9", "far"],
+    &["proxy", "far"],
+];
+
+#[test]
+fn a_greeting_need_not_end_its_line() {
+    // A part of a marker, too, and the command itself, as a login may show it.
+    let far = Far::with_login(r#"printf '%s\nWelcome to far, DOWNPOUR-SYST' "$command"; exec sh -c "$command""#);
+    far.run("bootstrap", ["far"]).expect(0);
+    assert!(is_the_program(&far.there(".local/bin/downpour")));
+    let ended = far.run("bootstrap", ["--to", ".local/bin", "far"]);
+    ended.expect_line(1, ".local/bin is a folder: name a file in it");
+    fs::write(far.there("file"), "bytes").expect("a file");
+    let here = tempfile::tempdir().expect("a folder");
+    far.run("cp", arguments!["far:file", here.path()]).expect(0);
+    assert_eq!(fs::read(here.path().join("file")).expect("a copy"), b"bytes");
+    assert_eq!(far.run("pipe", ["far", "cat file"]).expect(0).stdout, "bytes\n");
+}
+
+#[test]
+fn a_login_that_refuses_is_quoted_by_every_command() {
+    let far = Far::with_login(r"printf 'Hello\n\033[31mThis account is currently not available.'; exit 1");
+    for arguments in LOGINS {
+        let ended = far.run(arguments[0], &arguments[1..]);
+        let words = r"ssh to far ended with 1 before downpour ran there; the login says: Hello / \u{1b}[31mThis account is currently not available.";
+        assert!(ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
+        assert_eq!(ended.status.code(), Some(5), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_login_that_says_too_much_ends() {
+    let far = Far::with_login("exec cat /dev/zero");
+    for arguments in LOGINS {
+        let ended = far.run(arguments[0], &arguments[1..]);
+        let words = "far: it prints what downpour does not understand, and does not stop";
+        assert!(ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
+        assert_eq!(ended.status.code(), Some(5), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_url_of_scp_names_a_host_and_that_of_a_daemon_is_refused() {
+    let (far, here) = (Far::new(), tempfile::tempdir().expect("a folder"));
+    fs::create_dir(far.there("a b")).expect("a folder");
+    fs::write(far.there("a b/file"), "bytes").expect("a file");
+    for (number, url) in ["scp://far/a%20b/file", "scp://me@far:2222/a%20b/file"].into_iter().enumerate() {
+        let copy = here.path().join(number.to_string());
+        far.run("cp", arguments![url, copy]).expect(0);
+        assert_eq!(fs::read(copy).expect("a copy"), b"bytes");
+    }
+    let file = here.path().join("0");
+    far.run("cp", arguments![file, "scp://far/copy"]).expect(0);
+    assert_eq!(fs::read(far.there("copy")).expect("a copy"), b"bytes");
+    for (url, words) in [("rsync://far/module", "names an rsync daemon"), ("scp://far:x/y", "is not a URL of scp")] {
+        let refused = far.run("cp", arguments![file, url]);
+        assert_eq!((refused.status.code(), refused.stderr.contains(words)), (Some(2), true), "{}", refused.stderr);
+    }
+    assert!(!Path::new("rsync:").exists() && !Path::new("scp:").exists());
 }

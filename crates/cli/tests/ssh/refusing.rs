@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use crate::hosts::{Hosts, assert_holds_only, at, path_with_downpour};
 use crate::program::{Program, arguments};
 use crate::sshd::{Setup, Sshd};
-use crate::tools::DOWNPOUR;
+use crate::tools::{DOWNPOUR, find};
 use crate::tree;
 
 /// Time limit for a refusal.
@@ -82,10 +82,25 @@ fn a_host_that_nobody_answers_for() {
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
 }
 
+/// What nologin says, as sshd passes it on.
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn an_account_without_a_shell_is_quoted() {
+    let nologin = format!("exec {}", find("nologin").display());
+    let hosts = Hosts::with(Setup { at_login: &nologin, ..Setup::default() }, None);
+    let source = tree::file(&hosts.here("file"), 10);
+    let words =
+        "ssh to there ended with 1 before downpour ran there; the login says: This account is currently not available.";
+    hosts.cp(arguments![source, at("copy")]).expect_line(5, words);
+    hosts.run("bootstrap", ["there"]).expect_line(5, words);
+}
+
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn a_host_without_the_program_is_given_it() {
-    let hosts = Hosts::with(Setup { path: Some("/usr/bin:/bin"), ..Setup::default() }, None);
+    // Its start-up file greets without the end of a line.
+    let setup = Setup { path: Some("/usr/bin:/bin"), at_login: "printf 'Welcome to there. '", ..Setup::default() };
+    let hosts = Hosts::with(setup, None);
     assert!(!Path::new("/usr/bin/downpour").exists() && !Path::new("/usr/local/bin/downpour").exists());
     let (source, program) = (tree::file(&hosts.here("file"), 100_000), hosts.there(".local/bin/downpour"));
     let target = at("copy");

@@ -2,20 +2,19 @@
 
 use std::fs::File;
 use std::future::Future;
-use std::io::{self, BufReader, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use net::Family;
-use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::SshOptions;
-use super::process::{Process, TO_END};
-use crate::error::Error;
+use super::login::{Login, Patience};
+use super::process::TO_END;
+use crate::error::{Error, reason_of_peer};
 use crate::transfer::{Stop, Switch};
 
 /// Where the program goes, in the home of the user there: downpour is looked for in this folder.
@@ -24,24 +23,19 @@ const USUAL: &str = "~/.local/bin/downpour";
 /// The running program, also where its file has been replaced.
 const MYSELF: &str = "/proc/self/exe";
 
-/// How long to wait for the first line of the script: the user may be typing a password.
-const SILENCE: Duration = Duration::from_secs(600);
-
-/// Most bytes of noise before the first line of the script, such as the greeting of a shell's start-up file.
-const MAX_NOISE: u64 = 1 << 20;
-
-/// What the lines of the script begin with.
+/// What the lines of the script begin with. The script itself does not contain them, since a login may print its command.
 const SYSTEM: &str = "DOWNPOUR-SYSTEM ";
 const FAILED: &str = "DOWNPOUR-FAILED ";
 const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
 
 /// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself whole.
 /// Nothing has the final name before.
-const SCRIPT: [&str; 14] = [
+const SCRIPT: [&str; 15] = [
     "set -e",
-    r#"printf 'DOWNPOUR-SYSTEM %s %s\n' "$(uname -s)" "$(uname -m)""#,
+    r#"say() { printf "DOWNPOUR-%s %s\n" "$@"; }"#,
+    r#"say SYSTEM "$(uname -s) $(uname -m)""#,
     "read -r digest",
-    r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then echo "DOWNPOUR-FAILED $to is a folder: name a file in it"; exit 1; fi"#,
+    r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then say FAILED "$to is a folder: name a file in it"; exit 1; fi"#,
     r#"mkdir -p "$(dirname "$to")""#,
     r#"new="$to.$$.new""#,
     // Not through a link, nor over a file of somebody else's.
@@ -50,9 +44,9 @@ const SCRIPT: [&str; 14] = [
     "trap 'exit 1' HUP INT PIPE TERM",
     r#"cat >"$new""#,
     r#"chmod 755 "$new""#,
-    r#"said=$("$new" remote --digest 2>&1) || { echo "DOWNPOUR-FAILED it does not run there: $said"; exit 1; }"#,
-    r#"[ "$said" = "$digest" ] || { echo "DOWNPOUR-FAILED it is no downpour, or has not arrived whole"; exit 1; }"#,
-    r#"mv -f "$new" "$to"; echo "DOWNPOUR-INSTALLED $to""#,
+    r#"said=$("$new" remote --digest 2>&1) || { say FAILED "it does not run there: $said"; exit 1; }"#,
+    r#"[ "$said" = "$digest" ] || { say FAILED "it is no downpour, or has not arrived whole"; exit 1; }"#,
+    r#"mv -f "$new" "$to"; say INSTALLED "$to""#,
 ];
 
 /// What is copied where.
@@ -82,6 +76,8 @@ pub enum BootstrapEvent {
     },
     /// It is there, as the other machine writes its path.
     Installed(String),
+    /// A line for the user, who may have to answer ssh.
+    Note(String),
 }
 
 /// Copies the program until it is there, or until `stop`.
@@ -95,23 +91,12 @@ pub async fn bootstrap(
     stop: impl Future<Output = Stop>,
 ) -> Result<(), Error> {
     let switch = Arc::<Switch>::default();
-    let (answered, has_answered) = oneshot::channel();
-    let host = bootstrap.host.clone();
     let mut copied = {
         let switch = Arc::clone(&switch);
-        spawn_blocking(move || bootstrap.run(&switch, answered, &told))
-    };
-    let silence = async {
-        if timeout(SILENCE, has_answered).await.is_ok() {
-            std::future::pending::<()>().await;
-        }
+        spawn_blocking(move || bootstrap.run(&switch, &told))
     };
     tokio::select! {
         copied = &mut copied => copied.map_err(|_| Error::Internal("the copy of the program panicked"))?,
-        () = silence => {
-            switch.abandon();
-            Err(Error::Ssh(format!("{host} has not answered for {} s", SILENCE.as_secs())))
-        }
         why = stop => {
             switch.stop(why);
             switch.abandon();
@@ -137,7 +122,7 @@ fn digest(program: &mut File) -> io::Result<String> {
 }
 
 impl Bootstrap {
-    fn run(&self, switch: &Switch, answered: oneshot::Sender<()>, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
+    fn run(&self, switch: &Switch, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
         let unreadable = |source: io::Error| Error::NotCopied {
             host: self.host.clone(),
             why: format!("{}: {source}", self.program().display()),
@@ -148,80 +133,54 @@ impl Bootstrap {
         let mut program = File::open(self.program()).map_err(unreadable)?;
         let (digest, bytes) =
             (digest(&mut program).map_err(unreadable)?, program.metadata().map_err(unreadable)?.len());
-        let (process, mut stdin, stdout) = self.log_in()?;
-        switch.leads(Box::new(process.terminator()));
-        let mut lines = BufReader::new(stdout).take(MAX_NOISE);
-        let Some(system) = line_after(&mut lines, &[SYSTEM]).map(|(_, system)| system) else {
-            return Err(switch.stopped().map_or_else(|| self.without_an_answer(&process), Error::from));
+        // On one line, since csh takes no quotes over several.
+        let script = format!("to={}; {}", quoted(self.to.as_deref().unwrap_or(USUAL)), SCRIPT.join("; "));
+        let script = format!("exec sh -c '{}'", script.replace('\'', r"'\''"));
+        let (login, stopper) = Login::start((&self.ssh, &self.host, self.family), script)?;
+        switch.leads(Box::new(login.process.terminator()));
+        let mut stopper = Some(stopper);
+        let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
+        program = File::open(self.program()).map_err(unreadable)?;
+        let result = self.copy(login, (program, bytes, &digest), told);
+        switch.unwatch(watch);
+        result.map_err(|error| switch.stopped().map_or(error, Error::from))
+    }
+
+    /// Copies the program once the script over there has said on what it runs.
+    fn copy(
+        &self,
+        mut login: Login,
+        (mut program, bytes, digest): (File, u64, &str),
+        told: &dyn Fn(BootstrapEvent),
+    ) -> Result<(), Error> {
+        let mut stdin = login.take_input()?;
+        let (patience, note) = (Patience::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
+        let Some((_, system)) = login.wait_for(&[SYSTEM], patience, &|| true, note)? else {
+            drop(stdin);
+            return Err(login.ended(patience, "sh"));
         };
-        // Nobody waits for it any more if it was late.
-        let _ = answered.send(());
         if self.from.is_none() && system != this_system() {
             return Err(Error::NoFittingProgram { host: self.host.clone(), system, this: this_system() });
         }
         let to = self.to.clone().unwrap_or_else(|| USUAL.to_owned());
         told(BootstrapEvent::Copying { bytes, to });
-        program = File::open(self.program()).map_err(unreadable)?;
         // Where it fails the other side says why, or ssh does.
         drop(writeln!(stdin, "{digest}").and_then(|()| io::copy(&mut program, &mut stdin)));
         drop(stdin);
-        match line_after(&mut lines, &[INSTALLED, FAILED]) {
+        let not_copied = |why| Error::NotCopied { host: self.host.clone(), why };
+        // The last bytes may still be on their way, and ssh asks nothing any more.
+        match login.wait_for(&[INSTALLED, FAILED], Patience { hint: Duration::MAX, ..patience }, &|| true, note)? {
             Some((INSTALLED, path)) => {
                 told(BootstrapEvent::Installed(path));
                 Ok(())
             }
-            Some((_, why)) => Err(Error::NotCopied { host: self.host.clone(), why }),
-            None => Err(switch.stopped().map_or_else(|| self.broken_off(), Error::from)),
+            Some((_, why)) => Err(not_copied(reason_of_peer(why))),
+            None => Err(not_copied("the copy broke off; the message above may say why".to_owned())),
         }
     }
 
     fn program(&self) -> PathBuf {
         self.from.clone().unwrap_or_else(|| MYSELF.into())
-    }
-
-    fn log_in(&self) -> Result<(Process, ChildStdin, ChildStdout), Error> {
-        self.ssh.check()?;
-        // On one line, since csh takes no quotes over several.
-        let script = format!("to={}; {}", quoted(self.to.as_deref().unwrap_or(USUAL)), SCRIPT.join("; "));
-        let mut command = self.ssh.command(self.family);
-        command.arg("--").arg(&self.host).arg(format!("exec sh -c '{}'", script.replace('\'', r"'\''")));
-        self.ssh.redirect(&mut command);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::System)?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let (stdin, stdout) = pipes.ok_or(Error::Internal("ssh without pipes"))?;
-        let speech = self.ssh.listen(child.stderr.take(), &self.host)?;
-        Ok((Process::new(child, speech), stdin, stdout))
-    }
-
-    fn without_an_answer(&self, process: &Process) -> Error {
-        // So that its message is there first.
-        let _ = process.ends_within(super::ssh::GOODBYE);
-        Error::Ssh(format!(
-            "ssh to {} ended before the program could be copied: its own message may say why",
-            self.host
-        ))
-    }
-
-    fn broken_off(&self) -> Error {
-        Error::NotCopied {
-            host: self.host.clone(),
-            why: "the copy broke off; the message above may say why".to_owned(),
-        }
-    }
-}
-
-/// Returns what follows the first of these prefixes on a line, and the prefix.
-fn line_after(lines: &mut impl io::BufRead, prefixes: &[&'static str]) -> Option<(&'static str, String)> {
-    loop {
-        let mut line = Vec::new();
-        if lines.read_until(b'\n', &mut line).ok()? == 0 {
-            return None;
-        }
-        let line = String::from_utf8_lossy(&line);
-        let line = line.trim_end();
-        if let Some((prefix, rest)) = prefixes.iter().find_map(|prefix| Some((*prefix, line.strip_prefix(prefix)?))) {
-            return Some((prefix, crate::error::reason_of_peer(rest.to_owned())));
-        }
     }
 }
 
@@ -267,7 +226,7 @@ mod tests {
         let options = SshOptions { command: vec![ssh.into()], ..SshOptions::default() };
         let bootstrap = Bootstrap { host: "far".into(), ssh: options, family: Family::Any, to: None, from };
         let told = Mutex::new(Vec::new());
-        let result = bootstrap.run(&Switch::default(), oneshot::channel().0, &|event| told.lock().unwrap().push(event));
+        let result = bootstrap.run(&Switch::default(), &|event| told.lock().unwrap().push(event));
         (result, told.into_inner().unwrap())
     }
 

@@ -4,7 +4,8 @@ use transport::profile::Names;
 
 use super::ANSWER;
 use super::doctor::fuzzing::check_report;
-use super::launch::{Answer, parse_answer, read_answer};
+use super::greeting::Greeting;
+use super::launch::{Answer, parse_answer};
 use super::request::{Bounds, Request};
 
 /// Reads `data` as a request, as the output of a login with its answer, and as each line of a doctor. What is
@@ -34,7 +35,7 @@ fn check_request(text: &[u8]) {
 /// Reads `output` as what a login prints, and as an answer that it prints at last.
 fn check_answer(output: &[u8]) {
     for output in [output.to_vec(), [b"a greeting\n", ANSWER.as_bytes(), output].concat()] {
-        let Ok(Some(line)) = read_answer(&mut &*output) else { continue };
+        let Ok(Some((_, line))) = Greeting::default().read_to(&mut &*output, &[ANSWER]) else { continue };
         let Ok(answer) = parse_answer(&line) else { continue };
         let text = answer.to_text().expect("as many addresses as were read");
         let again = parse_answer(&text).expect("what was written");

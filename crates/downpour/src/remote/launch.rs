@@ -1,16 +1,15 @@
 //! Starting ssh and reading the answer of the downpour on the other machine.
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write as _};
+use std::io::{self, PipeWriter, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::process::{ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use net::Family;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::process::{Process, STEP};
+use super::login::{Login, Patience};
 use super::request::Request;
 use super::restriction::Restriction;
 use super::ssh::{Remote, kind_of, remote_command};
@@ -18,11 +17,6 @@ use super::{ANSWER, SshOptions};
 use crate::error::{Error, ErrorKind};
 use crate::ticket::{Ticket, TicketError};
 use crate::transfer::Switch;
-
-/// Maximum number of bytes of noise, such as a greeting printed by a shell's start-up file, to read before the answer;
-/// and maximum length of one line.
-const MAX_NOISE: usize = 1 << 20;
-const MAX_LINE: usize = 16 << 10;
 
 /// Prefix of the number of followed links in an answer.
 const FOLLOWED: &str = "followed=";
@@ -33,37 +27,9 @@ const ITEMS: &str = "items=";
 /// Prefix of the names of restrictions in an answer, separated by commas.
 const ENFORCES: &str = "enforces=";
 
-/// Exit codes: of a shell that does not find the program, and of ssh for its own failures.
-const NOT_FOUND: i32 = 127;
-const SSH_FAILED: i32 = 255;
-
 /// How long to wait for the lookup of the host's name after the answer has arrived; without it, the addresses that the
 /// host itself reports are tried.
 const LOOKUP: Duration = Duration::from_secs(2);
-
-/// How long to wait for the answer. A user typing a password and a login that hangs look the same: ssh is silent in
-/// both cases.
-#[derive(Clone, Copy, Debug)]
-struct Patience {
-    /// Before a hint to the user.
-    hint: Duration,
-    /// While nothing arrives. sshd itself allows two minutes for a login, and several hosts may have to be passed.
-    silence: Duration,
-    /// After the login, which the first byte shows, once the request is written.
-    speech: Duration,
-    /// After ssh has closed its output: for its exit, or for the rest of the request to be written.
-    end: Duration,
-}
-
-const PATIENCE: Patience = Patience {
-    hint: Duration::from_secs(15),
-    silence: Duration::from_secs(600),
-    speech: Duration::from_secs(120),
-    end: Duration::from_secs(10),
-};
-
-/// The same where ssh asks nothing, so that nobody is typing.
-const UNASKED: Patience = Patience { silence: Duration::from_secs(30), ..PATIENCE };
 
 /// Logs in to `host`, starts downpour there and waits for its answer; the user may be typing a password. Passes a line
 /// for the user to `told` if it takes long. Ends early if `switch` is stopped; ssh is killed if it is abandoned.
@@ -78,27 +44,21 @@ pub(super) fn log_in(
     told: &mut dyn FnMut(String),
 ) -> Result<Remote, Error> {
     let (starting, stopper) = Starting::launch(options, host, family, request)?;
-    switch.leads(Box::new(starting.process.terminator()));
+    switch.leads(Box::new(starting.login.process.terminator()));
     let mut stopper = Some(stopper);
     let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
-    let answer = starting.answer_within(if options.asks { PATIENCE } else { UNASKED }, told);
+    let answer = starting.answer_within(Patience::of(options), told);
     switch.unwatch(watch);
     answer
 }
 
-/// An ssh that has been started.
+/// An ssh that starts downpour.
 struct Starting {
-    process: Process,
-    stdout: ChildStdout,
+    login: Login,
     /// Writes the request, which ssh may be slow to read, and returns the pipe.
     request: JoinHandle<io::Result<ChildStdin>>,
     addresses: Receiver<Vec<IpAddr>>,
-    host: String,
     program: Option<String>,
-    /// [`SshOptions::asks`].
-    asks: bool,
-    /// Closing this pipe ends the wait.
-    stop: PipeReader,
 }
 
 impl Starting {
@@ -112,27 +72,17 @@ impl Starting {
         family: Family,
         request: &Request,
     ) -> Result<(Self, PipeWriter), Error> {
-        options.check()?;
         let frame = request.to_frame()?;
-        let (stop, stopper) = io::pipe().map_err(Error::System)?;
-        let mut command = options.command(family);
-        command.arg("--").arg(host).arg(remote_command(options.remote_program.as_deref()));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        options.redirect(&mut command);
-        let mut child = command.spawn().map_err(Error::System)?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let speech = options.listen(child.stderr.take(), host)?;
-        let process = Process::new(child, speech);
-        let (mut stdin, stdout) = pipes.ok_or(Error::Internal("ssh without pipes"))?;
+        let program = options.remote_program.clone();
+        let (mut login, stopper) = Login::start((options, host, family), remote_command(program.as_deref()))?;
+        let mut stdin = login.take_input()?;
         let write = move || stdin.write_all(&frame).map(|()| stdin);
         let request = thread::Builder::new().name("downpour-request".into()).spawn(write).map_err(Error::System)?;
         let (found, addresses) = channel();
         let (lookup, name) = (options.clone(), host.to_owned());
         let look = move || drop(found.send(lookup.addresses(&name, family)));
         thread::Builder::new().name("downpour-lookup".into()).spawn(look).map_err(Error::System)?;
-        let (host, program) = (host.to_owned(), options.remote_program.clone());
-        let asks = options.asks;
-        Ok((Self { process, stdout, request, addresses, host, program, asks, stop }, stopper))
+        Ok((Self { login, request, addresses, program }, stopper))
     }
 
     /// Waits for the other side's answer.
@@ -140,156 +90,20 @@ impl Starting {
     /// # Errors
     /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other side's answer.
     fn answer_within(mut self, patience: Patience, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
-        let mut hint = || {
-            told(format!(
-                // ssh may have left a question without an end of the line.
-                "\n{} has not answered for {} s. If ssh asks for something, it waits for you; otherwise the login hangs over there, perhaps in a start-up file of its shell",
-                self.host,
-                patience.hint.as_secs()
-            ));
+        let is_asked = || self.request.is_finished();
+        let Some((_, line)) = self.login.wait_for(&[ANSWER], patience, &is_asked, told)? else {
+            drop(self.request);
+            return Err(self.login.ended(patience, self.program.as_deref().unwrap_or("downpour")));
         };
-        let mut output = Output {
-            stdout: &mut self.stdout,
-            stop: &self.stop,
-            patience,
-            is_asked: &|| self.request.is_finished(),
-            hint: Some(&mut hint),
-            since: Instant::now(),
-            begun: Instant::now(),
-            has_spoken: false,
-        };
-        let begun = output.begun;
-        let answer = read_answer(&mut output);
-        let Self { mut process, stdout, request, addresses, host, program, asks, stop } = self;
-        let failed = |error| Error::Ssh(format!("{host}: {error}"));
-        match answer {
-            Ok(Some(line)) => {
-                let mut answer = parse_answer(&line).map_err(|error| error.on(&host))?;
-                let is_across = || Ok(request.is_finished().then_some(()));
-                wait_for("take what it is asked", &stop, patience.end, is_across).map_err(failed)?;
-                let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
-                let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {host} has ended: {error}")))?;
-                add_addresses(&mut answer.ticket, &addresses.recv_timeout(LOOKUP).unwrap_or_default());
-                Ok(Remote::new(process, (stdin, stdout), answer, begun.elapsed()))
-            }
-            Ok(None) => {
-                // ssh may be waiting for the end of its input.
-                drop((request, stdout));
-                let status = wait_for("end", &stop, patience.end, || process.ended()).map_err(failed)?;
-                let says = |line: Option<String>| line.unwrap_or_else(|| "ssh does not say why".to_owned());
-                let complaint = (!asks).then(|| says(process.last_line()));
-                Err(ended(status, &host, program.as_deref(), complaint))
-            }
-            Err(error) => Err(failed(error)),
-        }
+        let Self { login, request, addresses, .. } = self;
+        let mut answer = parse_answer(&line).map_err(|error| error.on(&login.host))?;
+        login.wait_until("take what it is asked", patience.end, || Ok(request.is_finished().then_some(())))?;
+        let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+        let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", login.host)))?;
+        add_addresses(&mut answer.ticket, &addresses.recv_timeout(LOOKUP).unwrap_or_default());
+        let (process, stdout, login_time) = login.into_parts();
+        Ok(Remote::new(process, (stdin, stdout), answer, login_time))
     }
-}
-
-/// Waits until `there` returns a value, for at most `time` and until the user stops.
-fn wait_for<T>(
-    what: &str,
-    stop: &PipeReader,
-    time: Duration,
-    there: impl Fn() -> io::Result<Option<T>>,
-) -> io::Result<T> {
-    let (begun, step) = (Instant::now(), Timespec::try_from(STEP).ok());
-    loop {
-        if let Some(found) = there()? {
-            return Ok(found);
-        }
-        // An interruption by a signal counts as a step.
-        if poll(&mut [PollFd::new(stop, PollFlags::IN)], step.as_ref()).is_ok_and(|count| count > 0) {
-            return Err(io::Error::other("stopped"));
-        }
-        if begun.elapsed() >= time {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("ssh does not {what}")));
-        }
-    }
-}
-
-/// The output of ssh, read until the user stops or the patience ends.
-struct Output<'a> {
-    stdout: &'a mut ChildStdout,
-    stop: &'a PipeReader,
-    patience: Patience,
-    /// Whether the request is written.
-    is_asked: &'a dyn Fn() -> bool,
-    hint: Option<&'a mut dyn FnMut()>,
-    begun: Instant,
-    /// Start of the current time limit.
-    since: Instant,
-    has_spoken: bool,
-}
-
-impl Read for Output<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        /// Interval of checks whether the request is written.
-        const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-        loop {
-            let mut waiting = [PollFd::new(self.stop, PollFlags::IN), PollFd::new(self.stdout, PollFlags::IN)];
-            // Interrupted by a signal: treat as no input.
-            let result = poll(&mut waiting, Some(&LOOK));
-            let [stop, stdout] = waiting.map(|fd| if result.is_ok() { !fd.revents().is_empty() } else { false });
-            if stop {
-                return Err(io::Error::other("stopped"));
-            }
-            if stdout {
-                if !self.has_spoken {
-                    (self.has_spoken, self.since) = (true, Instant::now());
-                }
-                return self.stdout.read(out);
-            }
-            self.look_at_the_clock()?;
-        }
-    }
-}
-
-impl Output<'_> {
-    fn look_at_the_clock(&mut self) -> io::Result<()> {
-        if self.begun.elapsed() >= self.patience.hint
-            && let Some(hint) = self.hint.take()
-        {
-            hint();
-        }
-        if self.has_spoken && !(self.is_asked)() {
-            self.since = Instant::now();
-        }
-        let limit = if self.has_spoken { self.patience.speech } else { self.patience.silence };
-        if self.since.elapsed() < limit {
-            return Ok(());
-        }
-        let what =
-            if self.has_spoken { "the login over there prints something and starts no downpour" } else { "no login" };
-        Err(io::Error::new(io::ErrorKind::TimedOut, format!("{what} in {} s", limit.as_secs())))
-    }
-}
-
-/// Returns the rest of the line that contains [`ANSWER`]; `None` at the end of the stream.
-pub(super) fn read_answer(output: &mut impl Read) -> io::Result<Option<String>> {
-    let mut line = Vec::new();
-    for _ in 0..MAX_NOISE {
-        // Byte by byte: everything after the line belongs to the carrier.
-        let mut byte = [0];
-        let count = match output.read(&mut byte) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        line.extend_from_slice(&byte[..count]);
-        if count == 1 && byte != *b"\n" && line.len() < MAX_LINE {
-            continue;
-        }
-        // A greeting may end without a line break.
-        let text = String::from_utf8_lossy(&line);
-        if let Some(at) = text.find(ANSWER) {
-            return Ok(Some(text[at + ANSWER.len()..].trim().to_owned()));
-        }
-        if count == 0 {
-            return Ok(None);
-        }
-        line.clear();
-    }
-    Err(io::Error::other("it prints what downpour does not understand, and does not stop"))
 }
 
 /// The positive answer of the other side to a request.
@@ -368,26 +182,12 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
     ticket.addresses = addresses;
 }
 
-/// Explains why ssh has ended. A `complaint`, the last line that it has said, is there where the user has seen none.
-fn ended(status: ExitStatus, host: &str, program: Option<&str>, complaint: Option<String>) -> Error {
-    match status.code() {
-        Some(NOT_FOUND) => {
-            Error::NotInstalled { host: host.to_owned(), program: program.unwrap_or("downpour").to_owned() }
-        }
-        Some(SSH_FAILED) => Error::Ssh(match complaint {
-            None => format!("ssh could not reach {host} or log in: its own message says why"),
-            Some(line) => line,
-        }),
-        Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there")),
-        None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::{Path, PathBuf};
+    use std::time::Instant;
 
     use super::super::Via;
     use super::super::request::RemoteTask;
@@ -439,7 +239,7 @@ mod tests {
         // More than a pipe's buffer.
         let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
         let begun = Instant::now();
-        let answer = thread::spawn(|| starting.answer_within(PATIENCE, &mut |_| {}).err().unwrap());
+        let answer = thread::spawn(|| starting.answer_within(Patience::ASKED, &mut |_| {}).err().unwrap());
         while !fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
             assert!(begun.elapsed() < SOON);
             thread::sleep(Duration::from_millis(5));
@@ -468,8 +268,8 @@ mod tests {
                 let folder = tempfile::tempdir().unwrap();
                 let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
                 let patience = match is_stopped {
-                    true => Patience { end: 6 * SOON, ..PATIENCE },
-                    false => Patience { end: Duration::from_millis(300), ..PATIENCE },
+                    true => Patience { end: 6 * SOON, ..Patience::ASKED },
+                    false => Patience { end: Duration::from_millis(300), ..Patience::ASKED },
                 };
                 let begun = Instant::now();
                 let answer = thread::spawn(move || starting.answer_within(patience, &mut |_| {}).err().unwrap());
@@ -485,8 +285,17 @@ mod tests {
     }
 
     #[test]
+    fn a_login_that_refuses_is_quoted() {
+        let words = "This account is currently not available.";
+        let (error, _) = fails(&format!("cat >/dev/null & echo '{words}'; exit 1"), Patience::ASKED);
+        assert_eq!(error, format!("ssh to host ended with 1 before downpour ran there; the login says: {words}"));
+        let (error, _) = fails("printf 'Not\\033[2J\\nyou.'; kill -9 $$", Patience::ASKED);
+        assert_eq!(error, "ssh to host was killed before downpour ran there; the login says: Not\u{1b}[2J / you.");
+    }
+
+    #[test]
     fn an_ssh_whose_input_must_end_before_it_ends_is_no_ssh_that_hangs() {
-        let (error, _) = fails("cat >/dev/null & exec >&-; wait; exit 3", PATIENCE);
+        let (error, _) = fails("cat >/dev/null & exec >&-; wait; exit 3", Patience::ASKED);
         assert_eq!(error, "ssh to host ended with 3 before downpour ran there");
     }
 
@@ -503,14 +312,17 @@ mod tests {
         assert!(matches!(&told[..], [line] if line.starts_with("\nhost has not answered for 0 s. ")), "{told:?}");
         let longer = Patience { silence: SOON * 6, ..patience };
         let (error, told) = fails("printf Welcome; exec sleep 1000", longer);
-        assert_eq!(error, "host: the login over there prints something and starts no downpour in 0 s");
+        assert_eq!(
+            error,
+            "host: the login over there prints something and starts no downpour in 0 s; it says: Welcome"
+        );
         assert_eq!(told.len(), 1);
     }
 
     #[test]
     fn a_login_that_prints_for_ever_ends_with_or_without_lines() {
         for script in ["exec yes", "exec cat /dev/zero"] {
-            let (error, told) = fails(script, PATIENCE);
+            let (error, told) = fails(script, Patience::ASKED);
             assert_eq!(error, "host: it prints what downpour does not understand, and does not stop");
             assert!(told.is_empty(), "{told:?}");
         }

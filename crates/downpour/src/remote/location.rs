@@ -1,4 +1,4 @@
-//! Locations: `[user@]host:path`, interpreted like scp does.
+//! Locations: `[user@]host:path` and `scp://[user@]host[:port]/path`, interpreted like scp does.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -11,7 +11,7 @@ pub enum Location {
     Local(PathBuf),
     /// On a machine reached through ssh.
     Remote {
-        /// Argument for ssh: `[user@]host`.
+        /// Argument for ssh: `[user@]host`, or `ssh://[user@]host:port`.
         host: String,
         /// The path there, relative to the user's home unless it begins with `/`; empty for the home itself. Any bytes.
         path: Vec<u8>,
@@ -33,11 +33,20 @@ pub enum LocationError {
     /// A host that is not valid UTF-8.
     #[error("the host in {0:?} is not valid UTF-8")]
     NotText(String),
+    /// A malformed URL.
+    #[error("{0:?} is not a URL of scp: write scp://[user@]host[:port]/path")]
+    NotAUrl(String),
+    /// The URL of an rsync daemon.
+    #[error(
+        "{0:?} names an rsync daemon, which does not speak to downpour: write host:path for a host that ssh can reach, or use rsync"
+    )]
+    Daemon(String),
 }
 
 impl Location {
     /// Parses a user's argument. A colon before the first slash ends a host; `[2001:db8::1]:path` contains an IPv6
-    /// address, and `./a:b` is a file.
+    /// address, and `./a:b` is a file. In `scp://host/path` the path is relative to the user's home, too; an absolute one
+    /// follows two slashes.
     ///
     /// # Errors
     /// See [`LocationError`].
@@ -45,6 +54,12 @@ impl Location {
         let bytes = text.as_bytes();
         if bytes.is_empty() {
             return Err(LocationError::Empty);
+        }
+        if let Some(url) = bytes.strip_prefix(b"scp://") {
+            return Self::of_url(url).ok_or_else(|| LocationError::NotAUrl(text.to_string_lossy().into_owned()));
+        }
+        if bytes.starts_with(b"rsync://") {
+            return Err(LocationError::Daemon(text.to_string_lossy().into_owned()));
         }
         let local = || Ok(Self::Local(PathBuf::from(text)));
         let shown = || text.to_string_lossy().into_owned();
@@ -71,6 +86,31 @@ impl Location {
         Ok(Self::Remote { host, path: bytes[colon + 1..].to_vec() })
     }
 
+    /// Reads what follows `scp://`. A port is left to ssh, which takes such URLs itself.
+    fn of_url(url: &[u8]) -> Option<Self> {
+        let end = url.iter().position(|byte| *byte == b'/').unwrap_or(url.len());
+        let path = url.get(end + 1..).map_or(Some(Vec::new()), decoded)?;
+        let authority = std::str::from_utf8(&url[..end]).ok()?;
+        let (user, address) = authority.rsplit_once('@').map_or((None, authority), |(user, rest)| (Some(user), rest));
+        let (name, port) = match address.strip_prefix('[') {
+            Some(rest) => rest.split_once(']').map(|(name, port)| (name, (!port.is_empty()).then_some(port)))?,
+            None => address.find(':').map_or((address, None), |at| (&address[..at], Some(&address[at..]))),
+        };
+        let is_plain = |text: &str| !text.is_empty() && !text.starts_with('-') && !text.contains([' ', '[', ']', '%']);
+        if !is_plain(name) || user.is_some_and(|user| !is_plain(user)) {
+            return None;
+        }
+        let user = user.map_or_else(String::new, |user| format!("{user}@"));
+        let host = match port {
+            Some(port) => {
+                let port = port.strip_prefix(':')?.parse::<u16>().ok().filter(|port| *port != 0)?;
+                format!("ssh://{user}{}:{port}", address.strip_suffix(&format!(":{port}"))?)
+            }
+            None => format!("{user}{name}"),
+        };
+        Some(Self::Remote { host, path })
+    }
+
     /// Returns the host, if the location is on another machine, and the path.
     #[must_use]
     pub fn into_parts(self) -> (Option<String>, PathBuf) {
@@ -88,6 +128,28 @@ impl Location {
             Self::Remote { path, .. } => PathBuf::from(std::ffi::OsString::from_vec(path.clone())),
         }
     }
+}
+
+/// Returns the name in an argument for ssh, without its user and its port.
+#[must_use]
+pub fn host_name(host: &str) -> &str {
+    let url = host.strip_prefix("ssh://");
+    let name = url.unwrap_or(host);
+    let name = name.rsplit_once('@').map_or(name, |(_, name)| name);
+    let name = if url.is_some() { name.rsplit_once(':').map_or(name, |(name, _)| name) } else { name };
+    name.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Decodes `%20` and the like (RFC 3986 section 2.1); `None` if a digit is missing, or a byte that no path has.
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let mut parts = text.split(|byte| *byte == b'%');
+    let mut out = parts.next()?.to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        let byte = data_encoding::HEXUPPER_PERMISSIVE.decode(digits).ok()?;
+        out.extend(byte.iter().chain(rest));
+    }
+    (!out.contains(&0)).then_some(out)
 }
 
 #[cfg(test)]
@@ -110,6 +172,48 @@ mod tests {
         assert_eq!(parse("me@[::1]:x"), remote("me@::1", "x"));
         for local in ["a", "./a:b", "/a:b", "dir/a:b", "[odd", "[odd]"] {
             assert_eq!(parse(local), Ok(Location::Local(PathBuf::from(local))), "{local}");
+        }
+    }
+
+    #[test]
+    fn a_url_of_scp_is_a_location() {
+        for (url, host, path) in [
+            ("scp://host", "host", ""),
+            ("scp://host/", "host", ""),
+            ("scp://host/dir/a:b", "host", "dir/a:b"),
+            ("scp://me@host//etc/x", "me@host", "/etc/x"),
+            ("scp://me@host:2222/a%20b%2Fc", "ssh://me@host:2222", "a b/c"),
+            ("scp://host:22", "ssh://host:22", ""),
+            ("scp://[2001:db8::1]/x", "2001:db8::1", "x"),
+            ("scp://me@[::1]:7/x@y", "ssh://me@[::1]:7", "x@y"),
+        ] {
+            assert_eq!(parse(url), remote(host, path), "{url}");
+            assert!(["host", "2001:db8::1", "::1"].contains(&host_name(host)), "{host}");
+        }
+        for odd in [
+            "scp://",
+            "scp:///x",
+            "scp://@host/x",
+            "scp://me@/x",
+            "scp://host:/x",
+            "scp://host:0/x",
+            "scp://host:66000/x",
+            "scp://host:+22/x",
+            "scp://host:022/x",
+            "scp://-oProxyCommand=x/y",
+            "scp://-l@host/y",
+            "scp://[::1/x",
+            "scp://[::1]7/x",
+            "scp://host/%",
+            "scp://host/%zz",
+            "scp://host/a%00b",
+            "scp://a b/x",
+        ] {
+            assert_eq!(parse(odd), Err(LocationError::NotAUrl(odd.to_owned())), "{odd}");
+        }
+        assert_eq!(parse("rsync://host/module"), Err(LocationError::Daemon("rsync://host/module".to_owned())));
+        for (host, name) in [("me@far", "far"), ("far", "far"), ("me@::1", "::1"), ("a@b@far", "far")] {
+            assert_eq!(host_name(host), name);
         }
     }
 

@@ -68,7 +68,7 @@ impl Drop for Witness {
 
 /// This process's standard input. Its end is the end of the data: an end that a signal has brought about, or the loss
 /// of a terminal, is an error.
-pub(super) struct Stdin {
+pub(crate) struct Stdin {
     witness: Witness,
     switch: Arc<Switch>,
     is_terminal: bool,
@@ -77,7 +77,7 @@ pub(super) struct Stdin {
 }
 
 impl Stdin {
-    pub(super) fn new(witness: Witness, switch: Arc<Switch>, taken: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(witness: Witness, switch: Arc<Switch>, taken: Arc<AtomicU64>) -> Self {
         Self { witness, switch, is_terminal: io::stdin().is_terminal(), taken }
     }
 

@@ -17,6 +17,7 @@ use rustix::fs::{Access, access};
 
 use super::SshOptions;
 use super::launch::Answer;
+use super::location::host_name;
 use super::process::Process;
 use super::restriction::Restriction;
 use crate::error::{CloseCode, Error, ErrorKind};
@@ -100,7 +101,7 @@ impl SshOptions {
         let config = output.unwrap_or_default();
         let setting =
             |key: &str| config.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')).map(str::trim);
-        let typed = host.rsplit('@').next().unwrap_or(host);
+        let typed = host_name(host);
         let name = setting("hostname").unwrap_or(typed);
         let login = match setting("user") {
             Some(user) => format!("{user}@{name}"),

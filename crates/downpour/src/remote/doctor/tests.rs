@@ -14,7 +14,8 @@ use transport::{LimitedBy, Rate};
 use super::meter::{Counts, Traffic};
 use super::verdict::judge;
 use super::*;
-use crate::remote::launch::{parse_answer, read_answer};
+use crate::remote::greeting::Greeting;
+use crate::remote::launch::parse_answer;
 use crate::remote::request::Request;
 use crate::ticket::Ticket;
 
@@ -413,7 +414,8 @@ fn examined(firewall: Firewall) -> Scene {
     let (read, write) = halves(theirs);
     let attending = thread::spawn(move || attend(request, read, write));
     let (mut read, write) = halves(ours);
-    let mut ticket: Ticket = parse_answer(&read_answer(&mut read).unwrap().unwrap()).unwrap().ticket;
+    let (_, answer) = Greeting::default().read_to(&mut read, &[crate::remote::ANSWER]).unwrap().unwrap();
+    let mut ticket: Ticket = parse_answer(&answer).unwrap().ticket;
     let behind = SocketAddr::from((Ipv4Addr::LOCALHOST, ticket.addresses[0].port()));
     let before = (firewall != Firewall::Open).then(|| stand_before(behind, firewall == Firewall::OneWay));
     let address = before.as_ref().map_or(behind, |(address, _)| *address);

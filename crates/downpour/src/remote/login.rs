@@ -1,0 +1,255 @@
+//! A login by ssh, until a program of ours answers there.
+
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::process::{ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use net::Family;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::SshOptions;
+use super::greeting::Greeting;
+use super::process::{Process, STEP};
+use crate::error::Error;
+
+/// Exit codes: of a shell that does not find the program, and of ssh for its own failures.
+const NOT_FOUND: i32 = 127;
+const SSH_FAILED: i32 = 255;
+
+/// How long to wait for an answer. A user typing a password and a login that hangs look the same: ssh is silent in both
+/// cases.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Before a hint to the user.
+    pub(super) hint: Duration,
+    /// While nothing arrives. sshd itself allows two minutes for a login, and several hosts may have to be passed.
+    pub(super) silence: Duration,
+    /// After the login, which the first byte shows, once the request is written.
+    pub(super) speech: Duration,
+    /// After ssh has closed its output: for its exit, or for the rest of the request to be written.
+    pub(super) end: Duration,
+}
+
+impl Patience {
+    /// Where ssh may ask its user.
+    pub(super) const ASKED: Self = Self {
+        hint: Duration::from_secs(15),
+        silence: Duration::from_secs(600),
+        speech: Duration::from_secs(120),
+        end: Duration::from_secs(10),
+    };
+    /// Where ssh asks nothing, so that nobody is typing.
+    const UNASKED: Self = Self { silence: Duration::from_secs(30), ..Self::ASKED };
+
+    /// Returns that for this ssh.
+    pub(super) const fn of(options: &SshOptions) -> Self {
+        if options.asks { Self::ASKED } else { Self::UNASKED }
+    }
+}
+
+/// An ssh that has been started with a command.
+pub(super) struct Login {
+    pub(super) host: String,
+    pub(super) process: Process,
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    /// [`SshOptions::asks`].
+    asks: bool,
+    greeting: Greeting,
+    /// Closing this pipe ends the wait.
+    stop: PipeReader,
+    begun: Instant,
+}
+
+impl Login {
+    /// Starts ssh to `host`, for this command. Waiting ends when the returned pipe is closed.
+    ///
+    /// # Errors
+    /// [`Error::NoSsh`] if the program does not exist.
+    pub(super) fn start(
+        (options, host, family): (&SshOptions, &str, Family),
+        command_there: String,
+    ) -> Result<(Self, PipeWriter), Error> {
+        options.check()?;
+        let (stop, stopper) = io::pipe().map_err(Error::System)?;
+        let mut command = options.command(family);
+        command.arg("--").arg(host).arg(command_there);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        options.redirect(&mut command);
+        let mut child = command.spawn().map_err(Error::System)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let speech = options.listen(child.stderr.take(), host)?;
+        let process = Process::new(child, speech);
+        let login = Self {
+            host: host.to_owned(),
+            process,
+            stdin,
+            stdout: stdout.ok_or(Error::Internal("ssh without pipes"))?,
+            asks: options.asks,
+            greeting: Greeting::default(),
+            stop,
+            begun: Instant::now(),
+        };
+        Ok((login, stopper))
+    }
+
+    /// Takes the pipe to the other side.
+    pub(super) fn take_input(&mut self) -> Result<ChildStdin, Error> {
+        self.stdin.take().ok_or(Error::Internal("ssh without pipes"))
+    }
+
+    /// Waits for a line that one of these markers begins; returns the marker and the rest of the line. `None` if the
+    /// output ends before. Passes a line for the user to `told` if it takes long. `is_asked` says whether all that the
+    /// other side needs for its answer is written.
+    ///
+    /// # Errors
+    /// [`Error::Ssh`].
+    pub(super) fn wait_for(
+        &mut self,
+        markers: &[&'static str],
+        patience: Patience,
+        is_asked: &dyn Fn() -> bool,
+        told: &mut dyn FnMut(String),
+    ) -> Result<Option<(&'static str, String)>, Error> {
+        let host = &self.host;
+        let mut hint = || {
+            told(format!(
+                // ssh may have left a question without an end of the line.
+                "\n{host} has not answered for {} s. If ssh asks for something, it waits for you; otherwise the login hangs over there, perhaps in a start-up file of its shell",
+                patience.hint.as_secs()
+            ));
+        };
+        let mut output = Output {
+            stdout: &mut self.stdout,
+            stop: &self.stop,
+            patience,
+            is_asked,
+            hint: Some(&mut hint),
+            since: Instant::now(),
+            begun: Instant::now(),
+            has_spoken: false,
+        };
+        let found = self.greeting.read_to(&mut output, markers);
+        found.map_err(|error| match (error.kind(), self.greeting.words()) {
+            (io::ErrorKind::TimedOut, Some(words)) => Error::Ssh(format!("{host}: {error}; it says: {words}")),
+            _ => Error::Ssh(format!("{host}: {error}")),
+        })
+    }
+
+    /// Waits until `there` returns a value, for at most `time` and until the user stops.
+    ///
+    /// # Errors
+    /// [`Error::Ssh`].
+    pub(super) fn wait_until<T>(
+        &self,
+        what: &str,
+        time: Duration,
+        there: impl Fn() -> io::Result<Option<T>>,
+    ) -> Result<T, Error> {
+        let (begun, step) = (Instant::now(), Timespec::try_from(STEP).ok());
+        let failed = |error: &dyn std::fmt::Display| Error::Ssh(format!("{}: {error}", self.host));
+        loop {
+            if let Some(found) = there().map_err(|error| failed(&error))? {
+                return Ok(found);
+            }
+            // An interruption by a signal counts as a step.
+            if poll(&mut [PollFd::new(&self.stop, PollFlags::IN)], step.as_ref()).is_ok_and(|count| count > 0) {
+                return Err(failed(&"stopped"));
+            }
+            if begun.elapsed() >= time {
+                return Err(failed(&format_args!("ssh does not {what}")));
+            }
+        }
+    }
+
+    /// Returns ssh, the pipe from the other side, and how long all took.
+    pub(super) fn into_parts(self) -> (Process, ChildStdout, Duration) {
+        (self.process, self.stdout, self.begun.elapsed())
+    }
+
+    /// Returns why there was no answer, once ssh has closed its output. `program` is what was to run there.
+    pub(super) fn ended(mut self, patience: Patience, program: &str) -> Error {
+        // ssh may be waiting for the end of its input.
+        drop(self.stdin.take());
+        match self.wait_until("end", patience.end, || self.process.ended()) {
+            Ok(status) => {
+                let says = |line: Option<String>| line.unwrap_or_else(|| "ssh does not say why".to_owned());
+                let complaint = (!self.asks).then(|| says(self.process.last_line()));
+                why(status, &self.host, program, complaint, self.greeting.words())
+            }
+            Err(error) => error,
+        }
+    }
+}
+
+/// Explains why ssh has ended. A `complaint`, the last line that it has said, is there where the user has seen none; `words`
+/// are what the login has printed.
+fn why(status: ExitStatus, host: &str, program: &str, complaint: Option<String>, words: Option<String>) -> Error {
+    let says = words.map_or_else(String::new, |words| format!("; the login says: {words}"));
+    match status.code() {
+        Some(NOT_FOUND) => Error::NotInstalled { host: host.to_owned(), program: program.to_owned() },
+        Some(SSH_FAILED) => Error::Ssh(match complaint {
+            None => format!("ssh could not reach {host} or log in: its own message says why{says}"),
+            Some(line) => line,
+        }),
+        Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there{says}")),
+        None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there{says}")),
+    }
+}
+
+/// The output of ssh, read until the user stops or the patience ends.
+struct Output<'a> {
+    stdout: &'a mut ChildStdout,
+    stop: &'a PipeReader,
+    patience: Patience,
+    /// Whether the request is written.
+    is_asked: &'a dyn Fn() -> bool,
+    hint: Option<&'a mut dyn FnMut()>,
+    begun: Instant,
+    /// Start of the current time limit.
+    since: Instant,
+    has_spoken: bool,
+}
+
+impl Read for Output<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        /// Interval of checks whether the request is written.
+        const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+        loop {
+            let mut waiting = [PollFd::new(self.stop, PollFlags::IN), PollFd::new(self.stdout, PollFlags::IN)];
+            // Interrupted by a signal: treat as no input.
+            let result = poll(&mut waiting, Some(&LOOK));
+            let [stop, stdout] = waiting.map(|fd| if result.is_ok() { !fd.revents().is_empty() } else { false });
+            if stop {
+                return Err(io::Error::other("stopped"));
+            }
+            if stdout {
+                if !self.has_spoken {
+                    (self.has_spoken, self.since) = (true, Instant::now());
+                }
+                return self.stdout.read(out);
+            }
+            self.look_at_the_clock()?;
+        }
+    }
+}
+
+impl Output<'_> {
+    fn look_at_the_clock(&mut self) -> io::Result<()> {
+        if self.begun.elapsed() >= self.patience.hint
+            && let Some(hint) = self.hint.take()
+        {
+            hint();
+        }
+        if self.has_spoken && !(self.is_asked)() {
+            self.since = Instant::now();
+        }
+        let limit = if self.has_spoken { self.patience.speech } else { self.patience.silence };
+        if self.since.elapsed() < limit {
+            return Ok(());
+        }
+        let what =
+            if self.has_spoken { "the login over there prints something and starts no downpour" } else { "no login" };
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("{what} in {} s", limit.as_secs())))
+    }
+}
