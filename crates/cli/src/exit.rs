@@ -94,7 +94,7 @@ Switches are true or false, times are numbers or strings, everything else is a s
 The whole file is checked, whatever the host. Commands ignore keys of options that
 they do not have. Only allowed on the command line:
 --background, --checksums, --control, --delete, --dry-run, --exclude-from, --files-from, --from, --from0,
---include-from, --keep, --older-than, --permit, --remove, --search-below,
+--include-from, --keep, --name, --older-than, --permit, --remove, --search-below,
 --ticket-file, --to, --update.
 
 Other environment variables:

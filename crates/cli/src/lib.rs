@@ -33,6 +33,7 @@ mod recv;
 mod remote;
 mod send;
 mod status;
+mod stream;
 mod ticket;
 mod tunnel;
 mod verify;
@@ -137,6 +138,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Command::Completions(args) => Ok(man_pages::completions(&args)),
         Command::Man(args) => man_pages::man(&args),
         Command::Profile(what) => profile::run(&what),
+        Command::Send(args) if stream::is_sent(&args) => stream::send(*args).await,
         Command::Send(args) => send::run(*args, &mut signals()?).await,
         Command::Recv(args) => recv::run(*args, &mut signals()?).await,
         Command::Demo(args) => demo::run(*args, &mut signals()?).await,

@@ -19,7 +19,7 @@ use crate::{names, print};
 const LONGEST_PROFILE: u64 = 1_000_000;
 
 /// How long a ticket is valid.
-const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
+pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// Returns the profile with its changes and rates.
 ///

@@ -12,6 +12,9 @@ use crate::print;
 /// Maximum length of a line, which is cut there: far longer than any ticket or answer.
 const LONGEST_LINE: u64 = 64 * 1024;
 
+/// Text after which no further line is read.
+const MAX_TEXT: usize = 16 * 1024;
+
 /// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
@@ -21,15 +24,20 @@ pub(crate) enum NoAnswer {
     Input(io::Error),
 }
 
-/// Reads a line without echo. If stdin is not a terminal, reads a line from it without asking.
-pub(crate) async fn secret(question: &str, interrupts: &mut Interrupts) -> Result<String, NoAnswer> {
+/// Reads a line without echo, and further ones while the text `goes_on`, as one that was wrapped does. If stdin is not a
+/// terminal, reads from it without asking.
+pub(crate) async fn secret(
+    question: &str,
+    goes_on: fn(&str) -> bool,
+    interrupts: &mut Interrupts,
+) -> Result<String, NoAnswer> {
     let mut attention = interrupts.attend();
     if !io::stdin().is_terminal() {
-        return line(&mut attention).await;
+        return lines(goes_on, &mut attention).await;
     }
     let hidden = NoEcho::start().map_err(NoAnswer::Input)?;
     print::write_err(question.as_bytes());
-    let answer = line(&mut attention).await;
+    let answer = lines(goes_on, &mut attention).await;
     drop(hidden);
     // The Enter was not echoed either.
     print::write_err(b"\n");
@@ -80,6 +88,19 @@ impl Question {
     pub(crate) fn withdraw(self) {
         print::write_err(b"\n");
     }
+}
+
+/// Reads lines from stdin until the text does not go on: an empty line or the end of the input ends it, too.
+async fn lines(goes_on: fn(&str) -> bool, attention: &mut Attention<'_>) -> Result<String, NoAnswer> {
+    let mut text = line(attention).await?;
+    while text.len() < MAX_TEXT && goes_on(&text) {
+        match line(attention).await {
+            Ok(next) if !next.trim().is_empty() => text = format!("{text}\n{next}"),
+            Ok(_) | Err(NoAnswer::Input(_)) => break,
+            Err(stopped) => return Err(stopped),
+        }
+    }
+    Ok(text)
 }
 
 /// Reads one line from stdin, without its line break.

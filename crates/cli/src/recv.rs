@@ -1,25 +1,74 @@
 //! `downpour recv`.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
 use downpour::files::{Permitted, ReceiveSpec};
-use downpour::{CommonOptions, Peer, Profile, ReceiveOptions};
+use downpour::{CommonOptions, Peer, Profile, ReceiveOptions, Role};
 
 use crate::args::RecvArgs;
 use crate::copy::{compare, existing};
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
-use crate::options;
 use crate::output::Output;
 use crate::ticket::{self, Guest};
 use crate::watch::{Conduct, OnOffer, watch};
+use crate::{options, print, stream};
 
 /// Receives; returns the exit code.
 pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let (is_to_stdout, given) = wanted(&args)?;
     let peer = match args.listen {
         Some(address) => options::listen(address, false),
         None => {
-            Peer::Connect(ticket::read(args.given.as_deref(), args.ticket.ticket_file.as_deref(), interrupts).await?)
+            let ticket = ticket::read(given.as_deref(), args.ticket.ticket_file.as_deref(), interrupts).await?;
+            if ticket.listener == Role::Streams {
+                return stream::receive(ticket, args, is_to_stdout, interrupts).await;
+            }
+            Peer::Connect(ticket)
         }
     };
+    if is_to_stdout { to_stdout(args, peer, interrupts).await } else { into_folder(args, peer, interrupts).await }
+}
+
+/// Returns whether what comes goes to stdout, and the ticket on the command line, which may have come in several words.
+fn wanted(args: &RecvArgs) -> Result<(bool, Option<String>), Failure> {
+    let is_to_stdout = args.into == Path::new("-") || args.given.iter().any(|word| word == "-");
+    if is_to_stdout && (args.listen.is_some() || args.output.json) {
+        let message = "what comes to stdout is data, from the maker of a ticket: leave --listen and --json out";
+        return Err(Failure::new(Code::Usage, message));
+    }
+    let words: Vec<&str> = args.given.iter().map(String::as_str).filter(|word| *word != "-").collect();
+    Ok((is_to_stdout, (!words.is_empty()).then(|| words.join(" "))))
+}
+
+/// Receives one file, and writes it to stdout once it is whole.
+async fn to_stdout(mut args: RecvArgs, peer: Peer, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let failed =
+        |error: io::Error| Failure::new(Code::Disk, format!("cannot keep the file on its way to stdout: {error}"));
+    let folder = tempfile::tempdir().map_err(failed)?;
+    args.into = folder.path().to_owned();
+    (args.yes, args.max_files) = (true, Some(1));
+    let code = into_folder(args, peer, interrupts).await?;
+    for entry in folder.path().read_dir().map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !entry.file_type().map_err(failed)?.is_file() {
+            return Err(Failure::new(Code::Usage, "what came is no file: name a folder for it with --into"));
+        }
+        let mut file = File::open(entry.path()).map_err(failed)?;
+        let mut buffer = vec![0; 128 << 10];
+        loop {
+            match file.read(&mut buffer).map_err(failed)? {
+                0 => break,
+                count => print::write_out(&buffer[..count]),
+            }
+        }
+    }
+    Ok(code)
+}
+
+async fn into_folder(args: RecvArgs, peer: Peer, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let options = ReceiveOptions {
         profile: Profile::auto(),
         // Without a question nothing has to wait for the answer: the bytes follow the names at once.

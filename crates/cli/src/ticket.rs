@@ -15,7 +15,7 @@ use crate::prompt::{self, NoAnswer};
 /// The environment variable that holds a ticket.
 const VARIABLE: &str = "DOWNPOUR_TICKET";
 
-/// Reads the ticket from the argument, the file, the environment or the prompt, in this order.
+/// Reads the ticket from the arguments, the file, the environment or the prompt, in this order.
 pub(crate) async fn read(
     argument: Option<&str>,
     file: Option<&Path>,
@@ -37,7 +37,7 @@ pub(crate) async fn read(
             .map_err(|_| Failure::new(Code::Authentication, format!("{VARIABLE} is not a ticket")))?;
         return parse(&text);
     }
-    match prompt::secret("Ticket (not shown): ", interrupts).await {
+    match prompt::secret("Ticket (not shown): ", downpour::ticket::goes_on, interrupts).await {
         Ok(text) => parse(&text),
         Err(NoAnswer::Stopped(stop)) => Err(Failure::stopped(stop)),
         Err(NoAnswer::Input(error)) => Err(Failure::new(

@@ -12,6 +12,7 @@ use transport::FlowError;
 
 use crate::files::{Class, FilesError};
 use crate::messages::MessageError;
+use crate::streams::StreamError;
 use crate::ticket::{Role, TicketError};
 use crate::tunnel::Place;
 
@@ -171,6 +172,9 @@ pub enum Error {
     /// What a command over there prints cannot be written here.
     #[error("cannot write to stdout: {0}; the output of the command is not complete")]
     Output(io::Error),
+    /// A stream under a name was not passed on whole.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     /// A tunnel cannot take connections where it should.
     #[error("cannot listen on {place}: {source}")]
     Listen {
@@ -280,6 +284,7 @@ impl Error {
                 ErrorKind::Storage
             }
             Self::Kept { error, .. } => error.kind(),
+            Self::Stream(error) => error.kind(),
             Self::NoSsh { .. }
             | Self::NotCopied { .. }
             | Self::Net(_)
@@ -306,6 +311,7 @@ impl Error {
             Self::Exhausted(_) => CloseCode::Exhausted,
             Self::Stalled(_) => CloseCode::Busy,
             Self::Kept { error, .. } => error.close_code(),
+            Self::Stream(error) => error.close_code(),
             Self::Files(error) => match error.class() {
                 Class::Exists => CloseCode::TargetExists,
                 Class::Busy => CloseCode::Busy,
@@ -472,7 +478,7 @@ pub(crate) fn reason_of_peer(reason: String) -> String {
 
 const fn verb(role: Role) -> &'static str {
     match role {
-        Role::Sends => "send",
+        Role::Sends | Role::Streams => "send",
         Role::Receives => "receive",
         Role::Tunnels => "listen for tunnels",
     }
@@ -489,7 +495,7 @@ const fn goes_on(by_ticket: bool) -> &'static str {
 
 const fn noun(role: Role) -> &'static str {
     match role {
-        Role::Sends => "sender",
+        Role::Sends | Role::Streams => "sender",
         Role::Receives => "receiver",
         Role::Tunnels => "other end",
     }

@@ -14,6 +14,7 @@ mod own_folder;
 mod path_cache;
 mod protocol;
 pub mod remote;
+pub mod streams;
 pub mod ticket;
 mod transfer;
 pub mod tunnel;

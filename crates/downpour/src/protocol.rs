@@ -8,6 +8,7 @@
 /// | [`TRANSFER`](handshake::TRANSFER) | role, flags | a transfer of files |
 /// | [`PIPE`](handshake::PIPE) | 1 | a pipe |
 /// | [`TUNNEL`](handshake::TUNNEL) | 1 | a tunnel |
+/// | [`STREAM`](handshake::STREAM) | 1 | a stream under a name |
 /// | [`PROBE`](handshake::PROBE) | `P`, direction | a doctor's probe |
 pub(crate) mod handshake {
     /// Version of the file transfer protocol.
@@ -18,6 +19,9 @@ pub(crate) mod handshake {
 
     /// A tunnel, and the version of its protocol.
     pub(crate) const TUNNEL: [u8; 2] = [b'T', 1];
+
+    /// A stream under a name, and the version of its protocol.
+    pub(crate) const STREAM: [u8; 2] = [b'S', 1];
 
     /// A probe: version and marker. A direction follows where one is meant.
     pub(crate) const PROBE: [u8; 2] = [1, b'P'];

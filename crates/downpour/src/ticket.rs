@@ -6,13 +6,14 @@
 //!
 //! | field | bytes | |
 //! |---|---|---|
-//! | role of the listener | 1 | 1 it sends, 2 it receives, 3 it is an end of tunnels |
+//! | role of the listener | 1 | 1 it sends, 2 it receives, 3 it is an end of tunnels, 4 it sends a stream |
 //! | expiry | 8 | seconds since 1970 |
 //! | key | 32 | |
 //! | addresses | 1 | their number, at most 16; then each: 4 or 6, the unicast address in 4 or 16 bytes, port 2 (not 0) |
 //! | checksum | 4 | the first bytes of BLAKE3 over what precedes, in key derivation mode |
 
 pub mod fuzzing;
+mod pasted;
 
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
@@ -24,6 +25,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
+
+pub use pasted::goes_on;
 
 /// Most addresses in a ticket.
 pub const MAX_ADDRESSES: usize = 16;
@@ -60,6 +63,8 @@ pub enum Role {
     Receives = 2,
     /// It carries the connections of programs.
     Tunnels = 3,
+    /// It sends a stream under a name.
+    Streams = 4,
 }
 
 impl Role {
@@ -67,7 +72,7 @@ impl Role {
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
-            Self::Sends => Self::Receives,
+            Self::Sends | Self::Streams => Self::Receives,
             Self::Receives => Self::Sends,
             Self::Tunnels => Self::Tunnels,
         }
@@ -137,7 +142,7 @@ pub enum TicketError {
 /// Returns what is for the ticket of a listener with this role.
 const fn command(listener: Role) -> &'static str {
     match listener {
-        Role::Sends => "downpour recv",
+        Role::Sends | Role::Streams => "downpour recv",
         Role::Receives => "downpour send --to",
         Role::Tunnels => "downpour tunnel -L",
     }
@@ -186,8 +191,8 @@ impl Ticket {
         Ok(text)
     }
 
-    /// Reads a ticket's text. White space and line breaks anywhere in it, and upper case, do no harm. Whether it has
-    /// expired is another question: see [`Ticket::check_expiry`].
+    /// Reads a ticket's text, as it was pasted: white space and line breaks anywhere in it, upper case, quotes around it and
+    /// words before it do no harm. Whether it has expired is another question: see [`Ticket::check_expiry`].
     ///
     /// # Errors
     /// [`TicketError::NotATicket`], [`TicketError::Version`], [`TicketError::Damaged`], [`TicketError::Address`].
@@ -195,11 +200,7 @@ impl Ticket {
         if text.len() > MAX_TEXT {
             return Err(TicketError::NotATicket);
         }
-        let text: String = text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_ascii_lowercase()).collect();
-        let Some(coded) = text.strip_prefix(PREFIX) else {
-            let version = text.strip_prefix(PROGRAM).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-            return Err(if version { TicketError::Version } else { TicketError::NotATicket });
-        };
+        let coded = pasted::find(text)?;
         let bytes = BASE32_NOPAD.decode(coded.to_ascii_uppercase().as_bytes()).map_err(|_| TicketError::Damaged)?;
         let (fields, sum) = bytes.split_last_chunk::<CHECKSUM>().ok_or(TicketError::Damaged)?;
         if checksum(fields) != *sum {
@@ -274,6 +275,7 @@ impl Ticket {
             [1] => Role::Sends,
             [2] => Role::Receives,
             [3] => Role::Tunnels,
+            [4] => Role::Streams,
             _ => return None,
         };
         let expires = UNIX_EPOCH.checked_add(Duration::from_secs(u64::from_be_bytes(take(&mut bytes)?)))?;
@@ -346,8 +348,7 @@ fn may_replace(path: &Path) -> io::Result<bool> {
     }
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(MAX_TEXT as u64).read_to_end(&mut bytes)?;
-    let is_ticket = |text| !matches!(Ticket::parse(text), Err(TicketError::NotATicket));
-    Ok(bytes.is_empty() || std::str::from_utf8(&bytes).is_ok_and(is_ticket))
+    Ok(bytes.is_empty() || std::str::from_utf8(&bytes).is_ok_and(pasted::begins_as_ticket))
 }
 
 /// Rejects a ticket file with this owner and mode if a user other than `user` or root could have written it, as ssh

@@ -178,11 +178,13 @@ const SEND_EXAMPLES: &str = "\
 Examples:
   downpour send photos/ notes.txt
   downpour send --rate 100M photos/        at a fixed rate, whatever the loss
+  tar c photos | downpour send - --name photos.tar   to `downpour recv`, or to `downpour recv - | tar x`
   downpour send photos/ --to --ticket-file t   to a `downpour recv --listen --ticket-file t`";
 
 const RECV_EXAMPLES: &str = "\
 Examples:
   downpour recv --into ~/incoming
+  downpour recv - --ticket-file t | tar x
   downpour recv -y --listen :4000 --ticket-file t";
 
 const VERIFY_EXAMPLES: &str = "\

@@ -1,5 +1,6 @@
 //! `send` and `recv`: two machines that connect with a ticket.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,9 +12,15 @@ use super::values;
 /// `downpour send`.
 #[derive(Args, Debug)]
 pub(crate) struct SendArgs {
-    /// Files and folders to send; with a slash at the end, what is in a folder
+    /// Files and folders to send; with a slash at the end, what is in a folder. - alone is stdin
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Name of the stream that `send -` reads from stdin [default: stdin]
+    ///
+    /// The receiver stores it under this name once it is whole, or writes it to stdout: `downpour recv -`. It is read
+    /// once, by one receiver, and cannot be resumed.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<OsString>,
     /// Connect to a `downpour recv --listen`; asks for its ticket
     ///
     /// The ticket is read from --ticket-file, from DOWNPOUR_TICKET, or from the prompt. --to=TICKET works too, but
@@ -42,11 +49,14 @@ pub(crate) struct SendArgs {
 /// `downpour recv`.
 #[derive(Args, Debug)]
 pub(crate) struct RecvArgs {
-    /// The ticket; safer at the prompt, in --ticket-file or in DOWNPOUR_TICKET
+    /// The ticket; safer at the prompt, in --ticket-file or in DOWNPOUR_TICKET. - writes what comes to stdout
+    ///
+    /// With -, one file or the stream of a `downpour send -` is written to stdout, and nobody is asked. A stream is
+    /// written as it arrives: it is whole only if this command succeeds.
     ///
     /// Other users of this machine can read the arguments of running programs.
     #[arg(value_name = "TICKET", conflicts_with = "listen")]
-    pub(crate) given: Option<String>,
+    pub(crate) given: Vec<String>,
     /// Folder to receive into
     #[arg(long, value_name = "DIR", default_value = ".", help_heading = "At the target")]
     pub(crate) into: PathBuf,

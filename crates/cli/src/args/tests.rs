@@ -210,7 +210,7 @@ fn defaults() {
     let args = recv("recv");
     assert_eq!(args.into, PathBuf::from("."));
     assert_eq!(args.ticket.connect_timeout, Duration::from_secs(10));
-    assert!(!args.yes && args.given.is_none() && args.listen.is_none());
+    assert!(!args.yes && args.given.is_empty() && args.listen.is_none());
     let Ok(Command::Demo(demo)) = parse("demo") else { panic!("demo") };
     assert_eq!(demo.size, 50_000_000);
     assert_eq!(demo.link.forward.delay, Duration::from_millis(50));

@@ -25,7 +25,7 @@ use layers::{Layer, Setting};
 use trust::{Believed, TrustError};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 29] = [
+const ONLY_TYPED: [&str; 30] = [
     "background",
     "checksums",
     "config",
@@ -42,6 +42,7 @@ const ONLY_TYPED: [&str; 29] = [
     "in-background",
     "include-from",
     "keep",
+    "name",
     "no-config",
     "older-than",
     "only",

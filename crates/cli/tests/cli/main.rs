@@ -31,6 +31,7 @@ mod signals;
 mod status;
 mod stdout;
 mod stopping;
+mod streaming;
 mod surface;
 mod telling;
 mod terminal;

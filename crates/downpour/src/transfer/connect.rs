@@ -112,7 +112,7 @@ pub(super) fn connect(
     switch: Arc<Switch>,
 ) -> Result<(), Error> {
     ticket.check_expiry(SystemTime::now())?;
-    if ticket.listener == Role::Tunnels {
+    if matches!(ticket.listener, Role::Tunnels | Role::Streams) {
         return Err(TicketError::OtherUse(ticket.listener).into());
     }
     if ticket.listener == config.task.role() {

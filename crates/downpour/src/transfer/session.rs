@@ -67,7 +67,7 @@ pub(super) fn application(role: Role, may_hold_some: bool, takes_again: bool) ->
     let flags = match role {
         Role::Sends => HEARS_UNTOUCHED | LISTS_CHUNKS,
         Role::Receives if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE | again,
-        Role::Receives | Role::Tunnels => again,
+        Role::Receives | Role::Tunnels | Role::Streams => again,
     };
     vec![TRANSFER, role as u8, flags | HEARS_STRAIN]
 }
@@ -689,7 +689,7 @@ impl Session {
         let connection = &stats.connection;
         let (crossed, wire_bytes) = match self.config.role {
             Role::Sends => (connection.bytes_acknowledged, connection.bytes_sent),
-            Role::Receives | Role::Tunnels => (connection.bytes_written, connection.bytes_received),
+            Role::Receives | Role::Tunnels | Role::Streams => (connection.bytes_written, connection.bytes_received),
         };
         Attempts {
             since: Some(self.started),
@@ -705,7 +705,7 @@ impl Session {
     /// know.
     fn overflowed(&self, stats: &Stats) -> Option<u64> {
         match self.config.role {
-            Role::Receives | Role::Tunnels => stats.overflowed,
+            Role::Receives | Role::Tunnels | Role::Streams => stats.overflowed,
             // Over pipes nobody has a socket.
             Role::Sends => {
                 let says = self.peer_flags & HEARS_STRAIN != 0 && self.peer != Some(PIPE_PEER);

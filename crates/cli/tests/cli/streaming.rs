@@ -1,0 +1,251 @@
+//! `send -` and `recv -`: a stream under a name. And tickets as people paste them.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use tempfile::{TempDir, tempdir};
+
+use crate::program::{Ended, Program, answer, arguments, command, downpour, sender};
+
+/// Bytes that are no text, and more than fit into pipes and windows of a start.
+fn bytes() -> Vec<u8> {
+    (0..3_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// A folder with a ticket, and a target.
+struct Scene {
+    here: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let here = tempdir().expect("a folder");
+        fs::create_dir(here.path().join("into")).expect("a folder");
+        Self { here }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.here.path().join(name)
+    }
+
+    /// Starts `send -` with this name; returns it once its ticket is in the file.
+    fn send(&self, name: &str, stdin: Stdio) -> Program {
+        let ticket = self.path("ticket");
+        let mut command =
+            command(arguments!["send", "-", "--name", name, "--listen", "127.0.0.1:0", "--ticket-file", ticket]);
+        command.stdin(stdin);
+        let mut program = Program::start(command);
+        program.wait_for_words("Take the ticket");
+        program
+    }
+
+    /// Starts `send -` of these bytes.
+    fn send_bytes(&self, name: &str, bytes: &[u8]) -> Program {
+        fs::write(self.path("source"), bytes).expect("a file");
+        self.send(name, File::open(self.path("source")).expect("a file").into())
+    }
+
+    /// Starts `recv` with these arguments; its stdout goes to a file.
+    fn recv<S: AsRef<OsStr>>(&self, more: impl IntoIterator<Item = S>) -> Program {
+        let mut command = command(arguments!["recv", "--ticket-file", self.path("ticket")]);
+        command.args(more).stdout(File::create(self.path("out")).expect("a file"));
+        Program::start(command)
+    }
+
+    fn arrived(&self) -> Vec<String> {
+        let names = fs::read_dir(self.path("into")).expect("a folder");
+        names.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+}
+
+#[test]
+fn a_stream_goes_from_stdin_to_stdout() {
+    let (scene, bytes) = (Scene::new(), bytes());
+    for bytes in [&bytes[..], b"", b"one line\n"] {
+        let sending = scene.send_bytes("backup.tar", bytes);
+        scene.recv(["-"]).end().expect(0);
+        assert!(fs::read(scene.path("out")).expect("a file") == bytes);
+        assert!(sending.end().expect(0).stderr.contains("as backup.tar, verified there."));
+    }
+    // --into - is the same.
+    let sending = scene.send_bytes("backup.tar", &bytes);
+    scene.recv(["--into", "-"]).end().expect(0);
+    assert!(fs::read(scene.path("out")).expect("a file") == bytes);
+    sending.end().expect(0);
+    assert!(!Path::new("-").exists());
+}
+
+#[test]
+fn a_stream_gets_its_name_where_a_folder_is_meant() {
+    let (scene, bytes) = (Scene::new(), bytes());
+    let into = scene.path("into");
+    let sending = scene.send_bytes("backup.tar", &bytes);
+    let said = scene.recv(arguments!["--yes", "--into", into]).end().expect(0).stderr;
+    assert!(said.contains("Coming: backup.tar (a stream, whose length is open; it cannot be resumed)"), "{said}");
+    assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
+    sending.end().expect(0);
+    // What is there is kept, unless it may be replaced.
+    let sending = scene.send_bytes("backup.tar", b"other");
+    scene
+        .recv(arguments!["--yes", "--into", into])
+        .end()
+        .expect_line(1, "backup.tar is already there, and not overwritten");
+    sending.end().expect_line(1, "already there");
+    assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
+    let sending = scene.send_bytes("backup.tar", b"other");
+    scene.recv(arguments!["--yes", "--existing", "replace", "--into", into]).end().expect(0);
+    sending.end().expect(0);
+    assert_eq!(fs::read(into.join("backup.tar")).expect("a file"), b"other");
+    assert_eq!(scene.arrived(), ["backup.tar"]);
+    // Nobody answers: nothing is taken.
+    let sending = scene.send_bytes("more", b"other");
+    scene.recv(arguments!["--into", into]).end().expect_line(2, "no answer, so the stream was not accepted");
+    sending.end().expect_line(1, "declined");
+    let sending = scene.send_bytes("more", &bytes);
+    scene
+        .recv(arguments!["--yes", "--quota", "1MB", "--into", into])
+        .end()
+        .expect_line(7, "more than the 1000000 bytes");
+    sending.end().expect(7);
+    assert_eq!(scene.arrived(), ["backup.tar"]);
+}
+
+#[test]
+fn a_part_is_never_taken_for_the_whole() {
+    let scene = Scene::new();
+    let into = scene.path("into");
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75), (Signal::KILL, -1)] {
+        let mut sending = scene.send("backup.tar", Stdio::piped());
+        let mut input = sending.stdin();
+        input.write_all(&[7; 1_000]).expect("a program that reads");
+        let mut receiving = scene.recv(arguments!["--yes", "--into", into]);
+        receiving.wait_for_words("Coming: backup.tar");
+        sending.signal(signal);
+        let ended = sending.end();
+        assert_eq!(ended.status.code().unwrap_or(-1), code, "{}", ended.stderr);
+        drop(input);
+        let ended = receiving.end();
+        assert!(matches!(ended.status.code(), Some(1 | 8)), "{} {}", ended.status, ended.stderr);
+        assert!(scene.arrived().is_empty(), "{signal:?}");
+    }
+    // The receiver is stopped.
+    let mut sending = scene.send("backup.tar", Stdio::piped());
+    let input = sending.stdin();
+    let mut receiving = scene.recv(arguments!["--yes", "--into", into]);
+    receiving.wait_for_words("Coming: backup.tar");
+    receiving.signal(Signal::INT);
+    receiving.end().expect(130);
+    sending.end().expect_line(1, "the receiver said: interrupted by its user");
+    assert!(scene.arrived().is_empty());
+    drop(input);
+}
+
+#[test]
+fn an_output_that_takes_no_more_is_an_error_on_both_sides() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("NOT RUN: there is no /dev/full");
+        return;
+    }
+    let scene = Scene::new();
+    let sending = scene.send_bytes("backup.tar", b"some");
+    let mut command = command(arguments!["recv", "-", "--ticket-file", scene.path("ticket")]);
+    command.stdout(File::options().write(true).open("/dev/full").expect("a device"));
+    Program::start(command).end().expect_line(7, "cannot write to stdout");
+    sending.end().expect(1);
+}
+
+#[test]
+fn one_file_can_go_to_stdout_too() {
+    let (scene, bytes) = (Scene::new(), bytes());
+    let file = scene.path("file");
+    fs::write(&file, &bytes).expect("a file");
+    let sending = sender(&[&file], &scene.path("ticket"), &[]);
+    scene.recv(["-"]).end().expect(0);
+    assert!(fs::read(scene.path("out")).expect("a file") == bytes);
+    sending.end().expect(0);
+}
+
+#[test]
+fn what_makes_no_sense_for_a_stream_is_refused_in_a_sentence() {
+    for (arguments, words) in [
+        (&["-", "file"][..], "a stream goes alone"),
+        (&["file", "--name", "x"], "a stream goes alone"),
+        (&["-", "--name", "a/b"], "a name of up to 255 bytes without a slash"),
+        (&["-", "--name", ".."], "a name of up to 255 bytes without a slash"),
+        (&["-", "--to"], "leave --to out"),
+        (&["-", "--keep"], "leave --keep out"),
+    ] {
+        downpour([&["send"], arguments].concat()).end().expect_line(2, words);
+    }
+    downpour(["recv", "-", "--json"]).end().expect_line(2, "leave --listen and --json out");
+}
+
+/// Runs `recv` with this on stdin, in the environment, or as arguments.
+fn recv_with(stdin: &str, variable: Option<&str>, words: &[&str], into: &Path) -> Ended {
+    let mut command = command(arguments!["recv", "--yes", "--into", into]);
+    command.args(words).stdin(Stdio::piped());
+    if let Some(ticket) = variable {
+        command.env("DOWNPOUR_TICKET", ticket);
+    }
+    let mut program = Program::start(command);
+    answer(program.stdin(), stdin);
+    program.end()
+}
+
+#[test]
+fn a_ticket_is_understood_as_it_was_pasted() {
+    let scene = Scene::new();
+    let file = scene.path("file");
+    fs::write(&file, "bytes").expect("a file");
+    let mut number = 0;
+    let mut pastes = |run: &dyn Fn(&str, &Path) -> Ended| {
+        number += 1;
+        let (into, file_of_ticket) = (scene.path(&number.to_string()), scene.path(&format!("ticket{number}")));
+        fs::create_dir(&into).expect("a folder");
+        let sending = sender(&[&file], &file_of_ticket, &[]);
+        let text = fs::read_to_string(&file_of_ticket).expect("a ticket");
+        run(text.trim(), &into).expect(0);
+        assert_eq!(fs::read(into.join("file")).expect("a copy"), b"bytes");
+        sending.end().expect(0);
+    };
+    pastes(&|text, into| recv_with(&format!("{}\n{}", &text[..40], &text[40..]), None, &[], into));
+    pastes(&|text, into| {
+        recv_with(&format!("> {}\n> {}\n> {}", &text[..20], &text[20..50], &text[50..]), None, &[], into)
+    });
+    pastes(&|text, into| recv_with(&format!("Ticket: `{text}`"), None, &[], into));
+    pastes(&|text, into| recv_with(&format!("\u{feff}\"{text}\""), None, &[], into));
+    pastes(&|text, into| recv_with("", Some(&format!("'{text}'\n")), &[], into));
+    pastes(&|text, into| recv_with("", None, &[&text[..40], &text[40..]], into));
+    pastes(&|text, into| {
+        let file = into.with_extension("pasted");
+        fs::write(&file, format!("```\r\ndownpour recv \u{a0}{text}\r\n```\r\n")).expect("a file");
+        recv_with("", None, &["--ticket-file", file.to_str().expect("text")], into)
+    });
+}
+
+#[test]
+fn no_error_prints_a_ticket() {
+    let scene = Scene::new();
+    let key = data_encoding::BASE32_NOPAD.encode(&[0x5a; 60]).to_ascii_lowercase();
+    let damaged = format!("downpour1{key}");
+    let (first, second) = damaged.split_at(50);
+    for (stdin, variable, words) in [
+        (&damaged[..], None, &[][..]),
+        ("", Some(&damaged[..]), &[]),
+        ("", None, &[&damaged[..]]),
+        ("", None, &[first, second]),
+        ("", None, &["--", first, second]),
+    ] {
+        let ended = recv_with(stdin, variable, words, &scene.path("into"));
+        assert_eq!(ended.status.code(), Some(4), "{}", ended.stderr);
+        let said = ended.stdout + &ended.stderr;
+        assert!(
+            said.contains("this ticket is damaged") && !said.contains(&second[..10]) && !said.contains(&first[20..]),
+            "{said}"
+        );
+    }
+}

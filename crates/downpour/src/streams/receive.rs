@@ -1,0 +1,152 @@
+//! The side that gets the stream.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::{Duration, SystemTime};
+
+use net::{Bind, ConnectOptions, Connection, Endpoint, NetError, RecvStream};
+use tokio::task::spawn_blocking;
+
+use super::target::StreamTarget;
+use super::{STREAM, StreamOptions, close, frames};
+use crate::error::{CloseCode, Error, Other};
+use crate::protocol::handshake;
+use crate::ticket::{Role, Ticket, TicketError};
+use crate::transfer::Stop;
+use crate::wait::Blocking;
+
+/// A stream that is offered. Nothing of it is taken before [`StreamFetch::take`].
+#[derive(Debug)]
+pub struct StreamFetch {
+    endpoint: Endpoint,
+    connection: Connection,
+    stream: RecvStream,
+    name: Vec<u8>,
+}
+
+impl StreamFetch {
+    /// Connects to the maker of a ticket, which is tried for as long as `patience`, and learns the name of the stream.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`], those of the ticket and of the connection, and why it was stopped.
+    pub async fn connect(
+        ticket: &Ticket,
+        options: StreamOptions,
+        patience: Duration,
+        stop: impl Future<Output = Stop>,
+    ) -> Result<Self, Error> {
+        if ticket.listener != Role::Streams {
+            return Err(TicketError::OtherUse(ticket.listener).into());
+        }
+        ticket.check_expiry(SystemTime::now())?;
+        let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
+        let asked = ConnectOptions {
+            profile: options.profile,
+            application: handshake::STREAM.to_vec(),
+            remotes: ticket.addresses.clone(),
+            handshake_timeout: patience,
+            peer_listens: false,
+            qlog: false,
+        };
+        let connection = endpoint.connect(ticket.key, asked, Box::new(drop));
+        let ended =
+            |error| Error::ended(error, &Other { role: Role::Sends, tried: Some((&ticket.addresses, patience)) });
+        let begin = async {
+            connection.established().await.map_err(ended)?;
+            let stream = connection.accept_stream().await.map_err(ended)?;
+            if stream.tag() != STREAM {
+                return Err(Error::Violation("a stream with another tag".to_owned()));
+            }
+            read(stream, frames::read_name).await
+        };
+        let begun = tokio::select! {
+            begun = begin => begun,
+            why = stop => Err(why.into()),
+        };
+        match begun {
+            Ok((name, stream)) => Ok(Self { endpoint, connection, stream, name }),
+            Err(error) => Err(instead(&connection, error).await),
+        }
+    }
+
+    /// Returns the name that the other side gives it: one component of a path, and otherwise any bytes.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Refuses the stream, and says so to the other side, if the target cannot take it under its name.
+    ///
+    /// # Errors
+    /// Those of [`StreamTarget::check`].
+    pub async fn check(self, target: &StreamTarget) -> Result<Self, Error> {
+        match target.check(&self.name).map_err(Error::from) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                close(&self.connection, &error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Refuses the stream.
+    pub async fn decline(self) {
+        close(&self.connection, &Error::Declined).await;
+        drop(self.endpoint);
+    }
+
+    /// Takes the stream, of at most `most` bytes; returns their number once the target has them all.
+    ///
+    /// # Errors
+    /// [`Error::Stream`], how the connection ended, or why it was stopped. Then a file has no name at the target.
+    pub async fn take(
+        self,
+        target: StreamTarget,
+        most: Option<u64>,
+        stop: impl Future<Output = Stop>,
+    ) -> Result<u64, Error> {
+        let Self { endpoint, connection, stream, name } = self;
+        let work = move |stream: &mut Blocking<RecvStream>| {
+            let mut target = target.open(&name)?;
+            let bytes = frames::receive(stream, most, |chunk| target.write(chunk))?;
+            target.finish()?;
+            Ok(bytes)
+        };
+        let mut stop = pin!(stop);
+        let taken = tokio::select! {
+            taken = read(stream, work) => taken,
+            why = &mut stop => Err(why.into()),
+        };
+        match taken {
+            Ok((bytes, _stream)) => {
+                connection.close(CloseCode::Done as u32, "");
+                connection.closed().await;
+                drop(endpoint);
+                Ok(bytes)
+            }
+            Err(error) => Err(instead(&connection, error).await),
+        }
+    }
+}
+
+/// Reads from a stream on a thread that may block.
+async fn read<T: Send + 'static>(
+    stream: RecvStream,
+    work: impl FnOnce(&mut Blocking<RecvStream>) -> Result<T, Error> + Send + 'static,
+) -> Result<(T, RecvStream), Error> {
+    let work = move || {
+        let mut stream = Blocking(stream);
+        work(&mut stream).map(|read| (read, stream.0))
+    };
+    spawn_blocking(work).await.map_err(|_| Error::Internal("the thread of the stream panicked"))?
+}
+
+/// Closes the connection because of `error`; returns the reason of the other side if it has closed it before.
+async fn instead(connection: &Connection, error: Error) -> Error {
+    match (close(connection, &error).await, error) {
+        (end @ NetError::ClosedByPeer { .. }, Error::Stream(_)) => {
+            Error::ended(end, &Other { role: Role::Sends, tried: None })
+        }
+        (_, error) => error,
+    }
+}

@@ -1,0 +1,135 @@
+//! The side that has the stream.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use net::{AcceptOptions, Bind, Connection, Endpoint, Incoming, NetError, SendStream};
+use tokio::sync::oneshot;
+
+use super::error::StreamError;
+use super::{STREAM, StreamOptions, close, frames};
+use crate::error::{CloseCode, Error, Other};
+use crate::protocol::handshake;
+use crate::remote::{Stdin, Witness};
+use crate::ticket::{Role, Ticket, fresh_key};
+use crate::transfer::{Stop, Switch, reachable};
+use crate::wait::Blocking;
+
+/// A side that has a stream on its standard input, for the first who connects with its ticket.
+#[derive(Debug)]
+pub struct StreamOffer {
+    endpoint: Endpoint,
+    incoming: Incoming,
+    ticket: Ticket,
+    valid_for: Duration,
+    name: Vec<u8>,
+}
+
+impl StreamOffer {
+    /// Listens for whoever gets the ticket, which is good for so long. The receiver learns the name, which must be
+    /// [one of a file](super::is_name).
+    ///
+    /// # Errors
+    /// [`Error::Net`] if the address cannot be bound; [`Error::System`], [`Error::Ticket`].
+    pub fn listen(
+        name: Vec<u8>,
+        bind: Option<SocketAddr>,
+        valid_for: Duration,
+        options: StreamOptions,
+    ) -> Result<Self, Error> {
+        let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
+        let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;
+        let expires = SystemTime::now() + valid_for;
+        let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Streams };
+        let accepting =
+            AcceptOptions { profile: options.profile, application: handshake::STREAM.to_vec(), qlog: false };
+        let incoming = endpoint.incoming(ticket.key, expires, accepting);
+        Ok(Self { endpoint, incoming, ticket, valid_for, name })
+    }
+
+    /// Returns the ticket.
+    #[must_use]
+    pub const fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Sends this process's standard input to the first who comes, until the receiver has it whole; returns the number of
+    /// its bytes. The end of an input that came with a signal to this process group, which `witness` shows, is none. `taken` counts what was read.
+    ///
+    /// # Errors
+    /// [`Error::NobodyCame`], [`Error::Stream`], how the connection ended, or why it was stopped.
+    pub async fn serve(
+        self,
+        witness: Witness,
+        taken: Arc<AtomicU64>,
+        stop: impl Future<Output = Stop>,
+    ) -> Result<u64, Error> {
+        let Self { endpoint, mut incoming, valid_for, name, .. } = self;
+        let mut stop = pin!(stop);
+        let connection = tokio::select! {
+            connection = incoming.accept() => connection.ok_or(Error::NobodyCame(valid_for))?,
+            why = &mut stop => return Err(why.into()),
+        };
+        // What is read from a pipe can be given to one only.
+        drop(incoming);
+        let switch = Arc::<Switch>::default();
+        let input = Stdin::new(witness, Arc::clone(&switch), taken);
+        let result = tokio::select! {
+            result = deliver(&connection, name, input) => result,
+            why = stop => {
+                switch.stop(why);
+                Err(why.into())
+            }
+        };
+        if let Err(error) = &result {
+            close(&connection, error).await;
+        }
+        drop(endpoint);
+        result
+    }
+}
+
+/// Sends a stream, and waits until the receiver says that it has it.
+async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result<u64, Error> {
+    let stream = connection.open_stream(STREAM).await.map_err(ended)?;
+    let (done, sent) = oneshot::channel();
+    // On a thread of its own: reading standard input cannot be cancelled.
+    let work = move || drop(done.send(send(&name, input, stream)));
+    thread::Builder::new().name("downpour-stream".into()).spawn(work).map_err(Error::System)?;
+    let sent = tokio::select! {
+        sent = sent => sent.map_err(|_| Error::Internal("the thread of the stream panicked"))?,
+        error = connection.closed() => return Err(ended(error)),
+    };
+    match sent {
+        Ok((bytes, stream)) => {
+            let end = connection.closed().await;
+            drop(stream);
+            match end {
+                NetError::ClosedByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => Ok(bytes),
+                error => Err(ended(error)),
+            }
+        }
+        // The connection has ended, and says why.
+        Err(StreamError::BrokenOff(_)) => Err(ended(connection.closed().await)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the finished stream, too: dropping it early would break it off.
+fn send(name: &[u8], mut input: Stdin, mut stream: SendStream) -> Result<(u64, SendStream), StreamError> {
+    let broken = |_: io::Error| StreamError::BrokenOff(0);
+    frames::write_name(name, &mut Blocking(&mut stream)).map_err(broken)?;
+    let bytes = frames::send(&mut input, &mut Blocking(&mut stream))?;
+    stream.finish();
+    Ok((bytes, stream))
+}
+
+fn ended(error: NetError) -> Error {
+    Error::ended(error, &Other { role: Role::Receives, tried: None })
+}

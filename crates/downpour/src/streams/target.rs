@@ -1,0 +1,176 @@
+//! Where a stream goes.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::error::StreamError;
+
+/// Where a stream goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamTarget {
+    /// This process's standard output, as it arrives.
+    Stdout,
+    /// A file of its name in this directory, once it is whole.
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Whether a file of this name is replaced.
+        replaces: bool,
+    },
+}
+
+impl StreamTarget {
+    /// Checks that the stream could be stored under this name.
+    ///
+    /// # Errors
+    /// [`StreamError::Exists`] if something has it.
+    pub fn check(&self, name: &[u8]) -> Result<(), StreamError> {
+        match self {
+            Self::Stdout => Ok(()),
+            Self::Directory { path, replaces } => {
+                let path = path.join(OsStr::from_bytes(name));
+                match path.symlink_metadata() {
+                    Ok(found) if !replaces || found.is_dir() => Err(StreamError::Exists(path)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    pub(super) fn open(self, name: &[u8]) -> Result<Opened, StreamError> {
+        self.check(name)?;
+        match self {
+            Self::Stdout => Ok(Opened::Stdout(io::stdout())),
+            Self::Directory { path, replaces } => {
+                Ok(Opened::File(Staged::create(&path, OsStr::from_bytes(name), replaces)?))
+            }
+        }
+    }
+}
+
+/// An open target.
+pub(super) enum Opened {
+    Stdout(io::Stdout),
+    File(Staged),
+}
+
+impl Opened {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+        match self {
+            Self::Stdout(out) => out.write_all(bytes).and_then(|()| out.flush()).map_err(StreamError::Output),
+            Self::File(staged) => staged.file.write_all(bytes).map_err(|source| staged.failed(source)),
+        }
+    }
+
+    /// Gives a file its name.
+    pub(super) fn finish(self) -> Result<(), StreamError> {
+        match self {
+            Self::Stdout(mut out) => out.flush().map_err(StreamError::Output),
+            Self::File(staged) => staged.publish(),
+        }
+    }
+}
+
+/// A file that has not arrived whole. Dropping it removes it.
+pub(super) struct Staged {
+    file: File,
+    staged: PathBuf,
+    path: PathBuf,
+    replaces: bool,
+}
+
+impl Staged {
+    fn create(folder: &Path, name: &OsStr, replaces: bool) -> Result<Self, StreamError> {
+        let path = folder.join(name);
+        let failed = |source| StreamError::Target { path: path.clone(), source };
+        let mut suffix = [0; 8];
+        getrandom::fill(&mut suffix).map_err(|error| failed(io::Error::other(error)))?;
+        let mut hidden = OsString::from(".downpour-stream-");
+        hidden.push(HEXLOWER.encode(&suffix));
+        let staged = folder.join(hidden);
+        let file = OpenOptions::new().write(true).create_new(true).open(&staged).map_err(failed)?;
+        Ok(Self { file, staged, path, replaces })
+    }
+
+    fn failed(&self, source: io::Error) -> StreamError {
+        StreamError::Target { path: self.path.clone(), source }
+    }
+
+    fn publish(self) -> Result<(), StreamError> {
+        let renamed = self.file.sync_all().and_then(|()| self.rename());
+        renamed.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => StreamError::Exists(self.path.clone()),
+            _ => self.failed(error),
+        })?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Where a directory cannot be synced the name may be lost in a power cut, but not a part of the file.
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+
+    fn rename(&self) -> io::Result<()> {
+        if self.replaces {
+            return fs::rename(&self.staged, &self.path);
+        }
+        match renameat_with(CWD, &self.staged, CWD, &self.path, RenameFlags::NOREPLACE) {
+            // Not every file system can.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => match self.path.symlink_metadata() {
+                Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+                Err(_) => fs::rename(&self.staged, &self.path),
+            },
+            renamed => renamed.map_err(io::Error::from),
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // It has another name once it is whole.
+        let _ = fs::remove_file(&self.staged);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<OsString> {
+        let mut names: Vec<OsString> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_gets_its_name_once_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = |replaces| StreamTarget::Directory { path: folder.path().to_owned(), replaces };
+        let mut opened = target(false).open(b"x").unwrap();
+        opened.write(b"some").unwrap();
+        assert!(!names(folder.path()).contains(&"x".into()));
+        drop(opened);
+        assert!(names(folder.path()).is_empty(), "a part is dropped");
+        let (mut first, mut second) = (target(false).open(b"x").unwrap(), target(false).open(b"x").unwrap());
+        first.write(b"first").unwrap();
+        second.write(b"second").unwrap();
+        first.finish().unwrap();
+        assert!(matches!(second.finish(), Err(StreamError::Exists(_))), "it came in between");
+        assert!(matches!(target(false).open(b"x"), Err(StreamError::Exists(_))));
+        assert_eq!(fs::read(folder.path().join("x")).unwrap(), b"first");
+        let mut third = target(true).open(b"x").unwrap();
+        third.write(b"third").unwrap();
+        third.finish().unwrap();
+        assert_eq!(
+            (fs::read(folder.path().join("x")).unwrap(), names(folder.path())),
+            (b"third".to_vec(), vec!["x".into()])
+        );
+        fs::create_dir(folder.path().join("folder")).unwrap();
+        assert!(matches!(target(true).check(b"folder"), Err(StreamError::Exists(_))));
+    }
+}
