@@ -1,11 +1,11 @@
 //! The side that gets the stream.
 
 use std::future::Future;
-use std::pin::pin;
 use std::time::{Duration, SystemTime};
 
 use net::{Bind, ConnectOptions, Connection, Endpoint, NetError, RecvStream};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use super::target::StreamTarget;
 use super::{STREAM, StreamOptions, close, frames};
@@ -14,6 +14,9 @@ use crate::protocol::handshake;
 use crate::ticket::{Role, Ticket, TicketError};
 use crate::transfer::Stop;
 use crate::wait::Blocking;
+
+/// How long the thread that reads may take to end when the stream was stopped.
+const TO_END: Duration = Duration::from_millis(500);
 
 /// A stream that is offered. Nothing of it is taken before [`StreamFetch::take`].
 #[derive(Debug)]
@@ -57,7 +60,7 @@ impl StreamFetch {
             if stream.tag() != STREAM {
                 return Err(Error::Violation("a stream with another tag".to_owned()));
             }
-            read(stream, frames::read_name).await
+            done(read(stream, frames::read_name).await)
         };
         let begun = tokio::select! {
             begun = begin => begun,
@@ -112,10 +115,16 @@ impl StreamFetch {
             target.finish()?;
             Ok(bytes)
         };
-        let mut stop = pin!(stop);
+        let mut reading = read(stream, work);
         let taken = tokio::select! {
-            taken = read(stream, work) => taken,
-            why = &mut stop => Err(why.into()),
+            taken = &mut reading => done(taken),
+            why = stop => {
+                let why = Error::from(why);
+                close(&connection, &why).await;
+                // The stream ends with it, and what was staged is removed, unless that takes too long.
+                drop(timeout(TO_END, reading).await);
+                return Err(why);
+            }
         };
         match taken {
             Ok((bytes, _stream)) => {
@@ -130,15 +139,18 @@ impl StreamFetch {
 }
 
 /// Reads from a stream on a thread that may block.
-async fn read<T: Send + 'static>(
+fn read<T: Send + 'static>(
     stream: RecvStream,
     work: impl FnOnce(&mut Blocking<RecvStream>) -> Result<T, Error> + Send + 'static,
-) -> Result<(T, RecvStream), Error> {
-    let work = move || {
+) -> JoinHandle<Result<(T, RecvStream), Error>> {
+    spawn_blocking(move || {
         let mut stream = Blocking(stream);
         work(&mut stream).map(|read| (read, stream.0))
-    };
-    spawn_blocking(work).await.map_err(|_| Error::Internal("the thread of the stream panicked"))?
+    })
+}
+
+fn done<T>(ended: Result<Result<T, Error>, JoinError>) -> Result<T, Error> {
+    ended.map_err(|_| Error::Internal("the thread of the stream panicked"))?
 }
 
 /// Closes the connection because of `error`; returns the reason of the other side if it has closed it before.
