@@ -151,6 +151,7 @@ fn activity(command: &Command) -> Option<Activity> {
         | Command::Bootstrap(_)
         | Command::Clean(_)
         | Command::Status(_)
+        | Command::Complete(_)
         | Command::Profile(_)
         | Command::Completions(_)
         | Command::Man(_) => None,

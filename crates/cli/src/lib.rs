@@ -10,6 +10,7 @@ mod background;
 mod blocking;
 mod bootstrap;
 mod clean;
+mod complete;
 mod config;
 mod copy;
 mod demo;
@@ -135,6 +136,7 @@ async fn run(command: Command) -> Result<u8, Failure> {
         Command::Pipe(args) => pipe::run(*args).await,
         Command::Clean(args) => clean::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Complete(args) => Ok(complete::run(&args)),
         Command::Completions(args) => Ok(man_pages::completions(&args)),
         Command::Man(args) => man_pages::man(&args),
         Command::Profile(what) => profile::run(&what),

@@ -1,5 +1,7 @@
 //! Output generated from the definition of the arguments: completions and manual pages.
 
+mod scripts;
+
 use std::fs;
 use std::io;
 
@@ -16,7 +18,8 @@ const NAME: &str = "downpour";
 pub(crate) fn completions(args: &CompletionsArgs) -> u8 {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
-    print::write_out(&script);
+    let script = scripts::with_places(args.shell, &String::from_utf8_lossy(&script));
+    print::write_out(script.as_bytes());
     Code::Done as u8
 }
 

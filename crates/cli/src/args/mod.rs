@@ -1,5 +1,6 @@
 //! The command line. Its meaning is defined in [`crate::options`].
 
+mod brief;
 mod copying;
 mod demo;
 mod foreign;
@@ -19,6 +20,7 @@ use downpour::Family;
 use downpour::remote::{Location, SshOptions};
 
 use crate::{exit, options, version};
+pub(crate) use brief::{help, without_human_readable};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use foreign::answer;
@@ -28,8 +30,8 @@ pub(crate) use groups::{
 };
 pub(crate) use offering::{RecvArgs, SendArgs};
 pub(crate) use other::{
-    BootstrapArgs, CleanArgs, CompletionsArgs, Control, DoctorArgs, ManArgs, PipeArgs, ProfileCommand, ProxyArgs,
-    RemoteArgs, StatusArgs, TunnelArgs,
+    BootstrapArgs, CleanArgs, CompleteArgs, CompletionsArgs, Control, DoctorArgs, ManArgs, PipeArgs, ProfileCommand,
+    ProxyArgs, RemoteArgs, StatusArgs, TunnelArgs,
 };
 pub(crate) use paths::PathArgs;
 pub(crate) use rules::{Rules, is_rule};
@@ -44,10 +46,24 @@ pub(crate) use values::ProfileChoice;
 #[command(disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Cli {
     /// Configuration file, or `none` [default: ~/.config/downpour/config.toml]
-    #[arg(long, value_name = "FILE", global = true, help_heading = "What is shown", display_order = 1000)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "What is shown",
+        display_order = 1000,
+        hide_short_help = true
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Ignore the configuration file
-    #[arg(long, global = true, conflicts_with = "config", help_heading = "What is shown", display_order = 1001)]
+    #[arg(
+        long,
+        global = true,
+        conflicts_with = "config",
+        help_heading = "What is shown",
+        display_order = 1001,
+        hide_short_help = true
+    )]
     pub(crate) no_config: bool,
     /// What to do.
     #[command(subcommand)]
@@ -153,6 +169,9 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write the pages of all commands to a folder
     Man(ManArgs),
+    /// Print what completes a host or a remote path, for the scripts of `downpour completions`
+    #[command(hide = true)]
+    Complete(CompleteArgs),
     /// The remote side of cp, sync, verify, doctor, pipe, tunnel and proxy, started through ssh
     ///
     /// Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to one
@@ -269,7 +288,9 @@ impl Command {
             Self::Clean(args) => OutputArgs { json: args.json, ..OutputArgs::default() },
             Self::Status(args) => OutputArgs { json: args.json, ..OutputArgs::default() },
             Self::Demo(args) => args.output,
-            Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Remote(_) => OutputArgs::default(),
+            Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Complete(_) | Self::Remote(_) => {
+                OutputArgs::default()
+            }
         }
     }
 
@@ -292,6 +313,7 @@ impl Command {
             | Self::Profile(_)
             | Self::Completions(_)
             | Self::Man(_)
+            | Self::Complete(_)
             | Self::Remote(_) => None,
         }
     }
@@ -346,6 +368,7 @@ impl Command {
             | Self::Profile(_)
             | Self::Completions(_)
             | Self::Man(_)
+            | Self::Complete(_)
             | Self::Remote(_) => {
                 return None;
             }

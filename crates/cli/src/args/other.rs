@@ -1,5 +1,6 @@
 //! `bootstrap`, `clean`, `status`, `doctor`, `pipe`, `tunnel`, `proxy`, `profile`, `completions`, `man` and `remote`.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -252,6 +253,16 @@ pub(crate) struct DiffArgs {
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
+}
+
+/// `downpour complete`.
+#[derive(Args, Debug)]
+pub(crate) struct CompleteArgs {
+    /// The command on the line
+    pub(crate) command: String,
+    /// The word to complete
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) word: OsString,
 }
 
 /// `downpour man`.

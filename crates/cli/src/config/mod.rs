@@ -14,12 +14,14 @@ mod trust;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process;
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use crate::args::{Cli, answer, is_rule};
+use crate::args::{self, Cli, answer, is_rule};
 use crate::exit::{Code, Failure};
-use crate::print::warn;
+use crate::print::{self, warn};
 use file::File;
 use layers::{Layer, Setting};
 use trust::{Believed, TrustError};
@@ -68,9 +70,16 @@ const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
     let surroundings = Surroundings { variables: env::vars_os().collect() };
     let command = arguments.get(1).and_then(|command| command.to_str()).unwrap_or_default();
+    let arguments = &args::without_human_readable(arguments);
     surroundings.read(arguments)?.map_err(|error| match answer(command, &error) {
         Some(answer) => Failure::new(Code::Usage, answer),
-        None => error.exit(),
+        None => match args::help(arguments).filter(|_| error.kind() == ErrorKind::DisplayHelp) {
+            Some(help) => {
+                print::write_out(help.as_bytes());
+                process::exit(0);
+            }
+            None => error.exit(),
+        },
     })
 }
 

@@ -5,6 +5,7 @@ mod backing_up;
 mod between;
 mod bootstrapping;
 mod breaking;
+mod completing;
 mod configuring;
 mod copying;
 mod copying_again;

@@ -1,0 +1,207 @@
+//! What completes a host, or a path on one, for the scripts of `downpour completions`.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use downpour::remote::Location;
+
+use crate::args::CompleteArgs;
+use crate::exit::Code;
+use crate::print;
+
+/// How long a user waits for the names on a host.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Most bytes that are read of a host's answer, and of a file of ssh.
+const MAX_ANSWER: u64 = 1 << 20;
+/// Most files that a configuration includes, one in the other.
+const MAX_FILES: usize = 64;
+/// Begins the answer, after whatever the login prints. The command does not contain it, since a login may print that.
+const MARKER: &str = "DOWNPOUR-LIST";
+
+/// Commands whose arguments are places, and those whose first one is a host.
+const OF_PLACES: [&str; 3] = ["cp", "sync", "verify"];
+const OF_HOSTS: [&str; 5] = ["doctor", "pipe", "tunnel", "proxy", "bootstrap"];
+
+/// Prints what completes a word of a command, one a line. Says nothing of an error: the user is typing.
+pub(crate) fn run(args: &CompleteArgs) -> u8 {
+    let takes_places = OF_PLACES.contains(&args.command.as_str());
+    let found = match Location::parse(&args.word) {
+        Ok(Location::Remote { host, path }) if takes_places => {
+            let typed = args.word.as_bytes();
+            let before = String::from_utf8_lossy(&typed[..typed.len() - path.len()]).into_owned();
+            let names = std::str::from_utf8(&path).map(|path| names_on(&host, path)).unwrap_or_default();
+            names.into_iter().map(|name| format!("{before}{name}")).collect()
+        }
+        Ok(Location::Remote { .. }) => Vec::new(),
+        _ if takes_places => hosts(&args.word).into_iter().map(|host| format!("{host}:")).collect(),
+        _ if OF_HOSTS.contains(&args.command.as_str()) => hosts(&args.word),
+        _ => Vec::new(),
+    };
+    for line in found.iter().filter(|line| !line.chars().any(char::is_control)) {
+        print::out(line);
+    }
+    Code::Done as u8
+}
+
+/// Returns the hosts that ssh knows by name and that begin like a word, with the user in front of it.
+fn hosts(word: &OsStr) -> Vec<String> {
+    let Some(word) = word.to_str().filter(|word| !word.contains('/')) else { return Vec::new() };
+    let (user, begin) = word.rsplit_once('@').map_or((None, word), |(user, begin)| (Some(user), begin));
+    let ssh = env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), |home| Path::new(&home).join(".ssh"));
+    let mut found = BTreeSet::new();
+    for config in [ssh.join("config"), PathBuf::from("/etc/ssh/ssh_config")] {
+        configured(&config, &mut MAX_FILES.clone(), &mut found);
+    }
+    for file in [ssh.join("known_hosts"), PathBuf::from("/etc/ssh/ssh_known_hosts")] {
+        read(&file).lines().for_each(|line| found.extend(known(line)));
+    }
+    let fits = found.into_iter().filter(|host| host.starts_with(begin));
+    fits.map(|host| user.map_or_else(|| host.clone(), |user| format!("{user}@{host}"))).collect()
+}
+
+/// Adds the names behind `Host` in a configuration and in those that it includes.
+fn configured(file: &Path, files: &mut usize, found: &mut BTreeSet<String>) {
+    let Some(left) = files.checked_sub(1) else { return };
+    *files = left;
+    for line in read(file).lines() {
+        let mut words = line.split(|c: char| c.is_whitespace() || c == '=').filter(|word| !word.is_empty());
+        match words.next().map(str::to_ascii_lowercase).as_deref() {
+            Some("host") => {
+                found.extend(words.map(|word| word.trim_matches('"')).filter(|word| is_plain(word)).map(Into::into))
+            }
+            Some("include") => {
+                let folder = file.parent().unwrap_or(Path::new("."));
+                for path in words.flat_map(|word| included(folder, word.trim_matches('"'))) {
+                    configured(&path, files, found);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the files that an `Include` names: relative to the folder of the configuration, with `*` in the last component.
+fn included(folder: &Path, word: &str) -> Vec<PathBuf> {
+    let home = env::var("HOME").unwrap_or_default();
+    let path = folder.join(word.strip_prefix("~/").map_or_else(|| word.to_owned(), |rest| format!("{home}/{rest}")));
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let Some((begin, end)) = name.split_once('*') else { return vec![path] };
+    let entries = path.parent().map(fs::read_dir).and_then(Result::ok).into_iter().flatten().flatten();
+    let fits = |name: &str| name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end);
+    let mut found: Vec<PathBuf> =
+        entries.filter(|entry| entry.file_name().to_str().is_some_and(fits)).map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// Returns the names in a line of known hosts; those that are hashed, revoked, or of another port are none.
+fn known(line: &str) -> Vec<String> {
+    if line.starts_with(['#', '@', '|']) {
+        return Vec::new();
+    }
+    let names = line.split_whitespace().next().unwrap_or_default().split(',');
+    names.filter(|name| is_plain(name)).map(Into::into).collect()
+}
+
+/// Whether it is a name, and no pattern, nor an address with colons.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('-') && !name.contains(['*', '?', '!', '[', ':', '|', '#', '/', '@'])
+}
+
+fn read(file: &Path) -> String {
+    let mut text = Vec::new();
+    // A file that is not there names no hosts.
+    let _ = fs::File::open(file).and_then(|file| file.take(MAX_ANSWER).read_to_end(&mut text));
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Returns the paths on a host that begin like this one. ssh asks nothing for it, and has little time.
+fn names_on(host: &str, path: &str) -> Vec<String> {
+    let (folder, begin) = path.rfind('/').map_or(("", path), |at| path.split_at(at + 1));
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    let place = match (folder.strip_prefix("~/"), folder) {
+        (Some(rest), _) => format!("\"$HOME\"/{}", quoted(rest)),
+        (None, "") => ".".to_owned(),
+        (None, folder) => quoted(folder),
+    };
+    let script = format!("cd {place} && printf 'DOWNPOUR-%s\\n' LIST && exec ls -1ap");
+    let Some(said) = ask(host, &format!("exec sh -c {}", quoted(&script))) else { return Vec::new() };
+    let Some((_, list)) = said.split_once(&format!("{MARKER}\n")) else { return Vec::new() };
+    let is_meant = |name: &&str| {
+        name.starts_with(begin) && !matches!(*name, "./" | "../") && (begin.starts_with('.') || !name.starts_with('.'))
+    };
+    list.lines().filter(is_meant).map(|name| format!("{folder}{name}")).collect()
+}
+
+/// Runs a command on a host; returns what it prints, `None` if that takes too long.
+fn ask(host: &str, command: &str) -> Option<String> {
+    let ssh =
+        env::var("DOWNPOUR_SSH").ok().and_then(|words| shlex::split(&words)).unwrap_or_else(|| vec!["ssh".into()]);
+    let mut ssh = ssh.into_iter();
+    let mut child = Command::new(ssh.next()?);
+    child.args(ssh).args(["-T", "-oBatchMode=yes", "-oConnectTimeout=3", "-oClearAllForwardings=yes"]);
+    child.args(["-oRemoteCommand=none", "-oRequestTTY=no", "-oPermitLocalCommand=no", "--", host, command]);
+    let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let output = child.stdout.take()?;
+    let (sender, said) = channel();
+    let work = move || {
+        let mut text = Vec::new();
+        let read = output.take(MAX_ANSWER).read_to_end(&mut text);
+        drop(sender.send(read.map(|_| text)));
+    };
+    thread::Builder::new().spawn(work).ok()?;
+    let said = said.recv_timeout(PATIENCE);
+    end(child);
+    Some(String::from_utf8_lossy(&said.ok()?.ok()?).into_owned())
+}
+
+fn end(mut child: Child) {
+    // It may have ended.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_by_which_a_host_is_reached_are_known() {
+        assert_eq!(known("far.example,192.0.2.1 ssh-ed25519 AAAA"), ["far.example", "192.0.2.1"]);
+        for line in [
+            "|1|abc|def ssh-rsa AAAA",
+            "@revoked far ssh-rsa AAAA",
+            "[far]:2222 ssh-rsa AAAA",
+            "*.example ssh-rsa AAAA",
+            "",
+            "# far",
+        ] {
+            assert!(known(line).is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_names_its_hosts_and_those_of_what_it_includes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("more")).expect("a folder");
+        let file = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+        file(
+            "config",
+            "Host far other *.wild !not\n  HostName x\nhost=\"quoted\"\nInclude more/*.conf config\nMatch host y\n",
+        );
+        file("more/a.conf", "Host inner\n");
+        file("more/b.txt", "Host unread\n");
+        let mut found = BTreeSet::new();
+        configured(&folder.path().join("config"), &mut 8, &mut found);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["far", "inner", "other", "quoted"]);
+    }
+}

@@ -1,0 +1,81 @@
+//! What the scripts of `downpour completions` do beside options: hosts and remote paths.
+
+use clap_complete::Shell;
+
+/// Bash splits words at colons, so that a word is read from the line; what is answered begins behind the last colon.
+const BASH: &str = r#"
+_downpour_places() {
+    _downpour "$@"
+    case "${COMP_WORDS[1]}" in
+        cp|sync|verify|doctor|pipe|tunnel|proxy|bootstrap) ;;
+        *) return 0 ;;
+    esac
+    local line=${COMP_LINE:0:COMP_POINT} word typed before= place
+    word=${line//\\ /$'\001'}
+    word=${word##*[[:space:]]}
+    word=${word//$'\001'/\\ }
+    typed=${word//\\/}
+    [[ $word == -* ]] && return 0
+    if [[ $COMP_WORDBREAKS == *:* && $word == *:* ]]; then
+        before=${word%"${word##*:}"}
+    fi
+    [[ $word == *:* ]] && COMPREPLY=()
+    local -a places=()
+    while IFS= read -r place; do
+        printf -v place %q "$place"
+        places+=("${place#"$before"}")
+    done < <("${COMP_WORDS[0]/#\~/$HOME}" complete "${COMP_WORDS[1]}" -- "$typed" 2>/dev/null)
+    (( ${#places[@]} )) || return 0
+    if [[ $word != *:* ]]; then
+        while IFS= read -r place; do
+            printf -v place %q "$place"
+            COMPREPLY+=("$place")
+        done < <(compgen -f -- "$typed")
+    fi
+    COMPREPLY+=("${places[@]}")
+    [[ ${#places[@]} -eq 1 && ${places[0]} != *[:/] ]] || compopt -o nospace 2>/dev/null
+    return 0
+}
+
+if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
+    complete -F _downpour_places -o nosort -o bashdefault -o default downpour
+else
+    complete -F _downpour_places -o bashdefault -o default downpour
+fi
+"#;
+
+/// Takes the name of the function that was made from the definition, since zsh calls the one that is named as the file.
+const ZSH: &str = r#"
+_downpour() {
+    local -a places
+    if [[ ${words[2]} == (cp|sync|verify|doctor|pipe|tunnel|proxy|bootstrap) && $PREFIX != -* ]]; then
+        places=("${(@f)$(${(Q)words[1]/#\~/$HOME} complete ${words[2]} -- ${(Q)PREFIX} 2>/dev/null)}")
+        places=(${places:#})
+        (( $#places )) && compadd -S '' -- $places
+    fi
+    _downpour_words "$@"
+}
+"#;
+
+const FISH: &str = r#"
+function __downpour_places
+    set -l words (commandline -opc)
+    set -q words[2]; or return
+    command $words[1] complete $words[2] -- (commandline -ct) 2>/dev/null
+end
+complete -c downpour -n "__fish_seen_subcommand_from cp sync verify doctor pipe tunnel proxy bootstrap" -a "(__downpour_places)"
+"#;
+
+/// Adds hosts and remote paths to a script that was made from the definition of the arguments.
+pub(crate) fn with_places(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::Bash => format!("{script}{BASH}"),
+        Shell::Fish => format!("{script}{FISH}"),
+        Shell::Zsh => {
+            let script = script.replacen("\n_downpour() {\n", "\n_downpour_words() {\n", 1);
+            let last = script.rfind("\nif [ \"$funcstack[1]\"").unwrap_or(script.len());
+            format!("{}{ZSH}{}", &script[..last], &script[last..])
+        }
+        _ => script.to_owned(),
+    }
+}

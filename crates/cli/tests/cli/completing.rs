@@ -1,0 +1,195 @@
+//! Completion of hosts and remote paths, in the shells themselves.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::{TempDir, tempdir};
+
+use crate::man_pages::COMMANDS;
+use crate::program::downpour;
+
+/// A user with hosts, and an ssh that runs commands in another folder.
+struct User {
+    home: TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        let user = Self { home: tempdir().expect("a folder") };
+        for folder in [".ssh/config.d", "bin", "far/data", "far/a b", "far/.hidden"] {
+            fs::create_dir_all(user.path(folder)).expect("a folder");
+        }
+        fs::write(user.path("far/data/one.tar"), "").expect("a file");
+        fs::write(user.path("far/data/two"), "").expect("a file");
+        fs::write(user.path("far/date"), "").expect("a file");
+        fs::write(user.path("far/da\u{1b}[2J"), "").expect("a file");
+        fs::write(user.path(".ssh/config"), "Host farther *.wild\nInclude config.d/*\n").expect("a file");
+        fs::write(user.path(".ssh/config.d/more"), "Host faraway\n").expect("a file");
+        fs::write(user.path(".ssh/known_hosts"), "far.example,192.0.2.1 ssh-ed25519 A\n|1|x|y ssh-rsa A\n")
+            .expect("a file");
+        // A greeting without the end of its line, as some logins have.
+        let ssh = "#!/bin/sh\nfor command; do :; done\ncd \"$HOME/far\" && printf Welcome && HOME=\"$HOME/far\" exec sh -c \"$command\"\n";
+        fs::write(user.path("bin/ssh"), ssh).expect("a script");
+        fs::set_permissions(user.path("bin/ssh"), Permissions::from_mode(0o700)).expect("a mode");
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_downpour"), user.path("bin/downpour")).expect("a link");
+        user
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Runs a program of this user; returns the lines that it prints.
+    fn lines(&self, program: &str, arguments: &[&str]) -> Vec<String> {
+        let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.path("bin")).env("HOME", self.home.path()).env("PATH", path);
+        command
+            .env("XDG_CONFIG_HOME", self.path(".config"))
+            .env("XDG_DATA_HOME", self.path(".local"))
+            .env_remove("DOWNPOUR_SSH");
+        let output = command.output().expect("a program");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{program} {arguments:?}: {errors}");
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+
+    fn completes(&self, command: &str, word: &str) -> Vec<String> {
+        self.lines("downpour", &["complete", command, "--", word])
+    }
+
+    /// Writes the script for a shell.
+    fn script(&self, shell: &str) -> String {
+        let file = self.path(shell);
+        fs::write(&file, downpour(["completions", shell]).end().expect(0).stdout).expect("a file");
+        file.to_str().expect("text").to_owned()
+    }
+}
+
+/// Whether a shell can be run; says so where it cannot.
+fn has(shell: &str) -> bool {
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|folder| Path::new(&folder).join(shell).is_file());
+    if !found {
+        eprintln!("NOT RUN: there is no {shell} here");
+    }
+    found
+}
+
+#[test]
+fn hosts_come_from_ssh_and_paths_from_the_host() {
+    let user = User::new();
+    assert_eq!(user.completes("cp", "fa"), ["far.example:", "faraway:", "farther:"]);
+    assert_eq!(user.completes("cp", "me@fart"), ["me@farther:"]);
+    assert_eq!(user.completes("doctor", "fa"), ["far.example", "faraway", "farther"]);
+    assert_eq!(user.completes("sync", "farther:da"), ["farther:data/", "farther:date"]);
+    assert_eq!(user.completes("verify", "me@farther:data/"), ["me@farther:data/one.tar", "me@farther:data/two"]);
+    assert_eq!(user.completes("cp", "farther:~/da"), ["farther:~/data/", "farther:~/date"]);
+    assert_eq!(user.completes("cp", "farther:."), ["farther:.hidden/"]);
+    assert_eq!(user.completes("cp", "farther:a"), ["farther:a b/"]);
+    for (command, word) in [
+        ("cp", "./fa"),
+        ("cp", "farther:no/such"),
+        ("cp", "farther:'$(touch x)'/"),
+        ("doctor", "far:"),
+        ("send", "fa"),
+        ("cp", "-r"),
+    ] {
+        assert!(user.completes(command, word).is_empty(), "{command} {word}");
+    }
+    assert!(!user.path("far/x").exists() && !user.path("bin/x").exists());
+}
+
+#[test]
+fn bash_completes_hosts_and_remote_paths() {
+    if !has("bash") {
+        return;
+    }
+    let user = User::new();
+    let script = user.script("bash");
+    let completed = |words: &str, line: &str| {
+        let set = format!(
+            "COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}"
+        );
+        let breaks = r#"COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'"#;
+        let run = "_downpour_places downpour \"${COMP_WORDS[COMP_CWORD]}\" cp; printf '%s\\n' \"${COMPREPLY[@]}\"";
+        user.lines("bash", &["--norc", "-c", &format!("source '{script}'; {breaks}; {set}; {run}")])
+    };
+    assert_eq!(completed("downpour cp fa", "downpour cp fa"), ["far.example:", "faraway:", "farther:"]);
+    // bash has split the word at its colon.
+    assert_eq!(completed("downpour cp x farther : da", "downpour cp x farther:da"), ["data/", "date"]);
+    assert_eq!(completed("downpour cp farther :", "downpour cp farther:"), ["a\\ b/", "data/", "date"]);
+    assert_eq!(completed(r"downpour cp farther : a\\\ b", r"downpour cp farther:a\ b"), ["a\\ b/"]);
+    let options = completed("downpour cp --recurs", "downpour cp --recurs");
+    assert_eq!(options, ["--recursive"]);
+}
+
+#[test]
+fn zsh_completes_hosts_and_remote_paths() {
+    if !has("zsh") {
+        return;
+    }
+    let user = User::new();
+    let script = user.script("zsh");
+    // The functions of zsh's own completion, which run only while somebody types.
+    let surroundings = "compdef() { }; compadd() { shift 3; print -rl -- \"$@\" }";
+    let completed = |word: &str| {
+        let run =
+            format!("words=(downpour cp {word}); PREFIX='{word}'; _downpour_words() {{ print options }}; _downpour");
+        user.lines(
+            "zsh",
+            &[
+                "-f",
+                "-c",
+                &format!("{surroundings}; source '{script}'; functions _downpour_words >/dev/null || exit 1; {run}"),
+            ],
+        )
+    };
+    assert_eq!(completed("fa"), ["far.example:", "faraway:", "farther:", "options"]);
+    assert_eq!(completed("farther:da"), ["farther:data/", "farther:date", "options"]);
+    assert_eq!(completed("nothing"), ["options"]);
+}
+
+#[test]
+fn fish_completes_hosts_and_remote_paths() {
+    if !has("fish") {
+        return;
+    }
+    let user = User::new();
+    let script = user.script("fish");
+    let completed = |line: &str| {
+        let found = user.lines("fish", &["--no-config", "-c", &format!("source '{script}'; complete -C '{line}'")]);
+        found.into_iter().filter(|line| line.contains(':')).collect::<Vec<_>>()
+    };
+    assert_eq!(completed("downpour cp fa"), ["far.example:", "faraway:", "farther:"]);
+    assert_eq!(completed("downpour cp x farther:da"), ["farther:data/", "farther:date"]);
+}
+
+#[test]
+fn a_host_that_does_not_answer_delays_nobody_for_long() {
+    let user = User::new();
+    fs::write(user.path("bin/ssh"), "#!/bin/sh\nexec sleep 1000\n").expect("a script");
+    assert!(user.completes("cp", "farther:da").is_empty());
+}
+
+#[test]
+fn help_by_one_letter_is_one_screen_and_names_the_other() {
+    // A terminal has 24 lines.
+    for command in COMMANDS {
+        let short = downpour([command, "-h"]).end().expect(0).stdout;
+        assert!(short.lines().count() <= 24, "{command}: {} lines", short.lines().count());
+        assert!(short.contains("--help"), "{short}");
+        assert!(downpour([command, "--help"]).end().expect(0).stdout.lines().count() >= short.lines().count());
+    }
+    let all = downpour(["-h"]).end().expect(0).stdout;
+    assert!(all.lines().count() <= 32 && all.contains("`downpour --help`"), "{all}");
+    // Among other letters it is rsync's.
+    let here = tempdir().expect("a folder");
+    fs::write(here.path().join("file"), "bytes").expect("a file");
+    let mut command = crate::program::command(["sync", "-avh"]);
+    command.arg(here.path().join("file")).arg(here.path().join("copy"));
+    crate::program::Program::start(command).end().expect(0);
+    assert_eq!(fs::read(here.path().join("copy")).expect("a copy"), b"bytes");
+}
