@@ -5,12 +5,13 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rustix::process::geteuid;
 use tempfile::{TempDir, tempdir};
 
 use crate::far::Far;
-use crate::program::{Ended, Program, arguments, program_with};
+use crate::program::{Ended, Program, arguments, command, program_with};
 use crate::tree;
 
 const USER: u32 = 61_200;
@@ -99,4 +100,35 @@ fn a_limited_login_uses_a_drop_box() {
     mode(&far.there("limit"), 0o755);
     mode(&drop_box, 0o755);
     assert_eq!(tree::names(&drop_box), [Path::new("file"), Path::new("renamed")]);
+}
+
+/// Nothing can be removed from an append-only directory, which is no reason to call what has arrived a failure.
+#[test]
+fn what_arrives_in_an_append_only_directory_is_a_success() {
+    let (home, _program) = home();
+    let script = "truncate -s 32M image && mkfs.ext4 -q image && mkdir mnt && mount -o loop image mnt && \
+                  mkdir mnt/into && chattr +a mnt/into";
+    let made = Command::new("sh").args(["-c", script]).current_dir(home.path()).output().expect("a shell");
+    let unmounted = Unmounted(home.path().join("mnt"));
+    if !made.status.success() {
+        return eprintln!(
+            "NOT RUN: no directory can be made append-only here: {}",
+            String::from_utf8_lossy(&made.stderr)
+        );
+    }
+    let file = tree::file(&home.path().join("file"), 300_000);
+    let into = unmounted.0.join("into");
+    let ended = Program::start(command(arguments!["cp", file, into.join("")])).end();
+    assert!(ended.stderr.contains(": a staging directory that stays: "), "{}", ended.stderr);
+    ended.expect(0);
+    tree::assert_same(&file, &into.join("file"));
+}
+
+/// A file system that is unmounted when this is dropped.
+struct Unmounted(PathBuf);
+
+impl Drop for Unmounted {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg(&self.0).output());
+    }
 }

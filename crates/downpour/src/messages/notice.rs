@@ -77,7 +77,8 @@ pub enum NoticeKind {
     SourceIsTarget = 34,
     /// There can be no backup of what stands there, which is therefore not replaced or deleted.
     NoBackup = 35,
-    /// Of a path at the receiver: a transfer that was interrupted has left its staging folder there.
+    /// Of a path at the receiver: a transfer that was interrupted has left its staging folder there, or this one could
+    /// not remove its own.
     Abandoned = 36,
 }
 
@@ -181,7 +182,9 @@ impl std::fmt::Display for NoticeKind {
             Self::SourceRefused => "was copied, and could not be removed from the source",
             Self::SourceIsTarget => "source and target are the same: not removed",
             Self::NoBackup => "what stands there is kept, since it cannot get the name of its backup",
-            Self::Abandoned => "left by an interrupted transfer: run it again, or remove it with downpour clean",
+            Self::Abandoned => {
+                "a staging directory that stays: run again what was interrupted, or remove it with downpour clean"
+            }
             Self::LowSpace => "more is coming than there is room for at the target, unless files have holes",
         })
     }

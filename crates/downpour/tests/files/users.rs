@@ -37,6 +37,16 @@ fn run_child(mut command: Command, name: &str, folder: &Path) {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
+/// Whether child tests can run as several users; says so if not.
+pub(crate) fn has_several_users() -> bool {
+    let unshare = ["--user", "--map-root-user", "--map-auto", "true"];
+    let has = geteuid().is_root() || Command::new("unshare").args(unshare).output().is_ok_and(|o| o.status.success());
+    if !has {
+        eprintln!("NOT RUN: this needs several users: root, or a range in /etc/subuid and newuidmap");
+    }
+    has
+}
+
 /// Runs a child test as root, who can become any user.
 pub(crate) fn as_root(name: &str, folder: &Path) {
     let program = std::env::current_exe().unwrap();

@@ -39,6 +39,10 @@ impl Shared {
             self.seal_folders(place)?;
             // Everything has been delivered, whatever stays of what this run needed for that.
             let left = place.staging.remove().err();
+            if let Some(left) = &left {
+                // Why it stays is told where the receiver has a user.
+                self.report.notice(NoticeKind::Abandoned, left.path.as_os_str().as_bytes());
+            }
             self.report.update(|outcome| outcome.staging_left = left);
             self.tell_abandoned(place);
             // Nothing is created or removed in it any more.
