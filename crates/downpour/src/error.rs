@@ -106,6 +106,14 @@ pub enum Error {
     /// ssh did not lead to a downpour on the other machine.
     #[error("{0}")]
     Ssh(String),
+    /// The other machine does not let this user in, or is not the one that it was.
+    #[error("{host} refused the login: {why}")]
+    LoginRefused {
+        /// The machine.
+        host: String,
+        /// ssh's words.
+        why: String,
+    },
     /// The other machine has no such program.
     #[error("{host} has no program {program}{}", copied_by_bootstrap(program, host))]
     NotInstalled {
@@ -264,7 +272,9 @@ impl Error {
                 | TicketError::TooManyAddresses(_),
             ) => ErrorKind::Usage,
             Self::Ticket(TicketError::Random(_)) => ErrorKind::Other,
-            Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) => ErrorKind::Authentication,
+            Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) | Self::LoginRefused { .. } => {
+                ErrorKind::Authentication
+            }
             Self::NoneComplete { last, .. } => last.kind(),
             Self::Unreachable { .. } | Self::Ssh(_) => ErrorKind::Unreachable,
             Self::Vanished | Self::Stalled(_) => ErrorKind::Timeout,

@@ -100,6 +100,12 @@ pub enum FilesError {
         /// What was being written.
         path: PathBuf,
     },
+    /// A file is larger than this process may write, or than the file system holds (`EFBIG`).
+    #[error("file too large: {} is beyond what this process may write (ulimit -f) or its file system holds", path.display())]
+    TooLarge {
+        /// What was being written.
+        path: PathBuf,
+    },
     /// Permission is missing (`EACCES`, `EPERM`).
     #[error("no permission: {}: {source}", path.display())]
     Permission {
@@ -225,7 +231,9 @@ impl FilesError {
             Self::NotRecursive { .. } | Self::SameName { .. } | Self::SourceEmpty { .. } => Class::Usage,
             Self::TargetExists { .. } => Class::Exists,
             Self::Busy { .. } => Class::Busy,
-            Self::DiskFull { .. } | Self::OutOfInodes { .. } | Self::Quota { .. } => Class::Full,
+            Self::DiskFull { .. } | Self::OutOfInodes { .. } | Self::Quota { .. } | Self::TooLarge { .. } => {
+                Class::Full
+            }
             Self::Permission { .. } | Self::ReadOnly { .. } | Self::TargetOutside { .. } => Class::Denied,
             Self::BadName { .. } | Self::Protocol { .. } | Self::Message(_) => Class::Protocol,
             Self::Integrity { .. } | Self::Root => Class::Integrity,
@@ -253,6 +261,7 @@ impl FilesError {
             Some(Errno::NOSPC) => Self::DiskFull { path },
             Some(Errno::ROFS) => Self::ReadOnly { path },
             Some(Errno::DQUOT) => Self::Quota { path },
+            Some(Errno::FBIG) => Self::TooLarge { path },
             Some(Errno::ACCESS | Errno::PERM) => Self::Permission { path, source },
             _ => Self::Io { path, source },
         }

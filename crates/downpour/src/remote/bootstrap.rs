@@ -134,7 +134,10 @@ impl Bootstrap {
         let (digest, bytes) =
             (digest(&mut program).map_err(unreadable)?, program.metadata().map_err(unreadable)?.len());
         // On one line, since csh takes no quotes over several.
-        let script = format!("to={}; {}", quoted(self.to.as_deref().unwrap_or(USUAL)), SCRIPT.join("; "));
+        let to = self.to.as_deref().unwrap_or(USUAL);
+        // A name alone would be looked for where programs are.
+        let to = if to.contains('/') || to.starts_with('~') { to.to_owned() } else { format!("./{to}") };
+        let script = format!("to={}; {}", quoted(&to), SCRIPT.join("; "));
         let script = format!("exec sh -c '{}'", script.replace('\'', r"'\''"));
         let (login, stopper) = Login::start((&self.ssh, &self.host, self.family), script)?;
         switch.leads(Box::new(login.process.terminator()));

@@ -12,7 +12,7 @@ use net::Family;
 use super::login::{Login, Patience};
 use super::request::Request;
 use super::restriction::Restriction;
-use super::ssh::{Remote, kind_of, remote_command};
+use super::ssh::{Remote, Resolved, kind_of, remote_command};
 use super::{ANSWER, SshOptions};
 use crate::error::{Error, ErrorKind};
 use crate::ticket::{Ticket, TicketError};
@@ -57,7 +57,7 @@ struct Starting {
     login: Login,
     /// Writes the request, which ssh may be slow to read, and returns the pipe.
     request: JoinHandle<io::Result<ChildStdin>>,
-    addresses: Receiver<Vec<IpAddr>>,
+    resolved: Receiver<Resolved>,
     program: Option<String>,
 }
 
@@ -78,11 +78,11 @@ impl Starting {
         let mut stdin = login.take_input()?;
         let write = move || stdin.write_all(&frame).map(|()| stdin);
         let request = thread::Builder::new().name("downpour-request".into()).spawn(write).map_err(Error::System)?;
-        let (found, addresses) = channel();
+        let (found, resolved) = channel();
         let (lookup, name) = (options.clone(), host.to_owned());
-        let look = move || drop(found.send(lookup.addresses(&name, family)));
+        let look = move || drop(found.send(lookup.resolve(&name, family)));
         thread::Builder::new().name("downpour-lookup".into()).spawn(look).map_err(Error::System)?;
-        Ok((Self { login, request, addresses, program }, stopper))
+        Ok((Self { login, request, resolved, program }, stopper))
     }
 
     /// Waits for the other side's answer.
@@ -93,14 +93,22 @@ impl Starting {
         let is_asked = || self.request.is_finished();
         let Some((_, line)) = self.login.wait_for(&[ANSWER], patience, &is_asked, told)? else {
             drop(self.request);
+            let unfit = self.resolved.recv_timeout(LOOKUP).ok().and_then(|resolved| resolved.unfit);
+            if let Some(unfit) = unfit {
+                return Err(starts_nothing(&self.login.host, unfit));
+            }
             return Err(self.login.ended(patience, self.program.as_deref().unwrap_or("downpour")));
         };
-        let Self { login, request, addresses, .. } = self;
-        let mut answer = parse_answer(&line).map_err(|error| error.on(&login.host))?;
+        let Self { login, request, resolved, .. } = self;
+        let mut answer = parse_answer(&line).map_err(|error| {
+            let unfit = resolved.recv_timeout(LOOKUP).ok().and_then(|resolved| resolved.unfit);
+            unfit.map_or_else(|| error.on(&login.host), |unfit| starts_nothing(&login.host, unfit))
+        })?;
         login.wait_until("take what it is asked", patience.end, || Ok(request.is_finished().then_some(())))?;
         let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
         let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", login.host)))?;
-        add_addresses(&mut answer.ticket, &addresses.recv_timeout(LOOKUP).unwrap_or_default());
+        let found = resolved.recv_timeout(LOOKUP).map(|resolved| resolved.addresses);
+        add_addresses(&mut answer.ticket, &found.unwrap_or_default());
         let (process, stdout, login_time) = login.into_parts();
         Ok(Remote::new(process, (stdin, stdout), answer, login_time))
     }
@@ -180,6 +188,12 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
     addresses.extend(own.into_iter().filter(|address| !found.contains(&address.ip())));
     addresses.truncate(crate::ticket::MAX_ADDRESSES);
     ticket.addresses = addresses;
+}
+
+/// Returns the error of an ssh whose configuration does not let a program start.
+fn starts_nothing(host: &str, (setting, option): (&str, &str)) -> Error {
+    let message = format!("ssh's configuration has {setting} for {host}, so that no downpour starts there");
+    Error::Ssh(format!("{message}: write --ssh 'ssh -o {option}'"))
 }
 
 #[cfg(test)]

@@ -30,6 +30,16 @@ pub enum LocationError {
     /// A host that ssh would take for an option.
     #[error("a host does not begin with -: {0:?}")]
     Option(String),
+    /// `s3://bucket/path` and the like.
+    #[error(
+        "{0:?} is a URL: downpour copies to and from hosts that ssh can reach (host:path), and with tickets (send, recv); write ./{0} for a file of that name"
+    )]
+    Url(String),
+    /// `host::module`.
+    #[error(
+        "{0:?} names a module of an rsync daemon, which does not speak to downpour: write host:path for a host that ssh can reach, or host:./:path for a file of that name"
+    )]
+    Module(String),
     /// A host that is not valid UTF-8.
     #[error("the host in {0:?} is not valid UTF-8")]
     NotText(String),
@@ -63,6 +73,9 @@ impl Location {
         }
         let local = || Ok(Self::Local(PathBuf::from(text)));
         let shown = || text.to_string_lossy().into_owned();
+        if is_url(bytes) {
+            return Err(LocationError::Url(shown()));
+        }
         let at = bytes.iter().position(|byte| *byte == b'@').map_or(0, |at| at + 1);
         let colon = if bytes[at..].starts_with(b"[") {
             let Some(close) = bytes.windows(2).position(|two| two == b"]:") else { return local() };
@@ -77,6 +90,9 @@ impl Location {
         let host = std::str::from_utf8(&bytes[..colon]).map_err(|_| LocationError::NotText(shown()))?;
         if host.is_empty() || host.ends_with('@') {
             return Err(LocationError::NoHost(shown()));
+        }
+        if bytes[colon + 1..].starts_with(b":") {
+            return Err(LocationError::Module(shown()));
         }
         if host.starts_with('-') {
             return Err(LocationError::Option(shown()));
@@ -152,6 +168,15 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     (!out.contains(&0)).then_some(out)
 }
 
+/// Whether a text begins as a URL does (RFC 3986 section 3.1).
+fn is_url(text: &[u8]) -> bool {
+    let scheme = text.windows(3).position(|three| three == b"://").map(|end| &text[..end]);
+    scheme.is_some_and(|scheme| {
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+.-".contains(byte);
+        scheme.first().is_some_and(u8::is_ascii_alphabetic) && scheme.iter().all(is_part)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,6 +240,20 @@ mod tests {
         for (host, name) in [("me@far", "far"), ("far", "far"), ("me@::1", "::1"), ("a@b@far", "far")] {
             assert_eq!(host_name(host), name);
         }
+    }
+
+    #[test]
+    fn other_ways_to_name_a_place_are_refused() {
+        for url in ["s3://bucket/key", "sftp://far/x", "http://far/x", "https://far/", "file:///x", "git+ssh://far/x"] {
+            assert_eq!(parse(url), Err(LocationError::Url(url.to_owned())), "{url}");
+        }
+        for module in ["far::module", "me@far::module/dir", "far::", "[::1]::module"] {
+            assert_eq!(parse(module), Err(LocationError::Module(module.to_owned())), "{module}");
+        }
+        for text in ["far:/x", "far:dir//x", "far:./:module", "a@b:c://d"] {
+            assert!(matches!(parse(text), Ok(Location::Remote { .. })), "{text}");
+        }
+        assert!(matches!(parse("./s3://x"), Ok(Location::Local(_))));
     }
 
     #[test]

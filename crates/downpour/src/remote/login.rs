@@ -14,6 +14,7 @@ use crate::error::Error;
 
 /// Exit codes: of a shell that does not find the program, and of ssh for its own failures.
 const NOT_FOUND: i32 = 127;
+const NOT_EXECUTABLE: i32 = 126;
 const SSH_FAILED: i32 = 255;
 
 /// How long to wait for an answer. A user typing a password and a login that hangs look the same: ssh is silent in both
@@ -173,13 +174,28 @@ impl Login {
         drop(self.stdin.take());
         match self.wait_until("end", patience.end, || self.process.ended()) {
             Ok(status) => {
+                let last = self.process.last_line();
+                if let Some(why) = last.as_ref().filter(|line| status.code() == Some(SSH_FAILED) && is_refusal(line)) {
+                    return Error::LoginRefused { host: self.host, why: why.clone() };
+                }
                 let says = |line: Option<String>| line.unwrap_or_else(|| "ssh does not say why".to_owned());
-                let complaint = (!self.asks).then(|| says(self.process.last_line()));
+                let complaint = (!self.asks).then(|| says(last));
                 why(status, &self.host, program, complaint, self.greeting.words())
             }
             Err(error) => error,
         }
     }
+}
+
+/// Whether ssh says that the other side does not let this user in, or is not the one that it was.
+fn is_refusal(line: &str) -> bool {
+    let refusals = [
+        "Permission denied (",
+        "Host key verification failed",
+        "Too many authentication failures",
+        "no supported authentication methods available",
+    ];
+    refusals.iter().any(|refusal| line.contains(refusal))
 }
 
 /// Explains why ssh has ended. A `complaint`, the last line that it has said, is there where the user has seen none; `words`
@@ -192,6 +208,10 @@ fn why(status: ExitStatus, host: &str, program: &str, complaint: Option<String>,
             None => format!("ssh could not reach {host} or log in: its own message says why{says}"),
             Some(line) => line,
         }),
+        Some(NOT_EXECUTABLE) => Error::Ssh(format!("{host} cannot run {program}: it is no program for it{says}")),
+        Some(0) => Error::Ssh(format!(
+            "what ran at {host} is no downpour, since it ended without a word: check --remote-bin, and whether the login runs something else in place of {program}{says}"
+        )),
         Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there{says}")),
         None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there{says}")),
     }

@@ -35,7 +35,10 @@ const LAUNCH: &str = r#"trap "" HUP INT; exec "$@""#;
 pub(super) fn remote_command(program: Option<&str>) -> String {
     // A program named by the user is passed as shell words, so that `~/bin/downpour` works.
     let program = program.unwrap_or("downpour");
-    let script = format!(r#"PATH="$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin"; exec {program} remote"#);
+    // A shell that does not find it would say so in words of its own.
+    let script = format!(
+        r#"PATH="$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin"; command -v {program} >/dev/null 2>&1 || exit 127; exec {program} remote"#
+    );
     format!("exec sh -c '{}'", script.replace('\'', r"'\''"))
 }
 
@@ -87,11 +90,6 @@ impl SshOptions {
         command
     }
 
-    /// Returns the addresses of `host`, a name as ssh understands it.
-    pub(super) fn addresses(&self, host: &str, family: Family) -> Vec<IpAddr> {
-        self.resolve(host, family).addresses
-    }
-
     /// Looks up what `host` means to ssh.
     pub(super) fn resolve(&self, host: &str, family: Family) -> Resolved {
         let mut command = self.command(family);
@@ -115,9 +113,22 @@ impl SshOptions {
         };
         let mut addresses: Vec<IpAddr> = found.into_iter().flatten().map(|address| address.ip()).filter(fits).collect();
         addresses.dedup();
-        Resolved { login, port: setting("port").and_then(|port| port.parse().ok()), addresses }
+        let port = setting("port").and_then(|port| port.parse().ok());
+        let unfit = UNFIT.into_iter().find(|(set, _)| {
+            set.split_once(' ').is_some_and(|(key, value)| setting(&key.to_ascii_lowercase()) == Some(value))
+        });
+        Resolved { login, port, addresses, unfit }
     }
 }
+
+/// Settings with which ssh starts no program, reads no input, or leaves its own process. Older versions do not know them, so
+/// that they cannot be set to what fits.
+const UNFIT: [(&str, &str); 4] = [
+    ("SessionType none", "SessionType=default"),
+    ("SessionType subsystem", "SessionType=default"),
+    ("StdinNull yes", "StdinNull=no"),
+    ("ForkAfterAuthentication yes", "ForkAfterAuthentication=no"),
+];
 
 /// What the name of a host means to the user's ssh.
 #[derive(Debug)]
@@ -125,7 +136,9 @@ pub(super) struct Resolved {
     /// `[user@]host`, which needs none of the settings here.
     pub(super) login: String,
     pub(super) port: Option<u16>,
-    addresses: Vec<IpAddr>,
+    pub(super) addresses: Vec<IpAddr>,
+    /// A setting with which ssh starts no program there, and the option that overrides it.
+    pub(super) unfit: Option<(&'static str, &'static str)>,
 }
 
 impl Resolved {
@@ -322,7 +335,7 @@ mod tests {
     fn the_remote_command_survives_a_shell() {
         let output = |program| {
             let command = remote_command(program);
-            let script = command.replace("exec sh", "sh").replace("exec ", "echo ");
+            let script = command.replace("exec sh", "sh").replace("|| exit 127", "").replace("exec ", "echo ");
             String::from_utf8(Command::new("sh").args(["-c", &script]).output().unwrap().stdout).unwrap()
         };
         assert_eq!(output(None), "downpour remote\n");

@@ -276,7 +276,8 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
 
 /// Replaces the error of an attempt that was stopped while looking for the peer by the user's reason for stopping.
 fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
-    let looked_only = matches!(ended.result, Err(Error::Ssh(_) | Error::Unreachable { .. }));
+    let looked_only =
+        matches!(ended.result, Err(Error::Ssh(_) | Error::LoginRefused { .. } | Error::Unreachable { .. }));
     if looked_only && let Some(why) = switch.stopped() {
         ended.result = Err(why.into());
     }
