@@ -25,18 +25,19 @@ pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, 
     let scan = scan(&args.selection, args.recursive || args.archive, named)?;
     // An ACL holds the bits of the mode too.
     let modes = if args.preserve || args.archive || args.preserved.acls { Modes::Exact } else { Modes::Masked };
-    let web = args.shared.web;
+    check_port(args.preserve, &args.paths)?;
+    let (web, stats) = (args.shared.web, args.shared.stats);
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, modes)?;
     copy.receive.existing = existing(args.existing.choice());
     copy.receive.preserve = args.preserved.choice(args.archive, PreserveToo::default());
     let _picture = picture(web, &mut copy).await?;
-    run("cp", copy, &common, &mut Output::new(output), interrupts).await
+    run("cp", copy, &common, &mut Output::new(output).with_stats(stats), interrupts).await
 }
 
 /// Makes the target identical to the source; returns the exit code.
 pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let scan = scan(&args.selection, true, NamedLinks::Copy)?;
-    let web = args.shared.web;
+    let (web, stats) = (args.shared.web, args.shared.stats);
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
     copy.keeps_names = true;
     copy.receive.existing = existing(args.existing.choice());
@@ -47,7 +48,26 @@ pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<
     copy.receive.preserve = args.preserved.choice(args.archive, args.implied.preserved);
     copy.scan.refuse_empty = args.delete && !args.force_empty;
     let _picture = picture(web, &mut copy).await?;
-    run("sync", copy, &common, &mut Output::new(output), interrupts).await
+    run("sync", copy, &common, &mut Output::new(output).with_stats(stats), interrupts).await
+}
+
+/// Refuses `-p 2222`, which is the port of the ssh server for ssh, and a source called so here.
+fn check_port(preserves: bool, paths: &PathArgs) -> Result<(), Failure> {
+    let is_port = |source: &Location| match source {
+        Location::Local(path) => path.to_str().is_some_and(|path| path.parse::<u16>().is_ok()) && !path.exists(),
+        Location::Remote { .. } => false,
+    };
+    match paths.sources.iter().find(|source| preserves && is_port(source)) {
+        Some(source) => {
+            let port = source.path();
+            let message = format!(
+                "{} does not exist: -p preserves modes, and -P PORT is the port of the ssh server",
+                port.display()
+            );
+            Err(Failure::new(Code::Usage, message))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Opens the picture of a copy, if it is asked for.
@@ -168,6 +188,9 @@ pub(crate) enum NamedLinks {
 
 /// Returns the options that select what is sent.
 pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> Result<ScanOptions, Failure> {
+    if args.rules.from_stdin && args.files_from.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::new(Code::Usage, "stdin can be read once: name - for one list only"));
+    }
     let files_from = args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?;
     Ok(ScanOptions {
         recursive,

@@ -64,7 +64,7 @@ Exit codes:
     8  timeout: no more packets from the other side, or no progress
    23  partial: some files were not transferred, or changed meanwhile; each is listed
    24  partial: some files vanished from the source meanwhile
-   75  stopped by SIGTERM; the same command resumes
+   75  stopped by SIGTERM; the same command resumes (143 if nothing had begun)
   130  stopped by Ctrl-C; the same command resumes
 `downpour pipe` exits with the exit code of its command, or 141 if nobody reads its output.
 
@@ -95,7 +95,7 @@ The whole file is checked, whatever the host. Commands ignore keys of options th
 they do not have. Only allowed on the command line:
 --background, --checksums, --control, --delete, --dry-run, --exclude-from, --files-from, --from, --from0,
 --include-from, --keep, --name, --older-than, --permit, --remove, --search-below,
---ticket-file, --to, --update.
+--ticket-file, --to, --update, --write.
 
 Other environment variables:
   DOWNPOUR_CONFIG  the configuration file, or none

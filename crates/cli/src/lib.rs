@@ -33,6 +33,7 @@ mod rates;
 mod recv;
 mod remote;
 mod send;
+mod stats;
 mod status;
 mod stream;
 mod ticket;
@@ -45,6 +46,7 @@ mod web;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 use downpour::profile::Names;
 use rustix::process::DumpableBehavior;
@@ -60,6 +62,7 @@ use interrupt::{Interrupts, stopping};
 /// Profiles may choose the controllers and schedules in `names`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> ExitCode {
     hide_memory();
+    tell_of_limits();
     _ = NAMES.set(names);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = match config::read(&arguments) {
@@ -98,6 +101,13 @@ async fn run_with_offer(command: Command, arguments: &[OsString]) -> Result<u8, 
 /// can go on without this protection, and no known system refuses the call.
 fn hide_memory() {
     _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Lets a write beyond the limit of a file's size (`ulimit -f`) fail, with words, where SIGXFSZ would end the process without
+/// any. Failure is ignored: no known system refuses the call.
+fn tell_of_limits() {
+    static IS_BEYOND: AtomicBool = AtomicBool::new(false);
+    _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, &IS_BEYOND);
 }
 
 /// The names that this program adds to those of the engine.

@@ -3,7 +3,8 @@
 mod scripts;
 
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::Command;
 
 use clap::CommandFactory;
 
@@ -23,13 +24,16 @@ pub(crate) fn completions(args: &CompletionsArgs) -> u8 {
     Code::Done as u8
 }
 
-/// Prints the manual page, or writes one for each command into a folder.
+/// Shows the page of a command, or writes all pages into a directory.
 pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let disk = |error: io::Error| Failure::new(Code::Disk, format!("cannot write the manual pages: {error}"));
-    let Some(folder) = &args.folder else {
+    let Some(folder) = &args.write else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(definition()).render(&mut page).map_err(disk)?;
-        print::write_out(laid_out(&String::from_utf8_lossy(&page)).as_bytes());
+        clap_mangen::Man::new(documented(&args.command)?).render(&mut page).map_err(disk)?;
+        let page = laid_out(&String::from_utf8_lossy(&page));
+        if !(io::stdout().is_terminal() && is_shown_by_man(page.as_bytes())) {
+            print::write_out(page.as_bytes());
+        }
         return Ok(Code::Done as u8);
     };
     fs::create_dir_all(folder).map_err(disk)?;
@@ -44,6 +48,33 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     }
     print::err(format_args!("The pages are in {}: `man -M` wants them in a folder man1.", folder.display()));
     Ok(Code::Done as u8)
+}
+
+/// Returns the command with these names.
+fn documented(names: &[String]) -> Result<clap::Command, Failure> {
+    let mut found = definition();
+    if names.is_empty() {
+        return Ok(found);
+    }
+    found.build();
+    for name in names {
+        let Some(command) = found.find_subcommand(name).filter(|command| !command.is_hide_set()) else {
+            let message = format!("there is no command {:?}: downpour --help lists them", names.join(" "));
+            return Err(Failure::new(Code::Usage, message));
+        };
+        found = command.clone();
+    }
+    Ok(found)
+}
+
+/// Whether `man` has shown the page to the user.
+fn is_shown_by_man(page: &[u8]) -> bool {
+    let show = || -> io::Result<bool> {
+        let mut file = tempfile::Builder::new().prefix(NAME).suffix(".1").tempfile()?;
+        file.write_all(page)?;
+        Ok(Command::new("man").arg("-l").arg(file.path()).status()?.success())
+    };
+    show().unwrap_or(false)
 }
 
 /// Preserves the line breaks in a page's last section, which has the tables and examples of `--help`: troff would join

@@ -18,6 +18,7 @@ use crate::limit::Limit;
 use crate::print::{self, err, out, warn};
 use crate::progress::{Figures, Showing};
 use crate::rates::Both;
+use crate::stats::Stats;
 
 /// Interval of progress objects of `--json`.
 const JSON_PERIOD: Duration = Duration::from_secs(1);
@@ -28,6 +29,8 @@ const NAMES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Output {
     shown: OutputArgs,
+    /// Whether rsync's numbers are printed at the end.
+    stats: bool,
     showing: Showing,
     unprinted: Option<Progress>,
     noticed: u64,
@@ -39,7 +42,20 @@ impl Output {
     /// Creates the output selected by the options.
     pub(crate) fn new(shown: OutputArgs) -> Self {
         let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
-        Self { shown, showing: Showing::new(how), unprinted: None, noticed: 0, only_in_a: 0, next_json: Instant::now() }
+        Self {
+            shown,
+            stats: false,
+            showing: Showing::new(how),
+            unprinted: None,
+            noticed: 0,
+            only_in_a: 0,
+            next_json: Instant::now(),
+        }
+    }
+
+    /// Prints rsync's numbers at the end, if they are asked for.
+    pub(crate) fn with_stats(self, stats: bool) -> Self {
+        Self { stats, ..self }
     }
 
     /// Shows the configured rate and the limit, in both units.
@@ -245,6 +261,9 @@ impl Output {
             (Notices::Planned, 0) => self.say("Nothing is to be done."),
             (Notices::Planned, names) => self.say(planned(names, summary)),
             (Notices::Differences, names) => self.say(compared(names, self.only_in_a, summary)),
+        }
+        if self.stats && !self.shown.json {
+            out(Stats(summary));
         }
     }
 

@@ -4,11 +4,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use downpour::files::{Root, ScanOptions};
-use downpour::{CommonOptions, Peer, SendOptions};
+use downpour::{CommonOptions, Peer, SendOptions, Ticket, TicketError};
 
 use crate::args::SendArgs;
 use crate::copy::{NamedLinks, scan};
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::options;
 use crate::output::Output;
@@ -17,6 +17,7 @@ use crate::watch::{Conduct, watch};
 
 /// Sends; returns the exit code.
 pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    check_ticket(&args)?;
     let profile = options::profile(&args.speed)?;
     let peer = match &args.to {
         Some(argument) => {
@@ -52,6 +53,19 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
     output.start("send", args.speed.rate, ticket.as_deref())?;
     let conduct = Conduct { keep: args.keep, limit: args.speed.limit, ..Conduct::default() };
     watch(transfer, conduct, &mut output, &mut attention).await
+}
+
+/// Refuses `--to TICKET`, which would be a file of that name.
+fn check_ticket(args: &SendArgs) -> Result<(), Failure> {
+    let is_ticket = |path: &PathBuf| {
+        let text = path.to_str().unwrap_or_default();
+        !matches!(Ticket::parse(text), Err(TicketError::NotATicket)) && !path.exists()
+    };
+    if args.to == Some(None) && args.paths.iter().any(is_ticket) {
+        let message = "the ticket would be a file to send: write --to=TICKET; the prompt, --ticket-file and DOWNPOUR_TICKET keep it secret";
+        return Err(Failure::new(Code::Usage, message));
+    }
+    Ok(())
 }
 
 /// A folder with a slash at the end stands for its contents.

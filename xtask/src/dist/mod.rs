@@ -128,7 +128,7 @@ impl Source {
         let linked = linked::read(&self.root, &self.triple)?;
         notices::write(&linked, &stage.join("THIRD-PARTY.txt"))?;
         sbom::write(&self.root, &linked, &stage.join("sbom.cdx.json"))?;
-        said(Command::new(program).arg("man").arg(stage.join("man")))?;
+        said(Command::new(program).args(["man", "--write"]).arg(stage.join("man")))?;
         for (shell, name) in SHELLS {
             let script = said(Command::new(program).args(["completions", shell]))?;
             let path = stage.join("completions").join(name);

@@ -120,6 +120,9 @@ pub(crate) struct CopyArgs {
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
+    /// Print rsync's numbers at the end, those that are known here
+    #[arg(long, hide = true)]
+    pub(crate) stats: bool,
     /// Open a live picture of the transfer in the browser
     ///
     /// Needs downpour-lab, beside downpour or in PATH. Its address is printed to stderr, and the picture ends with the

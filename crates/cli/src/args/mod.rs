@@ -23,7 +23,7 @@ use crate::{exit, options, version};
 pub(crate) use brief::{help, without_human_readable};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 pub(crate) use demo::DemoArgs;
-pub(crate) use foreign::answer;
+pub(crate) use foreign::{answer, translate};
 pub(crate) use groups::{
     ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, Policy, PreserveToo, ProfileArgs, ReachArgs,
     SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting, WhenMissing,
@@ -167,7 +167,8 @@ pub(crate) enum Command {
     /// Print shell completions
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
-    /// Print the manual page, or write the pages of all commands to a folder
+    /// Show a manual page, or write those of all commands to a directory
+    #[command(after_help = MAN_EXAMPLES)]
     Man(ManArgs),
     /// Print what completes a host or a remote path, for the scripts of `downpour completions`
     #[command(hide = true)]
@@ -255,6 +256,11 @@ const REMOTE_EXAMPLES: &str = "\
 Examples, each one line of ~/.ssh/authorized_keys:
   command=\"downpour remote --only /srv/in --write-only\",restrict ssh-ed25519 AAAA... uploads
   command=\"downpour remote --only /srv/out --read-only\",restrict ssh-ed25519 AAAA... downloads";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  downpour man cp
+  downpour man --write ~/.local/share/man/man1";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

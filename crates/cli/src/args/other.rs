@@ -268,9 +268,12 @@ pub(crate) struct CompleteArgs {
 /// `downpour man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Write downpour.1, downpour-cp.1 and so on into this folder
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: Option<PathBuf>,
+    /// The command whose page is shown; without one, that of the program
+    #[arg(value_name = "COMMAND", conflicts_with = "write")]
+    pub(crate) command: Vec<String>,
+    /// Write downpour.1, downpour-cp.1 and so on into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) write: Option<PathBuf>,
 }
 
 /// `downpour remote`.

@@ -2,8 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
@@ -22,6 +23,8 @@ pub(crate) struct Rules {
     files: Vec<RuleFile>,
     /// Some came from a pipe, and cannot be read again.
     pub(crate) from_pipe: bool,
+    /// Some came from stdin.
+    pub(crate) from_stdin: bool,
 }
 
 /// A file with rules.
@@ -94,12 +97,20 @@ impl Rules {
             let shown = path.display();
             let absent = |error| Failure::new(Code::SourceAbsent, format!("cannot read the rules in {shown}: {error}"));
             let mut text = Vec::new();
-            let read = File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text));
+            let is_stdin = Path::new(&path) == Path::new("-");
+            if is_stdin && std::mem::replace(&mut self.from_stdin, true) {
+                return Err(Failure::new(Code::Usage, "stdin can be read once: name - for one list only"));
+            }
+            let read = if is_stdin {
+                io::stdin().lock().take(LONGEST + 1).read_to_end(&mut text)
+            } else {
+                File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+            };
             read.map_err(absent)?;
             if text.len() as u64 > LONGEST {
                 return Err(Failure::new(Code::Usage, format!("{shown} holds no rules: it is longer than 1 MB")));
             }
-            self.from_pipe |= !std::fs::metadata(&path).is_ok_and(|found| found.is_file());
+            self.from_pipe |= is_stdin || !std::fs::metadata(&path).is_ok_and(|found| found.is_file());
             let refused = |error| Failure::new(Code::Usage, format!("{shown}: {error}"));
             let rules = parse(&text, if includes { Rule::Include } else { Rule::Exclude }).map_err(refused)?;
             self.list.splice(at..at, rules);
@@ -145,8 +156,8 @@ impl Args for Rules {
             .arg(option("exclude").help(
             "Skip matching files; see `downpour --help` for patterns. An empty one ignores those of the configuration",
         ))
-            .arg(file("include-from").help("Include what matches a pattern of FILE, one per line"))
-            .arg(file("exclude-from").help("Skip what matches a pattern of FILE, one per line"))
+            .arg(file("include-from").help("Include what matches a pattern of FILE, one per line; `-` reads stdin"))
+            .arg(file("exclude-from").help("Skip what matches a pattern of FILE, one per line; `-` reads stdin"))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -13,21 +13,23 @@ mod trust;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::Once;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use crate::args::{self, Cli, answer, is_rule};
+use crate::args::{self, Cli, answer, is_rule, translate};
 use crate::exit::{Code, Failure};
-use crate::print::{self, warn};
+use crate::print::{self, err, warn};
 use file::File;
 use layers::{Layer, Setting};
 use trust::{Believed, TrustError};
 
 /// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 30] = [
+const ONLY_TYPED: [&str; 31] = [
     "background",
     "checksums",
     "config",
@@ -57,6 +59,7 @@ const ONLY_TYPED: [&str; 30] = [
     "to",
     "update",
     "version",
+    "write",
     "write-only",
 ];
 
@@ -68,10 +71,14 @@ const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 
 /// Reads the arguments of a program, with the user's defaults. Exits the process where clap does: help, version, usage.
 pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
+    let arguments = args::without_human_readable(&asked_for(arguments));
+    let mut definition = Cli::command();
+    definition.build();
+    let translated = translate(&arguments, &definition).map_err(|advice| Failure::new(Code::Usage, advice))?;
+    let arguments = &translated.arguments[..];
     let surroundings = Surroundings { variables: env::vars_os().collect() };
     let command = arguments.get(1).and_then(|command| command.to_str()).unwrap_or_default();
-    let arguments = &args::without_human_readable(arguments);
-    surroundings.read(arguments)?.map_err(|error| match answer(command, &error) {
+    let cli = surroundings.read(arguments)?.map_err(|error| match answer(command, &error) {
         Some(answer) => Failure::new(Code::Usage, answer),
         None => match args::help(arguments).filter(|_| error.kind() == ErrorKind::DisplayHelp) {
             Some(help) => {
@@ -80,7 +87,25 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
             }
             None => error.exit(),
         },
-    })
+    })?;
+    let shown = cli.command.shown();
+    // The arguments may be read again.
+    static IS_NOTED: Once = Once::new();
+    if let Some(note) = translated.note().filter(|_| io::stderr().is_terminal() && !shown.quiet && !shown.json) {
+        IS_NOTED.call_once(|| err(format_args!("downpour: {note}")));
+    }
+    Ok(cli)
+}
+
+/// Writes `help cp` as `cp --help`, and `version` as `--version`.
+fn asked_for(arguments: &[OsString]) -> Vec<OsString> {
+    match arguments {
+        [program, help, of @ ..] if help == "help" => {
+            std::iter::once(program).chain(of).cloned().chain([OsString::from("--help")]).collect()
+        }
+        [program, version] if version == "version" => vec![program.clone(), OsString::from("--version")],
+        arguments => arguments.to_vec(),
+    }
 }
 
 /// The environment of the process.

@@ -122,3 +122,12 @@ fn a_url_of_scp_names_a_host_and_that_of_a_daemon_is_refused() {
     }
     assert!(!Path::new("rsync:").exists() && !Path::new("scp:").exists());
 }
+
+#[test]
+fn a_name_without_a_slash_is_a_file_in_the_home() {
+    let far = Far::new();
+    for name in ["downpour", "-x"] {
+        far.run("bootstrap", [&format!("--to={name}"), "far"]).expect(0);
+        assert!(is_the_program(&far.there(name)), "{name}");
+    }
+}

@@ -1,10 +1,13 @@
 //! Completions and manual pages.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 
 use tempfile::tempdir;
 
-use crate::program::{arguments, downpour};
+use crate::program::{Program, arguments, command, downpour};
+use crate::terminal::Terminal;
 
 /// The public commands.
 pub(crate) const COMMANDS: [&str; 16] = [
@@ -53,11 +56,42 @@ fn the_manual_page_names_every_command_and_exit_code() {
 fn every_command_has_a_manual_page() {
     let here = tempdir().expect("a folder");
     let folder = here.path().join("man1");
-    downpour(arguments!["man", folder]).end().expect(0);
+    downpour(arguments!["man", "--write", folder]).end().expect(0);
     for command in COMMANDS {
         let page = fs::read_to_string(folder.join(format!("downpour-{command}.1"))).expect(command);
         assert!(page.contains(".SH SYNOPSIS"), "{page}");
     }
     assert!(fs::metadata(folder.join("downpour.1")).expect("the page of the program").len() > 1000);
     assert!(!folder.join("downpour-remote.1").exists());
+}
+
+#[test]
+fn a_page_is_shown_on_a_terminal_and_printed_elsewhere() {
+    let page = downpour(["man", "cp"]).end().expect(0).stdout;
+    assert!(page.contains(".TH downpour-cp 1") && page.contains("retry\\-for"), "{page}");
+    let page = downpour(["man", "profile", "show"]).end().expect(0).stdout;
+    assert!(page.contains(".TH downpour-profile-show 1"), "{page}");
+    downpour(["man", "/tmp"]).end().expect_line(2, "there is no command \"/tmp\"");
+    downpour(["man", "remote"]).end().expect_line(2, "there is no command");
+    let here = tempdir().expect("a directory");
+    let man = here.path().join("man");
+    fs::write(&man, "#!/bin/sh\necho \"shown: $1 $(head -c 20 \"$2\" | wc -c)\"\n").expect("a script");
+    fs::set_permissions(&man, Permissions::from_mode(0o700)).expect("a mode");
+    let (mut terminal, stdin, stdout) = Terminal::open();
+    let mut command = command(["man", "cp"]);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", here.path().display())).stdin(stdin).stdout(Stdio::from(stdout));
+    let shown = Program::start(command);
+    terminal.wait_for("shown: -l 20");
+    shown.end().expect(0);
+}
+
+#[test]
+fn help_and_version_are_words_too() {
+    let said = |words: &[&str]| downpour(words).end().expect(0).stdout;
+    assert_eq!(said(&["help"]), said(&["--help"]));
+    assert_eq!(said(&["help", "cp"]), said(&["cp", "--help"]));
+    assert_eq!(said(&["help", "profile", "show"]), said(&["profile", "show", "--help"]));
+    assert_eq!(said(&["version"]), said(&["--version"]));
+    downpour(["help", "nonsense"]).end().expect(2);
 }

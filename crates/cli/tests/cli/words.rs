@@ -1,0 +1,174 @@
+//! The words of rsync(1) and scp(1): each option works, is accepted since it changes nothing here, or is refused in a sentence
+//! before anything has changed. None is swallowed that would change paths, modes, or what is chosen.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Stdio;
+
+use tempfile::{TempDir, tempdir};
+
+use crate::program::{Program, command};
+use crate::terminal::Terminal;
+use crate::tree;
+
+/// All of rsync 3.5, with values for those that take one, in the order of its help: those that `sync` has.
+const RSYNC_WORKS: &str = "--verbose -v --quiet -q --checksum -c --archive -a -r --backup -b --backup,--suffix=.old \
+    --backup-dir=.old --update -u --links -l --safe-links --hard-links -H -p --acls -A --xattrs -X --owner -o --group -g \
+    --devices --specials -D -t --dry-run -n --whole-file -W --one-file-system -x --existing --ignore-non-existing \
+    --ignore-existing --remove-source-files --delete --delete-delay --delete-after --delete,--max-delete=5 --numeric-ids \
+    --timeout=30 --exclude=x --include=x --files-from=list --files-from=list0,--from0 --files-from=list0,-0 --exclude-from=list \
+    --include-from=list --trust-sender --port=60001 --stats --ipv4 -4 --ipv6 -6 --info=stats2";
+
+/// Those that change nothing here.
+const RSYNC_NOTHING: &str = "--recursive --inc-recursive --i-r --no-inc-recursive --no-i-r --perms --times --sparse -S --no-motd \
+    --no-whole-file --no-W --checksum-choice=md5 --cc=md5 --block-size=700 -B,700 -B700 --partial --compress -z \
+    --compress-choice=zstd --zc=zstd --compress-level=3 --zl=3 --compress-threads=2 --zt=2 --skip-compress=gz --fuzzy -y \
+    --secluded-args -s --blocking-io --outbuf=L --human-readable --progress -P --fsync --checksum-seed=7 --info=progress2 \
+    --info=name0,progress";
+
+/// Those that are refused.
+const RSYNC_REFUSED: &str = "--debug=ALL --stderr=all --no-D --no-perms --no-owner --relative -R --no-implied-dirs --inplace \
+    --append --append-verify --dirs -d --old-dirs --old-d --mkpath --copy-links -L --copy-unsafe-links --insecure-links \
+    --confine-root=. --munge-links --copy-dirlinks -k --keep-dirlinks -K --executability -E --chmod=u+x --copy-devices \
+    --write-devices --drop-D --atimes -U --open-noatime --crtimes -N --omit-dir-times -O --omit-link-times --super --fake-super \
+    --preallocate --rsh=ssh -e,ssh --rsync-path=x --del --delete-before --delete-during --delete-excluded \
+    --ignore-missing-args --delete-missing-args --ignore-errors --force --max-size=1 --min-size=1 --max-alloc=1 \
+    --partial-dir=x --delay-updates --prune-empty-dirs -m --usermap=a:b --groupmap=a:b --chown=a:b --contimeout=1 \
+    --ignore-times -I --size-only --modify-window=1 -@,1 --temp-dir=x -T,x --compare-dest=x --copy-dest=x --link-dest=x \
+    --cvs-exclude -C --filter=x -f,x -F --old-args --copy-as=a --address=a --sockopts=a --8-bit-output -8 --itemize-changes \
+    --remote-option=a -M,a --out-format=a --log-file=a --log-file-format=a --password-file=a --early-input=a --list-only \
+    --bwlimit=1 --stop-after=1 --stop-at=1 --write-batch=a --only-write-batch=a --read-batch=a --protocol=30 --iconv=a \
+    --info=del -ai -aJ -avi -i,tree -J,tree";
+
+/// All of OpenSSH's scp, of which `cp` has some.
+const SCP_WORKS: &str = "-3 -4 -6 -A -p -q -r -v -P,2222 -i,key -J,gate";
+const SCP_NOTHING: &str = "-C -O -s -rC -z --compress --partial --times --progress -P -rP";
+const SCP_REFUSED: &str = "-B -R -T -c,aes128-ctr -D,x -F,x -l,800 -o,Port=22 -S,x -l800";
+
+/// A directory with a tree, a list and what looks like a key.
+fn place() -> TempDir {
+    let here = tempdir().expect("a directory");
+    fs::create_dir_all(here.path().join("tree/sub")).expect("directories");
+    for name in ["tree/a", "tree/sub/b"] {
+        tree::file(&here.path().join(name), 1000);
+    }
+    symlink("a", here.path().join("tree/link")).expect("a link");
+    fs::write(here.path().join("list"), "a\n").expect("a list");
+    fs::write(here.path().join("list0"), "a\0").expect("a list");
+    fs::write(here.path().join("key"), "-----BEGIN OPENSSH PRIVATE KEY-----\n").expect("a key");
+    here
+}
+
+/// Runs a command with these options, separated by commas, for `tree/` and `new`.
+fn run(name: &str, options: &str, here: &Path) -> (Option<i32>, String) {
+    let mut line = command([name]);
+    let mut options: Vec<&str> = options.split(',').collect();
+    if options.len() == 2 && options[0].starts_with("--info=") {
+        options = vec!["--info=name0,progress"];
+    }
+    line.args(options).args(["tree/", "new"]).current_dir(here);
+    if name == "cp" {
+        line.arg("--recursive");
+    }
+    let ended = Program::start(line).end();
+    (ended.status.code(), ended.stderr)
+}
+
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split_ascii_whitespace().filter(|word| *word != "\\")
+}
+
+#[test]
+fn every_word_of_rsync_and_scp_is_classified() {
+    for (name, works, nothing, refused) in
+        [("sync", RSYNC_WORKS, RSYNC_NOTHING, RSYNC_REFUSED), ("cp", SCP_WORKS, SCP_NOTHING, SCP_REFUSED)]
+    {
+        for word in words(works) {
+            let here = place();
+            fs::create_dir(here.path().join("new")).expect("a directory");
+            let (code, said) = run(name, word, here.path());
+            assert_eq!(code, Some(0), "{name} {word}: {said}");
+        }
+        for word in words(nothing) {
+            let here = place();
+            let (code, said) = run(name, word, here.path());
+            assert_eq!(code, Some(0), "{name} {word}: {said}");
+            assert!(!said.contains("change"), "a script is told nothing: {said}");
+            tree::assert_same(&here.path().join("tree"), &here.path().join("new"));
+        }
+        for word in words(refused) {
+            let here = place();
+            let (code, said) = run(name, word, here.path());
+            assert_eq!(code, Some(2), "{name} {word}: {said}");
+            let option = word.split(['=', ',']).next().expect("an option");
+            let letter = option.trim_start_matches(['-', 'a', 'v']);
+            let option = if option.starts_with("--") {
+                option.to_owned()
+            } else {
+                format!("-{}", &letter[..letter.len().min(1)])
+            };
+            assert!(said.starts_with(&format!("downpour: {option}: ")) && said.lines().count() == 1, "{word}: {said}");
+            assert!(!here.path().join("new").exists(), "{name} {word} has changed something");
+        }
+    }
+}
+
+#[test]
+fn words_that_change_nothing_are_noted_once_on_a_terminal() {
+    let here = place();
+    let (mut terminal, stdin, stderr) = Terminal::open();
+    let mut line = command(["sync", "-avzP", "--partial", "tree/", "new"]);
+    line.current_dir(here.path()).stdin(stdin).stderr(Stdio::from(stderr));
+    let program = Program::start(line);
+    terminal.wait_for("downpour: -z, -P and --partial change nothing here");
+    program.end().expect(0);
+    tree::assert_same(&here.path().join("tree"), &here.path().join("new"));
+}
+
+/// Where a word of rsync's is a switch, and the same word has a value here, a path is never taken for the value.
+#[test]
+fn a_path_is_not_taken_for_a_value() {
+    let here = place();
+    for name in ["bar", "copy", "skip", "2222"] {
+        tree::file(&here.path().join(name), 10);
+    }
+    for (option, path) in
+        [("--progress", "bar"), ("--links", "copy"), ("--existing", "skip"), ("-P", "2222"), ("-aP", "2222")]
+    {
+        let mut line = command(["sync", option, path, "tree", "new"]);
+        line.current_dir(here.path());
+        let ended = Program::start(line).end().expect_line(2, &format!("./{path} for the file of this name"));
+        assert!(!here.path().join("new").exists(), "{option}: {}", ended.stderr);
+    }
+    for (option, path) in [("--progress", "tree"), ("--links", "tree"), ("-P", "tree")] {
+        let mut line = command(["sync", option, path, "new"]);
+        line.current_dir(here.path());
+        Program::start(line).end().expect(0);
+        tree::assert_same(&here.path().join("tree"), &here.path().join("new/tree"));
+    }
+}
+
+#[test]
+fn the_numbers_of_rsync_are_true() {
+    let here = place();
+    let run = || {
+        let mut line = command(["sync", "--stats", "tree/", "new"]);
+        line.current_dir(here.path());
+        Program::start(line).end().expect(0).stdout
+    };
+    let first = run();
+    for line in [
+        "Number of files: 4 (reg: 2, dir: 1, link: 1)",
+        "Number of deleted files: 0",
+        "Number of regular files transferred: 2",
+        "Total file size: 2,000 bytes",
+        "Literal data: 2,000 bytes",
+    ] {
+        assert!(first.lines().any(|found| found == line), "no {line:?} in {first}");
+    }
+    let again = run();
+    for line in ["Number of regular files transferred: 0", "Total file size: 2,000 bytes", "Literal data: 0 bytes"] {
+        assert!(again.lines().any(|found| found == line), "no {line:?} in {again}");
+    }
+}
