@@ -6,6 +6,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod asking;
 mod between;
 mod carriers;
 mod client;
@@ -26,6 +27,9 @@ mod refusing;
 mod signals;
 mod smoke;
 mod sshd;
+#[path = "../cli/terminal.rs"]
+#[allow(dead_code, reason = "the tests without ssh need more of it")]
+mod terminal;
 mod tools;
 #[path = "../cli/tree.rs"]
 #[allow(dead_code, reason = "the tests without ssh need more of it")]

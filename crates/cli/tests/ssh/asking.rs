@@ -1,0 +1,58 @@
+//! What ssh itself asks and says.
+
+use std::process::{Command, Stdio};
+
+use tempfile::tempdir;
+
+use crate::client::Client;
+use crate::program::{Program, arguments};
+use crate::sshd::Sshd;
+use crate::terminal::Terminal;
+use crate::tools::DOWNPOUR;
+use crate::tree;
+
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn ssh_asks_on_the_terminal_and_what_it_says_has_the_name_of_the_host() {
+    let (sshd, here) = (Sshd::start(), tempdir().expect("a folder"));
+    let client = Client::of(&[("there", &sshd)]);
+    client.know(&[]);
+    let file = tree::file(&here.path().join("file"), 100_000);
+    let (mut terminal, input, said) = Terminal::open();
+    // Its own session, whose terminal this is.
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait", DOWNPOUR, "cp", "--config=none", "--ssh"]);
+    let asks = "-oBatchMode=no -oStrictHostKeyChecking=ask -oHashKnownHosts=no -oLogLevel=INFO";
+    command.arg(format!("{} {asks}", client.words())).args(arguments!["--via=ssh", file, "there:copy"]);
+    command.stdin(input).stderr(said).stdout(Stdio::null());
+    let program = Program::start(command);
+    terminal.wait_for("continue connecting (yes/no");
+    assert!(terminal.shown.lines().any(|line| line.starts_with("The authenticity of host")), "{}", terminal.shown);
+    terminal.type_line("yes");
+    terminal.wait_for("there: Warning: Permanently added");
+    terminal.wait_for("1 file");
+    program.end().expect(0);
+    tree::assert_same(&file, &sshd.home().join("copy"));
+}
+
+/// ssh leaves a process behind that keeps the connection for the next login.
+#[test]
+#[ignore = "cargo xtask test-ssh"]
+fn a_connection_that_ssh_keeps_is_not_waited_for() {
+    let (sshd, here) = (Sshd::start(), tempdir().expect("a folder"));
+    let client = Client::of(&[("there", &sshd)]);
+    let file = tree::file(&here.path().join("file"), 100_000);
+    let path = here.path().join("control");
+    let keeps = format!("-oControlMaster=auto -oControlPersist=300 -oControlPath={}", path.display());
+    for target in ["there:first", "there:second"] {
+        let mut command = Command::new(DOWNPOUR);
+        command.args(["cp", "--config=none", "--via=ssh", "--ssh", &format!("{} {keeps}", client.words())]);
+        command.arg(&file).arg(target).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Program::start(command).end().expect(0);
+        assert!(path.exists(), "the connection is kept");
+    }
+    let mut exit = client.ssh();
+    let exited = exit.args(["-O", "exit"]).arg(format!("-oControlPath={}", path.display())).arg("there").status();
+    assert!(exited.expect("ssh").success());
+    tree::assert_same(&file, &sshd.home().join("second"));
+}
