@@ -43,7 +43,10 @@ pub enum Said<'a> {
 
 /// Takes what the ssh to a host prints on stderr.
 #[derive(Clone)]
-pub struct Hearer(Arc<dyn Fn(&str, Said<'_>) + Send + Sync>);
+pub struct Hearer(Arc<Hear>);
+
+/// What is called with a host, and what is said there.
+type Hear = dyn Fn(&str, Said<'_>) + Send + Sync;
 
 impl Hearer {
     /// Calls `hear` with the host, on another thread.
