@@ -21,13 +21,14 @@ fn ssh_asks_on_the_terminal_and_what_it_says_has_the_name_of_the_host() {
     let (mut terminal, input, said) = Terminal::open();
     // Its own session, whose terminal this is.
     let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait", DOWNPOUR, "cp", "--config=none", "--ssh"]);
+    command.args(["--ctty", "--wait", DOWNPOUR, "cp", "--config=none", "--remote-bin", DOWNPOUR, "--ssh"]);
     let asks = "-oBatchMode=no -oStrictHostKeyChecking=ask -oHashKnownHosts=no -oLogLevel=INFO";
     command.arg(format!("{} {asks}", client.words())).args(arguments!["--via=ssh", file, "there:copy"]);
     command.stdin(input).stderr(said).stdout(Stdio::null());
     let program = Program::start(command);
     terminal.wait_for("continue connecting (yes/no");
-    assert!(terminal.shown.lines().any(|line| line.starts_with("The authenticity of host")), "{}", terminal.shown);
+    assert!(terminal.shown.contains("The authenticity of host"), "{}", terminal.shown);
+    assert!(!terminal.shown.contains("there: "), "ssh asks on the terminal itself: {}", terminal.shown);
     terminal.type_line("yes");
     terminal.wait_for("there: Warning: Permanently added");
     terminal.wait_for("1 file");
@@ -46,7 +47,8 @@ fn a_connection_that_ssh_keeps_is_not_waited_for() {
     let keeps = format!("-oControlMaster=auto -oControlPersist=300 -oControlPath={}", path.display());
     for target in ["there:first", "there:second"] {
         let mut command = Command::new(DOWNPOUR);
-        command.args(["cp", "--config=none", "--via=ssh", "--ssh", &format!("{} {keeps}", client.words())]);
+        command.args(["cp", "--config=none", "--via=ssh", "--remote-bin", DOWNPOUR]);
+        command.args(["--ssh", &format!("{} {keeps}", client.words())]);
         command.arg(&file).arg(target).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Program::start(command).end().expect(0);
         assert!(path.exists(), "the connection is kept");
