@@ -300,7 +300,7 @@ fn commands(here: &Path) -> Vec<Vec<String>> {
         }
     }
     // `-3` is for two other machines.
-    for command in commands.iter_mut().filter(|command| !command.last().is_some_and(|last| last == "other:into")) {
+    for command in commands.iter_mut().filter(|command| command.last().is_none_or(|last| last != "other:into")) {
         command[1] = command[1].replace('3', "");
         command.retain(|word| word != "-");
     }
