@@ -68,7 +68,7 @@ fn a_rate_step_is_in_force_for_every_bit_after_it() {
 #[test]
 fn steps_lose_no_fraction() {
     let rates = [999_999_937_u64, 7_000_003, 123_456_789];
-    let mut link = link(&format!("rate={},step=1ms:{}+3ms:{}", rates[0], rates[1], rates[2]));
+    let mut link = link(&format!("rate={}bit/s,step=1ms:{}bit/s+3ms:{}bit/s", rates[0], rates[1], rates[2]));
     // Work in bits times picoseconds per second, done when the first two rates end.
     let done = [1_000_000_000 * u128::from(rates[0]), 2_000_000_000 * u128::from(rates[1])];
     let mut work = 0_u128;

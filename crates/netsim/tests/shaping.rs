@@ -50,7 +50,7 @@ fn the_queue_behind_a_bucket_is_bounded() {
 #[test]
 fn a_bucket_changes_nothing_in_the_long_run() {
     for (rate, bucket) in [(999_999_937_u64, 10_000), (7_000_003, 1), (12_345, 100_000)] {
-        let mut link = link(&format!("rate={rate},bucket={bucket}B"));
+        let mut link = link(&format!("rate={rate}bit/s,bucket={bucket}B"));
         let mut bytes = 0_u128;
         for number in 0..100_000_u32 {
             let ip_bytes = 40 + number % 1461;

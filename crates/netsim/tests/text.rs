@@ -53,18 +53,18 @@ fn every_key_is_read() {
 #[test]
 fn rates_and_sizes_have_their_units() {
     for (text, bits) in [
-        ("1", 1),
+        ("1bit/s", 1),
         ("500k", 500_000),
         ("1.5M", 1_500_000),
         ("2.5G", 2_500_000_000),
         ("12MB/s", 96_000_000),
         ("0.1kB/s", 800),
-        ("18446744073709551615", u64::MAX),
+        ("18446744073709551615bit/s", u64::MAX),
     ] {
         assert_eq!(text.parse(), Ok(Rate::from_bits_per_second(bits)), "{text}");
     }
     assert_eq!(Rate::from_bits_per_second(1_500_000).to_string(), "1500k");
-    assert_eq!(Rate::from_bits_per_second(0).to_string(), "0");
+    assert_eq!(Rate::from_bits_per_second(0).to_string(), "0bit/s");
     for (text, bytes) in [("1B", 1), ("1KB", 1000), ("1KiB", 1024), ("1.5MB", 1_500_000), ("1GiB", 1 << 30)] {
         let config: LinkConfig = format!("rate=1G,queue={text}").parse().unwrap();
         assert_eq!(config.queue_bytes, Some(bytes), "{text}");
@@ -186,9 +186,9 @@ fn a_queue_in_bdp_is_what_the_rate_carries_in_a_round_trip() {
     let queue = |text: &str| text.parse::<LinkConfig>().unwrap().queue_bytes.unwrap();
     assert_eq!(queue("rate=100M,delay=50ms,queue=1bdp"), 1_250_000);
     assert_eq!(queue("queue=0.5bdp,delay=50ms,rate=100M"), 625_000, "in any order");
-    assert_eq!(queue("rate=999999937,delay=123456789ns,queue=2.000001bdp"), 61_728_421);
+    assert_eq!(queue("rate=999999937bit/s,delay=123456789ns,queue=2.000001bdp"), 61_728_421);
     assert_eq!(queue("rate=1M,delay=1ms,queue=1bdp"), 1_500, "room for a full packet");
-    assert_eq!(queue("rate=18446744073709551615,delay=18446744073s,queue=9bdp"), u64::MAX);
+    assert_eq!(queue("rate=18446744073709551615bit/s,delay=18446744073s,queue=9bdp"), u64::MAX);
 
     let queues = |text: &str| {
         let link: Duplex = text.parse().unwrap();
@@ -219,6 +219,10 @@ fn errors_are_one_line_and_say_what_to_write() {
             "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, fragment, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
         ("rate=1M,rate=2M", "rate is there twice: write it once"),
+        (
+            "rate=10",
+            "\"10\" has no unit: write 10M for Mbit/s, 10MB/s for megabytes per second, 10bit/s if you mean that",
+        ),
         ("rate=fast", "cannot read rate=fast: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
         ("rate=1.23456789k", "cannot read rate=1.23456789k: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),
         ("rate=99999999999G", "cannot read rate=99999999999G: write it like 100M (Mbit/s), 1G, 500k or 12MB/s"),

@@ -1,6 +1,10 @@
 //! Numbers with their units, as people read them: three digits, decimal prefixes, a space before the unit.
 
+mod rate;
+
 use std::fmt::Display;
+
+pub use rate::{RateError, rate, whole_rate};
 
 /// `4.23 GB`.
 #[must_use]

@@ -36,6 +36,9 @@ pub enum TextError {
         /// An example of the form.
         example: &'static str,
     },
+    /// A rate without a unit.
+    #[error(transparent)]
+    Rate(#[from] ::units::RateError),
     /// A burst length without loss.
     #[error("burst has no effect without loss: write loss too, such as loss=5%,burst=5")]
     BurstWithoutLoss,

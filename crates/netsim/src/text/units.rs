@@ -4,11 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use ::units::RateError;
+
 use super::TextError;
 use crate::Rate;
 
-const RATES: [(&str, u64); 4] = [("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000), ("", 1)];
-const BYTE_RATES: [(&str, u64); 4] = [("GB/s", 8_000_000_000), ("MB/s", 8_000_000), ("kB/s", 8_000), ("B/s", 8)];
+const RATES: [(&str, u64); 4] = [("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000), ("bit/s", 1)];
 /// The first that divides a size is used to print it. `KB` is 1000 bytes, `KiB` 1024.
 const SIZES: [(&str, u64); 7] = [
     ("GB", 1_000_000_000),
@@ -28,12 +29,14 @@ pub(super) const MILLIONTHS: u64 = 1_000_000;
 impl FromStr for Rate {
     type Err = TextError;
 
-    /// Parses `100M`, `2.5G`, `500k` or plain bits per second, in powers of ten; `12MB/s` in bytes.
+    /// Parses `100M`, `2.5G` or `500k` in powers of ten, `64000bit/s`, and `12MB/s` in bytes; `0` needs no unit.
     fn from_str(text: &str) -> Result<Self, TextError> {
-        scaled(text, &BYTE_RATES)
-            .or_else(|| scaled(text, &RATES))
-            .map(Self::from_bits_per_second)
-            .ok_or_else(|| bad("rate", text, "100M (Mbit/s), 1G, 500k or 12MB/s"))
+        match ::units::whole_rate(text) {
+            Ok(bits) => Ok(Self::from_bits_per_second(bits)),
+            Err(RateError::Zero) => Ok(Self::from_bits_per_second(0)),
+            Err(error @ RateError::NoUnit(_)) => Err(error.into()),
+            Err(_) => Err(bad("rate", text, "100M (Mbit/s), 1G, 500k or 12MB/s")),
+        }
     }
 }
 
