@@ -45,8 +45,8 @@ impl Drop for Handle {
     }
 }
 
-/// Called by an endpoint for each peer that has shown its key: the function receives the connection and returns its
-/// event handler. It runs on the network thread and must not block. If it panics, the endpoint ends with all its
+/// Called by an endpoint for each peer that has proved that it has the key: the function receives the connection and
+/// returns its event handler, whose first event is [`Event::Connected`]. It runs on the network thread and must not block. If it panics, the endpoint ends with all its
 /// connections.
 pub type Acceptor = Box<dyn FnMut(Connection) -> EventHandler + Send>;
 
@@ -132,9 +132,9 @@ impl Endpoint {
         connection
     }
 
-    /// Answers peers that show `key` until `expires`; then the acceptor is dropped. An endpoint has one key at a time:
-    /// it no longer answers peers with a previous one. Over UDP anyone who has seen a first message can replay it: a
-    /// peer is present only once [`Event::Connected`] says so.
+    /// Answers peers that show `key` until `expires`. An endpoint has one key at a time: it no longer answers peers with
+    /// a previous one. The acceptor is dropped when no peer is left that was answered and may still connect: half a
+    /// minute later at most.
     pub fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, mut acceptor: Acceptor) {
         let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
         let expires = self.handle.clock.now() + left;
@@ -166,7 +166,7 @@ impl Endpoint {
         Incoming(queue)
     }
 
-    /// Stops answering new peers. Existing connections stay.
+    /// Stops answering new peers, and drops the acceptor. Existing connections stay.
     pub fn stop_listening(&self) {
         self.handle.door.push(Message::StopListening);
     }

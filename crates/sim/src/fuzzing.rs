@@ -96,13 +96,20 @@ impl Case {
         let established = initiator.finish(answer.noise).expect("authentic");
         let reply = Parameters::decode(&established.payload).expect("the engine's own parameters");
         let cipher = Cipher::from_wire(reply.ciphers[0]).expect("the one offered");
+        let sealer = Sealer::new(PacketKeys::new(&established.secrets.send, cipher));
+        // A ping proves that the first message is no replay.
+        let header = PacketHeader { kind: PacketKind::Control, connection: reply.connection, number: 0 };
+        let mut ping = [&header.encode()[..], &[1], &[0; TAG]].concat();
+        sealer.seal(&mut ping).expect("of the first epoch");
+        let stride = ping.len();
+        victim.handle_datagrams(Time::ZERO, PEER, None, ReceivedEcn::NotEct, &mut ping, stride);
         let handle = victim.handles().next().expect("accepted");
         Self {
             victim,
             handle,
             destination: reply.connection,
-            sealer: Sealer::new(PacketKeys::new(&established.secrets.send, cipher)),
-            number: 0,
+            sealer,
+            number: 1,
             now: Time::ZERO,
             last: Vec::new(),
             storing: 0,

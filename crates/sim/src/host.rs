@@ -464,6 +464,7 @@ impl Node for Host {
         self.stop(time);
         self.burst(time);
         self.work(time);
+        self.endpoint.handle_timeout(time);
         self.for_each(|host, handle| {
             if let Some(connection) = host.endpoint.connection(handle) {
                 connection.handle_timeout(time);

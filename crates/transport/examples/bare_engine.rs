@@ -6,7 +6,8 @@
 //!
 //! 1. **Datagrams.** Everything that has arrived goes into [`Endpoint::handle_datagrams`], which decrypts in place.
 //! 2. **Time.** If [`Connection::poll_timeout`] is due, [`Connection::handle_timeout`] is called. Calling it early is
-//!    harmless; calling it late delays probes and pacing.
+//!    harmless; calling it late delays probes and pacing. A listener calls [`Endpoint::handle_timeout`] too, which forgets
+//!    peers that began a handshake and were not heard again.
 //! 3. **Events.** [`Connection::poll_event`] until it returns `None`. [`Event::Closed`] is the last one.
 //! 4. **Requests and packets, alternately.** [`Connection::poll_request`] until `None`, each answered by
 //!    [`Connection::handle_reply`], now or later and in any order; then [`Connection::poll_transmit`] until it returns
@@ -81,6 +82,7 @@ impl Side {
     fn turn(&mut self) -> io::Result<bool> {
         // A listener lets its peers in; the connection itself reports `Connected`.
         while self.endpoint.poll_event().is_some() {}
+        self.endpoint.handle_timeout(self.now());
         let handles: Vec<_> = self.endpoint.handles().collect();
         let mut busy = false;
         for handle in handles {

@@ -88,6 +88,7 @@ pub use connection::{
 };
 pub use endpoint::{
     AcceptOptions, Answer, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
+    KeyHandle,
 };
 pub use erasure::{Block, WindowCode};
 pub use floor::{Connector, floor};

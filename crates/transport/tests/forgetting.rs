@@ -15,7 +15,7 @@ use std::time::Duration;
 use transport::secure::{Cipher, Prologue, Psk, respond, with_clean_stack};
 use transport::wire::{Datagram, Message1};
 use transport::{
-    AcceptOptions, Batch, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
+    AcceptOptions, Batch, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event, KeyHandle,
     ReceivedEcn, Time,
 };
 
@@ -66,22 +66,24 @@ struct Pair {
     now: Time,
     /// The latest handshake message of the first endpoint.
     message1: Vec<u8>,
+    /// The key that the second accepts.
+    key: Option<KeyHandle>,
 }
 
 impl Pair {
     fn new(cipher: Cipher) -> Self {
         let config = EndpointConfig { cipher, ..EndpointConfig::default() };
         let end = |side: &str| with_clean_stack(|| Endpoint::new(config.clone(), bytes(&seed_of(cipher, side))));
-        Self { ends: [end("initiator"), end("responder")], now: Time::ZERO, message1: Vec::new() }
+        Self { ends: [end("initiator"), end("responder")], now: Time::ZERO, message1: Vec::new(), key: None }
     }
 
     /// Connects with the key derived from this name. Returns both ends of the connection.
     fn connect(&mut self, key: &str) -> [ConnectionHandle; 2] {
-        let Self { ends: [first, second], now, .. } = self;
+        let Self { ends: [first, second], now, key: accepted, .. } = self;
         // What computes the key must not leave it where the endpoint has its frames, which would move it to the heap.
         let mut secret = with_clean_stack(|| Box::new(bytes(key)));
         let first = with_clean_stack(|| {
-            second.add_key(*secret, None, AcceptOptions::default());
+            *accepted = Some(second.add_key(*secret, None, AcceptOptions::default()));
             first.connect(*now, *secret, ConnectOptions::new(vec![address(1)])).expect("it can")
         });
         secret.fill(0);
@@ -96,7 +98,7 @@ impl Pair {
     }
 
     /// Closes a connection, and removes it and its key from both endpoints.
-    fn end(&mut self, handles: [ConnectionHandle; 2], key: &str) {
+    fn end(&mut self, handles: [ConnectionHandle; 2]) {
         self.ends[0].connection(handles[0]).expect("open").close(self.now, 0, "");
         for side in [0, 1].into_iter().cycle().take(200) {
             self.turn(side);
@@ -105,8 +107,7 @@ impl Pair {
             assert!(end.connection(handle).expect("not removed").is_drained());
             end.remove(handle);
         }
-        let id = with_clean_stack(|| Psk::new(bytes(key)).id());
-        self.ends[1].remove_key(id);
+        self.ends[1].remove_key(self.key.take().expect("one was added"));
     }
 
     /// Advances time by 5 ms and runs one side. Returns its events.
@@ -253,7 +254,7 @@ fn nothing_of_an_earlier_connection_is_left_in_memory() {
         let passed: Vec<&Needle> = needles[1..].iter().collect();
         assert_eq!(found(&passed), [""; 0], "{cipher}, while the connection is open");
 
-        pair.end(first, &key);
+        pair.end(first);
         let all: Vec<&Needle> = needles.iter().chain(&packets).collect();
         assert_eq!(found(&all), [""; 0], "{cipher}, after its end");
         pair.connect(&format!("second key, {cipher}"));

@@ -105,8 +105,7 @@ fn prepare(
     Ok((listener, ticket))
 }
 
-/// Accepts a new connection. The listener learns of it once the peer has proved that it has the key and is responding:
-/// a peer that vanishes before that, or only replays recorded datagrams, keeps no one else out.
+/// Accepts a new connection, whose peer was told of this store in its handshake.
 fn accept(store: Store, connection: Connection, listener: Sender<Arrival>) -> EventHandler {
     let (mailbox, inputs) = Mailbox::new();
     let mut events = mailbox.events();
@@ -200,13 +199,13 @@ struct Listener {
 impl Listener {
     /// Accepts peers from now on, describing in the handshake the store that the next one will get.
     fn answer(&self) {
-        let store = Arc::clone(&self.store);
+        let store = lock(&self.store).clone();
         let sender = self.sender.clone();
-        let application = lock(&store).application();
+        let application = store.application();
         let until_closed = UntilClosed { listener: self.sender.clone(), only_one: self.only_one };
         let acceptor = Box::new(move |connection| {
             let _ = &until_closed;
-            accept(lock(&store).clone(), connection, sender.clone())
+            accept(store.clone(), connection, sender.clone())
         });
         let profile = self.config.profile.clone();
         let options = AcceptOptions { profile, application, qlog: self.config.trace.is_some() };

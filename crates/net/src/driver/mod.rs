@@ -19,14 +19,15 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::secure::with_clean_stack;
 use transport::{
-    Answer, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyId, Time,
+    Answer, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyHandle,
+    Time,
 };
 
 use crate::carrier::{Broken, Carrier, Outgoing, Sent};
 use crate::error::NetError;
 use crate::facts::Thread;
 use crate::inbox::Inbox;
-use crate::messages::{Accept, Command, ConnectionId, Controls, Door, Event, EventHandler, Message};
+use crate::messages::{Accept, Command, ConnectionId, Controls, Door, Event, EventHandler, Message, NOT_ACCEPTED};
 use crate::options::EndpointOptions;
 use crate::shared::Shared;
 use crate::stats::{Elsewhere, Refused, Stats};
@@ -119,11 +120,12 @@ enum Unsent {
     Answer(Answer),
 }
 
-/// The key to answer, its expiry, and the acceptor.
+/// A key, its expiry, and the acceptor of peers that were answered with it.
 struct Listening {
-    key: KeyId,
+    key: KeyHandle,
     expires: Time,
     acceptor: Accept,
+    traces: bool,
 }
 
 /// The state of the thread.
@@ -137,8 +139,10 @@ struct Running {
     jobs: Vec<Job>,
     links: BTreeMap<ConnectionId, Link>,
     by_handle: BTreeMap<ConnectionHandle, ConnectionId>,
+    /// The key to answer.
     listening: Option<Listening>,
-    traces: bool,
+    /// Keys that are no longer answered, as long as somebody who was may still connect.
+    retired: Vec<Listening>,
     batch: Batch,
     unsent: Unsent,
     /// Whether the kernel may have datagrams for us.
@@ -162,7 +166,7 @@ impl Running {
             links: BTreeMap::new(),
             by_handle: BTreeMap::new(),
             listening: None,
-            traces: false,
+            retired: Vec::new(),
             batch: Batch::new(),
             unsent: Unsent::Nothing,
             readable: true,
@@ -207,9 +211,7 @@ impl Running {
     /// Does one round of everything; returns whether there is more to do.
     fn turn(&mut self) -> Result<bool, Broken> {
         self.read_messages();
-        if self.listening.as_ref().is_some_and(|listening| listening.expires <= self.clock.now()) {
-            self.stop_listening();
-        }
+        self.retire(self.clock.now());
         self.send_unsent();
         let mut busy = self.receive()?;
         busy |= self.hear_errors();
@@ -259,10 +261,10 @@ impl Running {
                 self.connect(now, (controls, shared, events), key, *options);
             }
             Message::Listen { key, expires, options, acceptor } => {
-                self.traces = options.qlog;
-                self.stop_listening();
+                self.retire_listening();
+                let traces = options.qlog;
                 let key = self.endpoint.add_key(key, Some(expires), *options);
-                self.listening = Some(Listening { key, expires, acceptor });
+                self.listening = Some(Listening { key, expires, acceptor, traces });
             }
             Message::StopListening => self.stop_listening(),
             // Fails if the caller no longer waits.
@@ -279,11 +281,28 @@ impl Running {
         }
     }
 
-    /// Stops answering new peers, and drops the acceptor.
+    /// Stops answering new peers, and drops the acceptors.
     fn stop_listening(&mut self) {
-        if let Some(Listening { key, .. }) = self.listening.take() {
-            self.endpoint.remove_key(key);
+        self.retire_listening();
+        self.retired.clear();
+    }
+
+    /// Stops answering new peers. Those that were answered may still connect, with what their handshake told them.
+    fn retire_listening(&mut self) {
+        if let Some(listening) = self.listening.take() {
+            self.endpoint.remove_key(listening.key);
+            self.retired.push(listening);
         }
+    }
+
+    /// Stops answering with a key that has expired, and drops acceptors that have nobody left to accept.
+    fn retire(&mut self, now: Time) {
+        self.endpoint.handle_timeout(now);
+        if self.listening.as_ref().is_some_and(|listening| listening.expires <= now) {
+            self.retire_listening();
+        }
+        let endpoint = &self.endpoint;
+        self.retired.retain(|listening| endpoint.awaits(listening.key));
     }
 
     fn connect(
@@ -356,18 +375,23 @@ impl Running {
         self.carrier.unreachable(|remote| endpoint.hint_unreachable(clock.now(), remote))
     }
 
-    /// Passes new connections, whose peers have shown the key, to the program.
+    /// Passes new connections, whose peers have proved that they have the key, to the program.
     fn accept(&mut self) {
         while let Some(EndpointEvent::Accepted { handle, key }) = self.endpoint.poll_event() {
-            match &mut self.listening {
-                Some(Listening { key: listening, acceptor, .. }) if *listening == key => {
-                    let (controls, shared) = (self.door.new_controls(), Arc::<Shared>::default());
-                    let events = acceptor(controls.clone(), Arc::clone(&shared));
-                    let trace = self.traces;
-                    self.add_link(handle, controls, shared, events, trace);
+            let (controls, shared) = (self.door.new_controls(), Arc::<Shared>::default());
+            let mut listening = self.listening.iter_mut().chain(&mut self.retired);
+            match listening.find(|listening| listening.key == key) {
+                Some(Listening { acceptor, traces, .. }) => {
+                    let (events, traces) = (acceptor(controls.clone(), Arc::clone(&shared)), *traces);
+                    self.add_link(handle, controls, shared, events, traces);
                 }
-                // It arrived just before the key was removed: do not answer it, as if it had come later.
-                _ => self.endpoint.remove(handle),
+                // Answered just before this side stopped listening.
+                None => {
+                    self.add_link(handle, controls, shared, Box::new(drop), false);
+                    if let Some(connection) = self.endpoint.connection(handle) {
+                        connection.close(self.clock.now(), NOT_ACCEPTED, "connections are not accepted");
+                    }
+                }
             }
         }
     }
@@ -456,12 +480,10 @@ impl Running {
     }
 
     /// Returns the time of the next action if nothing is received.
-    fn deadline(&mut self) -> Option<Time> {
+    fn deadline(&self) -> Option<Time> {
         let expires = self.listening.as_ref().map(|listening| listening.expires);
         let own = self.stop_at.into_iter().chain(self.give_up_at).chain(expires).min();
-        let endpoint = &mut self.endpoint;
-        let timeouts = self.links.values().filter_map(|link| endpoint.connection(link.handle)?.poll_timeout());
-        own.into_iter().chain(timeouts).min()
+        own.into_iter().chain(self.endpoint.poll_timeout()).min()
     }
 
     /// Waits for datagrams, messages, room to send, or the next deadline.
@@ -568,25 +590,62 @@ mod tests {
         dropped
     }
 
-    /// Whether a peer that shows `key` gets a connection.
-    fn is_answered(running: &mut Running, key: [u8; 32]) -> bool {
-        let mut peer = Endpoint::new(EndpointConfig::default(), [2; 32]);
-        let handle = peer.connect(Time::ZERO, key, ConnectOptions::new(vec![PIPE_PEER])).unwrap();
-        let mut batch = Batch::new();
-        assert!(peer.connection(handle).unwrap().poll_transmit(Time::ZERO, &mut batch));
-        batch.seal();
-        let (now, stride) = (running.clock.now(), batch.segment_size());
-        let endpoint = &mut running.endpoint;
-        endpoint.handle_datagrams(now, PIPE_PEER, None, ReceivedEcn::NotEct, &mut batch.bytes().to_vec(), stride);
-        endpoint.poll_answer().is_some()
+    /// A peer that has begun to connect with a key.
+    struct Guest {
+        endpoint: Endpoint,
+        handle: ConnectionHandle,
     }
+
+    impl Guest {
+        fn new(seed: u8, key: [u8; 32]) -> Self {
+            let mut endpoint = Endpoint::new(EndpointConfig::default(), [seed; 32]);
+            let handle = endpoint.connect(Time::ZERO, key, ConnectOptions::new(vec![PIPE_PEER])).unwrap();
+            Self { endpoint, handle }
+        }
+
+        /// Sends what it has to send.
+        fn send(&mut self, running: &mut Running) {
+            let mut batch = Batch::new();
+            let now = running.clock.now();
+            while self.endpoint.connection(self.handle).unwrap().poll_transmit(Time::ZERO, &mut batch) {
+                batch.seal();
+                let stride = batch.segment_size();
+                let bytes = &mut batch.bytes().to_vec();
+                running.endpoint.handle_datagrams(now, PIPE_PEER, None, ReceivedEcn::NotEct, bytes, stride);
+            }
+        }
+
+        /// Takes the answer to its first message; returns whether there is one.
+        fn hear(&mut self, running: &mut Running) -> bool {
+            let Some(Answer { mut bytes, .. }) = running.endpoint.poll_answer() else { return false };
+            let stride = bytes.len();
+            self.endpoint.handle_datagrams(Time::ZERO, PIPE_PEER, None, ReceivedEcn::NotEct, &mut bytes, stride);
+            true
+        }
+
+        /// Shakes hands with a side that listens, but for the first packet under the agreed keys.
+        fn answered(seed: u8, running: &mut Running) -> Self {
+            let mut guest = Self::new(seed, [7; 32]);
+            guest.send(running);
+            assert!(guest.hear(running));
+            guest
+        }
+    }
+
+    /// Whether a peer that shows `key` is answered.
+    fn is_answered(running: &mut Running, key: [u8; 32]) -> bool {
+        let mut guest = Guest::new(2, key);
+        guest.send(running);
+        guest.hear(running)
+    }
+
+    const LATER: Time = Time::from_nanos(600_000_000_000);
 
     #[test]
     fn a_key_that_has_expired_is_listened_for_no_more() {
         let mut running = running();
-        let later = Time::ZERO + Duration::from_secs(600);
-        let acceptor = listen(&mut running, [7; 32], later);
-        assert_eq!(running.deadline(), Some(later));
+        let acceptor = listen(&mut running, [7; 32], LATER);
+        assert_eq!(running.deadline(), Some(LATER));
         drop(running.turn());
         assert_eq!(acceptor.try_recv(), Err(TryRecvError::Empty));
         let acceptor = listen(&mut running, [7; 32], Time::ZERO);
@@ -598,15 +657,62 @@ mod tests {
     #[test]
     fn an_endpoint_answers_the_key_it_was_given_last_and_none_when_it_stops() {
         let mut running = running();
-        let later = Time::ZERO + Duration::from_secs(600);
-        let first = listen(&mut running, [7; 32], later);
+        let first = listen(&mut running, [7; 32], LATER);
         assert!(is_answered(&mut running, [7; 32]));
-        let second = listen(&mut running, [8; 32], later);
-        assert_eq!(first.try_recv(), Err(TryRecvError::Disconnected));
-        assert!(!is_answered(&mut running, [7; 32]), "nobody would take the connection");
+        let second = listen(&mut running, [8; 32], LATER);
+        assert_eq!(first.try_recv(), Err(TryRecvError::Empty), "who was answered may still connect");
+        assert!(!is_answered(&mut running, [7; 32]), "another is not answered");
         assert!(is_answered(&mut running, [8; 32]));
         running.take(Message::Stop);
-        assert_eq!(second.try_recv(), Err(TryRecvError::Disconnected));
+        assert_eq!([&first, &second].map(Receiver::try_recv), [Err(TryRecvError::Disconnected); 2]);
         assert!(!is_answered(&mut running, [8; 32]));
+    }
+
+    /// A first message alone, which may be a replay, is nothing to the program.
+    #[test]
+    fn a_peer_meets_the_acceptor_of_its_handshake_when_it_has_proved_itself() {
+        let mut running = running();
+        let first = listen(&mut running, [7; 32], LATER);
+        let mut guests = [2, 3, 4].map(|seed| Guest::answered(seed, &mut running));
+        running.accept();
+        assert_eq!((running.links.len(), first.try_recv()), (0, Err(TryRecvError::Empty)), "nobody has come");
+        let second = listen(&mut running, [7; 32], LATER);
+        guests[0].send(&mut running);
+        running.accept();
+        assert_eq!((running.links.len(), first.try_recv()), (1, Ok(())));
+        guests[1].send(&mut running);
+        running.accept();
+        assert_eq!((first.try_recv(), second.try_recv()), (Ok(()), Err(TryRecvError::Empty)));
+
+        // The third does not come in time.
+        running.retire(running.clock.now() + Duration::from_secs(29));
+        assert_eq!(first.try_recv(), Err(TryRecvError::Empty));
+        running.retire(running.clock.now() + Duration::from_secs(31));
+        assert_eq!((first.try_recv(), second.try_recv()), (Err(TryRecvError::Disconnected), Err(TryRecvError::Empty)));
+        guests[2].send(&mut running);
+        running.accept();
+        assert_eq!(running.links.len(), 2);
+    }
+
+    #[test]
+    fn who_was_answered_before_this_side_stopped_listening_hears_so() {
+        let mut running = running();
+        let acceptor = listen(&mut running, [7; 32], LATER);
+        let mut guest = Guest::answered(2, &mut running);
+        running.take(Message::StopListening);
+        assert_eq!(acceptor.try_recv(), Err(TryRecvError::Disconnected));
+        guest.send(&mut running);
+        running.accept();
+        let [link] = running.links.values().collect::<Vec<_>>()[..] else { panic!("one that closes") };
+        let (connection, mut batch) = (running.endpoint.connection(link.handle).unwrap(), Batch::new());
+        assert!(connection.poll_transmit(running.clock.now(), &mut batch));
+        batch.seal();
+        let (stride, bytes) = (batch.segment_size(), &mut batch.bytes().to_vec());
+        guest.endpoint.handle_datagrams(Time::ZERO, PIPE_PEER, None, ReceivedEcn::NotEct, bytes, stride);
+        let connection = guest.endpoint.connection(guest.handle).unwrap();
+        let events: Vec<_> = std::iter::from_fn(|| connection.poll_event()).collect();
+        let reason = "connections are not accepted".to_owned();
+        let closed = transport::Event::Closed(transport::Closed::ByPeer { code: NOT_ACCEPTED, reason });
+        assert_eq!(events, [transport::Event::Connected, closed]);
     }
 }

@@ -1,5 +1,5 @@
-//! The handshake. The initiator sends the same first message in several copies and sizes until one is answered; the
-//! responder waits until the initiator has proved that it holds the key.
+//! The initiator's handshake: it sends the same first message in several copies and sizes until one is answered. The
+//! responder's is the endpoint's until the initiator has proved that it takes part.
 
 use super::batch::Batch;
 use super::event::Closed;
@@ -26,88 +26,6 @@ const EARLY_ROUNDS: [Duration; 7] = [
 /// Later rounds back off to one a second, as probes do. Doubling without limit, ten rounds in half a minute, would fail
 /// where most packets are lost each way.
 const LATE_SPACING: Duration = Duration::from_secs(1);
-
-/// A handshake under way.
-#[derive(Debug)]
-pub(super) enum Handshake {
-    /// The first message has been sent.
-    Initiator(Box<Initiation>),
-    /// The second message has been sent; nothing else is sent until the peer has proved that it has the key and its
-    /// address.
-    Responder {
-        /// When to stop waiting.
-        until: Time,
-    },
-}
-
-impl Handshake {
-    /// Returns when to send another round, or when the wait ends.
-    pub(super) fn deadline(&self) -> Time {
-        match self {
-            Self::Initiator(initiation) => initiation.deadline(),
-            Self::Responder { until } => *until,
-        }
-    }
-
-    /// Handles the deadline. Returns why the connection is over, if it is; otherwise there is something to transmit.
-    pub(super) fn on_timer(&mut self, now: Time) -> Option<Closed> {
-        match self {
-            Self::Initiator(initiation) => initiation.failure(now),
-            Self::Responder { until } => (*until <= now).then_some(Closed::HandshakeTimeout),
-        }
-    }
-
-    /// Extends the wait because another copy of the first message arrived: the peer is still trying, so its proof may
-    /// yet arrive.
-    pub(super) const fn await_proof(&mut self, until: Time) {
-        if let Self::Responder { until: patience } = self {
-            *patience = until;
-        }
-    }
-
-    /// Writes the next datagram, when one is due.
-    pub(super) fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
-        match self {
-            Self::Initiator(initiation) => initiation.poll_transmit(now, batch),
-            Self::Responder { .. } => false,
-        }
-    }
-
-    /// Handles an answer in a datagram of `size` bytes. One that is not authentic changes nothing.
-    pub(super) fn on_answer(
-        &mut self,
-        now: Time,
-        from: SocketAddr,
-        message: &Message2<'_>,
-        size: usize,
-    ) -> Result<Answered, Refused> {
-        match self {
-            Self::Initiator(initiation) => initiation.on_answer(now, from, message, size),
-            Self::Responder { .. } => Err(Refused::HandshakeLate),
-        }
-    }
-
-    /// Handles the network's report that nothing listens at `remote`; returns whether messages went there. If the peer
-    /// should be listening, and is at none of its addresses, the wait ends.
-    pub(super) fn on_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
-        match self {
-            Self::Initiator(initiation) => initiation.on_unreachable(now, remote),
-            Self::Responder { .. } => false,
-        }
-    }
-
-    /// Handles a claim that the peer speaks other versions. It may be forged: the handshake continues until its time is
-    /// up.
-    pub(super) fn on_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
-        let Self::Initiator(initiation) = self else { return Err(Refused::HandshakeLate) };
-        let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
-        if offered.contains(&VERSION) {
-            return Err(Refused::BadVersion);
-        }
-        initiation.versions = Some(offered);
-        Ok(())
-    }
-}
 
 /// First messages that await an answer.
 #[derive(Debug)]
@@ -171,7 +89,7 @@ impl Initiation {
     }
 
     /// Returns when the next round, or the end of the wait, is due.
-    fn deadline(&self) -> Time {
+    pub(super) fn deadline(&self) -> Time {
         let last = EARLY_ROUNDS[EARLY_ROUNDS.len() - 1];
         let after = EARLY_ROUNDS.get(self.rounds).copied().unwrap_or_else(|| {
             // 500 ms, 1 s, 2 s, 3 s, ...
@@ -183,7 +101,9 @@ impl Initiation {
         (self.started + after).min(self.gives_up)
     }
 
-    fn on_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
+    /// Handles the network's report that nothing listens at `remote`; returns whether messages went there. If the peer
+    /// should be listening, and is at none of its addresses, the wait ends.
+    pub(super) fn on_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
         let here: Vec<SocketAddr> = self.remotes.iter().copied().filter(|asked| is_same(*asked, remote)).collect();
         if here.is_empty() {
             return false;
@@ -199,8 +119,19 @@ impl Initiation {
         true
     }
 
+    /// Handles a claim that the peer speaks other versions. It may be forged: the handshake continues until its time is
+    /// up.
+    pub(super) fn on_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
+        let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
+        if offered.contains(&VERSION) {
+            return Err(Refused::BadVersion);
+        }
+        self.versions = Some(offered);
+        Ok(())
+    }
+
     /// Returns why the handshake has failed, if its time is up.
-    fn failure(&self, now: Time) -> Option<Closed> {
+    pub(super) fn failure(&self, now: Time) -> Option<Closed> {
         let failure =
             || self.versions.clone().map_or(Closed::HandshakeTimeout, |offered| Closed::VersionMismatch { offered });
         self.is_over(now).then(failure)
@@ -211,7 +142,7 @@ impl Initiation {
     }
 
     /// Writes the next copy for the next address, when it is due.
-    fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
+    pub(super) fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
         if self.queue.is_empty() && now >= self.deadline() && !self.is_over(now) {
             self.begin_round(now);
         }
@@ -240,7 +171,8 @@ impl Initiation {
         self.rounds += 1;
     }
 
-    fn on_answer(
+    /// Handles an answer in a datagram of `size` bytes. One that is not authentic changes nothing.
+    pub(super) fn on_answer(
         &mut self,
         now: Time,
         from: SocketAddr,

@@ -54,7 +54,6 @@ use closing::Closing;
 use control::{Control, ReliableFrame};
 use crypto::Crypto;
 use feedback::Feedback;
-use handshake::Handshake;
 use liveness::Liveness;
 use path_mtu::PathMtu;
 use path_validator::PathValidator;
@@ -80,8 +79,8 @@ const ROUND: f64 = 1.25;
 /// The state of a connection.
 #[derive(Debug)]
 enum Phase {
-    /// The keys are not agreed on, or the peer has not proved that it has them.
-    Handshake(Handshake),
+    /// This side has sent its first message; the keys are not agreed on.
+    Handshake(Box<Initiation>),
     /// Data flows in both directions.
     Open,
     /// The peer is being told that the connection is over, or has said so itself.
@@ -172,13 +171,24 @@ impl Connection {
     }
 
     pub(crate) fn initiate(parts: Parts, initiation: Initiation) -> Self {
-        Self::new(parts, Phase::Handshake(Handshake::Initiator(Box::new(initiation))))
+        Self::new(parts, Phase::Handshake(Box::new(initiation)))
     }
 
-    /// Creates a connection to a `peer` whose first message has been answered.
-    pub(crate) fn respond(parts: Parts, secrets: &Secrets, peer: Parameters, until: Time) -> Self {
-        let mut connection = Self::new(parts, Phase::Handshake(Handshake::Responder { until }));
+    /// Creates a connection to a `peer` that was answered and whose first packet, of `payload` bytes, is to be handled
+    /// next. Copies of its first message may have come from `elsewhere`, too.
+    pub(crate) fn respond(
+        parts: Parts,
+        secrets: &Secrets,
+        peer: Parameters,
+        elsewhere: Option<SocketAddr>,
+        payload: usize,
+    ) -> Self {
+        let mut connection = Self::new(parts, Phase::Open);
         connection.establish(secrets, peer);
+        elsewhere.iter().for_each(|remote| connection.paths.on_first_message(*remote));
+        // The peer's first packet has the size that it knows to pass in both directions.
+        connection.on_first_payload(payload);
+        connection.events.push_back(Event::Connected);
         connection
     }
 
@@ -393,7 +403,7 @@ impl Connection {
         self.pause.on_rate_change(now);
     }
 
-    /// Begins with what an earlier connection between the same networks has learned of the path
+    /// Begins with what an earlier connection to the same address has learned of the path
     /// ([`ConnectionStats::memory`]), which should be less than a day old and given to one connection at a time. Without
     /// effect once the controller has found the rate, and with controllers that do not search for it. A migration forgets
     /// it.
@@ -555,15 +565,6 @@ impl Connection {
             loss: self.recovery.expected_loss(),
             burst: self.recovery.loss().mean_burst(),
             window: self.recovery.window() / u64::from(self.recovery.max_packet()) * u64::from(self.mtu.per_packet()),
-        }
-    }
-
-    /// Handles another copy of the first message: the peer is still trying, so its proof may yet arrive. If copies come
-    /// from several addresses, some may be forged.
-    pub(crate) fn await_proof(&mut self, until: Time, from: SocketAddr) {
-        self.paths.on_first_message(from);
-        if let Phase::Handshake(handshake) = &mut self.phase {
-            handshake.await_proof(until);
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::closing::Closing;
 use super::control::ReliableFrame;
 use super::feedback::Arrived;
-use super::handshake::Handshake;
 use super::path_mtu::Shrunk;
 use super::path_validator::{AddressPair, Arrival};
 use super::recv_flows::Violation;
@@ -53,12 +52,6 @@ impl Connection {
                 continue;
             }
             match &mut self.phase {
-                Phase::Handshake(Handshake::Responder { .. }) => {
-                    self.phase = Phase::Open;
-                    // The peer's first packet has the size that it knows to pass in both directions.
-                    self.on_first_payload(HEADER + packet.plaintext.len() + TAG);
-                    self.events.push_back(Event::Connected);
-                }
                 Phase::Open => {}
                 Phase::Closing(closing) => {
                     if closing.on_packet(now, has_close(packet)) {
@@ -66,7 +59,7 @@ impl Connection {
                     }
                     continue;
                 }
-                Phase::Handshake(Handshake::Initiator(_)) | Phase::Drained => continue,
+                Phase::Handshake(_) | Phase::Drained => continue,
             }
             if let Err(reason) = self.handle_packet(now, path, ecn, packet) {
                 self.refuse(now, reason);

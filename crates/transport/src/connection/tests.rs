@@ -49,10 +49,9 @@ impl Pair {
             let (profile, limits) = (Profile::auto(), Limits::default());
             let parts = Parts { now: Time::ZERO, profile, limits, path, seed: [side as u8; 32], qlog: false };
             let secrets = Secrets { send: secrets[side].clone(), receive: secrets[peer].clone() };
-            let mut connection = Connection::respond(parts, &secrets, parameters, Time::ZERO + TRAVEL);
+            let mut connection = Connection::respond(parts, &secrets, parameters, None, 1_451);
+            connection.events.clear();
             connection.paths.on_handshake(address(peer));
-            connection.phase = Phase::Open;
-            connection.on_first_payload(1_451);
             connection.recovery.set_rtt_from_handshake(Time::ZERO, TRAVEL * 2);
             connection
         });
@@ -310,14 +309,8 @@ fn an_answer_to_one_of_the_last_copies_of_a_first_message_measures_nothing() {
     let prologue = Prologue { key: psk.id(), connection: ConnectionId([7; 8]) };
     let (initiator, noise) = Initiator::new(&psk, prologue, &[], [1; 32]).expect("short");
     let wait = Duration::from_secs(600);
-    let mut handshake = Handshake::Initiator(Box::new(Initiation::new(
-        Time::ZERO,
-        (wait, false),
-        (initiator, noise.clone()),
-        prologue,
-        vec![address(1)],
-        1_451,
-    )));
+    let started = (initiator, noise.clone());
+    let mut handshake = Initiation::new(Time::ZERO, (wait, false), started, prologue, vec![address(1)], 1_451);
     let (mut batch, mut copies) = (Batch::new(), Vec::new());
     while copies.len() < 300 {
         let now = handshake.deadline();

@@ -121,7 +121,7 @@ impl Connection {
         let expired = self.expire(now, table, &[Timer::Handshake, Timer::Close, Timer::Idle, Timer::PathValidation]);
         match &mut self.phase {
             Phase::Handshake(handshake) => {
-                if let Some(closed) = handshake.on_timer(now) {
+                if let Some(closed) = handshake.failure(now) {
                     self.end(closed);
                 }
             }

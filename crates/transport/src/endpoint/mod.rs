@@ -1,8 +1,10 @@
 //! The connections of one UDP socket: their ids, the keys that open them, first messages and their replays, version
 //! negotiation.
 
-mod answers;
 pub mod fuzzing;
+mod half_open;
+mod shares;
+mod spent;
 
 use crate::connection::{AddressPair, Connection, Initiation, Limits, Parts, ReceivedEcn};
 use crate::profile::Profile;
@@ -11,9 +13,11 @@ use crate::time::Time;
 use crate::wire::{
     ConnectionId, Datagram, KeyId, Message1, Parameters, Refused, RefusedCounts, SYMBOL_OVERHEAD, VersionAnswer,
 };
-use answers::{Answers, Known};
+use half_open::{HalfOpen, HalfOpens};
+use spent::Spent;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Answers to first messages that may wait to be sent. Further ones are dropped, and the initiators repeat their
@@ -24,6 +28,10 @@ const MAX_ANSWERS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionHandle(u64);
 
+/// Identifies a key that an endpoint accepts, from [`Endpoint::add_key`] on. Never used twice, also for the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyHandle(u64);
+
 /// The configuration of all connections of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
@@ -31,13 +39,24 @@ pub struct EndpointConfig {
     pub limits: Limits,
     /// The most connections at once.
     pub max_connections: usize,
+    /// The most first messages whose senders, having been answered, have not proved yet that these are no replays. Where
+    /// more arrive, keys and then addresses (of IPv6, networks of 64 bits) share the places: the oldest message of the
+    /// one with the most is forgotten.
+    pub max_half_open: usize,
     /// The cipher to use if the peer supports it too.
     pub cipher: Cipher,
 }
 
 impl Default for EndpointConfig {
     fn default() -> Self {
-        Self { limits: Limits::default(), max_connections: 1_024, cipher: Cipher::preferred() }
+        Self {
+            limits: Limits::default(),
+            max_connections: 1_024,
+            // Chosen: as many as keep a processor busy for several tenths of a second, so that an initiator far away is not
+            // forgotten before it can prove itself even where thousands of addresses send; and 16 MB at most.
+            max_half_open: 4_096,
+            cipher: Cipher::preferred(),
+        }
     }
 }
 
@@ -110,13 +129,13 @@ pub enum ConnectError {
 /// An event of the endpoint rather than one of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointEvent {
-    /// A first message with one of our keys has opened a connection. [`crate::Event::Connected`] follows once the peer
-    /// has proved that the message is no replay.
+    /// A peer has opened a connection with one of our keys, and has proved that its first message is no replay.
+    /// [`crate::Event::Connected`] is the connection's first event.
     Accepted {
         /// The connection.
         handle: ConnectionHandle,
-        /// The key.
-        key: KeyId,
+        /// The key, which may have expired or been removed since the first message was answered.
+        key: KeyHandle,
     },
 }
 
@@ -133,9 +152,10 @@ pub struct Answer {
 
 #[derive(Debug)]
 struct Key {
+    handle: KeyHandle,
     psk: Psk,
     expires: Option<Time>,
-    options: AcceptOptions,
+    options: Arc<AcceptOptions>,
 }
 
 impl Key {
@@ -161,8 +181,10 @@ pub struct Endpoint {
     keys: BTreeMap<KeyId, Key>,
     connections: BTreeMap<ConnectionHandle, (ConnectionId, Connection)>,
     by_id: BTreeMap<ConnectionId, ConnectionHandle>,
-    known: Answers,
+    half_open: HalfOpens,
+    spent: Spent,
     next_handle: u64,
+    next_key: u64,
     answers: VecDeque<Answer>,
     events: VecDeque<EndpointEvent>,
     refused: RefusedCounts,
@@ -178,25 +200,40 @@ impl Endpoint {
             keys: BTreeMap::new(),
             connections: BTreeMap::new(),
             by_id: BTreeMap::new(),
-            known: Answers::default(),
+            half_open: HalfOpens::default(),
+            spent: Spent::default(),
             next_handle: 0,
+            next_key: 0,
             answers: VecDeque::new(),
             events: VecDeque::new(),
             refused: RefusedCounts::default(),
         }
     }
 
-    /// Accepts connections with `key` until it expires or is removed.
-    pub fn add_key(&mut self, key: [u8; 32], expires: Option<Time>, options: AcceptOptions) -> KeyId {
+    /// Accepts connections with `key` until it expires or is removed. The options replace those of an earlier call with
+    /// the same key for first messages that arrive from now on.
+    pub fn add_key(&mut self, key: [u8; 32], expires: Option<Time>, options: AcceptOptions) -> KeyHandle {
         let psk = with_clean_stack(|| Psk::new(key));
-        let id = psk.id();
-        self.keys.insert(id, Key { psk, expires, options });
-        id
+        let handle = KeyHandle(self.next_key);
+        self.next_key += 1;
+        self.keys.insert(psk.id(), Key { handle, psk, expires, options: Arc::new(options) });
+        handle
     }
 
-    /// Ignores first messages with this key from now on. Connections that it opened stay.
-    pub fn remove_key(&mut self, key: KeyId) {
-        self.keys.remove(&key);
+    /// Ignores first messages with this key from now on. Those that were answered may still open a connection
+    /// ([`Endpoint::awaits`]), and connections that it opened stay.
+    pub fn remove_key(&mut self, key: KeyHandle) {
+        self.keys.retain(|_, known| known.handle != key);
+    }
+
+    /// Returns whether a first message with this key was answered whose sender may still open a connection.
+    pub fn awaits(&self, key: KeyHandle) -> bool {
+        self.half_open.has(key)
+    }
+
+    /// Returns the number of first messages that were answered and whose senders may still open a connection.
+    pub fn half_open(&self) -> usize {
+        self.half_open.len()
     }
 
     /// Opens a connection to the holder of `key` at one of the addresses.
@@ -260,25 +297,47 @@ impl Endpoint {
                     continue;
                 }
             };
-            let Some(handle) = self.by_id.get(&packet.connection) else {
-                self.refused.add(Refused::UnknownConnection);
-                continue;
-            };
-            let Some((_, connection)) = self.connections.get_mut(handle) else {
-                continue;
-            };
-            match connection.opener().map(|opener| opener.open(datagram)) {
-                Some(Ok(packet)) => opened.push(packet),
-                Some(Err(reason)) => connection.refuse(now, reason),
-                None => connection.refuse(now, Refused::UnknownConnection),
-            }
+            opened.extend(self.open_packet(now, packet.connection, datagram));
             // Consecutive packets of one connection are handled together.
             let same = |next: &&mut [u8]| matches!(Datagram::classify(next), Ok(Datagram::Packet(header)) if header.connection == packet.connection);
-            if !datagrams.peek().is_some_and(same) {
+            if !datagrams.peek().is_some_and(same)
+                && let Some(connection) = self.connection_by_id(packet.connection)
+            {
                 connection.handle_packets(now, from, local, ecn, &mut opened);
                 opened.clear();
             }
         }
+    }
+
+    /// Opens a packet to this connection id, or counts why it cannot be opened.
+    fn open_packet<'a>(&mut self, now: Time, id: ConnectionId, datagram: &'a mut [u8]) -> Option<Opened<'a>> {
+        let Some(connection) = self.connection_by_id(id) else {
+            return self.open_half(now, id, datagram).map_err(|reason| self.refused.add(reason)).ok();
+        };
+        match connection.opener().map(|opener| opener.open(datagram)) {
+            Some(Ok(packet)) => return Some(packet),
+            Some(Err(reason)) => connection.refuse(now, reason),
+            None => connection.refuse(now, Refused::UnknownConnection),
+        }
+        None
+    }
+
+    /// Opens a packet that belongs to no connection: if it can be opened, it proves that the initiator of a handshake
+    /// takes part, which makes that a connection.
+    fn open_half<'a>(&mut self, now: Time, id: ConnectionId, datagram: &'a mut [u8]) -> Result<Opened<'a>, Refused> {
+        self.half_open.on_timer(now);
+        let size = datagram.len();
+        // What fails to open needs not be counted: far fewer can arrive in time than the limits of the ciphers permit.
+        let packet = self.half_open.opener(id).ok_or(Refused::UnknownConnection)?.open(datagram)?;
+        if self.connections.len() >= self.config.max_connections {
+            return Err(Refused::Busy);
+        }
+        let proved = self.half_open.prove(id).ok_or(Refused::UnknownConnection)?;
+        let (key, name) = (proved.key(), proved.name());
+        let handle = self.insert(id, proved.open(size));
+        self.spent.on_open(handle, name);
+        self.events.push_back(EndpointEvent::Accepted { handle, key });
+        Ok(packet)
     }
 
     /// Handles the network's report that nothing listens at `remote`; see [`Connection::hint_unreachable`]. Returns
@@ -313,25 +372,22 @@ impl Endpoint {
 
     fn handle_message1(&mut self, arrival: Arrival, message: &Message1<'_>, size: usize) -> Result<(), Refused> {
         let key = self.keys.get(&message.key).filter(|key| key.is_live(arrival.now)).ok_or(Refused::UnknownKey)?;
-        let room = self.connections.len() < self.config.max_connections;
-        // The first sealed packet authenticates the peer. It may take as long as any later silence.
-        let until = arrival.now + self.config.limits.dead_after;
-        match self.known.find(message) {
-            Known::Answered(handle, reply) => {
-                if let Some((_, connection)) = self.connections.get_mut(&handle) {
-                    connection.await_proof(until, arrival.from);
-                }
-                return self.answer(arrival, message, &reply, size);
-            }
-            Known::Spent => return Err(Refused::HandshakeReplayed),
-            Known::No if !room || self.known.is_full() => return Err(Refused::Busy),
-            Known::No => {}
+        let (psk, handle, options) = (key.psk.clone(), key.handle, Arc::clone(&key.options));
+        self.half_open.on_timer(arrival.now);
+        if let Some(reply) = self.half_open.on_copy(arrival.from, message)? {
+            return self.answer(arrival, message, &reply, size);
         }
-        let (psk, options) = (key.psk.clone(), key.options.clone());
+        let name = (message.key, message.connection);
+        if self.spent.contains(name) {
+            return Err(Refused::HandshakeReplayed);
+        }
+        if self.connections.len() >= self.config.max_connections || self.answers.len() >= MAX_ANSWERS {
+            return Err(Refused::Busy);
+        }
         let prologue = Prologue { key: message.key, connection: message.connection };
         let (id, grease) = (self.fresh_id(), self.grease());
-        let AcceptOptions { profile, application, qlog } = options;
-        let mut reply = self.parameters(id, Vec::new(), &profile, application);
+        let limits = self.limits_with(1);
+        let mut reply = self.parameters(id, Vec::new(), &options.profile, options.application.clone());
         let mut peer = None;
         let preferred = self.config.cipher;
         let answer = |payload: &[u8]| {
@@ -350,12 +406,20 @@ impl Endpoint {
         let Some(peer) = peer else {
             return Err(Refused::HandshakeFailed);
         };
-        let path = AddressPair { remote: arrival.from, local: arrival.local };
-        let parts = self.parts(arrival.now, profile, path, qlog);
-        let connection = Connection::respond(parts, &established.secrets, peer, until);
-        let handle = self.insert(id, connection);
-        self.events.push_back(EndpointEvent::Accepted { handle, key: message.key });
-        self.known.remember(message, handle, noise.clone());
+        let handshake = HalfOpen {
+            since: arrival.now,
+            name,
+            key: handle,
+            options,
+            limits,
+            path: AddressPair { remote: arrival.from, local: arrival.local },
+            peer,
+            secrets: established.secrets,
+            seed: self.random.draw(),
+            noise1: message.noise.to_vec(),
+            noise2: noise.clone(),
+        };
+        self.half_open.add(id, handshake, self.config.max_half_open);
         self.answer(arrival, message, &noise, size)
     }
 
@@ -399,9 +463,16 @@ impl Endpoint {
         self.connections.get_mut(&handle).map(|(_, connection)| connection)
     }
 
-    /// Returns the earliest [`Connection::poll_timeout`] of all connections.
+    /// Returns when to call [`Endpoint::handle_timeout`] or the [`Connection::handle_timeout`] of a connection.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.connections.values().filter_map(|(_, connection)| connection.poll_timeout()).min()
+        let connections = self.connections.values().filter_map(|(_, connection)| connection.poll_timeout());
+        connections.chain(self.half_open.deadline()).min()
+    }
+
+    /// Forgets first messages, and the keys that were agreed on with their senders, where those have not opened a
+    /// connection in time. Connections have timers of their own ([`Connection::handle_timeout`]).
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.half_open.on_timer(now);
     }
 
     /// Iterates over the handles of all connections.
@@ -409,11 +480,11 @@ impl Endpoint {
         self.connections.keys().copied()
     }
 
-    /// Removes a connection, drained or not. Its first message stays known, so that a replay opens nothing.
+    /// Removes a connection, drained or not.
     pub fn remove(&mut self, handle: ConnectionHandle) {
         if let Some((id, _)) = self.connections.remove(&handle) {
             self.by_id.remove(&id);
-            self.known.spend(handle);
+            self.spent.on_end(handle);
             self.share_memory();
         }
     }

@@ -2,6 +2,7 @@
 //! peer that breaks the protocol only loses its connection.
 
 mod counts;
+mod crowds;
 mod excess;
 mod feedback;
 mod packets;

@@ -51,7 +51,12 @@ pub(crate) fn parameters(connection: ConnectionId) -> Parameters {
 
 /// Returns the bytes of a first message for [`KEY`], and the handshake that waits for its answer.
 pub(crate) fn message1(offer: &Parameters, seed: u8, size: usize) -> (Initiator, Vec<u8>) {
-    let psk = Psk::new(KEY);
+    message1_for(KEY, offer, seed, size)
+}
+
+/// The same for any key.
+pub(crate) fn message1_for(key: [u8; 32], offer: &Parameters, seed: u8, size: usize) -> (Initiator, Vec<u8>) {
+    let psk = Psk::new(key);
     let prologue = Prologue { key: psk.id(), connection: offer.connection };
     let payload = offer.encode(7).expect("small parameters");
     let (initiator, noise) = Initiator::new(&psk, prologue, &payload, [seed; 32]).expect("it fits");
@@ -59,6 +64,35 @@ pub(crate) fn message1(offer: &Parameters, seed: u8, size: usize) -> (Initiator,
     let mut datagram = Vec::new();
     message.encode(size, &mut datagram).expect("it fits");
     (initiator, datagram)
+}
+
+/// Returns a packet of this kind, to this connection, with this number, as on the wire.
+pub(crate) fn seal(
+    sealer: &Sealer,
+    (kind, connection, number): (PacketKind, ConnectionId, u64),
+    plaintext: &[u8],
+) -> Vec<u8> {
+    let header = PacketHeader { kind, connection, number };
+    let mut packet = [&header.encode(), plaintext, &[0; TAG]].concat();
+    sealer.seal(&mut packet).expect("of the first epoch");
+    packet
+}
+
+/// Completes a handshake with this answer to its first message. Returns what the answer says and the first packet under
+/// the agreed keys, a ping: it proves that the first message is no replay.
+pub(crate) fn proof(initiator: &mut Initiator, answer: &[u8]) -> (Parameters, Vec<u8>) {
+    let (reply, sealer, _) = finish(initiator, answer);
+    let ping = seal(&sealer, (PacketKind::Control, reply.connection, 0), &[1]);
+    (reply, ping)
+}
+
+fn finish(initiator: &mut Initiator, answer: &[u8]) -> (Parameters, Sealer, Opener) {
+    let Ok(Datagram::Message2(message)) = Datagram::classify(answer) else { panic!("not a message 2") };
+    let Established { payload, secrets } = initiator.finish(message.noise).expect("authentic");
+    let reply = Parameters::decode(&payload).expect("parameters");
+    let cipher = Cipher::from_wire(reply.ciphers[0]).expect("one that was offered");
+    let [sealer, opener] = [&secrets.send, &secrets.receive].map(|secret| PacketKeys::new(secret, cipher));
+    (reply, Sealer::new(sealer), Opener::new(opener))
 }
 
 /// The rogue, connected to its victim.
@@ -86,23 +120,21 @@ impl Rogue {
         let (mut initiator, datagram) = message1(&offer, 3, 1_451);
         deliver(&mut victim, now, address(66), datagram);
         let answer = victim.poll_answer().expect("who holds the key is answered");
-        let Ok(Datagram::Message2(message)) = Datagram::classify(&answer.bytes) else { panic!("not a message 2") };
-        let Established { payload, secrets } = initiator.finish(message.noise).expect("authentic");
-        let reply = Parameters::decode(&payload).expect("parameters");
-        let cipher = Cipher::from_wire(reply.ciphers[0]).expect("one that was offered");
+        let (reply, sealer, opener) = finish(&mut initiator, &answer.bytes);
+        let now = now + Duration::from_micros(100);
+        deliver(&mut victim, now, address(66), seal(&sealer, (PacketKind::Control, reply.connection, 0), &[1]));
         let Some(EndpointEvent::Accepted { handle, .. }) = victim.poll_event() else { panic!("not accepted") };
         let mut rogue = Self {
             victim,
             handle,
             now,
-            number: 0,
+            number: 1,
             destination: reply.connection,
-            sealer: Sealer::new(PacketKeys::new(&secrets.send, cipher)),
-            opener: Opener::new(PacketKeys::new(&secrets.receive, cipher)),
+            sealer,
+            opener,
             numbers: Vec::new(),
             plaintexts: Vec::new(),
         };
-        rogue.send(&[Frame::Ping]);
         assert_eq!(rogue.events(), [Event::Connected]);
         rogue
     }
@@ -113,11 +145,8 @@ impl Rogue {
 
     /// Returns a sealed packet as on the wire.
     pub(crate) fn seal(&mut self, kind: PacketKind, plaintext: &[u8]) -> Vec<u8> {
-        let header = PacketHeader { kind, connection: self.destination, number: self.number };
         self.number += 1;
-        let mut packet = [&header.encode(), plaintext, &[0; TAG]].concat();
-        self.sealer.seal(&mut packet).expect("of the first epoch");
-        packet
+        seal(&self.sealer, (kind, self.destination, self.number - 1), plaintext)
     }
 
     pub(crate) fn send_plaintext(&mut self, kind: PacketKind, plaintext: &[u8]) {

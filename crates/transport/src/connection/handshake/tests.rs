@@ -19,19 +19,19 @@ fn psk() -> Psk {
 }
 
 /// An initiator that tries these hosts for 30 s.
-fn initiator(hosts: &[u8]) -> Handshake {
+fn initiator(hosts: &[u8]) -> Initiation {
     initiator_to(hosts, false)
 }
 
-fn initiator_to(hosts: &[u8], listen: bool) -> Handshake {
+fn initiator_to(hosts: &[u8], listen: bool) -> Initiation {
     let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");
     let remotes = hosts.iter().copied().map(address).collect();
     let timeout = (Duration::from_secs(30), listen);
-    Handshake::Initiator(Box::new(Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)))
+    Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)
 }
 
 /// Returns what is sent at this moment: destination, size, and the number of the copy.
-fn sent(handshake: &mut Handshake, now: Time) -> Vec<(SocketAddr, usize, u8)> {
+fn sent(handshake: &mut Initiation, now: Time) -> Vec<(SocketAddr, usize, u8)> {
     let (mut batch, mut sent) = (Batch::new(), Vec::new());
     while handshake.poll_transmit(now, &mut batch) {
         let Ok(Datagram::Message1(message)) = Datagram::classify(batch.bytes()) else { panic!("a first message") };
@@ -41,7 +41,7 @@ fn sent(handshake: &mut Handshake, now: Time) -> Vec<(SocketAddr, usize, u8)> {
 }
 
 /// Returns the second message in answer to the first message of [`initiator`].
-fn answer(handshake: &mut Handshake) -> Vec<u8> {
+fn answer(handshake: &mut Initiation) -> Vec<u8> {
     let mut batch = Batch::new();
     assert!(handshake.poll_transmit(at(0), &mut batch));
     let Ok(Datagram::Message1(message)) = Datagram::classify(batch.bytes()) else { panic!("a first message") };
@@ -78,17 +78,14 @@ fn a_peer_that_should_listen_and_does_at_no_address_is_given_up_at_once() {
     assert_eq!(sent(&mut handshake, at(0)).len(), 2);
     assert!(!handshake.on_unreachable(at(5), address(3)), "nobody asked there");
     assert!(handshake.on_unreachable(at(5), address(1)) && handshake.on_unreachable(at(5), address(1)));
-    assert_eq!(handshake.on_timer(at(5)), None, "it may be at the other address");
+    assert_eq!(handshake.failure(at(5)), None, "it may be at the other address");
     assert!(handshake.on_unreachable(at(7), address(2)));
-    assert_eq!((handshake.deadline(), handshake.on_timer(at(7))), (at(7), Some(Closed::HandshakeTimeout)));
+    assert_eq!((handshake.deadline(), handshake.failure(at(7))), (at(7), Some(Closed::HandshakeTimeout)));
 
     // Where it may begin to listen later, and whoever guesses the port may forge such reports, nothing ends.
     let mut handshake = initiator(&[1]);
     assert!(handshake.on_unreachable(at(5), address(1)));
-    assert_eq!(
-        (handshake.on_timer(at(29_999)), handshake.on_timer(at(30_000))),
-        (None, Some(Closed::HandshakeTimeout))
-    );
+    assert_eq!((handshake.failure(at(29_999)), handshake.failure(at(30_000))), (None, Some(Closed::HandshakeTimeout)));
 }
 
 #[test]
@@ -117,24 +114,13 @@ fn an_answer_from_an_address_that_was_not_asked_or_that_is_not_authentic_changes
 #[test]
 fn silence_ends_the_handshake_after_its_timeout_and_other_versions_explain_it() {
     let mut handshake = initiator(&[1]);
-    assert_eq!(handshake.on_timer(at(29_999)), None);
-    assert_eq!(handshake.on_timer(at(30_000)), Some(Closed::HandshakeTimeout));
+    assert_eq!(handshake.failure(at(29_999)), None);
+    assert_eq!(handshake.failure(at(30_000)), Some(Closed::HandshakeTimeout));
     let mut bytes = Vec::new();
     VersionAnswer::encode(PROLOGUE.connection, 0, &mut bytes);
     let Ok(Datagram::Versions(versions)) = Datagram::classify(&bytes) else { panic!("a list of versions") };
     assert_eq!(handshake.on_versions(&versions), Err(Refused::BadVersion), "it is ours");
-    assert_eq!(handshake.on_timer(at(30_000)), Some(Closed::HandshakeTimeout));
-}
-
-#[test]
-fn a_responder_waits_for_proof_as_long_as_copies_come() {
-    let mut handshake = Handshake::Responder { until: at(100) };
-    assert_eq!((handshake.deadline(), sent(&mut handshake, at(0))), (at(100), Vec::new()));
-    handshake.await_proof(at(200));
-    assert_eq!(handshake.on_timer(at(199)), None);
-    assert_eq!(handshake.on_timer(at(200)), Some(Closed::HandshakeTimeout));
-    let late = handshake.on_answer(at(0), address(1), &message(&[0; 64], 0), FULL).err();
-    assert_eq!(late, Some(Refused::HandshakeLate));
+    assert_eq!(handshake.failure(at(30_000)), Some(Closed::HandshakeTimeout));
 }
 
 /// A ticket may name addresses of hosts that never asked for anything: they get few bytes, whoever chose the addresses
@@ -144,10 +130,9 @@ fn an_address_that_does_not_answer_gets_little() {
     let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");
     let remotes = (0..16).map(address).collect();
     let timeout = (Duration::from_secs(10), false);
-    let mut handshake =
-        Handshake::Initiator(Box::new(Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)));
+    let mut handshake = Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL);
     let all: Vec<_> = (0..=10_000).flat_map(|millis| sent(&mut handshake, at(millis))).collect();
-    assert_eq!(handshake.on_timer(at(10_000)), Some(Closed::HandshakeTimeout));
+    assert_eq!(handshake.failure(at(10_000)), Some(Closed::HandshakeTimeout));
     for host in 0..16 {
         let to_host = all.iter().filter(|(to, ..)| *to == address(host));
         let (datagrams, bytes) = to_host.fold((0, 0), |(count, bytes), (_, size, _)| (count + 1, bytes + size));

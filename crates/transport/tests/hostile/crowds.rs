@@ -1,0 +1,283 @@
+//! Guests, who hold a key, and replays of first messages: however many there are, others can connect, and nothing but a
+//! handshake that its initiator completes is ever accepted.
+
+use crate::rogue::{KEY, deliver, message1, message1_for, parameters, proof, victim};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use transport::secure::Initiator;
+use transport::wire::{ConnectionId, Refused, limits::MIN_MESSAGE1};
+use transport::{AcceptOptions, Endpoint, EndpointConfig, EndpointEvent, Event, Limits, Time};
+
+const NOW: Time = Time::from_nanos(1_000_000_000);
+/// How long a first message that was answered is remembered.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn from(address: &str) -> SocketAddr {
+    (address.parse::<IpAddr>().expect("an address"), 4_000).into()
+}
+
+/// An honest initiator, with its first message.
+struct Guest {
+    from: SocketAddr,
+    initiator: Initiator,
+    message: Vec<u8>,
+}
+
+impl Guest {
+    fn new(key: [u8; 32], address: &str, number: u64) -> Self {
+        let offer = parameters(ConnectionId(number.to_be_bytes()));
+        let (initiator, message) = message1_for(key, &offer, 200, MIN_MESSAGE1);
+        Self { from: from(address), initiator, message }
+    }
+
+    /// Sends its first message, and returns the answer.
+    fn ask(&self, endpoint: &mut Endpoint, now: Time) -> Option<Vec<u8>> {
+        deliver(endpoint, now, self.from, self.message.clone());
+        let answer = endpoint.poll_answer();
+        assert!(endpoint.poll_answer().is_none());
+        answer.map(|answer| answer.bytes)
+    }
+
+    /// Proves that its first message is no replay; returns the packet that does, and whether the connection is open.
+    fn prove(&mut self, endpoint: &mut Endpoint, now: Time, answer: &[u8]) -> (Vec<u8>, bool) {
+        let (_, ping) = proof(&mut self.initiator, answer);
+        deliver(endpoint, now, self.from, ping.clone());
+        let accepted = endpoint.poll_event();
+        if let Some(EndpointEvent::Accepted { handle, .. }) = accepted {
+            let connection = endpoint.connection(handle).expect("it was just accepted");
+            assert_eq!((connection.poll_event(), connection.remote()), (Some(Event::Connected), self.from));
+        }
+        (ping, accepted.is_some())
+    }
+}
+
+/// Sends so many different first messages, the nth from `address(n)`, a microsecond apart, and takes the answers.
+fn flood(endpoint: &mut Endpoint, key: [u8; 32], messages: u64, address: impl Fn(u64) -> SocketAddr) -> u64 {
+    (0..messages)
+        .filter(|nth| {
+            let offer = parameters(ConnectionId((1 << 32 | nth).to_be_bytes()));
+            let (_, message) = message1_for(key, &offer, (nth % 100) as u8, MIN_MESSAGE1);
+            deliver(endpoint, NOW + Duration::from_micros(*nth), address(*nth), message);
+            endpoint.poll_answer().is_some()
+        })
+        .count() as u64
+}
+
+/// Checks that a guest is let in whose proof arrives behind this many first messages, and another who comes after them.
+#[track_caller]
+fn assert_open(key: [u8; 32], messages: u64, address: impl Fn(u64) -> SocketAddr) {
+    let config = EndpointConfig::default();
+    let mut endpoint = victim(config.clone());
+    if key != KEY {
+        endpoint.add_key(key, None, AcceptOptions::default());
+    }
+    let mut guest = Guest::new(KEY, "198.51.100.7", 1);
+    let answer = guest.ask(&mut endpoint, NOW).expect("there is room");
+    assert_eq!(flood(&mut endpoint, key, messages, address), messages, "each is answered");
+    assert!(endpoint.half_open() <= config.max_half_open, "{} are remembered", endpoint.half_open());
+    let now = NOW + Duration::from_micros(messages);
+    assert!(guest.prove(&mut endpoint, now, &answer).1, "the first guest was forgotten");
+    let mut late = Guest::new(KEY, "203.0.113.9", 2);
+    let answer = late.ask(&mut endpoint, now).expect("there is room");
+    assert!(late.prove(&mut endpoint, now, &answer).1, "there is no room for a late guest");
+    assert_eq!(endpoint.handles().count(), 2, "nothing but a proof opens a connection");
+    endpoint.handle_timeout(now + PATIENCE);
+    assert_eq!(endpoint.half_open(), 0);
+}
+
+/// More than an endpoint remembers.
+const CROWD: u64 = 6_000;
+
+#[test]
+fn first_messages_from_one_address_keep_nobody_out() {
+    assert_open(KEY, CROWD, |_| from("192.0.2.1"));
+}
+
+#[test]
+fn first_messages_from_many_ports_and_addresses_of_one_network_keep_nobody_out() {
+    let host = |nth: u64| {
+        SocketAddr::new((0x2001_0db8_0000_0001_u128 << 64 | u128::from(nth)).to_be_bytes().into(), nth as u16)
+    };
+    assert_open(KEY, CROWD, host);
+}
+
+/// With as many addresses as there are places, or more, every address has one. Each is two messages here.
+#[test]
+fn first_messages_from_many_networks_keep_nobody_out_who_has_fewer() {
+    assert_open(KEY, CROWD, |nth| {
+        SocketAddr::from((((198 << 24 | 18 << 16) + (nth % 3_000) as u32).to_be_bytes(), 4_000))
+    });
+}
+
+#[test]
+fn first_messages_with_another_key_from_anywhere_keep_nobody_out() {
+    assert_open([3; 32], CROWD, |nth| SocketAddr::from((((198 << 24 | 18 << 16) + nth as u32).to_be_bytes(), 4_000)));
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn a_hundred_thousand_first_messages_from_one_address_keep_nobody_out() {
+    assert_open(KEY, 100_000, |_| from("192.0.2.1"));
+}
+
+/// What arrives from one address displaces its own: whoever shares the address with a flood has as long as the places
+/// last.
+#[test]
+fn the_oldest_first_message_of_the_largest_holder_is_forgotten_first() {
+    let mut endpoint = victim(EndpointConfig { max_half_open: 8, ..EndpointConfig::default() });
+    let mut neighbour = Guest::new(KEY, "192.0.2.1", 1);
+    let answer = neighbour.ask(&mut endpoint, NOW).expect("there is room");
+    assert_eq!(flood(&mut endpoint, KEY, 7, |_| from("192.0.2.1")), 7);
+    assert!(neighbour.prove(&mut endpoint, NOW, &answer).1, "all eight have a place");
+
+    let mut neighbour = Guest::new(KEY, "192.0.2.1", 2);
+    let answer = neighbour.ask(&mut endpoint, NOW).expect("there is room");
+    let mut apart = Guest::new(KEY, "192.0.2.2", 3);
+    let answer_apart = apart.ask(&mut endpoint, NOW).expect("there is room");
+    assert_eq!(flood(&mut endpoint, KEY, 7, |_| from("192.0.2.1")), 7);
+    assert_eq!(endpoint.half_open(), 8);
+    assert!(!neighbour.prove(&mut endpoint, NOW, &answer).1, "it was the oldest of the address with the most");
+    assert!(apart.prove(&mut endpoint, NOW, &answer_apart).1);
+    // It may try again with the same message: the answer is another one.
+    assert_ne!(neighbour.ask(&mut endpoint, NOW).expect("there is room"), answer);
+}
+
+#[test]
+fn a_first_message_alone_changes_nothing_for_others() {
+    // Divided by a hundred connections, this would be less than the first credit.
+    let limits = Limits { most_symbols: 100_000, ..Limits::default() };
+    let credit_beside = |messages: u64| {
+        let config = EndpointConfig { limits, max_connections: 1, ..EndpointConfig::default() };
+        let mut endpoint = victim(config);
+        flood(&mut endpoint, KEY, messages, |_| from("192.0.2.1"));
+        let mut guest = Guest::new(KEY, "198.51.100.7", 1);
+        let answer = guest.ask(&mut endpoint, NOW).expect("only open connections count");
+        let (reply, ping) = proof(&mut guest.initiator, &answer);
+        deliver(&mut endpoint, NOW, guest.from, ping);
+        assert_eq!(endpoint.handles().count(), 1);
+        reply.credit
+    };
+    assert_eq!(credit_beside(100), credit_beside(0));
+}
+
+#[test]
+fn a_first_message_is_forgotten_in_half_a_minute_however_often_it_is_copied() {
+    let mut endpoint = victim(EndpointConfig::default());
+    let mut guest = Guest::new(KEY, "192.0.2.1", 1);
+    let answer = guest.ask(&mut endpoint, NOW).expect("there is room");
+    assert_eq!(endpoint.poll_timeout(), Some(NOW + PATIENCE));
+    for seconds in 1..30 {
+        let again = guest.ask(&mut endpoint, NOW + Duration::from_secs(seconds));
+        assert_eq!(again.as_ref(), Some(&answer), "after {seconds} s");
+    }
+    endpoint.handle_timeout(NOW + PATIENCE - Duration::from_nanos(1));
+    assert_eq!((endpoint.half_open(), endpoint.poll_timeout()), (1, Some(NOW + PATIENCE)));
+    // Whether or not anybody looks at the timer.
+    let (late, opened) = guest.prove(&mut endpoint, NOW + PATIENCE, &answer);
+    assert_eq!((opened, endpoint.half_open(), endpoint.poll_timeout()), (false, 0, None));
+    assert_eq!(endpoint.refused().get(Refused::UnknownConnection), 1);
+
+    // An initiator that still tries is answered anew.
+    let mut guest = Guest::new(KEY, "192.0.2.1", 1);
+    let other = guest.ask(&mut endpoint, NOW + PATIENCE).expect("there is room");
+    assert_ne!(other, answer);
+    deliver(&mut endpoint, NOW + PATIENCE, guest.from, late);
+    assert_eq!(endpoint.poll_event(), None, "what was sealed for the first answer does not open under the second");
+    assert!(guest.prove(&mut endpoint, NOW + PATIENCE, &other).1);
+}
+
+#[test]
+fn only_so_many_copies_of_a_first_message_are_answered() {
+    let mut endpoint = victim(EndpointConfig::default());
+    let guest = Guest::new(KEY, "192.0.2.1", 1);
+    let answered = (0..200).filter(|_| guest.ask(&mut endpoint, NOW).is_some()).count();
+    assert_eq!((answered, endpoint.refused().get(Refused::HandshakeReplayed)), (128, 72));
+}
+
+/// Where there is no room for its connection, a guest that was answered may come again until there is.
+#[test]
+fn a_proof_that_finds_no_room_may_be_repeated() {
+    let mut endpoint = victim(EndpointConfig { max_connections: 1, ..EndpointConfig::default() });
+    let mut guests = [1, 2].map(|number| Guest::new(KEY, "192.0.2.1", number));
+    let answers = guests.each_ref().map(|guest| guest.ask(&mut endpoint, NOW).expect("nobody is connected"));
+    assert!(guests[0].prove(&mut endpoint, NOW, &answers[0]).1);
+    let (ping, opened) = guests[1].prove(&mut endpoint, NOW, &answers[1]);
+    assert_eq!((opened, endpoint.refused().get(Refused::Busy)), (false, 1));
+    assert_eq!(Guest::new(KEY, "192.0.2.3", 3).ask(&mut endpoint, NOW), None, "who comes now is not answered");
+    let first = endpoint.handles().next().expect("one is open");
+    endpoint.remove(first);
+    deliver(&mut endpoint, NOW, guests[1].from, ping);
+    assert!(matches!(endpoint.poll_event(), Some(EndpointEvent::Accepted { .. })));
+}
+
+#[test]
+fn a_removed_key_is_awaited_as_long_as_somebody_who_was_answered_may_come() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
+    let first = endpoint.add_key(KEY, None, AcceptOptions::default());
+    assert!(!endpoint.awaits(first));
+    let mut early = Guest::new(KEY, "192.0.2.1", 1);
+    let answer = early.ask(&mut endpoint, NOW).expect("there is room");
+    // The same key anew, with other options.
+    let second = endpoint.add_key(KEY, None, AcceptOptions::default());
+    endpoint.remove_key(first);
+    let late = Guest::new(KEY, "192.0.2.1", 2);
+    assert!(late.ask(&mut endpoint, NOW).is_some(), "the key is still there");
+    assert!(endpoint.awaits(first) && endpoint.awaits(second));
+    let (_, ping) = proof(&mut early.initiator, &answer);
+    deliver(&mut endpoint, NOW, early.from, ping);
+    assert!(matches!(endpoint.poll_event(), Some(EndpointEvent::Accepted { key, .. }) if key == first));
+    assert!(!endpoint.awaits(first) && endpoint.awaits(second));
+    endpoint.handle_timeout(NOW + PATIENCE);
+    assert!(!endpoint.awaits(second));
+}
+
+/// A listener that serves more connections than it remembers; the first of them was recorded, and is replayed during its
+/// time and ever after.
+#[test]
+fn a_replay_is_never_accepted_however_old_it_is() {
+    const CONNECTIONS: u64 = 4_200;
+    let mut endpoint = victim(EndpointConfig::default());
+    let mut recorded = Guest::new(KEY, "192.0.2.1", 0);
+    let answer = recorded.ask(&mut endpoint, NOW).expect("there is room");
+    let (ping, opened) = recorded.prove(&mut endpoint, NOW, &answer);
+    assert!(opened);
+    let mut replay = |endpoint: &mut Endpoint, at: &str| {
+        let open = endpoint.handles().count();
+        for datagram in [&recorded.message, &ping, &ping] {
+            deliver(endpoint, NOW, recorded.from, datagram.clone());
+            assert_eq!(endpoint.poll_event(), None, "{at}");
+        }
+        assert_eq!(endpoint.handles().count(), open, "{at}");
+        std::iter::from_fn(|| endpoint.poll_answer()).count()
+    };
+    assert_eq!(replay(&mut endpoint, "while it is open"), 0);
+    let first = endpoint.handles().next().expect("open");
+    endpoint.remove(first);
+    assert_eq!(replay(&mut endpoint, "after its end"), 0);
+    for number in 1..=CONNECTIONS {
+        let mut guest = Guest::new(KEY, "198.51.100.7", number);
+        let answer = guest.ask(&mut endpoint, NOW).expect("there is room for one after another");
+        assert!(guest.prove(&mut endpoint, NOW, &answer).1, "connection {number}");
+        let handle = endpoint.handles().next().expect("open");
+        endpoint.remove(handle);
+    }
+    assert_eq!(replay(&mut endpoint, "long after its end"), 1, "it was forgotten, and is answered under other keys");
+    assert_eq!(replay(&mut endpoint, "again"), 1, "a copy gets the same answer");
+    assert_eq!(endpoint.half_open(), 1);
+    endpoint.handle_timeout(NOW + PATIENCE);
+    assert_eq!(endpoint.half_open(), 0);
+}
+
+/// Strangers have no key, and are not answered whatever the number of keys and places.
+#[test]
+fn messages_of_another_key_take_no_place() {
+    let mut endpoint = victim(EndpointConfig::default());
+    assert_eq!(flood(&mut endpoint, [4; 32], 100, |_| from("192.0.2.1")), 0);
+    let (_, forged) = message1(&parameters(ConnectionId([5; 8])), 3, MIN_MESSAGE1);
+    for at in 24..100 {
+        let mut forged = forged.clone();
+        forged[at] ^= 1;
+        deliver(&mut endpoint, NOW, from("192.0.2.1"), forged);
+    }
+    assert_eq!((endpoint.half_open(), endpoint.poll_answer().is_none()), (0, true));
+}
