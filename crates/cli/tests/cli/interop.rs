@@ -43,7 +43,7 @@ const SENT: &str = "files 43, bytes 3004781, present 0, failed 0\n";
 const RECEIVED: &str = "45 entries, 3004781 bytes, verified\n";
 
 /// Starts a listening receiver and waits until its ticket is in `file`.
-fn listening_receiver(file: &Path, into: &Path) -> Program {
+pub(crate) fn listening_receiver(file: &Path, into: &Path) -> Program {
     let arguments = arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", file, "--into", into];
     let mut receiver = downpour(arguments);
     receiver.wait_for_words("send PATH --to --ticket-file");

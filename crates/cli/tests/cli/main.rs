@@ -9,6 +9,7 @@ mod completing;
 mod configuring;
 mod copying;
 mod copying_again;
+mod crowds;
 mod demonstrating;
 mod depositing;
 mod dropping;

@@ -10,7 +10,7 @@ use crate::program::{Program, command, downpour};
 use crate::tunnelling::{dial, echo_server, exchange, free_port};
 
 /// Listens with this permit; returns the listening program once its ticket is in the file.
-fn listen(ticket: &Path, arguments: &[&str]) -> Program {
+pub(crate) fn listen(ticket: &Path, arguments: &[&str]) -> Program {
     let mut command = command(["tunnel"]);
     command.args(["--listen", "127.0.0.1:0", "--ticket-file"]).arg(ticket).args(arguments);
     let mut listening = Program::start(command);
@@ -19,7 +19,7 @@ fn listen(ticket: &Path, arguments: &[&str]) -> Program {
 }
 
 /// Connects with the ticket; returns the program, and the port of its first forward.
-fn connect(ticket: &Path, forward: &str) -> (Program, u16) {
+pub(crate) fn connect(ticket: &Path, forward: &str) -> (Program, u16) {
     let mut command = command(["tunnel"]);
     command.arg("--ticket-file").arg(ticket).args(["-L", forward]);
     let mut tunnel = Program::start(command);
