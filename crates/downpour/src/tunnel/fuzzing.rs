@@ -220,7 +220,7 @@ fn check_answer(said: &[u8], piece: usize) {
 
 /// A request has a response, whose content is as long as it says.
 fn check_request(said: &[u8]) {
-    let response = http::judge(said).response("metrics\n");
+    let response = http::judge(said, &http::Hosts::Any).response("metrics\n");
     let (head, content) = response.split_once("\r\n\r\n").expect("an empty line");
     assert!(head.starts_with("HTTP/1.1 ") && head.contains("\r\nContent-Length: 8\r\n"), "{head}");
     assert!(content == "metrics\n" || content.is_empty() && said.starts_with(b"HEAD "), "{content}");

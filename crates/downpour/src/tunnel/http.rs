@@ -1,5 +1,6 @@
 //! Just enough of HTTP/1.1 (RFC 9112) for `GET /metrics`: one request on each connection, whose size and time are bounded.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::grammar::Place;
 use super::listener::Listener;
 use super::metrics::MEDIA_TYPE;
 use super::session::Session;
@@ -42,22 +44,63 @@ enum Status {
     NotFound = 404,
     MethodNotAllowed = 405,
     RequestTimeout = 408,
+    Misdirected = 421,
     FieldsTooLarge = 431,
     VersionNotSupported = 505,
 }
 
-/// Answers those who ask for the metrics of `session`.
-pub(crate) async fn serve_metrics(listener: Listener, session: Arc<Session>) {
+/// The hosts that a request may name. A page of another site, whose name its DNS leads to this machine, names that site
+/// and must not read the answer.
+#[derive(Clone, Debug)]
+pub(super) enum Hosts {
+    /// On a unix socket, where no browser comes, any.
+    Any,
+    /// The name that the user has given, `localhost`, and the numbers of these addresses, all with their port.
+    Of { name: String, addresses: Vec<SocketAddr> },
+}
+
+impl Hosts {
+    /// Returns those of a listener for this place.
+    pub(super) fn of(place: &Place, listener: &Listener) -> Self {
+        match place {
+            Place::Unix(_) => Self::Any,
+            Place::Tcp { host, .. } => Self::Of { name: host.clone(), addresses: listener.addresses() },
+        }
+    }
+
+    /// Returns whether the value of a `Host` field is one of them, exactly: no user and no other port.
+    fn have(&self, value: &str) -> bool {
+        let Self::Of { name, addresses } = self else { return true };
+        let port = addresses.first().map_or(0, SocketAddr::port);
+        let with_port = value.rsplit_once(':').filter(|(_, asked)| *asked == port.to_string());
+        // Port 80 is left out.
+        let Some(host) = with_port.map(|(host, _)| host).or_else(|| (port == 80).then_some(value)) else {
+            return false;
+        };
+        let number: Option<IpAddr> = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            Some(host) => host.parse::<Ipv6Addr>().ok().map(IpAddr::from),
+            None => host.parse::<Ipv4Addr>().ok().map(IpAddr::from),
+        };
+        match number {
+            Some(number) => addresses.iter().any(|own| own.ip() == number || own.ip().is_unspecified()),
+            None => host.eq_ignore_ascii_case("localhost") || (name != "*" && host.eq_ignore_ascii_case(name)),
+        }
+    }
+}
+
+/// Answers those who ask for the metrics of `session` at one of these hosts.
+pub(crate) async fn serve_metrics(listener: Listener, hosts: Hosts, session: Arc<Session>) {
+    let hosts = Arc::new(hosts);
     let mut clients = JoinSet::new();
     loop {
         while clients.len() >= MOST {
             drop(clients.join_next().await);
         }
         let mut socket = listener.accept().await;
-        let session = Arc::clone(&session);
+        let (session, hosts) = (Arc::clone(&session), Arc::clone(&hosts));
         clients.spawn(async move {
             // Whoever takes longer is reset.
-            let answered = answer(&mut socket, PATIENCE, async || session.metrics().await);
+            let answered = answer(&mut socket, &hosts, PATIENCE, async || session.metrics().await);
             if timeout(2 * PATIENCE, answered).await.is_ok() {
                 socket.finish().await;
             }
@@ -68,11 +111,12 @@ pub(crate) async fn serve_metrics(listener: Listener, session: Arc<Session>) {
 /// Reads one request, for so long, and answers it; `page` makes what was asked for.
 async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     socket: &mut S,
+    hosts: &Hosts,
     patience: Duration,
     page: impl AsyncFnOnce() -> String,
 ) {
     let verdict = match timeout(patience, read_head(socket)).await {
-        Ok(Some(Ok(head))) => judge(&head),
+        Ok(Some(Ok(head))) => judge(&head, hosts),
         Ok(Some(Err(status))) => status.into(),
         // It has gone without asking.
         Ok(None) => return,
@@ -117,40 +161,53 @@ fn end_of(head: &[u8], seen: usize) -> Option<usize> {
     })
 }
 
-/// Judges a request line with its header fields.
-pub(super) fn judge(head: &[u8]) -> Verdict {
+/// Judges a request line with its header fields, for one of these hosts.
+pub(super) fn judge(head: &[u8], hosts: &Hosts) -> Verdict {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.lines();
     let request: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
     let [method, target, version] = request[..] else { return Status::BadRequest.into() };
     let is_head = method == "HEAD";
-    let status = match (version.strip_prefix("HTTP/"), fields(lines)) {
-        (Some("1.1"), Some(1)) | (Some("1.0"), Some(0 | 1)) => status_of(method, target),
+    let (authority, path) = split(target);
+    let named = fields(lines);
+    let status = match (version.strip_prefix("HTTP/"), named.as_deref()) {
+        (Some("1.1" | "1.0"), Some([host])) if !hosts.have(host) => Status::Misdirected,
+        (Some("1.1"), Some([_])) | (Some("1.0"), Some([] | [_])) if authority.is_some_and(|host| !hosts.have(host)) => {
+            Status::Misdirected
+        }
+        (Some("1.1"), Some([_])) | (Some("1.0"), Some([] | [_])) => status_of(method, path),
         (Some("1.0" | "1.1") | None, _) => Status::BadRequest,
         (Some(_), _) => Status::VersionNotSupported,
     };
     Verdict { status, is_head }
 }
 
-/// Returns how many fields say which host is meant, if all of them are fields (RFC 9112 section 5).
-fn fields<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<usize> {
-    lines.try_fold(0, |hosts, line| {
-        let (name, _) = line.split_once(':')?;
-        is_token(name).then(|| hosts + usize::from(name.eq_ignore_ascii_case("host")))
+/// Returns which hosts the fields name, if all of them are fields (RFC 9112 section 5).
+fn fields<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<Vec<&'a str>> {
+    lines.try_fold(Vec::new(), |mut hosts, line| {
+        let (name, value) = line.split_once(':')?;
+        hosts.extend(name.eq_ignore_ascii_case("host").then(|| value.trim_matches([' ', '\t'])));
+        is_token(name).then_some(hosts)
     })
+}
+
+/// Returns the host in a target, if there is one, as proxies say it, and the path.
+fn split(target: &str) -> (Option<&str>, &str) {
+    let (host, path) = match target.split_once("://") {
+        Some(("http", rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            (Some(host), if path.is_empty() { "/" } else { path })
+        }
+        _ => (None, target),
+    };
+    (host, path.split_once('?').map_or(path, |(path, _)| path))
 }
 
 fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-fn status_of(method: &str, target: &str) -> Status {
-    // Proxies say the whole address.
-    let path = match target.split_once("://") {
-        Some(("http", rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
-        _ => target,
-    };
-    let path = path.split_once('?').map_or(path, |(path, _)| path);
+fn status_of(method: &str, path: &str) -> Status {
     match method {
         _ if !is_token(method) => Status::BadRequest,
         _ if path != PATH => Status::NotFound,
@@ -189,6 +246,7 @@ impl Status {
             Self::NotFound => "Not Found",
             Self::MethodNotAllowed => "Method Not Allowed",
             Self::RequestTimeout => "Request Timeout",
+            Self::Misdirected => "Misdirected Request",
             Self::FieldsTooLarge => "Request Header Fields Too Large",
             Self::VersionNotSupported => "HTTP Version Not Supported",
         }
@@ -196,7 +254,10 @@ impl Status {
 
     /// Returns the content of a response without metrics.
     fn words(self) -> String {
-        format!("{}: the metrics are at {PATH}\n", self.reason())
+        match self {
+            Self::Misdirected => format!("{}: ask for localhost, or for what --metrics names\n", self.reason()),
+            _ => format!("{}: the metrics are at {PATH}\n", self.reason()),
+        }
     }
 }
 
@@ -206,12 +267,17 @@ mod tests {
     use proptest::prelude::*;
     use tokio::io::duplex;
 
-    /// Sends this and ends; returns the response.
+    fn hosts(name: &str, addresses: &[&str]) -> Hosts {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        Hosts::Of { name: name.to_owned(), addresses }
+    }
+
+    /// Sends this and ends; returns the response of `web:9100`, which is at 192.0.2.7.
     async fn ask(request: &[u8]) -> String {
         let (mut client, mut server) = duplex(1 << 16);
         client.write_all(request).await.unwrap();
         client.shutdown().await.unwrap();
-        answer(&mut server, PATIENCE, async || "page\n".to_owned()).await;
+        answer(&mut server, &hosts("web", &["192.0.2.7:9100"]), PATIENCE, async || "page\n".to_owned()).await;
         drop(server);
         let mut response = String::new();
         client.read_to_string(&mut response).await.unwrap();
@@ -224,27 +290,27 @@ mod tests {
             Connection: close\r\n\r\n";
         for request in [
             "GET /metrics HTTP/1.1\r\nHost: localhost:9100\r\n\r\n",
-            "GET /metrics?name=x HTTP/1.1\r\nAccept: */*\r\nhost:\r\n\r\nsome content",
+            "GET /metrics?name=x HTTP/1.1\r\nAccept: */*\r\nhost:192.0.2.7:9100 \r\n\r\nsome content",
             "GET http://localhost:9100/metrics HTTP/1.1\r\nHost: localhost:9100\r\n\r\n",
             "GET /metrics HTTP/1.0\n\n",
         ] {
             assert_eq!(ask(request.as_bytes()).await, format!("{head}page\n"), "{request}");
         }
-        assert_eq!(ask(b"HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await, head);
+        assert_eq!(ask(b"HEAD /metrics HTTP/1.1\r\nHost: web:9100\r\n\r\n").await, head);
     }
 
     #[tokio::test]
     async fn every_other_request_is_refused_with_its_reason() {
         for (request, expected) in [
-            ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
-            ("GET /metrics/ HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
-            ("GET http://a HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
-            ("POST /metrics HTTP/1.1\r\nHost: a\r\n\r\nx=1", "405 Method Not Allowed\r\nAllow: GET, HEAD"),
+            ("GET / HTTP/1.1\r\nHost: web:9100\r\n\r\n", "404 Not Found"),
+            ("GET /metrics/ HTTP/1.1\r\nHost: web:9100\r\n\r\n", "404 Not Found"),
+            ("GET http://web:9100 HTTP/1.1\r\nHost: web:9100\r\n\r\n", "404 Not Found"),
+            ("POST /metrics HTTP/1.1\r\nHost: web:9100\r\n\r\nx=1", "405 Method Not Allowed\r\nAllow: GET, HEAD"),
             ("GET /metrics HTTP/1.1\r\n\r\n", "400 Bad Request"),
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/1.1\r\nHost: web:9100\r\nHost: b\r\n\r\n", "400 Bad Request"),
             ("GET /metrics HTTP/1.1\r\nHost : a\r\n\r\n", "400 Bad Request"),
             ("GET /metrics\r\n\r\n", "400 Bad Request"),
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/1.1\r\nHost: web:9100\r\n", "400 Bad Request"),
             ("\r\n\r\n", "400 Bad Request"),
             ("GET /metrics HTTP/2.0\r\n\r\n", "505 HTTP Version Not Supported"),
         ] {
@@ -257,6 +323,64 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn only_who_asks_for_this_host_is_answered() {
+        let is_misdirected = async |request: &str| {
+            let response = ask(request.as_bytes()).await;
+            let refused = response.starts_with("HTTP/1.1 421 Misdirected Request\r\n");
+            assert_eq!(refused, !response.contains("page\n"), "{request}: {response}");
+            refused
+        };
+        assert!(is_misdirected("GET /metrics HTTP/1.1\r\nHost: evil.example:9100\r\n\r\n").await);
+        assert!(is_misdirected("GET /metrics HTTP/1.0\r\nHost: evil.example:9100\r\n\r\n").await);
+        // What the target names counts, whatever the field does.
+        assert!(is_misdirected("GET http://evil.example:9100/metrics HTTP/1.1\r\nHost: web:9100\r\n\r\n").await);
+        assert!(is_misdirected("GET http://x@web:9100/metrics HTTP/1.0\r\n\r\n").await);
+        assert!(is_misdirected("GET http://web:9100/metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n").await);
+        assert!(!is_misdirected("GET http://web:9100/metrics HTTP/1.1\r\nHost: web:9100\r\n\r\n").await);
+    }
+
+    #[test]
+    fn a_host_is_one_that_was_given_exactly_or_a_number_that_is_listened_on() {
+        let web = hosts("web", &["192.0.2.7:9100", "[2001:db8::7]:9100"]);
+        for value in ["web:9100", "WEB:9100", "localhost:9100", "192.0.2.7:9100", "[2001:db8::7]:9100"] {
+            assert!(web.have(value), "{value}");
+        }
+        for value in [
+            "",
+            "web",
+            ":9100",
+            "web:",
+            "web:80",
+            "web:09100",
+            "web:+9100",
+            "web:9100:9100",
+            "evil@web:9100",
+            "evil@192.0.2.7:9100",
+            "evil:x@192.0.2.7:9100",
+            "web.evil.example:9100",
+            "web.:9100",
+            "*:9100",
+            "192.0.2.8:9100",
+            "[192.0.2.7]:9100",
+            "2001:db8::7:9100",
+            "[2001:db8::8]:9100",
+            "127.0.0.1:9100",
+            "web:9100/",
+            "web:9100 evil",
+        ] {
+            assert!(!web.have(value), "{value}");
+        }
+        let all = hosts("*", &["0.0.0.0:80", "[::]:80"]);
+        for value in ["192.0.2.7", "192.0.2.7:80", "[::1]", "localhost", "localhost:80"] {
+            assert!(all.have(value), "{value}");
+        }
+        for value in ["evil.example", "evil@192.0.2.7", "*", "192.0.2.7:81", "::1"] {
+            assert!(!all.have(value), "{value}");
+        }
+        assert!(Hosts::Any.have("whatever"));
+    }
+
+    #[tokio::test]
     async fn a_request_that_does_not_end_is_given_up() {
         let (mut client, mut server) = duplex(1 << 10);
         client.write_all(b"GET /metrics HTTP/1.1\r\n").await.unwrap();
@@ -266,7 +390,8 @@ mod tests {
             drop(client);
             assert_eq!(&status, b"HTTP/1.1 408");
         };
-        let served = async move { answer(&mut server, Duration::from_millis(1), async || String::new()).await };
+        let served =
+            async move { answer(&mut server, &Hosts::Any, Duration::from_millis(1), async || String::new()).await };
         tokio::join!(served, read);
     }
 

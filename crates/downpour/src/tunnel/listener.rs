@@ -112,6 +112,14 @@ impl Listener {
         }
     }
 
+    /// Returns the addresses, if it has some.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        match self {
+            Self::Tcp(listeners) => listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect(),
+            Self::Unix { .. } => Vec::new(),
+        }
+    }
+
     /// Waits for the next program.
     pub(super) async fn accept(&self) -> Socket {
         loop {

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::events::{Note, Notes, TunnelEvent};
 use super::grammar::{Destination, Forward, Place};
-use super::http::serve_metrics;
+use super::http::{Hosts, serve_metrics};
 use super::listener::{Listener, raise_descriptor_limit};
 use super::session::{Permitted, Proxied, Session};
 use crate::error::{CloseCode, Error};
@@ -94,8 +94,9 @@ impl NearEnd {
             told(TunnelEvent::ListeningThere(forward));
         }
         if let Some((listener, place)) = metrics.zip(forwarding.metrics) {
+            let hosts = Hosts::of(&place, &listener);
             told(TunnelEvent::Metrics(place, listener.port()));
-            tasks.spawn(serve_metrics(listener, Arc::clone(&session)));
+            tasks.spawn(serve_metrics(listener, hosts, Arc::clone(&session)));
         }
         told(TunnelEvent::Open);
         let unused = async {

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::tunnel::http::serve_metrics;
+use crate::tunnel::http::{Hosts, serve_metrics};
 
 impl Ends {
     /// Serves the metrics of the near end; returns the port.
     fn serve_metrics(&mut self) -> u16 {
-        let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
-        let port = listener.port().unwrap();
-        self.tasks.spawn(serve_metrics(listener, Arc::clone(&self.here)));
+        let place = tcp("localhost", 0);
+        let listener = Listener::bind(&place).unwrap();
+        let (port, hosts) = (listener.port().unwrap(), Hosts::of(&place, &listener));
+        self.tasks.spawn(serve_metrics(listener, hosts, Arc::clone(&self.here)));
         port
     }
 }
@@ -25,7 +26,7 @@ async fn ask(port: u16, request: &str) -> String {
 }
 
 async fn scrape(port: u16) -> BTreeMap<String, f64> {
-    let response = ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let response = ask(port, &format!("GET /metrics HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n")).await;
     let (head, page) = response.split_once("\r\n\r\n").unwrap();
     assert!(
         head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
