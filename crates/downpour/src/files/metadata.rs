@@ -217,14 +217,18 @@ pub(super) fn with_set_id(mode: u32, found: u32) -> u32 {
 
 /// The mask for new files.
 fn process_mask() -> u32 {
-    // The system call can only replace it, which other threads would notice.
+    // The system call can only replace it, which other threads would notice (`clippy.toml` forbids it).
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or_else(|| {
-        let mask = rustix::process::umask(mode_of(0o077));
-        rustix::process::umask(mask);
-        mask.bits()
-    })
+    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
+}
+
+/// The mask, where the system does not tell it: what a new file lacks.
+fn probed_mask() -> io::Result<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let all = std::fs::Permissions::from_mode(0o777);
+    let file = tempfile::Builder::new().permissions(all).tempfile()?;
+    Ok(!file.as_file().metadata()?.permissions().mode() & 0o777)
 }
 
 /// Sets mode and time of an open file or folder, where given. The content stands where the file system has no modes or
@@ -294,6 +298,11 @@ pub(super) fn timestamps(mtime: Mtime) -> Timestamps {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_mask_is_found_without_the_system_telling_it() {
+        assert_eq!(probed_mask().unwrap(), process_mask());
+    }
 
     #[test]
     fn a_change_is_settled_after_a_tick() {

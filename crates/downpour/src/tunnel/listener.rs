@@ -74,7 +74,7 @@ impl Listener {
             Place::Tcp { host, port } => Self::bind_tcp(host, *port),
             Place::Unix(path) => {
                 remove_stale(path)?;
-                Ok(Self::Unix { listener: bind_unix(path)?, _path: Owned::new(path) })
+                bind_unix(path).map(|(listener, owned)| Self::Unix { listener, _path: owned })
             }
         }
     }
@@ -159,12 +159,26 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Binds a unix socket that only its user can connect to, as ssh's `StreamLocalBindMask`.
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
-    let listener = UnixListener::bind(path);
-    rustix::process::umask(before);
-    listener
+/// Binds a unix socket that only its user can connect to, as ssh's `StreamLocalBindMask`. The umask, which would do the
+/// same, is all threads'.
+fn bind_unix(path: &Path) -> io::Result<(UnixListener, Owned)> {
+    use rustix::fs::{CWD, FileType, Mode, RawMode, chmodat, fchmod};
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+    const OWN: RawMode = 0o600;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // On Linux the name gets the mode of the socket; other systems refuse this.
+    let _ = fchmod(&socket, Mode::from_raw_mode(OWN));
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    let owned = Owned::new(path);
+    let bound = rustix::fs::lstat(path)?;
+    if FileType::from_raw_mode(bound.st_mode) == FileType::Socket && bound.st_mode & 0o777 & !OWN != 0 {
+        // Nobody can connect before it listens.
+        chmodat(CWD, path, Mode::from_raw_mode(OWN), rustix::fs::AtFlags::empty())?;
+    }
+    listen(&socket, BACKLOG)?;
+    let listener = std::os::unix::net::UnixListener::from(socket);
+    Ok((UnixListener::from_std(listener)?, owned))
 }
 
 /// Removes a socket that nobody listens on any more.
@@ -175,4 +189,31 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
     };
     if is_socket && is_refused() { std::fs::remove_file(path) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// Files that other threads make get the modes that they ask for, all the while: nothing but the mode of the socket
+    /// is set (`clippy.toml` forbids to change the umask).
+    #[tokio::test]
+    async fn a_unix_socket_is_its_users_alone_and_its_name_goes_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = Listener::bind(&Place::Unix(path.clone())).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let client = tokio::net::UnixStream::connect(&path).await.unwrap();
+        let mut accepted = listener.accept().await;
+        drop(client);
+        assert_eq!(tokio::io::AsyncReadExt::read(&mut accepted, &mut [0]).await.unwrap(), 0);
+        let taken = Listener::bind(&Place::Unix(path.clone())).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        assert!(path.exists(), "who fails to bind it leaves it alone");
+        drop(listener);
+        assert!(!path.exists());
+        let long = folder.path().join("s".repeat(200));
+        assert!(Listener::bind(&Place::Unix(long)).is_err());
+    }
 }
