@@ -33,16 +33,17 @@ pub struct PathCache {
     base: PathBuf,
 }
 
-/// The networks that a path connects: /24 for IPv4, /48 for IPv6.
+/// The ends of a path: this machine's network, a /24 for IPv4 and a /48 for IPv6, and the other machine's address. Its
+/// neighbours are not meant: a receiver that lies about what arrives would have them sent to too fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Networks {
+struct Ends {
     local: IpAddr,
     remote: IpAddr,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
-    networks: Networks,
+    ends: Ends,
     /// Seconds since 1970.
     at: u64,
     memory: PathMemory,
@@ -51,9 +52,7 @@ struct Entry {
 /// A host that UDP does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Closed {
-    networks: Networks,
-    /// Firewalls are those of hosts.
-    host: IpAddr,
+    ends: Ends,
     /// Seconds since 1970.
     at: u64,
 }
@@ -74,7 +73,7 @@ trait Kept: Serialize + DeserializeOwned {
 #[derive(Debug)]
 pub(crate) struct Lease {
     cache: PathCache,
-    networks: Networks,
+    ends: Ends,
     taken: Option<Entry>,
 }
 
@@ -86,51 +85,49 @@ impl PathCache {
 
     /// Takes out what is known of the path to `peer`. Returns `None` for peers on this machine.
     pub(crate) fn lease(&self, peer: SocketAddr) -> Option<Lease> {
-        let networks = Networks::between(source_of(peer)?, peer.ip())?;
-        Some(self.lease_between(networks, now()))
+        let ends = Ends::of(source_of(peer)?, peer.ip())?;
+        Some(self.lease_between(ends, now()))
     }
 
     /// Whether UDP did not reach `peer` when it was last tried for as long as a path may need.
     pub(crate) fn udp_is_closed(&self, peer: SocketAddr) -> bool {
-        let place = source_of(peer).and_then(|source| Closed::place(source, peer));
-        place.is_some_and(|place| self.is_closed(place, now()))
+        let ends = source_of(peer).and_then(|source| Ends::of(source, peer.ip()));
+        ends.is_some_and(|ends| self.is_closed(ends, now()))
     }
 
     /// Remembers whether UDP reaches `peer`.
     pub(crate) fn remember_udp(&self, peer: SocketAddr, is_closed: bool) {
-        if let Some(place) = source_of(peer).and_then(|source| Closed::place(source, peer)) {
-            self.set_closed(place, is_closed, now());
+        if let Some(ends) = source_of(peer).and_then(|source| Ends::of(source, peer.ip())) {
+            self.set_closed(ends, is_closed, now());
         }
     }
 
-    fn is_closed(&self, (networks, host): (Networks, IpAddr), now: u64) -> bool {
-        let found = self.open(Closed::FILE, false).and_then(|file| {
-            change(file, now, |all: &mut Vec<Closed>| {
-                all.iter().any(|closed| closed.networks == networks && closed.host == host)
-            })
-        });
+    fn is_closed(&self, ends: Ends, now: u64) -> bool {
+        let found = self
+            .open(Closed::FILE, false)
+            .and_then(|file| change(file, now, |all: &mut Vec<Closed>| all.iter().any(|closed| closed.ends == ends)));
         found.unwrap_or(false)
     }
 
-    fn set_closed(&self, (networks, host): (Networks, IpAddr), is_closed: bool, now: u64) {
+    fn set_closed(&self, ends: Ends, is_closed: bool, now: u64) {
         // Without it the next transfer waits, as this one did.
         drop(self.open(Closed::FILE, is_closed).and_then(|file| {
             change(file, now, |all: &mut Vec<Closed>| {
-                all.retain(|closed| closed.networks != networks || closed.host != host);
-                all.extend(is_closed.then_some(Closed { networks, host, at: now }));
+                all.retain(|closed| closed.ends != ends);
+                all.extend(is_closed.then_some(Closed { ends, at: now }));
             })
         }));
     }
 
-    fn lease_between(&self, networks: Networks, now: u64) -> Lease {
+    fn lease_between(&self, ends: Ends, now: u64) -> Lease {
         // Nothing is created for a transfer that may learn nothing.
         let taken = self.open(Entry::FILE, false).and_then(|file| {
             change(file, now, |entries: &mut Vec<Entry>| {
-                let at = entries.iter().position(|entry| entry.networks == networks)?;
+                let at = entries.iter().position(|entry| entry.ends == ends)?;
                 Some(entries.remove(at))
             })
         });
-        Lease { cache: self.clone(), networks, taken: taken.ok().flatten() }
+        Lease { cache: self.clone(), ends, taken: taken.ok().flatten() }
     }
 
     /// Opens the file of this name, and creates it if asked.
@@ -183,12 +180,12 @@ impl Lease {
     }
 
     fn give_back_at(self, learned: Option<PathMemory>, now: u64) {
-        let Self { cache, networks, taken } = self;
-        if let Some(entry) = learned.map(|memory| Entry { networks, at: now, memory }).or(taken) {
+        let Self { cache, ends, taken } = self;
+        if let Some(entry) = learned.map(|memory| Entry { ends, at: now, memory }).or(taken) {
             // Without it the next transfer searches for the rate, as the first one did.
             drop(cache.open(Entry::FILE, true).and_then(|file| {
                 change(file, now, |entries: &mut Vec<Entry>| {
-                    entries.retain(|other| other.networks != networks);
+                    entries.retain(|other| other.ends != ends);
                     entries.push(entry);
                 })
             }));
@@ -196,23 +193,16 @@ impl Lease {
     }
 }
 
-impl Networks {
-    /// Returns the networks of these addresses; `None` if they are on one machine.
-    fn between(local: IpAddr, remote: IpAddr) -> Option<Self> {
+impl Ends {
+    /// Returns those of a path between these addresses; `None` if they are on one machine.
+    fn of(local: IpAddr, remote: IpAddr) -> Option<Self> {
         let (local, remote) = (local.to_canonical(), remote.to_canonical());
-        let network = |address: IpAddr| match address {
+        let is_here = local == remote || remote.is_loopback() || remote.is_unspecified();
+        let local = match local {
             IpAddr::V4(address) => IpAddr::V4((address.to_bits() & V4_NETWORK).into()),
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(address.to_bits() & V6_NETWORK)),
         };
-        let is_here = local == remote || remote.is_loopback() || remote.is_unspecified();
-        (!is_here).then(|| Self { local: network(local), remote: network(remote) })
-    }
-}
-
-impl Closed {
-    /// Returns what identifies a host seen from here; `None` if it is here.
-    fn place(source: IpAddr, peer: SocketAddr) -> Option<(Networks, IpAddr)> {
-        Networks::between(source, peer.ip()).map(|networks| (networks, peer.ip().to_canonical()))
+        (!is_here).then_some(Self { local, remote })
     }
 }
 
@@ -278,30 +268,35 @@ mod tests {
         PathMemory { rate: Rate::from_bits_per_second(megabits * 1_000_000), base, baseline: Some(0.05), burst: 2.0 }
     }
 
-    fn networks(remote: &str) -> Networks {
-        Networks::between("192.0.2.1".parse().expect("an address"), remote.parse().expect("an address")).expect("two")
+    fn ends(remote: &str) -> Ends {
+        between("192.0.2.1", remote).expect("two machines")
+    }
+
+    fn between(local: &str, remote: &str) -> Option<Ends> {
+        Ends::of(local.parse().expect("an address"), remote.parse().expect("an address"))
     }
 
     fn known(cache: &PathCache, remote: &str, now: u64) -> Option<u64> {
-        let lease = cache.lease_between(networks(remote), now);
+        let lease = cache.lease_between(ends(remote), now);
         let found = lease.memory().map(|memory| memory.rate.bits_per_second() / 1_000_000);
         lease.give_back_at(None, now);
         found
     }
 
     fn learn(cache: &PathCache, remote: &str, megabits: u64, now: u64) {
-        cache.lease_between(networks(remote), now).give_back_at(Some(memory(megabits)), now);
+        cache.lease_between(ends(remote), now).give_back_at(Some(memory(megabits)), now);
     }
 
+    /// A receiver that lies about what it gets raises no rate but that of transfers to itself.
     #[test]
-    fn a_path_is_remembered_for_a_day_by_its_networks() {
+    fn a_path_is_remembered_for_a_day_to_one_address() {
         let (_home, cache) = cache();
         assert_eq!(known(&cache, "198.51.100.7", NOW), None);
         assert!(!cache.base.exists(), "nothing was learned");
         learn(&cache, "198.51.100.7", 90, NOW);
         learn(&cache, "203.0.113.1", 20, NOW);
-        assert_eq!(known(&cache, "198.51.100.200", NOW + 1), Some(90), "the same network");
-        assert_eq!(known(&cache, "198.51.101.7", NOW + 1), None);
+        assert_eq!(known(&cache, "198.51.100.7", NOW + 1), Some(90));
+        assert_eq!(known(&cache, "198.51.100.8", NOW + 1), None, "a neighbour");
         learn(&cache, "198.51.100.7", 50, NOW + 2);
         assert_eq!(known(&cache, "198.51.100.7", NOW + 2 + LIFETIME.as_secs()), Some(50), "the newest");
         assert_eq!(known(&cache, "203.0.113.1", NOW + LIFETIME.as_secs() + 1), None, "a day has passed");
@@ -312,8 +307,8 @@ mod tests {
     fn one_memory_serves_one_connection() {
         let (_home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
-        let first = cache.lease_between(networks("198.51.100.7"), NOW);
-        let second = cache.lease_between(networks("198.51.100.7"), NOW);
+        let first = cache.lease_between(ends("198.51.100.7"), NOW);
+        let second = cache.lease_between(ends("198.51.100.7"), NOW);
         assert!(first.memory().is_some() && second.memory().is_none());
         first.give_back_at(None, NOW);
         assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90), "a short transfer has learned nothing new");
@@ -341,7 +336,7 @@ mod tests {
         assert!(found.len() < LARGEST / 2, "{} bytes", found.len());
         assert_eq!(known(&cache, "198.18.44.1", NOW + 400), None, "the oldest made way");
         assert_eq!(known(&cache, "198.18.255.1", NOW + 400), Some(256));
-        let fast = Entry { networks: networks("198.51.100.7"), at: NOW, memory: memory(2_000_000) };
+        let fast = Entry { ends: ends("198.51.100.7"), at: NOW, memory: memory(2_000_000) };
         let lossy = Entry { memory: PathMemory { baseline: Some(0.9), ..memory(1) }, ..fast };
         let unfit = serde_json::to_string(&[fast, lossy]).expect("text");
         for broken in [unfit.as_str(), "[{", "", "\u{0}\u{1}", &"[".repeat(300_000)] {
@@ -380,11 +375,7 @@ mod tests {
     #[test]
     fn closed_udp_is_remembered_for_a_day_by_its_host_until_it_is_open() {
         let (_home, cache) = cache();
-        let place = |remote: &str| {
-            let remote: IpAddr = remote.parse().expect("an address");
-            Closed::place([192, 0, 2, 1].into(), (remote, 9).into()).expect("another machine")
-        };
-        let (one, other) = (place("198.51.100.7"), place("198.51.100.8"));
+        let (one, other) = (ends("198.51.100.7"), ends("198.51.100.8"));
         cache.set_closed(one, false, NOW);
         assert!(!cache.is_closed(one, NOW) && !cache.base.exists(), "nothing was learned");
         cache.set_closed(one, true, NOW);
@@ -392,17 +383,16 @@ mod tests {
         assert!(!cache.is_closed(one, NOW + LIFETIME.as_secs() + 1), "a day has passed");
         cache.set_closed(one, true, NOW);
         assert!(!cache.is_closed(other, NOW), "another host of the same network");
-        assert!(cache.is_closed(place("::ffff:198.51.100.7"), NOW));
+        assert!(cache.is_closed(ends("::ffff:198.51.100.7"), NOW));
         cache.set_closed(other, true, NOW);
         cache.set_closed(one, false, NOW + 1);
         assert!(!cache.is_closed(one, NOW + 1) && cache.is_closed(other, NOW + 1));
-        (0..300).for_each(|nth| cache.set_closed(place(&format!("198.18.{}.{}", nth / 256, nth % 256)), true, NOW + 2));
+        (0..300).for_each(|nth| cache.set_closed(ends(&format!("198.18.{}.{}", nth / 256, nth % 256)), true, NOW + 2));
         let found = fs::metadata(cache.base.join("downpour/closed.json")).expect("the file");
         assert_eq!(found.mode() & 0o777, 0o600);
         assert!(found.len() < LARGEST / 2, "{} bytes", found.len());
         assert!(!cache.is_closed(other, NOW + 2), "the oldest made way");
-        let here = Closed::place([127, 0, 0, 1].into(), ([127, 0, 0, 1], 9).into());
-        assert!(here.is_none());
+        assert!(between("127.0.0.1", "127.0.0.1").is_none());
     }
 
     #[test]
@@ -411,10 +401,17 @@ mod tests {
         for peer in ["127.0.0.1:9", "[::1]:9"] {
             assert!(cache.lease(peer.parse().expect("an address")).is_none(), "{peer}");
         }
-        let v6 = |remote: &str| {
-            Networks::between("2001:db8::1".parse().expect("an address"), remote.parse().expect("an address"))
-        };
-        assert_eq!(v6("2001:db8:1:2::3"), v6("2001:db8:1:ffff::4"));
-        assert_ne!(v6("2001:db8:1:2::3"), v6("2001:db8:2:2::3"));
+        assert!(between("192.0.2.1", "::ffff:192.0.2.1").is_none());
+    }
+
+    #[test]
+    fn this_machines_end_is_its_network_and_the_others_its_address() {
+        assert_eq!(between("192.0.2.1", "198.51.100.7"), between("192.0.2.99", "::ffff:198.51.100.7"));
+        assert_ne!(between("192.0.2.1", "198.51.100.7"), between("192.0.3.1", "198.51.100.7"));
+        let far = "2001:db8:1:2::3";
+        assert_eq!(between("2001:db8::1", far), between("2001:db8:0:9::4", far));
+        for other in ["2001:db8:1:2::4", "2001:db8:1:3::3"] {
+            assert_ne!(between("2001:db8::1", far), between("2001:db8::1", other), "{other}");
+        }
     }
 }

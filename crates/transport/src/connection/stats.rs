@@ -129,7 +129,7 @@ pub struct ConnectionStats {
     pub constraint: Constraint,
     /// What the controller believes of the path, if it has beliefs.
     pub controller: Option<ControllerState>,
-    /// What the next connection between the same networks may begin with ([`super::Connection::recall`]).
+    /// What the next connection to the same address may begin with ([`super::Connection::recall`]).
     pub memory: Option<PathMemory>,
     /// Whether the bound on memory ([`Limits::most_symbols`](super::Limits::most_symbols)) keeps this side from sending,
     /// since it may open no more blocks, or from granting as much credit as the path needs.

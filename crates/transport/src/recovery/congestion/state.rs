@@ -79,7 +79,7 @@ pub struct PathLoss {
     pub most: f64,
 }
 
-/// What a connection has learned of a path, for the next one between the same networks (careful resume, RFC 9959).
+/// What a connection has learned of a path, for the next one to the same address (careful resume, RFC 9959).
 ///
 /// The engine keeps nothing itself. A program that does gives a memory to one connection at a time, and to none after a
 /// day.
