@@ -416,6 +416,11 @@ impl Connection {
         matches!(self.phase, Phase::Closing(_) | Phase::Drained)
     }
 
+    /// Returns whether the program has heard that the connection is closed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_closed() && self.events.is_empty()
+    }
+
     /// Returns whether nothing is left to send or to wait for: the connection may be removed.
     pub const fn is_drained(&self) -> bool {
         matches!(self.phase, Phase::Drained)

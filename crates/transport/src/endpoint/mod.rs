@@ -37,7 +37,7 @@ pub struct KeyHandle(u64);
 pub struct EndpointConfig {
     /// The limits that each connection sets to its peer.
     pub limits: Limits,
-    /// The most connections at once.
+    /// The most connections at once. For a peer's, one that is closed makes way once its events have been polled.
     pub max_connections: usize,
     /// The most first messages whose senders, having been answered, have not proved yet that these are no replays. Where
     /// more arrive, keys and then addresses (of IPv6, networks of 64 bits) share the places: the oldest message of the
@@ -329,7 +329,7 @@ impl Endpoint {
         let size = datagram.len();
         // What fails to open needs not be counted: far fewer can arrive in time than the limits of the ciphers permit.
         let packet = self.half_open.opener(id).ok_or(Refused::UnknownConnection)?.open(datagram)?;
-        if self.connections.len() >= self.config.max_connections {
+        if !self.make_room() {
             return Err(Refused::Busy);
         }
         let proved = self.half_open.prove(id).ok_or(Refused::UnknownConnection)?;
@@ -381,7 +381,7 @@ impl Endpoint {
         if self.spent.contains(name) {
             return Err(Refused::HandshakeReplayed);
         }
-        if self.connections.len() >= self.config.max_connections || self.answers.len() >= MAX_ANSWERS {
+        if !self.has_room() || self.answers.len() >= MAX_ANSWERS {
             return Err(Refused::Busy);
         }
         let prologue = Prologue { key: message.key, connection: message.connection };
@@ -458,7 +458,7 @@ impl Endpoint {
         self.answers.pop_front()
     }
 
-    /// Returns the connection with this handle, until it is removed.
+    /// Returns the connection with this handle, until it is removed or has made way ([`EndpointConfig::max_connections`]).
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.connections.get_mut(&handle).map(|(_, connection)| connection)
     }
@@ -492,6 +492,24 @@ impl Endpoint {
     /// Returns the number of refused datagrams that belong to no connection, by reason.
     pub const fn refused(&self) -> &RefusedCounts {
         &self.refused
+    }
+
+    /// Returns whether there is room for another connection of a peer, or can be made.
+    fn has_room(&self) -> bool {
+        let is_full = self.connections.len() >= self.config.max_connections;
+        !is_full || self.connections.values().any(|(_, connection)| connection.is_over())
+    }
+
+    /// Makes room for another connection of a peer, if need be at the expense of the oldest that is over and only still
+    /// tells its peer so: whoever is turned away again and again must not keep others out.
+    fn make_room(&mut self) -> bool {
+        if self.connections.len() < self.config.max_connections {
+            return true;
+        }
+        let mut over = self.connections.iter().filter(|(_, (_, connection))| connection.is_over());
+        let oldest = over.next().map(|(handle, _)| *handle);
+        oldest.iter().for_each(|handle| self.remove(*handle));
+        oldest.is_some()
     }
 
     fn connection_by_id(&mut self, id: ConnectionId) -> Option<&mut Connection> {

@@ -210,6 +210,31 @@ fn a_proof_that_finds_no_room_may_be_repeated() {
     assert!(matches!(endpoint.poll_event(), Some(EndpointEvent::Accepted { .. })));
 }
 
+/// A guest who is turned away by the program, again and again, leaves closed connections that wait for its answer.
+#[test]
+fn closed_connections_keep_nobody_out() {
+    let mut endpoint = victim(EndpointConfig { max_connections: 2, ..EndpointConfig::default() });
+    let connect = |endpoint: &mut Endpoint, number| {
+        let mut guest = Guest::new(KEY, "192.0.2.1", number);
+        let answer = guest.ask(endpoint, NOW)?;
+        assert!(guest.prove(endpoint, NOW, &answer).1, "guest {number}");
+        endpoint.handles().last()
+    };
+    let [first, mut last] = [0, 1].map(|number| connect(&mut endpoint, number).expect("there is room"));
+    endpoint.connection(first).expect("open").close(NOW, 1, "there is another");
+    assert_eq!(connect(&mut endpoint, 2), None, "the program has not heard that it is closed");
+    for number in 2..10 {
+        let closed = if number == 2 { first } else { last };
+        let connection = endpoint.connection(closed).expect("not removed");
+        connection.close(NOW, 1, "there is another");
+        assert!(matches!(connection.poll_event(), Some(Event::Closed(_))) && !connection.is_drained());
+        let handle = connect(&mut endpoint, number).expect("the closed one makes way");
+        assert!(endpoint.connection(closed).is_none() && endpoint.handles().count() == 2);
+        last = handle;
+    }
+    assert_eq!(connect(&mut endpoint, 10), None, "those are open");
+}
+
 #[test]
 fn a_removed_key_is_awaited_as_long_as_somebody_who_was_answered_may_come() {
     let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
@@ -241,7 +266,7 @@ fn a_replay_is_never_accepted_however_old_it_is() {
     let answer = recorded.ask(&mut endpoint, NOW).expect("there is room");
     let (ping, opened) = recorded.prove(&mut endpoint, NOW, &answer);
     assert!(opened);
-    let mut replay = |endpoint: &mut Endpoint, at: &str| {
+    let replay = |endpoint: &mut Endpoint, at: &str| {
         let open = endpoint.handles().count();
         for datagram in [&recorded.message, &ping, &ping] {
             deliver(endpoint, NOW, recorded.from, datagram.clone());
