@@ -8,7 +8,6 @@ use axum::extract::{Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -62,14 +61,18 @@ impl Guard {
     }
 
     /// Whether the request was sent to this server by number or as `localhost`: a name that somebody else's DNS leads here
-    /// would make his pages ones of this server.
-    fn is_host(&self, authority: &str) -> bool {
-        let Ok(authority) = authority.parse::<Authority>() else { return false };
-        let host = authority.host().trim_matches(['[', ']']);
-        let is_number =
-            host.parse::<IpAddr>().is_ok_and(|ip| ip == self.address.ip() || self.address.ip().is_unspecified());
-        let is_named = host.eq_ignore_ascii_case("localhost");
-        (is_number || is_named) && authority.port_u16().unwrap_or(80) == self.address.port()
+    /// would make his pages ones of this server. What is said has to be exactly what a browser says, with no user before it.
+    fn is_host(&self, said: &str) -> bool {
+        let port = self.address.port();
+        // Browsers leave out port 80.
+        let with_port = format!("{said}:80");
+        [Some(said), (port == 80).then_some(&*with_port)].into_iter().flatten().any(|said| {
+            let is_number = said.parse::<SocketAddr>().is_ok_and(|asked| {
+                let is_own = asked.ip() == self.address.ip() || self.address.ip().is_unspecified();
+                is_own && asked.port() == port && asked.to_string() == said
+            });
+            is_number || said.eq_ignore_ascii_case(&format!("localhost:{port}"))
+        })
     }
 
     /// Whether a page of this server, at the address that is asked, asks, or no page.
@@ -84,7 +87,9 @@ impl Guard {
     fn check(&self, request: &Request) -> Result<(), (StatusCode, &'static str)> {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
-        let Some(host) = host.filter(|host| self.is_host(host)) else {
+        // What the target names, as proxies say it, counts more than the field.
+        let is_meant = request.uri().authority().is_none_or(|authority| self.is_host(authority.as_str()));
+        let Some(host) = host.filter(|host| self.is_host(host) && is_meant) else {
             return Err((StatusCode::MISDIRECTED_REQUEST, "this is not the host that was asked for\n"));
         };
         if !Self::is_own(request.headers(), host) {
@@ -154,11 +159,43 @@ mod tests {
             ("/5ecret/", "127.0.0.2:7000", 421),
             ("/5ecret/", "localhost.evil.example:7000", 421),
             ("/5ecret/", "", 421),
+            ("/5ecret/", "evil@127.0.0.1:7000", 421),
+            ("/5ecret/", "evil:pass@127.0.0.1:7000", 421),
+            ("/5ecret/", "@127.0.0.1:7000", 421),
+            ("/5ecret/", "evil@localhost:7000", 421),
+            ("/5ecret/", "[127.0.0.1]:7000", 421),
+            ("/5ecret/", "127.0.0.1:07000", 421),
+            ("/5ecret/", "127.0.0.1:+7000", 421),
+            ("/5ecret/", "127.0.0.1:7000:7000", 421),
+            ("/5ecret/", "localhost.:7000", 421),
+            ("/5ecret/", "LOCALHOST:7000", 200),
         ] {
             assert_eq!(answer(&guard, path, &host_of(host)), expected, "{path} at {host}");
         }
+        for (target, expected) in [
+            ("http://127.0.0.1:7000/5ecret/", 200),
+            ("http://evil.example:7000/5ecret/", 421),
+            ("http://x@127.0.0.1:7000/5ecret/", 421),
+        ] {
+            assert_eq!(answer(&guard, target, &host_of("127.0.0.1:7000")), expected, "{target}");
+        }
         assert_eq!(answer(&guard, "/5ecret/", &[]), 421, "no host");
         assert_eq!(answer(&guard, "/5ecret/", &[(HOST, "localhost:7000"), (HOST, "evil.example")]), 421, "two");
+    }
+
+    #[test]
+    fn port_80_may_be_left_out() {
+        for (address, hosts) in [
+            ("127.0.0.1:80", ["127.0.0.1", "127.0.0.1:80", "localhost"]),
+            ("[::1]:80", ["[::1]", "[::1]:80", "localhost:80"]),
+        ] {
+            for host in hosts {
+                assert_eq!(answer(&guard(address), "/5ecret/", &host_of(host)), 200, "{host}");
+            }
+            for host in ["evil@127.0.0.1", "::1", "127.0.0.1:", "localhost:", "evil.example"] {
+                assert_eq!(answer(&guard(address), "/5ecret/", &host_of(host)), 421, "{host}");
+            }
+        }
     }
 
     fn host_of(host: &str) -> [(HeaderName, &str); 1] {
