@@ -11,6 +11,7 @@ use net::NetError;
 use transport::FlowError;
 
 use crate::files::{Class, FilesError};
+use crate::home::HomeError;
 use crate::messages::MessageError;
 use crate::streams::StreamError;
 use crate::ticket::{Role, TicketError};
@@ -23,6 +24,9 @@ pub enum Error {
     /// Something about the files on this side.
     #[error(transparent)]
     Files(#[from] FilesError),
+    /// A path is in the home of nobody.
+    #[error(transparent)]
+    Home(#[from] HomeError),
     /// The ticket is of no use.
     #[error(transparent)]
     Ticket(#[from] TicketError),
@@ -289,7 +293,9 @@ impl Error {
             Self::Terminated => ErrorKind::Terminated,
             Self::NotInstalled { .. } | Self::NoFittingProgram { .. } => ErrorKind::NotFound,
             Self::Remote { kind, .. } | Self::Elsewhere { kind, .. } => *kind,
-            Self::Copy(_) | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => ErrorKind::Usage,
+            Self::Copy(_) | Self::Home(_) | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => {
+                ErrorKind::Usage
+            }
             Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) | Self::Limited(_) => {
                 ErrorKind::Storage
             }

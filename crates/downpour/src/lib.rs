@@ -9,6 +9,7 @@ pub mod activity;
 mod base64;
 mod error;
 pub mod files;
+pub mod home;
 pub mod messages;
 mod own_folder;
 mod path_cache;

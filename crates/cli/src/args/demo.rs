@@ -18,7 +18,7 @@ const DEMO_LINK: &str = "rate=100M,delay=50ms,loss=5%,queue=256KB";
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
     /// The file or folder to send [default: a generated file]
-    #[arg(value_name = "PATH", conflicts_with = "size")]
+    #[arg(value_name = "PATH", conflicts_with = "size", value_parser = values::path())]
     pub(crate) path: Option<PathBuf>,
     /// Size of the generated file
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "50MB")]

@@ -33,7 +33,7 @@ pub(crate) struct SelectionArgs {
     #[command(flatten)]
     pub(crate) rules: Rules,
     /// Copy only the files listed in FILE, one per line, relative to the single SRC; `-` reads stdin
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = values::path())]
     pub(crate) files_from: Option<PathBuf>,
     /// Names in --files-from are separated by NUL, as written by `find -print0`
     #[arg(short = '0', long, requires = "files_from")]
@@ -41,7 +41,7 @@ pub(crate) struct SelectionArgs {
     /// Write BLAKE3 checksums of all files to FILE, for `b3sum -c FILE` in the target folder
     ///
     /// A file that is copied to another machine under a new name is listed under its local name.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = values::path())]
     pub(crate) checksums: Option<PathBuf>,
 }
 
@@ -207,6 +207,11 @@ impl BackupArgs {
             return alone.map_or(Ok(None), Err);
         }
         let directory = directory.map(|directory| directory.as_os_str().as_bytes());
+        if let Some(directory) = directory.filter(|directory| directory.starts_with(b"~")) {
+            let shown = String::from_utf8_lossy(directory);
+            let why = "backups go to a directory within the target, and no home is there";
+            return Err(wrong(&format_args!("--backup-dir {shown}: {why}; write ./{shown} for one called so")));
+        }
         Backup::new(directory, suffix.map(OsStr::as_bytes)).map(Some).map_err(|error| wrong(&error))
     }
 }
@@ -219,7 +224,7 @@ pub(crate) struct SshArgs {
     #[arg(short = 'P', long, value_name = "PORT")]
     pub(crate) ssh_port: Option<u16>,
     /// Identity file for ssh
-    #[arg(short = 'i', long, value_name = "KEY")]
+    #[arg(short = 'i', long, value_name = "KEY", value_parser = values::path())]
     pub(crate) identity: Option<PathBuf>,
     /// Jump host for ssh
     #[arg(short = 'J', long, value_name = "HOST")]
@@ -396,7 +401,7 @@ pub(crate) struct ProfileArgs {
 #[command(next_help_heading = "The other side")]
 pub(crate) struct TicketArgs {
     /// File that the listening side writes the ticket to (mode 0600) and the connecting side reads it from
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = values::path())]
     pub(crate) ticket_file: Option<PathBuf>,
     /// How long to wait for an answer when connecting
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "10")]
@@ -432,7 +437,7 @@ pub(crate) struct OutputArgs {
 #[command(next_help_heading = "What is shown")]
 pub(crate) struct TraceArgs {
     /// Append a qlog trace of the connection to FILE (JSON-SEQ)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = values::path())]
     pub(crate) qlog: Option<PathBuf>,
 }
 

@@ -52,7 +52,8 @@ pub(crate) struct Cli {
         global = true,
         help_heading = "What is shown",
         display_order = 1000,
-        hide_short_help = true
+        hide_short_help = true,
+        value_parser = values::path()
     )]
     pub(crate) config: Option<PathBuf>,
     /// Ignore the configuration file

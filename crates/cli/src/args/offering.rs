@@ -13,7 +13,7 @@ use super::values;
 #[derive(Args, Debug)]
 pub(crate) struct SendArgs {
     /// Files and folders to send; with a slash at the end, what is in a folder. - alone is stdin
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required = true, value_name = "PATH", value_parser = values::path())]
     pub(crate) paths: Vec<PathBuf>,
     /// Name of the stream that `send -` reads from stdin [default: stdin]
     ///
@@ -58,7 +58,7 @@ pub(crate) struct RecvArgs {
     #[arg(value_name = "TICKET", conflicts_with = "listen")]
     pub(crate) given: Vec<String>,
     /// Folder to receive into
-    #[arg(long, value_name = "DIR", default_value = ".", help_heading = "At the target")]
+    #[arg(long, value_name = "DIR", default_value = ".", help_heading = "At the target", value_parser = values::path())]
     pub(crate) into: PathBuf,
     /// Accept without asking
     #[arg(short, long, help_heading = "At the target")]

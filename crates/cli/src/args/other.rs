@@ -47,7 +47,7 @@ pub(crate) struct BootstrapArgs {
     #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) to: Option<String>,
     /// The program to copy, for hosts of another kind [default: this one]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = values::path())]
     pub(crate) from: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
@@ -66,7 +66,7 @@ pub(crate) struct BootstrapArgs {
 #[derive(Args, Debug)]
 pub(crate) struct CleanArgs {
     /// Folders to search; without any: the current one, and that for targets which cannot be written themselves
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = values::path())]
     pub(crate) folders: Vec<PathBuf>,
     /// Search all folders below on the same file system, too
     #[arg(short = 'r', long)]
@@ -132,7 +132,7 @@ pub(crate) struct TunnelArgs {
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "1h", help_heading = "By ticket")]
     pub(crate) valid: Duration,
     /// File that the listening side writes the ticket to (mode 0600) and the connecting side reads it from
-    #[arg(long, value_name = "FILE", help_heading = "By ticket")]
+    #[arg(long, value_name = "FILE", help_heading = "By ticket", value_parser = values::path())]
     pub(crate) ticket_file: Option<PathBuf>,
     /// How long to wait for an answer when connecting with a ticket
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "10", help_heading = "By ticket")]
@@ -272,7 +272,7 @@ pub(crate) struct ManArgs {
     #[arg(value_name = "COMMAND", conflicts_with = "write")]
     pub(crate) command: Vec<String>,
     /// Write downpour.1, downpour-cp.1 and so on into this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = values::path())]
     pub(crate) write: Option<PathBuf>,
 }
 
@@ -283,7 +283,7 @@ pub(crate) struct RemoteArgs {
     ///
     /// DIR is the home of this login: relative paths and ~ start there. Absolute paths must begin with DIR. Symbolic
     /// links that lead out of DIR are not followed.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = values::path())]
     pub(crate) only: Option<PathBuf>,
     /// Send from DIR, and change nothing
     #[arg(long, requires = "only", conflicts_with = "write_only")]

@@ -4,12 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use downpour::files::{Pattern, PatternError, Rule};
 
+use super::values;
 use crate::exit::{Code, Failure};
 
 /// A list of include and exclude rules; the first one that matches a name decides.
@@ -30,7 +31,7 @@ pub(crate) struct Rules {
 /// A file with rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RuleFile {
-    path: OsString,
+    path: PathBuf,
     /// Patterns without a sign are those of files to include.
     includes: bool,
     /// Place of its rules in the list.
@@ -149,7 +150,7 @@ impl Args for Rules {
         };
         let file = |name: &'static str| {
             let option = Arg::new(name).long(name).value_name("FILE").action(ArgAction::Append);
-            option.value_parser(OsStringValueParser::new())
+            option.value_parser(values::path())
         };
         command
             .arg(option("include").help("Include matching files even if a later --exclude matches them"))
@@ -169,7 +170,7 @@ impl FromArgMatches for Rules {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         enum Placed {
             Rule(Rule),
-            File(OsString, bool),
+            File(PathBuf, bool),
         }
         let (mut placed, mut closed) = (Vec::new(), Vec::new());
         for (name, rule) in OPTIONS {
@@ -181,7 +182,7 @@ impl FromArgMatches for Rules {
             }
         }
         for (name, includes) in [("include-from", true), ("exclude-from", false)] {
-            let files = typed::<OsString>(matches, name);
+            let files = typed::<PathBuf>(matches, name);
             placed.extend(files.map(|(place, path)| (place, Placed::File(path.clone(), includes))));
         }
         placed.sort_by_key(|(place, _)| *place);

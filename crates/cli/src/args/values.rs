@@ -3,10 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use downpour::home;
 use downpour::remote::Location;
 use downpour::tunnel::{Forward, ForwardError, Permit, Place};
 use downpour::{MIN_MEMORY, Profile};
@@ -29,6 +30,16 @@ pub(crate) enum ProfileChoice {
 /// Parses `path` or `[user@]host:path`.
 pub(super) fn location() -> impl TypedValueParser<Value = Location> {
     OsStringValueParser::new().try_map(|text| Location::parse(&text))
+}
+
+/// Parses a path of this machine. No shell expands `~` after `--option=` or in a configuration.
+pub(super) fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|text| {
+        if text.is_empty() {
+            return Err("an empty path names nothing".to_owned());
+        }
+        home::expand_typed(Path::new(&text)).map_err(|error| error.to_string())
+    })
 }
 
 /// Parses `[user@]host`, for ssh.
@@ -86,7 +97,8 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
 /// Parses a profile's name, or the path of a file with a profile, which is read when it is needed.
 pub(super) fn profile(text: &str) -> Result<ProfileChoice, String> {
     if text.contains(['/', '.']) {
-        return Ok(ProfileChoice::File(text.into()));
+        let path = home::expand_typed(Path::new(text)).map_err(|error| error.to_string())?;
+        return Ok(ProfileChoice::File(path));
     }
     let named = names().profile(text).map_err(|error| format!("{error}; a file is written with a / or a dot"))?;
     Ok(ProfileChoice::Named(Box::new(named)))

@@ -21,6 +21,8 @@ use std::sync::Once;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
+use downpour::home;
+
 use crate::args::{self, Cli, answer, is_rule, translate};
 use crate::exit::{Code, Failure};
 use crate::print::{self, err, warn};
@@ -171,7 +173,9 @@ impl Surroundings {
 
     /// Reads the file that was named, or the one at the default path.
     fn file(&self, typed: Option<&Path>, definition: &Command) -> Result<Option<File>, Failure> {
-        let named = typed.map(PathBuf::from).or_else(|| self.variable("DOWNPOUR_CONFIG").map(PathBuf::from));
+        let variable = self.variable("DOWNPOUR_CONFIG").map(|path| home::expand_typed(Path::new(path)));
+        let variable = variable.transpose().map_err(|error| Failure::new(Code::Usage, error))?;
+        let named = typed.map(PathBuf::from).or(variable);
         if named.as_deref() == Some(Path::new("none")) {
             return Ok(None);
         }

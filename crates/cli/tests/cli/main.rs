@@ -16,6 +16,7 @@ mod dropping;
 mod far;
 mod forging;
 mod hiding;
+mod homes;
 mod interop;
 mod interrupting;
 mod limiting;

@@ -33,7 +33,7 @@ pub enum ItemName {
     Exact(Vec<u8>),
     /// Any name that matches these shell wildcards, which match no leading dot.
     Wildcard(String),
-    /// One directory whose name only the other machine knows, as of `host:~`. It must not exist at the target.
+    /// One directory whose name only the other machine knows, as of `host:~` or `host:~user`. It must not exist at the target.
     NewDirectory,
 }
 
@@ -97,7 +97,8 @@ impl ItemName {
     /// path stands for the contents of a directory.
     #[must_use]
     pub fn of(path: &[u8]) -> Option<Self> {
-        if path == b"~" {
+        // The home of a user is sent under its own name.
+        if path.starts_with(b"~") && !path.contains(&b'/') && !has_wildcards(path) {
             return Some(Self::NewDirectory);
         }
         if stands_for_contents(path) {
@@ -146,7 +147,12 @@ mod tests {
         // The contents of what matches, or of a directory that has this name.
         assert_eq!(ItemName::of(b"d*/"), None);
         assert_eq!(ItemName::of(b"[1]/"), None);
-        assert_eq!(ItemName::of(b"~"), Some(ItemName::NewDirectory));
+        for home in ["~", "~user"] {
+            assert_eq!(ItemName::of(home.as_bytes()), Some(ItemName::NewDirectory), "{home}");
+        }
+        assert_eq!(ItemName::of(b"~user/x"), exact("x"));
+        assert_eq!(ItemName::of(b"~user/"), None);
+        assert_eq!(ItemName::of(b"~*"), Some(ItemName::Wildcard("~*".into())));
     }
 
     #[test]

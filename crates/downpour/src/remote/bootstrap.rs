@@ -30,11 +30,12 @@ const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
 
 /// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself whole.
 /// Nothing has the final name before.
-const SCRIPT: [&str; 15] = [
+const SCRIPT: [&str; 16] = [
     "set -e",
     r#"say() { printf "DOWNPOUR-%s %s\n" "$@"; }"#,
     r#"say SYSTEM "$(uname -s) $(uname -m)""#,
     "read -r digest",
+    r#"case $to in "~"*) say FAILED "$to leads nowhere: no user has that name"; exit 1;; esac"#,
     r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then say FAILED "$to is a folder: name a file in it"; exit 1; fi"#,
     r#"mkdir -p "$(dirname "$to")""#,
     r#"new="$to.$$.new""#,
@@ -193,12 +194,19 @@ fn this_system() -> String {
     format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy())
 }
 
-/// Returns a word for a shell; `~/` at its beginning is the home.
+/// Returns a word for a shell; `~` at its beginning is the home, and `~name` that of another user.
 fn quoted(path: &str) -> String {
     let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-    match path.strip_prefix("~/") {
-        Some(rest) => format!("\"$HOME\"/{}", quote(rest)),
-        None => quote(path),
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let (first, rest) = path.split_at(path.find('/').unwrap_or(path.len()));
+    let home = match first.strip_prefix('~') {
+        Some("") => "\"$HOME\"",
+        Some(name) if name.chars().all(is_plain) => first,
+        _ => return quote(path),
+    };
+    match rest.strip_prefix('/') {
+        Some(rest) => format!("{home}/{}", quote(rest)),
+        None => home.to_owned(),
     }
 }
 
@@ -253,9 +261,15 @@ mod tests {
 
     #[test]
     fn what_a_shell_would_take_for_something_else_is_a_path() {
-        for (path, word) in
-            [("~/bin/x", r#""$HOME"/'bin/x'"#), ("/opt/a b", "'/opt/a b'"), ("$(id)'", r"'$(id)'\'''"), ("~", "'~'")]
-        {
+        for (path, word) in [
+            ("~/bin/x", r#""$HOME"/'bin/x'"#),
+            ("/opt/a b", "'/opt/a b'"),
+            ("$(id)'", r"'$(id)'\'''"),
+            ("~", r#""$HOME""#),
+        ] {
+            assert_eq!(quoted(path), word);
+        }
+        for (path, word) in [("~who/a b", "~who/'a b'"), ("~who", "~who"), ("~$(id)/x", "'~$(id)/x'")] {
             assert_eq!(quoted(path), word);
         }
     }

@@ -8,13 +8,13 @@ use std::thread::{self, JoinHandle};
 
 use super::between::between;
 use super::locator::SshLocator;
-use super::place::expand;
 use super::request::{RemoteTask, Request};
 use super::{Copy, Location};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;
 use crate::files::{Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, Scanner};
+use crate::home;
 use crate::ticket::fresh_key;
 use crate::transfer::{
     List, PeerLocator, Route, Switch, Task, Trace, Transfer, TransferConfig, TransferEvent, start_over, start_via,
@@ -29,6 +29,7 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
     if copy.receive.dry_run && !copy.receive.compared {
         copy.checksums = None;
     }
+    copy.read_homes()?;
     copy.scan.preserve = copy.receive.preserve;
     copy.receive.confirms = copy.scan.remove_sources;
     copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.checksums.is_some();
@@ -54,6 +55,19 @@ fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
 }
 
 impl Copy {
+    /// Expands `~` in paths of this machine.
+    fn read_homes(&mut self) -> Result<(), Error> {
+        for source in &mut self.sources {
+            if let Location::Local(path) = source {
+                *path = home::expand_typed(path)?;
+            }
+        }
+        if self.target_host.is_none() {
+            self.receive.target = home::expand_typed(&self.receive.target)?;
+        }
+        Ok(())
+    }
+
     /// Copies from this machine to another.
     fn up(self, host: String) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
@@ -180,7 +194,7 @@ impl Copy {
 
     /// Returns the spec of a receiver on this machine.
     fn local_spec(&self, requested: Requested) -> ReceiveSpec {
-        ReceiveSpec { target: expand(&self.receive.target), requested, ..self.receive.clone() }
+        ReceiveSpec { requested, ..self.receive.clone() }
     }
 
     /// Summarises the sources for the receiver.

@@ -216,6 +216,11 @@ impl Only {
         let inside = match bytes {
             b"" | b"~" => b".".to_vec(),
             [b'~', b'/', rest @ ..] => rest.to_vec(),
+            [b'~', ..] => {
+                let shown = path.display();
+                let what = format!("{shown} is in another home: write ./{shown} for a file of that name");
+                return Err(Error::Limited(what));
+            }
             [b'/', ..] => {
                 let own = self.path()?.into_os_string().into_vec();
                 let rest = bytes.strip_prefix(&own[..]).filter(|rest| rest.is_empty() || rest.starts_with(b"/"));
@@ -409,6 +414,10 @@ mod tests {
             "folder/../../secret/key",
             "~/..",
             "~/../secret",
+            "~root",
+            "~root/",
+            "~root/x",
+            "~no-such-user/x",
             "/",
             "/etc/passwd",
             "/etc",

@@ -1,26 +1,19 @@
 //! Interpretation of paths on the machine that they refer to.
 
-use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use crate::files::Root;
 use crate::files::permitted::{Wildcards, has_wildcards, stands_for_contents};
+use crate::home::{self, HomeError};
 
-/// Expands `~` and `~/`, as a login shell does; an empty path is the current directory.
-pub(super) fn expand(path: &Path) -> PathBuf {
-    let bytes = path.as_os_str().as_bytes();
-    let home = || env::var_os("HOME").map(PathBuf::from);
-    match bytes {
-        b"" => PathBuf::from("."),
-        b"~" => home().unwrap_or_else(|| path.to_owned()),
-        [b'~', b'/', rest @ ..] => match home() {
-            Some(home) => home.join(OsStr::from_bytes(rest)),
-            None => path.to_owned(),
-        },
-        _ => path.to_owned(),
-    }
+/// Returns the path on this machine that a request names; an empty one is the current directory.
+///
+/// # Errors
+/// A home that does not exist.
+pub(super) fn expand(path: &Path) -> Result<PathBuf, HomeError> {
+    if path.as_os_str().is_empty() { Ok(PathBuf::from(".")) } else { home::expand(path) }
 }
 
 /// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it stands for the contents of folders,
@@ -57,19 +50,26 @@ fn matches_in(folder: &Path, wildcards: Option<&Wildcards>) -> Vec<PathBuf> {
 }
 
 /// Returns the sources that `path` names: the path itself or, if it does not exist, the matches of its wildcards.
-pub(super) fn sources(path: &Path) -> Vec<Root> {
-    let path = expand(path);
+///
+/// # Errors
+/// A home that does not exist.
+pub(super) fn sources(path: &Path) -> Result<Vec<Root>, HomeError> {
+    // As for a shell, wildcards are no part of the name of a user.
+    let first = path.as_os_str().as_bytes().split(|byte| *byte == b'/').next().unwrap_or_default();
+    let path = if has_wildcards(first) { path.to_owned() } else { expand(path)? };
     if has_wildcards(path.as_os_str().as_bytes()) && path.symlink_metadata().is_err() {
         let found = matches(&path);
         if !found.is_empty() {
-            return found.iter().map(|path| Root::typed(path.as_os_str())).collect();
+            return Ok(found.iter().map(|path| Root::typed(path.as_os_str())).collect());
         }
     }
-    vec![Root::typed(path.as_os_str())]
+    Ok(vec![Root::typed(path.as_os_str())])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]

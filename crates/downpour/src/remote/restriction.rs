@@ -1,8 +1,10 @@
 //! What a request asks for and earlier releases ignore without a word.
 
 use super::request::{Onward, RemoteTask, Scan};
+use crate::base64::Bytes;
 use crate::error::{Error, ErrorKind};
 use crate::files::{ReceiveSpec, Requested};
+use crate::home::names_user;
 
 /// A restriction of what a receiver changes, or something else that either side has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +26,12 @@ pub(super) enum Restriction {
     RemoveSources,
     /// [`ReceiveSpec::backup`].
     Backup,
+    /// A path in the home of a user who is named, as in `~user/x`.
+    Homes,
 }
 
 impl Restriction {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::EmptySource,
         Self::MaxDelete,
         Self::SafeLinks,
@@ -36,6 +40,7 @@ impl Restriction {
         Self::Permitted,
         Self::RemoveSources,
         Self::Backup,
+        Self::Homes,
     ];
 
     /// Returns its name in an answer.
@@ -49,6 +54,7 @@ impl Restriction {
             Self::Permitted => "permitted",
             Self::RemoveSources => "remove-sources",
             Self::Backup => "backup",
+            Self::Homes => "homes",
         }
     }
 
@@ -62,9 +68,9 @@ impl Restriction {
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
-            RemoteTask::Send { sources: _, scan, compared: _, dry_run: _ } => Self::of_sender(scan),
-            RemoteTask::Forward { sources: _, scan, compared: _, dry_run: _, onward } => {
-                let mut asked = Self::of_sender(scan);
+            RemoteTask::Send { sources, scan, compared: _, dry_run: _ } => Self::of_sender(sources, scan),
+            RemoteTask::Forward { sources, scan, compared: _, dry_run: _, onward } => {
+                let mut asked = Self::of_sender(sources, scan);
                 // The machine that is asked asks another, and would leave out what it does not know.
                 for restriction in onward.iter().flat_map(|onward| Self::of_onward(onward)) {
                     if !asked.contains(&restriction) {
@@ -84,7 +90,7 @@ impl Restriction {
         Self::of_receiver(receive)
     }
 
-    fn of_sender(scan: &Scan) -> Vec<Self> {
+    fn of_sender(sources: &[Bytes], scan: &Scan) -> Vec<Self> {
         let Scan {
             // In the first release.
             recursive: _,
@@ -105,6 +111,7 @@ impl Restriction {
             (Self::OneFileSystem, *one_file_system),
             (Self::Preserve, !preserve.is_nothing()),
             (Self::RemoveSources, *remove_sources),
+            (Self::Homes, sources.iter().any(|source| names_user(&source.to_path()))),
         ];
         asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
     }
@@ -112,8 +119,8 @@ impl Restriction {
     /// A dry run changes nothing, so it needs none but the means to read what is announced and to tell what is asked.
     fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
         let ReceiveSpec {
+            target,
             // In the first release.
-            target: _,
             existing: _,
             compare: _,
             modes: _,
@@ -145,6 +152,7 @@ impl Restriction {
             (Self::Permitted, !dry_run && (!permitted.is_everything() || directory_if.is_some())),
             (Self::RemoveSources, *confirms),
             (Self::Backup, !dry_run && backup.is_some()),
+            (Self::Homes, names_user(target)),
         ];
         asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
     }
@@ -166,6 +174,7 @@ impl Restriction {
             Self::RemoveSources => {
                 "its older downpour does not know --remove-source-files: update it, or leave the option out"
             }
+            Self::Homes => "its older downpour does not know ~user: update it, or write the whole path",
             Self::Backup => "its older downpour makes no backups: update it, or leave -b and --backup-dir out",
             Self::Preserve => {
                 "its older downpour knows nothing of owners, groups, ACLs, extended attributes and special files: update it, or leave those options and -a out"

@@ -227,7 +227,7 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
                     scan.follow_ways = false;
                     limited.iter().map(|source| source.root.clone()).collect()
                 }
-                None => all_sources(paths, compared),
+                None => all_sources(paths, compared)?,
             };
             // Checks every path, so that a wrong one is reported at once.
             let scanner = Scanner::new(roots.clone(), scan.clone()).map_err(|error| as_typed(error, &limited))?;
@@ -243,7 +243,7 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
                     differences: spec.differences && only.may_read(),
                     ..*spec
                 },
-                None => ReceiveSpec { target: expand(&spec.target), ..*spec },
+                None => ReceiveSpec { target: expand(&spec.target)?, ..*spec },
             };
             Task::receive(spec, false)
         }
@@ -267,12 +267,15 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
 }
 
 /// Returns the items to send, without a limit.
-fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Vec<Root> {
-    let mut roots: Vec<Root> = paths.flat_map(|path| sources(&path)).collect();
+fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<Vec<Root>, Error> {
+    let mut roots = Vec::new();
+    for path in paths {
+        roots.extend(sources(&path)?);
+    }
     for root in roots.iter_mut().filter(|root| compared && root.path.is_dir()) {
         *root = Root::contents(root.path.clone());
     }
-    roots
+    Ok(roots)
 }
 
 /// Returns the items to send from the folder that the login is limited to.

@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::grammar::Place;
 use super::relay::Socket;
+use crate::home::{self, HomeError};
 
 /// Programs that may wait to be accepted: as many as the system permits. Linux resets those beyond that.
 const BACKLOG: i32 = i32::MAX;
@@ -73,6 +74,7 @@ impl Listener {
         match place {
             Place::Tcp { host, port } => Self::bind_tcp(host, *port),
             Place::Unix(path) => {
+                let path = &home::expand(path).map_err(no_home)?;
                 remove_stale(path)?;
                 bind_unix(path).map(|(listener, owned)| Self::Unix { listener, _path: owned })
             }
@@ -157,6 +159,11 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
     bind(&socket, &address)?;
     listen(&socket, BACKLOG)?;
     TcpListener::from_std(socket.into())
+}
+
+/// Says that the path of a unix socket leads nowhere.
+pub(super) fn no_home(error: HomeError) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, error)
 }
 
 /// Binds a unix socket that only its user can connect to, as ssh's `StreamLocalBindMask`. The umask, which would do the

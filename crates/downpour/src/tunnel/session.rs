@@ -1,6 +1,7 @@
 //! One end of a tunnel: opens connections at the other end for the programs here, and here for those there.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,11 +14,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use super::counts::{Counts, Origin, Stage};
 use super::events::{ConnectionEvent, Note, Notes};
 use super::grammar::{Destination, Permit, Place};
-use super::listener::Listener;
+use super::listener::{Listener, no_home};
 use super::messages::{Answer, Refusal, Wish};
 use super::relay::{Carried, Opened, Socket};
 use super::socks;
 use crate::error::CloseCode;
+use crate::home;
 
 /// The code of a stream that nobody has asked for, or that does not begin as it should.
 const UNWANTED: u32 = 2;
@@ -409,6 +411,15 @@ async fn connect_to(place: &Place) -> io::Result<Socket> {
             }
             Err(last)
         }
-        Place::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+        Place::Unix(path) => {
+            let path = if path.as_os_str().as_bytes().starts_with(b"~") {
+                let path = path.clone();
+                // The system may ask others.
+                tokio::task::spawn_blocking(move || home::expand(&path)).await?.map_err(no_home)?
+            } else {
+                path.clone()
+            };
+            UnixStream::connect(path).await.map(Socket::Unix)
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -64,11 +64,17 @@ struct Attending {
     key: [u8; 32],
     answering: Answering,
     load: Option<f64>,
+    /// The folder to measure.
+    folder: PathBuf,
 }
 
 impl Attending {
     fn new(request: Request) -> Result<(Self, Ticket), Error> {
         let load = machine::load();
+        let folder = match &request.task {
+            RemoteTask::Examine { folder: Some(folder) } => expand(&folder.to_path())?,
+            _ => expand(Path::new("~"))?,
+        };
         let (first, last) = request.ports.unwrap_or_default();
         let bind = Bind::Ports { family: request.family, ports: first..=last };
         let endpoint = Endpoint::bind(&bind, &request.endpoint(), ())?;
@@ -76,7 +82,7 @@ impl Attending {
         let key = ticket.key;
         let answering = Answering::default();
         answering.begin(&endpoint, key, request.profile.clone(), ());
-        Ok((Self { request, endpoint, key, answering, load }, ticket))
+        Ok((Self { request, endpoint, key, answering, load, folder }, ticket))
     }
 
     fn run(self, mut input: File, output: File) -> Result<(), Error> {
@@ -106,12 +112,8 @@ impl Attending {
     fn measure(&self, mut output: File, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
         // The network has been examined by now.
         self.endpoint.stop_listening();
-        let folder = match &self.request.task {
-            RemoteTask::Examine { folder: Some(folder) } => expand(&folder.to_path()),
-            _ => expand(Path::new("~")),
-        };
         say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() });
-        let (socket, load) = (self.endpoint.facts(), self.load);
+        let (socket, load, folder) = (self.endpoint.facts(), self.load, self.folder.clone());
         let work = move || {
             let machine = Machine::measure(&folder, socket, load, &|| stop.load(Ordering::Relaxed));
             say_json(&mut output, &machine);
