@@ -66,7 +66,7 @@ MESSAGES: Dict[int, Message] = {
     ),
     2: Message("digest", [("batch", number(4)), ("block", number(4)), ("digest", octets(32))], rooted=True),
     3: Message("void", [("batch", number(4)), ("entry", number(4)), ("reason", one_of(1, 1, 2, 3, 4))], rooted=True),
-    4: Message("skipped", [("reason", number(1, 1, 9)), PATH], rooted=True),
+    4: Message("skipped", [("reason", number(1, 1, 12)), PATH], rooted=True),
     6: Message("scanned", []),
     5: Message(
         "end",

@@ -223,6 +223,31 @@ fn names(path: &Path, end_with_zero: bool) -> Result<Vec<Vec<u8>>, Failure> {
     read.map_err(|error| {
         Failure::new(Code::SourceAbsent, format!("cannot read the names in {}: {error}", path.display()))
     })?;
-    let end = if end_with_zero { 0 } else { b'\n' };
-    Ok(bytes.split(|byte| *byte == end).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+    Ok(listed(&bytes, end_with_zero).map(<[u8]>::to_vec).collect())
+}
+
+/// Returns the names in a list. As for rsync, a line that begins with `#` or `;` is a comment, and a carriage return
+/// belongs to the end of its line. Names that end with NUL are nothing but names: programs write them.
+fn listed(list: &[u8], end_with_zero: bool) -> impl Iterator<Item = &[u8]> {
+    let lines = list.split(move |byte| *byte == if end_with_zero { 0 } else { b'\n' });
+    let names = lines.map(move |line| line.strip_suffix(b"\r").filter(|_| !end_with_zero).unwrap_or(line));
+    names.filter(move |name| match name {
+        [] => false,
+        [b'#' | b';', ..] => end_with_zero,
+        _ => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    #[test]
+    fn a_list_that_people_write_has_comments_and_any_end_of_line() {
+        let list = b"# first\r\na\r\n\r\n;b\n\nc d\n./#e\n f\ng#\n\rh\r\r\nlast";
+        let names: [&[u8]; 7] = [b"a", b"c d", b"./#e", b" f", b"g#", b"\rh\r", b"last"];
+        assert!(listed(list, false).eq(names));
+        let names: [&[u8]; 4] = [b"#a", b";b", b"c\r", b"d\n"];
+        assert!(listed(b"#a\0;b\0c\r\0\0d\n\0", true).eq(names));
+    }
 }

@@ -21,6 +21,7 @@ mod interop;
 mod interrupting;
 mod limiting;
 mod linking;
+mod listing;
 mod man_pages;
 mod misled;
 mod moving;

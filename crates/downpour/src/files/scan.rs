@@ -64,7 +64,7 @@ pub struct ScanOptions {
     pub filter: Arc<Filter>,
     /// Names to send from the only item, a folder: paths relative to it, in any order. The folders above a name that
     /// the filter includes are sent too, even if it excludes them; a listed folder is sent with its contents if
-    /// `recursive`. Names that do not exist are skipped and reported.
+    /// `recursive`, and otherwise without them, which is reported. Names that do not exist are skipped and reported.
     pub files_from: Option<Vec<Vec<u8>>>,
     /// Whether a symbolic link to a folder that a listed name leads through is sent as a folder, as by rsync. It has to
     /// belong to the user or to root: anybody else who may write in the source could make this user send what only they
@@ -144,7 +144,11 @@ impl Scanner {
         });
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
         let id = source_id::source_id(&roots, &filter, listed.as_ref().map(Listed::names));
-        let listed = listed.filter(|listed| !(recursive && listed.is_everything()));
+        let is_everything = listed.as_ref().is_some_and(Listed::is_everything);
+        let listed = listed.filter(|_| !(recursive && is_everything));
+        if is_everything && !recursive && roots.top().is_some() {
+            top_skipped = Some(Skipped::new(b".".to_vec(), SkipReason::Contents));
+        }
         Ok(Self {
             walk: Walk::new(Arc::clone(&roots), listed, options.one_file_system),
             roots,
@@ -209,6 +213,10 @@ impl Scanner {
                 let walked = kind == Kind::Directory && self.recursive && candidate.provenance != Provenance::Way;
                 if let Some(listed) = self.walk.listed.as_mut().filter(|_| candidate.provenance != Provenance::Met) {
                     listed.made(&candidate.sent, walked);
+                }
+                let is_bare = kind == Kind::Directory && !walked && candidate.provenance == Provenance::Listed;
+                if is_bare && self.walk.has_contents(&candidate.sent) {
+                    batch.skipped.push(Skipped::new(candidate.sent.clone(), SkipReason::Contents));
                 }
                 let inside = walked.then(|| candidate.sent.clone());
                 let entry = Entry { path: candidate.sent, kind, mode: seen.mode, mtime: seen.mtime, extra };

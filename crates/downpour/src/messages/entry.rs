@@ -187,6 +187,8 @@ pub enum SkipReason {
     OtherFileSystem = 10,
     /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS). All else of it is sent.
     LargeXattrs = 11,
+    /// A listed folder, whose contents are only sent on request: not a failure.
+    Contents = 12,
 }
 
 impl SkipReason {
@@ -205,6 +207,7 @@ impl SkipReason {
             Self::Unsized,
             Self::OtherFileSystem,
             Self::LargeXattrs,
+            Self::Contents,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -213,7 +216,13 @@ impl SkipReason {
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::SpecialFile | Self::Link | Self::OtherFileSystem)
+        !matches!(self, Self::SpecialFile | Self::Link | Self::OtherFileSystem | Self::Contents)
+    }
+
+    /// Whether every release of this version of the protocol knows it. A receiver that does not ends the transfer.
+    #[must_use]
+    pub const fn is_known_to_all(self) -> bool {
+        self as u8 <= Self::LargeXattrs as u8
     }
 }
 
@@ -230,6 +239,7 @@ impl std::fmt::Display for SkipReason {
             Self::Link => "is a link",
             Self::Unsized => "has content but no size, as files in /proc: write it to a file first",
             Self::OtherFileSystem => "is another file system: its contents are left out",
+            Self::Contents => "is a folder: its contents are left out; use -r",
             Self::LargeXattrs => "has more than 128 KiB of extended attributes, and arrives without them",
         })
     }

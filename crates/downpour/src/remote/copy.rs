@@ -30,6 +30,10 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
         copy.checksums = None;
     }
     copy.read_homes()?;
+    if copy.scan.files_from.is_some() {
+        // The names of a list are relative to the folder that they are in, and to the target.
+        copy.sources.iter_mut().for_each(Location::name_contents);
+    }
     copy.scan.preserve = copy.receive.preserve;
     copy.receive.confirms = copy.scan.remove_sources;
     copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.checksums.is_some();

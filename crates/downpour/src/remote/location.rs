@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
+use crate::files::permitted::stands_for_contents;
+
 /// The location of a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
@@ -133,6 +135,15 @@ impl Location {
         match self {
             Self::Local(path) => (None, path),
             Self::Remote { host, path } => (Some(host), PathBuf::from(std::ffi::OsString::from_vec(path))),
+        }
+    }
+
+    /// Makes the path name the contents of a folder, as a slash at its end does.
+    pub(super) fn name_contents(&mut self) {
+        match self {
+            Self::Local(path) if !stands_for_contents(path.as_os_str().as_bytes()) => path.push(""),
+            Self::Remote { path, .. } if !stands_for_contents(path) => path.push(b'/'),
+            Self::Local(_) | Self::Remote { .. } => {}
         }
     }
 

@@ -571,6 +571,9 @@ impl Sending {
         } else {
             self.session.left_out(skipped);
         }
+        if !skipped.reason.is_known_to_all() && !self.session.peer_knows_reasons() {
+            return Ok(());
+        }
         self.totals.skipped += 1;
         self.say(&Message::Skipped(skipped.clone()))
     }

@@ -61,6 +61,9 @@ const TAKES_WHOLE: u8 = 16;
 /// A receiver's flag: files that have changed while they were read may come again.
 const TAKES_AGAIN: u8 = 32;
 
+/// Flag of a side that understands the reasons that are not known to all ([`SkipReason::is_known_to_all`]).
+const KNOWS_REASONS: u8 = 64;
+
 /// Returns the application bytes that a side sends in the handshake.
 pub(super) fn application(role: Role, may_hold_some: bool, takes_again: bool) -> Vec<u8> {
     let again = if takes_again { TAKES_AGAIN } else { 0 };
@@ -69,7 +72,7 @@ pub(super) fn application(role: Role, may_hold_some: bool, takes_again: bool) ->
         Role::Receives if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE | again,
         Role::Receives | Role::Tunnels | Role::Streams => again,
     };
-    vec![TRANSFER, role as u8, flags | HEARS_STRAIN]
+    vec![TRANSFER, role as u8, flags | HEARS_STRAIN | KNOWS_REASONS]
 }
 
 /// Another peer that wants the place of this one.
@@ -207,6 +210,11 @@ impl Session {
     /// Whether the receiver takes files again that have changed while they were read.
     pub(super) const fn peer_takes_again(&self) -> bool {
         self.peer_flags & TAKES_AGAIN != 0
+    }
+
+    /// Returns whether the peer understands every reason and kind of notice.
+    pub(super) const fn peer_knows_reasons(&self) -> bool {
+        self.peer_flags & KNOWS_REASONS != 0
     }
 
     /// Returns whether the sender understands [`Message::Untouched`].

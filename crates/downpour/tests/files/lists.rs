@@ -40,7 +40,16 @@ fn a_listed_folder_is_walked_only_where_folders_are_asked_for() {
     let walked = ["a", "a/4", "a/b", "a/b/1", "a/b/2", "a/b!", "a/c", "a/c/3", "d", "d/e", "d/e/5", "d/e/6"];
     assert_eq!(paths(&scan(contents(from.path()), &options)), walked);
     options.recursive = false;
-    assert_eq!(paths(&scan(contents(from.path()), &options)), ["a", "a/b", "a/b/2", "d", "d/e"]);
+    let batches = scan(contents(from.path()), &options);
+    assert_eq!(paths(&batches), ["a", "a/b", "a/b/2", "d", "d/e"]);
+    // Which is said, of a folder with anything in it, and no failure.
+    let bare = ["a", "a/b", "d/e"].map(|path| (path.to_owned(), SkipReason::Contents));
+    assert_eq!(skipped(&batches), bare);
+    assert!(!SkipReason::Contents.is_failure());
+    fs::create_dir(from.path().join("empty")).unwrap();
+    options.files_from = list(&["empty", "8"]).files_from;
+    let batches = scan(contents(from.path()), &options);
+    assert_eq!((paths(&batches).len(), skipped(&batches).len()), (2, 0));
 }
 
 #[test]
@@ -51,8 +60,13 @@ fn the_folder_itself_may_be_listed() {
     assert_eq!(paths(&scan(contents(&dir), &options)), ["e", "e/g", "f"]);
     assert_eq!(paths(&scan(vec![Root::new(&dir)], &options)), ["d", "d/e", "d/e/g", "d/f"]);
     options.recursive = false;
-    assert_eq!(paths(&scan(contents(&dir), &options)), ["e", "e/g"]);
-    assert_eq!(paths(&scan(vec![Root::new(&dir)], &options)), ["d", "d/e", "d/e/g"]);
+    for (roots, sent, bare) in
+        [(contents(&dir), &["e", "e/g"][..], "."), (vec![Root::new(&dir)], &["d", "d/e", "d/e/g"], "d")]
+    {
+        let batches = scan(roots, &options);
+        assert_eq!(paths(&batches), sent);
+        assert_eq!(skipped(&batches), [(bare.to_owned(), SkipReason::Contents)]);
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The order in which names are visited.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use rustix::fs::fstat;
+use rustix::fs::{Dir, DirEntry, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
 
 use super::super::cursor::{DirectoryCursor, Purpose};
@@ -115,6 +116,14 @@ impl Walk {
             Err(error) => return Err(Skipped::new(sent, skip_reason(&error))),
         }
         Ok(())
+    }
+
+    /// Whether there is anything in the folder at `sent`, or it cannot be told.
+    pub(super) fn has_contents(&mut self, sent: &[u8]) -> bool {
+        let names = self.cursor.folder(sent).and_then(|folder| Ok(Dir::read_from(folder)?));
+        let is_name = |name: &CStr| !matches!(name.to_bytes(), b"." | b"..");
+        let is_any = |item: rustix::io::Result<DirEntry>| item.map_or(true, |item| is_name(item.file_name()));
+        names.map_or(true, |mut names| names.any(is_any))
     }
 
     /// Whether a folder must not be entered because it is on another file system than the outermost one, which is the
