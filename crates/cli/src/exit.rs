@@ -60,7 +60,7 @@ Exit codes:
     4  authentication: the ticket is damaged, expired or refused
     5  unreachable: no answer, or UDP is blocked on the way
     6  integrity: what arrived is not what was sent or requested, or is too little to decode
-    7  disk: full, over quota, or permission denied; also for stdin and stdout
+    7  disk: full, over quota, or permission denied; also for stdin, stdout and --qlog
     8  timeout: no more packets from the other side, or no progress
    23  partial: some files were not transferred, or changed meanwhile; each is listed
    24  partial: some files vanished from the source meanwhile
@@ -121,6 +121,7 @@ impl From<ErrorKind> for Code {
 impl From<&Summary> for Code {
     fn from(summary: &Summary) -> Self {
         match summary.failed_count {
+            0 if summary.trace_lost.is_some() => Self::Disk,
             0 => Self::Done,
             failed if failed == summary.vanished_count => Self::Vanished,
             _ => Self::Partial,
@@ -254,8 +255,11 @@ mod tests {
             memory_bound: None,
             overflowed: None,
             path_share: None,
+            trace_lost: None,
         };
         let code = |failed, vanished| Code::from(&summary(failed, vanished)) as u8;
         assert_eq!((code(0, 0), code(2, 1), code(2, 2)), (0, 23, 24));
+        let without_trace = |failed| Summary { trace_lost: Some(String::new()), ..summary(failed, 0) };
+        assert_eq!((0..2).map(|failed| Code::from(&without_trace(failed)) as u8).collect::<Vec<_>>(), [7, 23]);
     }
 }

@@ -247,6 +247,9 @@ impl Output {
         if more > 0 {
             warn(format_args!("and {}", units::count(more, "more name", "more names")));
         }
+        if let Some(why) = &summary.trace_lost {
+            warn(format_args!("{}; everything else is done", escape::text(why)));
+        }
         if self.shown.json {
             if let Some(progress) = &self.unprinted {
                 json::print(&Line::Progress(json::Progress::from(progress)));

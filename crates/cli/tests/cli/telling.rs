@@ -340,3 +340,20 @@ fn progress_tells_what_is_left_and_does_not_jump_by_blocks() {
     assert!(arrived.last().is_some_and(|last| *last <= 310_000), "no padding: {arrived:?}");
     assert_eq!(summary(&ended)["transferred_bytes"], 310_000);
 }
+
+#[test]
+fn a_trace_that_cannot_be_written_is_told_and_costs_nothing_but_the_code() {
+    let here = tempdir().expect("a folder");
+    for size in [10, 3_000_000] {
+        let source = tree::file(&here.path().join(format!("file-{size}")), size);
+        let copy = here.path().join(format!("copy-{size}"));
+        let ended = downpour(arguments!["cp", "--qlog", "/dev/full", source, copy]).end();
+        ended.expect_line(7, "cannot write the trace /dev/full: No space left on device");
+        tree::assert_same(&source, &copy);
+    }
+    // Before anything begins.
+    let copy = here.path().join("copy");
+    let source = here.path().join("file-10");
+    downpour(arguments!["cp", "--qlog", here.path(), source, copy]).end().expect_line(7, "cannot write the trace");
+    assert!(!copy.exists());
+}

@@ -162,6 +162,9 @@ pub struct Summary {
     /// Datagrams that the kernel of the receiver of the files has dropped during the transfer, because the receive buffer
     /// of its socket was full; `None` if this side does not know.
     pub overflowed: Option<u64>,
+    /// Why this side's trace is not complete, if one was asked for and it is not.
+    #[serde(skip)]
+    pub trace_lost: Option<String>,
 }
 
 /// One of the two sides, as this one sees it.
@@ -426,6 +429,7 @@ mod tests {
             remembered: None,
             memory_bound: None,
             overflowed: None,
+            trace_lost: None,
         }
     }
 

@@ -127,6 +127,8 @@ pub(super) struct Session {
     written: usize,
     /// Whether the trace has begun.
     is_traced: bool,
+    /// Why the trace is not complete.
+    trace_lost: Option<String>,
     /// What is known of the path.
     lease: Option<Lease>,
     remembered: Option<Rate>,
@@ -182,6 +184,7 @@ impl Session {
             paused: false,
             written: 0,
             is_traced: false,
+            trace_lost: None,
             lease: None,
             remembered: None,
             counts: Counts::default(),
@@ -434,7 +437,7 @@ impl Session {
             }
             Event::Failed(error) => return Err(error.into()),
             Event::Trace(bytes) => {
-                self.write_trace(&bytes)?;
+                self.write_trace(&bytes);
                 return Ok(None);
             }
             Event::Closed(error) => {
@@ -541,10 +544,13 @@ impl Session {
         Ok(())
     }
 
-    fn write_trace(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let Some(trace) = &self.config.trace else { return Ok(()) };
+    /// Writes the trace as far as that can be written: the transfer goes on without.
+    fn write_trace(&mut self, bytes: &[u8]) {
+        let Some(trace) = self.config.trace.as_ref().filter(|_| self.trace_lost.is_none()) else { return };
         self.is_traced = true;
-        trace.write(bytes)
+        if let Err(error) = trace.write(bytes) {
+            self.trace_lost = Some(error.to_string());
+        }
     }
 
     fn ended_by(&self, error: NetError) -> Error {
@@ -687,6 +693,9 @@ impl Session {
         if result.is_err() {
             // A final progress report.
             self.report(self.counts.clone());
+            if let Some(why) = self.trace_lost.take() {
+                self.events.tell(TransferEvent::Note(why));
+            }
         }
         result.and_then(|done| self.summary(done))
     }
@@ -770,6 +779,7 @@ impl Session {
             remembered: self.remembered,
             memory_bound: self.memory.bound(),
             overflowed: self.overflowed(stats),
+            trace_lost: self.trace_lost.clone(),
         })
     }
 }
