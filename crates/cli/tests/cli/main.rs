@@ -17,6 +17,7 @@ mod far;
 mod forging;
 mod hiding;
 mod homes;
+mod inheriting;
 mod interop;
 mod interrupting;
 mod limiting;

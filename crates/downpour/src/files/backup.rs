@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, getxattr, linkat, mkdirat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, getxattr_query, linkat, mkdirat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, geteuid};
 use serde::{Deserialize, Serialize};
@@ -277,8 +277,9 @@ fn make_directories(target: &DirectorySandbox, base: &[u8], to: &[u8]) -> io::Re
 
 /// Lets nobody into a new directory who may not enter another one.
 fn take_after(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
-    let model = Held::from(model.try_clone()?);
-    let (has_acl, model) = (has_acl(&model)?, model.status()?);
+    let (model, inherited) = (Held::from(model.try_clone()?), Held::from(made.try_clone()?));
+    // Also one that it has inherited, by a default ACL of the directory that it is in.
+    let (has_acl, model) = (has_acl(&model)? || has_acl(&inherited)?, model.status()?);
     let held = Held::from(made.try_clone()?);
     if geteuid().is_root() {
         held.set_owner(Some(Uid::from_raw(model.owner)), Some(Gid::from_raw(model.group)))?;
@@ -291,7 +292,7 @@ fn take_after(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
 
 /// Whether a directory has an ACL.
 fn has_acl(directory: &Held) -> io::Result<bool> {
-    match getxattr(directory.path(), "system.posix_acl_access", &mut [0_u8; 0]) {
+    match getxattr_query(directory.path(), "system.posix_acl_access") {
         Ok(length) => Ok(length > 0),
         Err(Errno::NODATA) => Ok(false),
         Err(error) if is_unsupported(error) => Ok(false),

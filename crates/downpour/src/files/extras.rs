@@ -9,7 +9,7 @@ use super::ids::UNCHANGED;
 use super::metadata::{SET_ID, Status};
 use super::preserve::Preserve;
 use super::xattrs::{CAPABILITY, XattrRule, is_acl};
-use crate::messages::{Extra, Mtime, Owner, Xattr};
+use crate::messages::{Extra, Mtime, NoticeKind, Owner, Xattr};
 
 /// Whether everything was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,19 @@ pub(super) enum Applied {
     All,
     /// Owner, group or extended attributes could not be set; everything else was.
     AttributesLost,
+    /// Mode or time could not be set.
+    MetadataLost,
+}
+
+impl Applied {
+    /// What is told of it.
+    pub(super) const fn notice(self) -> Option<NoticeKind> {
+        match self {
+            Self::All => None,
+            Self::AttributesLost => Some(NoticeKind::AttributesLost),
+            Self::MetadataLost => Some(NoticeKind::MetadataLost),
+        }
+    }
 }
 
 /// How owners, groups and extended attributes are applied.
@@ -40,6 +53,11 @@ impl ExtraRule {
     /// Whether there is anything to apply besides modes and times.
     pub(super) const fn is_active(self) -> bool {
         self.preserve.ids() || self.xattrs.is_active()
+    }
+
+    /// Whether ACLs are those of the sender.
+    pub(super) const fn sets_acls(self) -> bool {
+        self.preserve.acls
     }
 
     /// Whether what stands as `found` differs from `extra`, whose numbers are those of this machine. `hold` opens it if

@@ -42,11 +42,7 @@ impl Held {
 
     /// Returns a path that leads to it, whatever has its name by now.
     pub(super) fn path(&self) -> String {
-        if cfg!(target_os = "linux") {
-            format!("/proc/self/fd/{}", self.0.as_raw_fd())
-        } else {
-            format!("/dev/fd/{}", self.0.as_raw_fd())
-        }
+        path_of(self.as_fd())
     }
 
     /// Sets owner and group, where given.
@@ -69,6 +65,12 @@ impl Held {
         let set = utimensat(CWD, self.path(), &timestamps(mtime), AtFlags::empty());
         tolerate(there(set), self.as_fd(), || fstat(&self.0))
     }
+}
+
+/// Returns a path that leads to what is open.
+pub(super) fn path_of(opened: BorrowedFd<'_>) -> String {
+    let folder = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+    format!("{folder}/{}", opened.as_raw_fd())
 }
 
 /// Without `/proc` its path leads nowhere, which does not mean that it is gone.

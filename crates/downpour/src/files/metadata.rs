@@ -8,6 +8,7 @@ use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futi
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::inheritance::Inherited;
 use super::preserve::Preserve;
 use super::spec::Modes;
 use crate::messages::{DeviceNumber, Mtime, Special};
@@ -173,11 +174,26 @@ impl ModeRule {
 
     /// The mode for a name that came with `sent`.
     pub(super) fn apply(self, sent: u32) -> u32 {
+        self.apply_in(sent, &Inherited::default())
+    }
+
+    /// The same where new names inherit something: unless modes are exact, a default ACL stands for the umask.
+    pub(super) fn apply_in(self, sent: u32, inherited: &Inherited) -> u32 {
         match self.modes {
-            Modes::Masked => sent & PERMISSIONS & !SET_ID & !self.mask,
+            Modes::Masked => sent & PERMISSIONS & !SET_ID & (!0o777 | self.permitted(inherited)),
             Modes::Exact if self.set_id => sent & PERMISSIONS,
             Modes::Exact => sent & PERMISSIONS & !SET_ID,
         }
+    }
+
+    /// What a name that was to get `mode` gets where the system has denied some of its permissions when it was made: as
+    /// for `cp`, these stay denied unless modes are exact.
+    pub(super) fn without(self, mode: u32, denied: u32) -> u32 {
+        if self.is_exact() { mode } else { mode & !denied }
+    }
+
+    fn permitted(self, inherited: &Inherited) -> u32 {
+        inherited.permitted().unwrap_or(!self.mask) & 0o777
     }
 
     /// The mode for a file or folder that came with `sent` and stands as `found`: as for `cp`, it keeps its own unless
@@ -204,9 +220,9 @@ impl ModeRule {
         if self.set_id { mode } else { with_set_id(mode, found.mode) }
     }
 
-    /// The mode that a name made with `mode` has: the system applies the mask itself.
-    pub(super) fn as_made(self, mode: u32) -> u32 {
-        mode & 0o777 & !self.mask
+    /// The mode that a name made with `mode` should have: the system applies the mask or default ACL itself.
+    pub(super) fn as_made(self, mode: u32, inherited: &Inherited) -> u32 {
+        mode & self.permitted(inherited)
     }
 }
 
@@ -324,9 +340,11 @@ mod tests {
         let masked = ModeRule { modes: Modes::Masked, mask: 0o022, set_id: false };
         assert_eq!(masked.apply(0o6777), 0o755);
         assert_eq!(masked.apply(0o1777), 0o1755);
-        assert_eq!(masked.as_made(0o1777), 0o755);
+        assert_eq!(masked.as_made(0o1777, &Inherited::default()), 0o755);
+        assert_eq!((masked.without(0o755, 0o7), masked.without(0o644, 0)), (0o750, 0o644));
         let exact = ModeRule { modes: Modes::Exact, mask: 0o022, set_id: false };
         assert_eq!(exact.apply(0o7777), 0o1777);
+        assert_eq!(exact.without(0o755, 0o7), 0o755);
         assert_eq!((masked.replace(0o4755, 0o6700), exact.replace(0o4755, 0o6700)), (0o700, 0o755));
     }
 

@@ -22,6 +22,7 @@ mod folding;
 pub mod fuzzing;
 mod held;
 mod ids;
+mod inheritance;
 mod journal;
 mod list;
 mod listing;

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 pub(super) use super::directory::FOLDER;
 use super::directory::{WAY, readable};
 use super::held::Held;
+use super::inheritance::Inherited;
 use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
 use crate::messages::Mtime;
 
@@ -43,11 +44,12 @@ pub(super) struct Folder {
     /// Whether this process has just created it, so that it contains nothing from elsewhere.
     is_new: bool,
     may_write: OnceLock<bool>,
+    inherited: OnceLock<Inherited>,
 }
 
 impl Folder {
     fn new(fd: OwnedFd, is_new: bool) -> Arc<Self> {
-        Arc::new(Self { fd, is_new, may_write: OnceLock::new() })
+        Arc::new(Self { fd, is_new, may_write: OnceLock::new(), inherited: OnceLock::new() })
     }
 }
 
@@ -86,19 +88,27 @@ impl DirectorySandbox {
         Ok(*parent.may_write.get_or_init(ask))
     }
 
-    /// Creates a folder; fails if the name exists.
-    pub(super) fn create_folder(&self, path: &[u8], mode: u32) -> io::Result<()> {
+    /// What names made in the folder that contains `path` inherit.
+    pub(super) fn inherited(&self, path: &[u8]) -> io::Result<Inherited> {
+        let (parent, _) = self.parent(path)?;
+        Ok(parent.inherited.get_or_init(|| Inherited::of(&parent.fd)).clone())
+    }
+
+    /// Creates a folder, and returns its status; fails if the name exists.
+    pub(super) fn create_folder(&self, path: &[u8], mode: u32) -> io::Result<Status> {
         let (parent, name) = self.parent(path)?;
         mkdirat(&parent.fd, name, mode_of(mode))?;
         self.enter_new(path)
     }
 
     /// Marks a folder as new: it contains only what this process creates, so that no name in it needs to be looked up.
-    pub(super) fn enter_new(&self, path: &[u8]) -> io::Result<()> {
+    /// Returns its status.
+    pub(super) fn enter_new(&self, path: &[u8]) -> io::Result<Status> {
         let (parent, name) = self.parent(path)?;
         let fd = openat(&parent.fd, name, WAY, Mode::empty())?;
+        let made = Status::from(fstat(&fd)?);
         self.keep(path, Folder::new(fd, true));
-        Ok(())
+        Ok(made)
     }
 
     /// Stops treating folders as new.
@@ -106,11 +116,10 @@ impl DirectorySandbox {
         self.lock().clear();
     }
 
-    /// Creates a symlink; fails if the name exists. Its mtime is set where the file system supports that.
-    pub(super) fn create_symlink(&self, path: &[u8], target: &[u8], mtime: Mtime) -> io::Result<()> {
+    /// Creates a symlink; fails if the name exists.
+    pub(super) fn create_symlink(&self, path: &[u8], target: &[u8]) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
-        symlinkat(target, &parent.fd, name)?;
-        self.set_link_time(path, mtime)
+        Ok(symlinkat(target, &parent.fd, name)?)
     }
 
     /// Sets the mtime of a symlink itself.

@@ -45,6 +45,7 @@ pub(super) use self::site::{Site, may_hold_elsewhere};
 use super::error::FilesError;
 use super::folding::{Folding, PROBES};
 use super::held;
+use super::inheritance::Inherited;
 use super::journal::{self, Held, Journal};
 use super::list::List;
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
@@ -84,6 +85,8 @@ pub(super) struct Staging {
     pub(super) is_new: bool,
     /// Which names the file system treats as equal.
     pub(super) folding: Folding,
+    /// What files staged here inherit.
+    inherited: Inherited,
 }
 
 impl Staging {
@@ -167,7 +170,23 @@ impl Staging {
         let (folders, links, files) = (list(FOLDERS)?, list(LINKS)?, list(FILES)?);
         let (held, staged, lock) = (Mutex::new(held), Mutex::new(staged), Mutex::new(Some(lock)));
         let folding = Folding::probe(&dir)?;
-        Ok(Self { path, parent, name, dir, lock, journal, held, staged, folders, links, files, is_new, folding })
+        let inherited = Inherited::of(&dir);
+        Ok(Self {
+            path,
+            parent,
+            name,
+            dir,
+            lock,
+            journal,
+            held,
+            staged,
+            folders,
+            links,
+            files,
+            is_new,
+            folding,
+            inherited,
+        })
     }
 
     /// Returns the path of the staging folder.
@@ -198,6 +217,11 @@ impl Staging {
             }
         }
         Ok(known)
+    }
+
+    /// Returns what files staged here inherit.
+    pub(super) const fn inherited(&self) -> &Inherited {
+        &self.inherited
     }
 
     /// Returns the status of the file staged under `id`.
@@ -432,7 +456,9 @@ fn is_folder_name(name: &[u8]) -> bool {
 /// Whether a name in a staging folder is one that this program gives.
 fn is_part(name: &[u8]) -> bool {
     let names = [LOCK, FOLDERS, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
-    is_folder_name(name) || names.iter().chain(&PROBES).any(|part| part.as_bytes() == name)
+    is_folder_name(name)
+       
+        || names.iter().chain(&PROBES).any(|part| part.as_bytes() == name)
 }
 
 /// Returns the staged files in a staging folder.

@@ -80,6 +80,22 @@ pub enum NoticeKind {
     /// Of a path at the receiver: a transfer that was interrupted has left its staging folder there, or this one could
     /// not remove its own.
     Abandoned = 36,
+    /// The name is longer than the file system permits.
+    NameTooLong = 37,
+    /// The name contains characters that the file system does not take.
+    BadCharacters = 38,
+    /// Its file has as many names, or its directory as many directories, as the file system permits.
+    TooManyLinks = 39,
+    /// The directory that it belongs in is not there: it was refused, or was removed meanwhile.
+    NoDirectory = 40,
+    /// Something uses what stands there, such as a mount.
+    Busy = 41,
+    /// Something else got its name during the transfer.
+    Exchanged = 42,
+    /// It is there, but its mode or time could not be set.
+    MetadataLost = 43,
+    /// The file system has no pipes, sockets or devices.
+    NoSpecials = 44,
 }
 
 impl NoticeKind {
@@ -114,16 +130,36 @@ impl NoticeKind {
             Self::SourceIsTarget,
             Self::NoBackup,
             Self::Abandoned,
+            Self::NameTooLong,
+            Self::BadCharacters,
+            Self::TooManyLinks,
+            Self::NoDirectory,
+            Self::Busy,
+            Self::Exchanged,
+            Self::MetadataLost,
+            Self::NoSpecials,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
     }
 
+    /// Returns the kind that stands for it to a sender that does not know every kind: at a later one it would end the
+    /// transfer.
+    #[must_use]
+    pub const fn known_to_all(self) -> Self {
+        match self {
+            Self::NameTooLong | Self::BadCharacters => Self::BadName,
+            Self::MetadataLost => Self::AttributesLost,
+            Self::TooManyLinks | Self::NoDirectory | Self::Busy | Self::Exchanged | Self::NoSpecials => Self::Other,
+            known => known,
+        }
+    }
+
     /// Returns the kind, if any, that stands for it to a sender that does not understand
-    /// [`Message::Untouched`](super::Message::Untouched), and that would end the transfer at a later kind.
+    /// [`Message::Untouched`](super::Message::Untouched) either.
     #[must_use]
     pub const fn for_older_sender(self) -> Option<Self> {
-        Some(match self {
+        Some(match self.known_to_all() {
             Self::LowSpace | Self::Abandoned => return None,
             Self::EmptySource => Self::NotDeleted,
             Self::Exists
@@ -182,6 +218,14 @@ impl std::fmt::Display for NoticeKind {
             Self::SourceRefused => "was copied, and could not be removed from the source",
             Self::SourceIsTarget => "source and target are the same: not removed",
             Self::NoBackup => "what stands there is kept, since it cannot get the name of its backup",
+            Self::NameTooLong => "the name is too long for the receiver's file system",
+            Self::BadCharacters => "the receiver's file system does not take the characters of this name",
+            Self::TooManyLinks => "there are as many names of it, or directories beside it, as the receiver's file system permits",
+            Self::NoDirectory => "the directory that it belongs in is not there",
+            Self::Busy => "something at the receiver uses what stands there, such as a mount",
+            Self::Exchanged => "something else got its name at the receiver meanwhile",
+            Self::MetadataLost => "is there, but the receiver's system refuses its mode or time",
+            Self::NoSpecials => "the receiver's file system has no pipes, sockets or devices",
             Self::Abandoned => {
                 "a staging directory that stays: run again what was interrupted, or remove it with downpour clean"
             }
@@ -199,6 +243,7 @@ mod tests {
         for kind in (0..=u8::MAX).filter_map(NoticeKind::from_code) {
             let Some(told) = kind.for_older_sender() else { continue };
             assert!(told as u8 <= 24, "{kind:?}");
+            assert!(kind.known_to_all() as u8 <= 36 && kind.known_to_all().is_failure() == kind.is_failure());
             // None of the older kinds says that something was left out as requested.
             assert!(told.is_failure() == kind.is_failure() || kind == NoticeKind::UnsafeLink, "{kind:?}");
             assert!(kind as u8 > 24 || told == kind, "{kind:?}");

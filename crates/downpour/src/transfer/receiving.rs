@@ -439,7 +439,8 @@ impl Receiving {
     fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
             let kind = match self.session.peer_hears_untouched() {
-                true => Some(notice.kind),
+                true if self.session.peer_knows_reasons() => Some(notice.kind),
+                true => Some(notice.kind.known_to_all()),
                 false => notice.kind.for_older_sender(),
             };
             if let Some(kind) = kind {

@@ -61,7 +61,8 @@ const TAKES_WHOLE: u8 = 16;
 /// A receiver's flag: files that have changed while they were read may come again.
 const TAKES_AGAIN: u8 = 32;
 
-/// Flag of a side that understands the reasons that are not known to all ([`SkipReason::is_known_to_all`]).
+/// Flag of a side that understands the reasons and kinds of notices that are not known to all
+/// ([`SkipReason::is_known_to_all`], [`NoticeKind::known_to_all`]).
 const KNOWS_REASONS: u8 = 64;
 
 /// Returns the application bytes that a side sends in the handshake.

@@ -24,6 +24,8 @@ mod hostile;
 #[cfg(test)]
 mod in_the_way;
 #[cfg(test)]
+mod inheriting;
+#[cfg(test)]
 mod journal;
 #[cfg(test)]
 mod law;

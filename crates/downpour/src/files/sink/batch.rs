@@ -52,6 +52,8 @@ pub(super) struct FileState {
     pub(super) dense: bool,
     /// Whether its mode is not yet the final one.
     pub(super) wrong_mode: bool,
+    /// Permissions that the system has denied it when it was made.
+    pub(super) denied: u32,
     /// Whether its bytes are discarded: it was voided or refused.
     pub(super) dropped: bool,
 }
@@ -59,7 +61,7 @@ pub(super) struct FileState {
 impl FileState {
     /// Creates the state of a file of `left` bytes, none of which are present.
     pub(super) const fn fresh(left: u64) -> Self {
-        Self { left, made: false, short: false, dense: false, wrong_mode: false, dropped: false }
+        Self { left, made: false, short: false, dense: false, wrong_mode: false, denied: 0, dropped: false }
     }
 }
 

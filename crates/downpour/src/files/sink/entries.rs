@@ -169,7 +169,12 @@ impl Admission<'_> {
             Err(error) => {
                 let kind = match (&entry.kind, errno(&error)) {
                     // Linux returns these on a file system without links, such as FAT.
-                    (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP) if !stands => NoticeKind::NoLinks,
+                    (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if !stands => {
+                        NoticeKind::NoLinks
+                    }
+                    (Kind::Special(_), Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if !stands => {
+                        NoticeKind::NoSpecials
+                    }
                     _ => place.refusal(path, error)?,
                 };
                 self.refuse(building, path, entry, kind);
@@ -275,14 +280,15 @@ impl Admission<'_> {
     }
 
     fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {
-        let mut mode = self.shared.modes.apply(entry.mode);
+        let inherited = place.target.inherited(path)?;
+        let mut mode = self.shared.modes.apply_in(entry.mode, &inherited);
         let made = (mode | FILLABLE) & 0o777;
         let skips = self.shared.spec.existing == Existing::Skip;
         if let Fate::Same { identity, .. } = fate {
             let found = look_again(place, path, identity)?;
             // A folder with the mode with which an interrupted run creates folders is that run's, and has not got its
             // final mode yet.
-            let is_made = found.mode == with_set_id(self.shared.modes.as_made(made), found.mode);
+            let is_made = found.mode == with_set_id(self.shared.modes.as_made(made, &inherited), found.mode);
             if place.staging.is_new || !is_made {
                 mode = self.shared.modes.apply_over(entry.mode, &found);
             }
@@ -293,13 +299,17 @@ impl Admission<'_> {
             if matches!(fate, Fate::Replace { .. }) {
                 place.remove_name(path)?;
             }
-            if place.is_remembered(path) {
+            let found = if place.is_remembered(path) {
                 place.put_made(place.staging.make_folder(made)?, path)?;
-                place.target.enter_new(path)?;
+                place.target.enter_new(path)?
             } else {
-                place.target.create_folder(path, made)?;
-            }
+                place.target.create_folder(path, made)?
+            };
             self.shared.note_change();
+            mode = self.shared.modes.without(mode, made & !found.mode);
+            if found.mode & FILLABLE != FILLABLE {
+                place.target.set_attributes(path, found.identity, Some(found.mode | FILLABLE), None)?;
+            }
         }
         if !(skips && matches!(fate, Fate::Same { .. })) {
             let attributes = Attributes { mode, mtime: entry.mtime, extra: entry.extra.clone() };
@@ -319,20 +329,32 @@ impl Admission<'_> {
             }
             // One that is to get an owner or other attributes gets them before anybody can exchange it.
             Fate::New if !place.is_guarded(path) && !self.shared.extras.is_active() => {
-                place.target.create_symlink(path, target, entry.mtime)?;
+                place.target.create_symlink(path, target)?;
                 self.shared.note_change();
+                self.set_link_time(place, path, entry)?;
             }
             _ => {
                 let made = place.staging.make_symlink(target)?;
                 self.set_made(place, made.0, None, entry)?;
                 place.put_made(made, path)?;
-                if !self.shared.extras.is_active() {
-                    place.target.set_link_time(path, entry.mtime)?;
-                }
                 self.shared.note_change();
+                if !self.shared.extras.is_active() {
+                    self.set_link_time(place, path, entry)?;
+                }
             }
         }
         self.shared.report.count(entry, false);
+        Ok(())
+    }
+
+    /// Sets the time of a link that was made. The link is there without it too, and says the same.
+    fn set_link_time(&self, place: &Place, path: &[u8], entry: &Entry) -> io::Result<()> {
+        let set = place.target.set_link_time(path, entry.mtime);
+        match set.map_err(|error| (refusal_of(&error), error)) {
+            Ok(()) => {}
+            Err((None, error)) => return Err(error),
+            Err((Some(_), _)) => self.shared.refused(&entry.path, NoticeKind::MetadataLost),
+        }
         Ok(())
     }
 
@@ -343,8 +365,12 @@ impl Admission<'_> {
                 self.set(place, path, (identity, entry), Some(self.shared.modes.apply_over(entry.mode, &found)))?;
             }
         } else {
-            let mode = self.shared.modes.apply(entry.mode);
+            let inherited = place.target.inherited(path)?;
+            let mode = self.shared.modes.apply_in(entry.mode, &inherited);
             let made = place.staging.make_special(special, mode, entry.mtime)?;
+            if inherited != *place.staging.inherited() && !self.shared.extras.sets_acls() {
+                inherited.give(&place.staging.hold(made.0)?, mode)?;
+            }
             self.set_made(place, made.0, Some(mode), entry)?;
             place.put_made(made, path)?;
             self.shared.note_change();
@@ -386,8 +412,8 @@ impl Admission<'_> {
     }
 
     fn tell(&self, applied: Applied, entry: &Entry) {
-        if applied == Applied::AttributesLost {
-            self.shared.refused(&entry.path, NoticeKind::AttributesLost);
+        if let Some(kind) = applied.notice() {
+            self.shared.refused(&entry.path, kind);
         }
     }
 
@@ -416,7 +442,11 @@ impl Admission<'_> {
         }
         let fresh = FileState::fresh(entry.size());
         let replaced = if let Fate::Replace { file } = fate { file } else { None };
-        let mode = replaced.map_or_else(|| self.shared.modes.apply(entry.mode), |replaced| replaced.mode);
+        let new_mode = || {
+            let inherited = place.target.inherited(path).unwrap_or_default();
+            self.shared.modes.apply_in(entry.mode, &inherited)
+        };
+        let mode = replaced.map_or_else(new_mode, |replaced| replaced.mode);
         let is_comparable = |replaced: Replaced| differences::is_comparable(entry.size(), replaced.size);
         let compared = waits && self.shared.compares() && replaced.is_some_and(is_comparable);
         let new = Staged { id, held: RangeSet::default(), state: fresh, mode, compared };

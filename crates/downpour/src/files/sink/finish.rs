@@ -152,9 +152,8 @@ impl Shared {
             return Ok(());
         }
         match open().and_then(|folder| self.extras.apply(&folder, Some(mode), mtime, &extra)) {
-            Ok(Applied::All) => Ok(()),
-            Ok(Applied::AttributesLost) => {
-                self.refused(TOP, NoticeKind::AttributesLost);
+            Ok(applied) => {
+                applied.notice().into_iter().for_each(|kind| self.refused(TOP, kind));
                 Ok(())
             }
             Err(error) => match refusal_of(&error) {
@@ -184,14 +183,16 @@ impl Shared {
             match self.seal_folder(place, &path, &attributes, changed && !at_once) {
                 Ok(sealed) => {
                     at_once |= changed && !sealed.is_synced;
-                    if sealed.applied == Applied::AttributesLost {
-                        self.refused(&self.sent_as(&path), NoticeKind::AttributesLost);
-                    }
+                    sealed.applied.notice().into_iter().for_each(|kind| self.refused(&self.sent_as(&path), kind));
                 }
                 // It was removed in the meantime, or could not be created, which was reported.
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
-                    let kind = place.refusal(&path, error)?;
+                    // The folder itself is there.
+                    let kind = match place.refusal(&path, error)? {
+                        kind @ (NoticeKind::Permission | NoticeKind::Exchanged) => kind,
+                        _ => NoticeKind::MetadataLost,
+                    };
                     self.refused(&self.sent_as(&path), kind);
                 }
             }

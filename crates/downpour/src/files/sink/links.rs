@@ -64,7 +64,7 @@ impl Shared {
                     Ok(None) => continue,
                     Ok(Some(kind)) => kind,
                     Err(error) => match errno(&error) {
-                        Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::XDEV => NoticeKind::NoLinks,
+                        Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::XDEV => NoticeKind::NoLinks,
                         Errno::EXIST if place.is_guarded(path) => {
                             return Err(FilesError::TargetExists { names: vec![place.shown(path)] });
                         }

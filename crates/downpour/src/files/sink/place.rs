@@ -113,8 +113,15 @@ impl Place {
             // Created by another process in the meantime.
             Errno::EXIST if matches!(self.spec.existing, Existing::Skip | Existing::KeepNewer) => Ok(NoticeKind::Kept),
             Errno::EXIST if self.spec.existing == Existing::Refuse => Ok(NoticeKind::Exists),
+            // What exFAT in user space says of characters that it does not take.
+            Errno::NOENT if self.has_directory_of(path) => Ok(NoticeKind::BadCharacters),
             _ => refusal_of(&error).ok_or_else(|| FilesError::system(self.shown(path), error)),
         }
+    }
+
+    /// Whether the directory that `path` belongs in is there.
+    fn has_directory_of(&self, path: &[u8]) -> bool {
+        self.target.parent(path).is_ok_and(|(parent, _)| fstat(&parent.fd).is_ok_and(|found| found.st_nlink > 0))
     }
 
     /// Whether `path` is an item that must not replace another.
@@ -472,10 +479,22 @@ pub(super) fn refusal_of(error: &io::Error) -> Option<NoticeKind> {
 /// The same for an error of the system.
 pub(in crate::files) fn refusal(error: Errno) -> Option<NoticeKind> {
     match error {
-        Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::IO | Errno::MFILE | Errno::NFILE | Errno::NOMEM => None,
+        Errno::NOSPC
+        | Errno::DQUOT
+        | Errno::FBIG
+        | Errno::ROFS
+        | Errno::IO
+        | Errno::MFILE
+        | Errno::NFILE
+        | Errno::NOMEM => None,
         Errno::ACCESS | Errno::PERM => Some(NoticeKind::Permission),
-        Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => Some(NoticeKind::BadName),
+        Errno::NAMETOOLONG => Some(NoticeKind::NameTooLong),
+        Errno::INVAL | Errno::ILSEQ => Some(NoticeKind::BadCharacters),
         Errno::ISDIR | Errno::NOTEMPTY => Some(NoticeKind::FolderInTheWay),
+        Errno::MLINK => Some(NoticeKind::TooManyLinks),
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Some(NoticeKind::NoDirectory),
+        Errno::BUSY | Errno::TXTBSY => Some(NoticeKind::Busy),
+        Errno::STALE => Some(NoticeKind::Exchanged),
         _ => Some(NoticeKind::Other),
     }
 }

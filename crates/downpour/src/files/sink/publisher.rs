@@ -10,7 +10,6 @@ use std::{mem, panic, thread};
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
-use super::super::extras::Applied;
 use super::super::journal::{Item, Record};
 use super::super::metadata::birth;
 use super::super::spec::Existing;
@@ -22,7 +21,6 @@ use super::shared::Shared;
 use super::verifier::Verifier;
 use super::writer::Writer;
 use crate::files::sandbox::errno;
-use crate::messages::NoticeKind;
 
 /// A group is synced at this interval, if there is anything to sync...
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -143,9 +141,8 @@ impl Pipeline<'_> {
             let place = self.shared.place()?;
             match self.writer.complete(place, &batch, at) {
                 Ok(Some(applied)) => {
-                    if applied == Applied::AttributesLost {
-                        let path = self.shared.sent_as(&batch.files[at].path);
-                        self.shared.refused(&path, NoticeKind::AttributesLost);
+                    if let Some(kind) = applied.notice() {
+                        self.shared.refused(&self.shared.sent_as(&batch.files[at].path), kind);
                     }
                     group.add_file(&batch, at);
                 }

@@ -5,13 +5,16 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Mutex;
 
+use rustix::fs::fstat;
+
 use super::super::error::FilesError;
 use super::super::extras::{Applied, ExtraRule};
-use super::super::metadata::ModeRule;
+use super::super::metadata::{ModeRule, Status};
 use super::super::open::OpenFiles;
-use super::batch::{OpenBatch, Piece, SMALL_FILE};
+use super::super::staging::Staging;
+use super::batch::{OpenBatch, Piece, ReceivedFile, SMALL_FILE};
 use super::lock;
-use super::place::Place;
+use super::place::{Place, refusal_of};
 
 /// Permissions that a file needs while it is written in several pieces.
 pub(super) const WRITABLE: u32 = 0o600;
@@ -111,24 +114,32 @@ impl Writer {
         }
         let staging = &place.staging;
         let work = || -> io::Result<Applied> {
-            let mut wrong_mode = state.wrong_mode;
+            let mut made = Made { wrong_mode: state.wrong_mode, denied: state.denied };
             if !state.made {
                 // An empty file, which no block has created.
-                let (mode, wrong) = self.made_with(file.mode, true);
-                staging.open_file(file.id, mode)?;
-                wrong_mode = wrong;
+                made = self.make_with(staging, file, true)?.1;
             }
             if state.short {
                 staging.set_length(file.id, file.size)?;
             }
+            let mut mode = self.modes.without(file.mode, made.denied);
+            let inherited = if self.extras.sets_acls() { None } else { Some(place.target.inherited(&file.path)?) };
+            if let Some(inherited) = inherited.filter(|inherited| inherited != staging.inherited()) {
+                // What it has got is of another folder.
+                mode = file.mode;
+                made.wrong_mode = true;
+                inherited.give(&staging.hold(&file.id.place())?, mode)?;
+            }
             if self.extras.is_active() {
                 let held = staging.hold(&file.id.place())?;
-                return self.extras.apply(&held, Some(file.mode), Some(file.mtime), &file.extra);
+                return self.extras.apply(&held, Some(mode), Some(file.mtime), &file.extra);
             }
-            if wrong_mode {
-                staging.set_mode(file.id, file.mode)?;
+            let moded = if made.wrong_mode { staging.set_mode(file.id, mode) } else { Ok(()) };
+            // Its content is complete without them.
+            match moded.and_then(|()| staging.set_time(file.id, file.mtime)) {
+                Err(error) if refusal_of(&error).is_none() || error.kind() == io::ErrorKind::NotFound => Err(error),
+                set => Ok(if set.is_ok() { Applied::All } else { Applied::MetadataLost }),
             }
-            staging.set_time(file.id, file.mtime).map(|()| Applied::All)
         };
         match work() {
             Ok(applied) => Ok(Some(applied)),
@@ -172,22 +183,32 @@ impl Writer {
             return Ok(None);
         }
         let file = &batch.files[at];
-        let (mode, wrong_mode) = self.made_with(file.mode, whole);
-        let made = place.staging.open_file(file.id, mode)?;
+        let (opened, Made { wrong_mode, denied }) = self.make_with(&place.staging, file, whole)?;
         batch.change(at, |state| {
             state.made = true;
             state.wrong_mode = wrong_mode;
+            state.denied = denied;
         });
-        Ok(Some(made))
+        Ok(Some(opened))
     }
 
-    /// Returns the mode with which a file is created (written in one piece if `whole`), and whether it differs from the
-    /// final one.
-    fn made_with(&self, mode: u32, whole: bool) -> (u32, bool) {
+    /// Creates a file, to be written in one piece if `whole`. What mode it has got is for the system to say: an ACL, or
+    /// how the file system is mounted, may have denied some of it.
+    fn make_with(&self, staging: &Staging, file: &ReceivedFile, whole: bool) -> io::Result<(File, Made)> {
         // To set extended attributes, its owner has to be able to write it.
-        let made = if whole && !self.extras.is_active() { mode } else { mode | WRITABLE } & 0o777;
-        (made, self.modes.as_made(made) != mode)
+        let asked = if whole && !self.extras.is_active() { file.mode } else { file.mode | WRITABLE } & 0o777;
+        let opened = staging.open_file(file.id, asked)?;
+        let found = Status::from(fstat(&opened)?).mode;
+        Ok((opened, Made { wrong_mode: found != file.mode, denied: asked & !found }))
     }
+}
+
+/// The mode that the system has given to a new file.
+struct Made {
+    /// Whether it is another than the final one.
+    wrong_mode: bool,
+    /// What it lacks of that with which the file was made.
+    denied: u32,
 }
 
 /// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether something was left out: the file

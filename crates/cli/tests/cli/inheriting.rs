@@ -1,0 +1,52 @@
+//! Default ACLs at the target. What they do in detail is tested in `downpour`.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::tempdir;
+
+use crate::far::Far;
+use crate::program::{arguments, downpour};
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("a file").permissions().mode() & 0o777
+}
+
+#[test]
+fn sync_gives_exact_modes_and_cp_no_more_than_a_default_acl_does() {
+    let (far, here) = (Far::new(), tempdir().expect("a folder"));
+    let source = here.path().join("source");
+    fs::create_dir_all(source.join("sub")).expect("folders");
+    for (name, mode) in [("sub", 0o755), ("plain", 0o644), ("program", 0o755), ("sub/plain", 0o644)] {
+        let path = source.join(name);
+        if !path.exists() {
+            fs::write(&path, name).expect("a file");
+        }
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
+    }
+    let made = |path: &Path| {
+        fs::create_dir(path).expect("a folder");
+        let setfacl = Command::new("setfacl").args(["-d", "-m", "u::rwx,g::r-x,o::-"]).arg(path).output();
+        setfacl.is_ok_and(|output| output.status.success())
+    };
+    let source = format!("{}/", source.display());
+    for (command, options, expected) in
+        [("sync", &[][..], [0o755, 0o644, 0o755, 0o644]), ("cp", &["-r"], [0o750, 0o640, 0o750, 0o640])]
+    {
+        let (within, up) = (here.path().join(command), far.there(command));
+        if !made(&within) || !made(&up) {
+            eprintln!("NOT RUN: {} has no ACLs, or setfacl is missing", here.path().display());
+            return;
+        }
+        let options = || options.iter().map(AsRef::as_ref);
+        let there = format!("far:{command}");
+        downpour(arguments![command].into_iter().chain(options()).chain(arguments![source, within])).end().expect(0);
+        far.run(command, options().chain(arguments![source, there])).expect(0);
+        for target in [within, up] {
+            let found = ["sub", "plain", "program", "sub/plain"].map(|name| mode(&target.join(name)));
+            assert_eq!(found, expected, "{command} to {}: {found:?}", target.display());
+        }
+    }
+}
