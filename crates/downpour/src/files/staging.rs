@@ -89,6 +89,9 @@ pub(super) struct Staging {
     inherited: Inherited,
 }
 
+/// Begins the names by which the file system is asked whether two are the same.
+const SPELLING: &[u8] = b"spelling-";
+
 impl Staging {
     /// Opens the staging folder at `site`. Creates it if it does not exist and `make` is set.
     ///
@@ -217,6 +220,20 @@ impl Staging {
             }
         }
         Ok(known)
+    }
+
+    /// Whether the file system takes one name for another, which it is asked by a file of the first name and a look-up of
+    /// the second.
+    ///
+    /// # Errors
+    /// The first name cannot be made.
+    pub(super) fn equates(&self, one: &[u8], other: &[u8]) -> io::Result<bool> {
+        let [one, other] = [one, other].map(|name| [SPELLING, name].concat());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        drop(openat(&self.dir, &one, flags, Mode::RUSR | Mode::WUSR)?);
+        let found = statat(&self.dir, &other, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        unlinkat(&self.dir, &one, AtFlags::empty())?;
+        Ok(found)
     }
 
     /// Returns what files staged here inherit.
@@ -457,7 +474,7 @@ fn is_folder_name(name: &[u8]) -> bool {
 fn is_part(name: &[u8]) -> bool {
     let names = [LOCK, FOLDERS, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
     is_folder_name(name)
-       
+        || name.starts_with(SPELLING)
         || names.iter().chain(&PROBES).any(|part| part.as_bytes() == name)
 }
 

@@ -12,6 +12,8 @@ mod corpora;
 #[cfg(test)]
 mod differences;
 #[cfg(test)]
+mod exfat;
+#[cfg(test)]
 mod existing;
 #[cfg(test)]
 mod filters;
