@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fastrand::Rng;
 
-use super::tree::{NAMES, Node, Object, Scope, Tree, aged, random};
+use super::tree::{NAMES, Node, Object, Scope, Tree, aged, default_acl, random};
 
 /// One comparison.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(super) struct Case {
     pub(super) removes: bool,
     /// Folder of backups.
     pub(super) backups: Option<&'static str>,
+    /// What new names in the target inherit, by its default ACL.
+    pub(super) inherited: Option<Vec<u8>>,
 }
 
 /// Which attributes have to be the same.
@@ -65,9 +67,12 @@ impl Case {
             specials: false,
             removes: false,
             backups: None,
+            inherited: (scope.has_acls && target.is_some() && rng.u8(..4) == 0).then(|| default_acl(rng)),
             source,
             target,
         };
+        // Those that are inherited too.
+        case.compared.acls = scope.has_acls;
         case.attributes(rng, scope);
         case.choices(rng);
         case.filters(rng);
@@ -120,7 +125,6 @@ impl Case {
         }
         if scope.has_acls && rng.u8(..4) == 0 {
             self.add("-A", "-A");
-            self.compared.acls = true;
         }
         if rng.u8(..4) == 0 {
             self.add("-H", "-H");
@@ -236,7 +240,7 @@ impl Case {
             3 => {
                 self.list = Some(list(&self.source, rng));
                 self.add("--files-from=../list", "--files-from ../list");
-                self.paths = vec!["../source/".into()];
+                self.paths = vec![["../source/", "../source"][rng.usize(..2)].into()];
             }
             _ => {}
         }
@@ -267,7 +271,10 @@ fn list(source: &Tree, rng: &mut Rng) -> Vec<u8> {
             if node.object == Object::Folder && rng.bool() {
                 list.push(b'/');
             }
-            list.push(b'\n');
+            list.extend([&b"\n"[..], b"\r\n", b"\n\n"][rng.usize(..3)]);
+        }
+        if rng.u8(..8) == 0 {
+            list.extend([&b"# a\n"[..], b";a\r\n", b"#\n"][rng.usize(..3)]);
         }
     }
     list

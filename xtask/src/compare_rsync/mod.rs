@@ -2,6 +2,7 @@
 //! same behind.
 
 mod case;
+mod odd;
 mod tree;
 
 use std::ffi::OsString;
@@ -15,7 +16,7 @@ use fastrand::Rng;
 use rustix::fs::{XattrFlags, lsetxattr};
 
 use self::case::{Case, Compared, LIST};
-use self::tree::{ACL, Node, Object, Scope, Tree, acl};
+use self::tree::{ACL, DEFAULT_ACL, Node, Object, Scope, Tree, acl};
 use crate::failure::Failure;
 use crate::tools;
 
@@ -78,6 +79,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         "{} trees copied by both, {with_owners} with owners and {with_xattrs} with extended attributes or ACLs: {differing} differ",
         options.cases
     );
+    let seeds = options.seed..options.seed + options.cases.div_ceil(8);
+    let (odd, all) = odd::run(seeds, home.path(), &program).map_err(Failure::at("an odd target"))?;
+    println!("{all} more on odd file systems and into a drop box: {odd} differ");
+    differing += odd;
     if differing > 0 { Err(Failure::new("downpour sync and rsync differ")) } else { Ok(()) }
 }
 
@@ -106,6 +111,9 @@ fn compare(case: &Case, at: &Path, program: &Path) -> io::Result<Vec<String>> {
         fs::create_dir(folder)?;
         if let Some(target) = &case.target {
             tree::make(&folder.join("target"), target)?;
+            if let Some(acl) = &case.inherited {
+                lsetxattr(folder.join("target"), DEFAULT_ACL, acl, XattrFlags::empty())?;
+            }
         }
     }
     let mut rsync = Command::new("timeout");

@@ -123,6 +123,9 @@ fn node(rng: &mut Rng, scope: Scope) -> Node {
     if scope.has_acls && rng.u8(..5) == 0 && !matches!(object, Object::Link(_)) {
         xattrs.insert(ACL.to_vec(), acl(rng.choice([1, 2, 4242]).unwrap_or(1), rng.u8(..8)));
     }
+    if scope.has_acls && rng.u8(..8) == 0 && object == Object::Folder {
+        xattrs.insert(DEFAULT_ACL.to_vec(), default_acl(rng));
+    }
     // Not of whole seconds, which may be all that a file system keeps of another time, and all of the same fraction:
     // rsync takes times of the same second for equal.
     let mtime = (1_600_000_000 + [0, 1, 100_000][rng.usize(..3)], 250_000_000);
@@ -134,11 +137,30 @@ pub(super) const ACL: &[u8] = b"system.posix_acl_access";
 
 /// An ACL that gives one more user these permissions (`acl(5)`, `linux/posix_acl_xattr.h`).
 pub(super) fn acl(user: u32, permissions: u8) -> Vec<u8> {
-    let entries = [(1, 6, u32::MAX), (2, permissions, user), (4, 4, u32::MAX), (16, 7, u32::MAX), (32, 4, u32::MAX)];
-    let entry = |(tag, permissions, id): (u16, u8, u32)| {
-        [&tag.to_le_bytes()[..], &u16::from(permissions).to_le_bytes(), &id.to_le_bytes()].concat()
+    let permissions = u16::from(permissions);
+    encoded(&[(1, 6, u32::MAX), (2, permissions, user), (4, 4, u32::MAX), (16, 7, u32::MAX), (32, 4, u32::MAX)])
+}
+
+fn encoded(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+    let entry = |(tag, permissions, id): &(u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
     };
-    [&2_u32.to_le_bytes()[..], &entries.map(entry).concat()].concat()
+    [&2_u32.to_le_bytes()[..], &entries.iter().map(entry).collect::<Vec<_>>().concat()].concat()
+}
+
+/// Name of the attribute that holds what new names in a folder inherit.
+pub(super) const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+
+/// Draws what new names inherit: less than the umask leaves, more than that, or rights of one more user.
+pub(super) fn default_acl(rng: &mut Rng) -> Vec<u8> {
+    let plain = |group: u16, others: u16| vec![(1, 7, u32::MAX), (4, group, u32::MAX), (32, others, u32::MAX)];
+    let entries: Vec<(u16, u16, u32)> = match rng.u8(..4) {
+        0 => plain(5, 0),
+        1 => plain(0, 0),
+        2 => plain(7, 7),
+        _ => vec![(1, 7, u32::MAX), (2, 7, 4242), (4, 5, u32::MAX), (16, 7, u32::MAX), (32, 0, u32::MAX)],
+    };
+    encoded(&entries)
 }
 
 trait IntoPath {

@@ -1,0 +1,211 @@
+//! Targets on file systems that are not like others, as far as they can be mounted, and drop boxes: small trees of names
+//! that every one of them holds, some of which differ by letters that only some of them tell apart.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fastrand::Rng;
+
+use super::tree::{self, Node, Object, Tree};
+use super::{Compared, command, difference, ran};
+
+/// What is not there is said once.
+type Missing = String;
+
+/// No two fold together: the Kelvin sign and the `i` without a dot are letters of their own on
+/// exFAT, whatever Unicode says.
+const NAMES: [&str; 9] = ["a", "b.txt", "c d", "k", "\u{212a}", "i", "\u{131}", "\u{df}", "ss"];
+
+/// A user who owns nothing.
+const STRANGER: u32 = 65_534;
+
+/// A place for targets.
+struct Place {
+    name: &'static str,
+    path: PathBuf,
+    /// Commands that take it away.
+    ends: Vec<Vec<String>>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for end in &self.ends {
+            // What fails is left for the user to see.
+            drop(call(end));
+        }
+    }
+}
+
+fn call(words: &[String]) -> Result<String, Missing> {
+    let output =
+        Command::new(&words[0]).args(&words[1..]).output().map_err(|error| format!("{}: {error}", words[0]))?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(said(&output.stdout))
+    } else {
+        Err(format!("{}: {}", words[0], said(&output.stderr)))
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Another view of a folder, by FUSE.
+fn bindfs(home: &Path) -> Result<Place, Missing> {
+    let (real, path) = (home.join("real"), home.join("bindfs"));
+    for folder in [&real, &path] {
+        fs::create_dir(folder).map_err(|error| error.to_string())?;
+    }
+    let shown = [&real, &path].map(|path| path.display().to_string());
+    call(&words(&["bindfs", &shown[0], &shown[1]]))?;
+    Ok(Place { name: "bindfs", path, ends: vec![words(&["umount", &shown[1]])] })
+}
+
+/// exFAT, by FUSE.
+fn exfat(home: &Path) -> Result<Place, Missing> {
+    let (image, path) = (home.join("image"), home.join("exfat"));
+    let made = File::create(&image).and_then(|file| file.set_len(64 << 20)).and_then(|()| fs::create_dir(&path));
+    made.map_err(|error| error.to_string())?;
+    let shown = [&image, &path].map(|path| path.display().to_string());
+    call(&words(&["mkfs.exfat", &shown[0]]))?;
+    let device = call(&words(&["losetup", "-f", "--show", &shown[0]]))?;
+    let mut place = Place { name: "exFAT", path, ends: vec![words(&["losetup", "-d", &device])] };
+    call(&words(&["mount.exfat-fuse", &device, &shown[1]]))?;
+    place.ends.insert(0, words(&["umount", &shown[1]]));
+    Ok(place)
+}
+
+/// Compares on each file system that can be mounted, and with a drop box; returns how many differ of how many.
+pub(super) fn run(seeds: std::ops::Range<u64>, home: &Path, program: &Path) -> io::Result<(u64, u64)> {
+    let (mut differing, mut all) = (0, 0);
+    for mount in [bindfs, exfat] {
+        let place = match mount(home) {
+            Ok(place) => place,
+            Err(why) => {
+                println!("NOT COMPARED on one odd file system: {why}");
+                continue;
+            }
+        };
+        for seed in seeds.clone() {
+            let at = home.join(format!("{}-{seed}", place.name));
+            let differences = compare(&mut Rng::with_seed(seed), &at, &place.path.join(seed.to_string()), program)?;
+            (all, differing) = (all + 1, differing + u64::from(!differences.is_empty()));
+            if !differences.is_empty() {
+                println!("seed {seed} on {}:", place.name);
+                differences.iter().for_each(|difference| println!("    {difference}"));
+            }
+        }
+    }
+    if rustix::process::geteuid().is_root() {
+        let differences = drop_box(home, program)?;
+        (all, differing) = (all + 1, differing + u64::from(!differences.is_empty()));
+        differences.iter().for_each(|difference| println!("drop box: {difference}"));
+    } else {
+        println!("NOT COMPARED with a drop box, which takes root to be a stranger to it");
+    }
+    Ok((differing, all))
+}
+
+/// Draws a tree of files and folders.
+fn draw(rng: &mut Rng) -> Tree {
+    let mut tree = Tree::new();
+    let node = |object, mode, seconds| Node {
+        object,
+        mode,
+        // Of a step that every file system keeps.
+        mtime: (1_600_000_000 + 2 * seconds, 0),
+        owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+        xattrs: std::collections::BTreeMap::new(),
+        same_as: None,
+    };
+    for _ in 0..rng.usize(1..14) {
+        let folders: Vec<PathBuf> = tree
+            .iter()
+            .filter(|(_, node): &(_, &Node)| node.object == Object::Folder)
+            .map(|(path, _)| path.clone())
+            .collect();
+        let mut path = rng.choice(folders).filter(|_| rng.bool()).unwrap_or_default();
+        path.push(NAMES[rng.usize(..NAMES.len())]);
+        let content = vec![rng.u8(b'a'..=b'd'); [0, 5, 70_000][rng.usize(..3)]];
+        let new = match rng.u8(..3) {
+            0 => node(Object::Folder, 0o755, rng.i64(..3)),
+            _ => node(Object::File(content), 0o644, rng.i64(..3)),
+        };
+        tree.entry(path).or_insert(new);
+    }
+    tree
+}
+
+/// Copies a tree below `at` into `place` with both programs, once more after it has changed, and compares.
+fn compare(rng: &mut Rng, at: &Path, place: &Path, program: &Path) -> io::Result<Vec<String>> {
+    fs::create_dir(at)?;
+    fs::create_dir(place)?;
+    let mut differences = Vec::new();
+    for round in 0..2 {
+        let from = at.join(format!("source-{round}"));
+        tree::make(&from, &draw(rng))?;
+        let source = format!("{}/", from.display());
+        let delete = (round > 0).then_some("--delete");
+        let (theirs, ours) = (place.join("rsync"), place.join("downpour"));
+        let rsync = ran(Command::new("rsync").args(["-rlpt"]).args(delete).arg(&source).arg(&theirs))?;
+        let sync = ran(command(program, at).arg("sync").args(delete).arg(&source).arg(&ours))?;
+        differences
+            .extend(differing(&rsync, &sync, &theirs, &ours)?.into_iter().map(|text| format!("round {round}: {text}")));
+    }
+    fs::remove_dir_all(place)?;
+    fs::remove_dir_all(at)?;
+    Ok(differences)
+}
+
+fn differing(rsync: &Output, sync: &Output, theirs: &Path, ours: &Path) -> io::Result<Vec<String>> {
+    let mut differences = Vec::new();
+    if rsync.status.code() != sync.status.code() {
+        differences.push(format!("exit codes {:?} and {:?}", rsync.status.code(), sync.status.code()));
+    }
+    let (theirs, ours) = (tree::found(theirs)?, tree::found(ours)?);
+    for path in theirs.keys().chain(ours.keys().filter(|path| !theirs.contains_key(*path))) {
+        let difference = difference(theirs.get(path), ours.get(path), Some(Compared::default()));
+        differences.extend(difference.map(|text| format!("{}: {text}", path.display())));
+    }
+    if !differences.is_empty() {
+        for output in [rsync, sync] {
+            differences.extend(String::from_utf8_lossy(&output.stderr).lines().map(|line| format!("| {line}")));
+        }
+    }
+    Ok(differences)
+}
+
+/// Copies files as a stranger into a folder that takes names from everybody and shows them to nobody.
+fn drop_box(home: &Path, program: &Path) -> io::Result<Vec<String>> {
+    let at = home.join("drop-box");
+    fs::create_dir(&at)?;
+    for folder in [home, &at] {
+        fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+    }
+    // The stranger cannot enter where the program was built.
+    let copied = at.join("downpour-program");
+    fs::copy(program, &copied)?;
+    let mut files = Vec::new();
+    for name in ["one", "two"] {
+        let path = at.join(name);
+        fs::write(&path, name)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o644))?;
+        files.push(path);
+    }
+    let boxes = ["rsync", "downpour"].map(|name| at.join(name));
+    for path in &boxes {
+        fs::create_dir(path)?;
+        fs::set_permissions(path, Permissions::from_mode(0o1733))?;
+    }
+    let mut rsync = Command::new("rsync");
+    rsync.args(["-t"]).args(&files).arg(&boxes[0]).uid(STRANGER).gid(STRANGER).current_dir("/");
+    let mut sync = command(&copied, &at);
+    sync.arg("cp").args(&files).arg(&boxes[1]).uid(STRANGER).gid(STRANGER).current_dir("/");
+    let (rsync, sync) = (ran(&mut rsync)?, ran(&mut sync)?);
+    differing(&rsync, &sync, &boxes[0], &boxes[1])
+}
