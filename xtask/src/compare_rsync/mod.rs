@@ -161,7 +161,8 @@ fn compare(case: &Case, at: &Path, program: &Path) -> io::Result<Vec<String>> {
     }
     let (theirs, ours) = (found(&theirs)?, found(&ours)?);
     for path in theirs.keys().chain(ours.keys().filter(|path| !theirs.contains_key(*path))) {
-        let existed = case.target.as_ref().is_some_and(|target| target.contains_key(path));
+        let is_top = path.as_os_str().is_empty();
+        let existed = case.target.as_ref().is_some_and(|target| is_top || target.contains_key(path));
         // rsync gives folders of backups further attributes of those that they stand for.
         let is_folder = ours.get(path).is_some_and(|node| node.object == Object::Folder);
         let is_made = is_folder && case.backups.is_some_and(|backups| path.starts_with(backups));

@@ -133,8 +133,8 @@ fn draw(rng: &mut Rng) -> Tree {
         path.push(NAMES[rng.usize(..NAMES.len())]);
         let content = vec![rng.u8(b'a'..=b'd'); [0, 5, 70_000][rng.usize(..3)]];
         let new = match rng.u8(..3) {
-            0 => node(Object::Folder, 0o755, rng.i64(..3)),
-            _ => node(Object::File(content), 0o644, rng.i64(..3)),
+            0 => node(Object::Folder, 0o755, rng.i64(0..3)),
+            _ => node(Object::File(content), 0o644, rng.i64(0..3)),
         };
         tree.entry(path).or_insert(new);
     }

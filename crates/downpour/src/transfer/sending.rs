@@ -635,7 +635,7 @@ impl Sending {
             total_is_final: self.all_scanned,
             files_done,
             files_known: self.scan.files(),
-            current: sources().filter_map(|source| source.current()).last().map(<[u8]>::to_vec),
+            current: sources().filter_map(|source| source.current()).next_back().map(<[u8]>::to_vec),
         }
     }
 }

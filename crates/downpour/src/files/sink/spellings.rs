@@ -5,6 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::super::folding::Folding;
 use super::super::staged_id::path_hash;
 
+/// Whether two names are the same to the file system, the lesser first.
+type Answers = HashMap<(Box<[u8]>, Box<[u8]>), bool>;
+
 /// The paths admitted so far, if the file system folds names: 16 bytes for each of ASCII. Empty if it does not.
 ///
 /// Which letters beyond ASCII are the same differs between file systems and their versions: of such names the folding
@@ -15,8 +18,8 @@ pub(super) struct Spellings {
     plain: HashMap<u64, u64>,
     /// All other paths by the hash of their folding key.
     others: HashMap<u64, Vec<Box<[u8]>>>,
-    /// What the file system has said of two names, the lesser first.
-    asked: HashMap<(Box<[u8]>, Box<[u8]>), bool>,
+    /// What the file system has said so far.
+    asked: Answers,
     /// Hashes of refused paths.
     refused: HashSet<u64>,
 }
@@ -65,12 +68,7 @@ impl Spellings {
 }
 
 /// Whether all components of two paths are the same.
-fn are_same(
-    one: &[u8],
-    other: &[u8],
-    asked: &mut HashMap<(Box<[u8]>, Box<[u8]>), bool>,
-    is_same: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-) -> bool {
+fn are_same(one: &[u8], other: &[u8], asked: &mut Answers, is_same: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
     let components = |path: &[u8]| path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect::<Vec<_>>();
     let (one, other) = (components(one), components(other));
     one.len() == other.len()
