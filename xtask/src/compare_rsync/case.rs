@@ -87,7 +87,9 @@ impl Case {
         // rsync links names to what else has the same inode at the target.
         for (path, node) in case.target.iter_mut().flatten() {
             let in_source = |path: &Path| case.source.contains_key(path);
-            node.same_as = node.same_as.take().filter(|first| in_source(path) && in_source(first));
+            // Here root replaces another user's file with several names rather than change its attributes.
+            let is_trusted = !scope.is_root || node.owner.0 == 0;
+            node.same_as = node.same_as.take().filter(|first| is_trusted && in_source(path) && in_source(first));
         }
         if !case.specials {
             // Without them, nothing replaces a pipe here: programs may be communicating through it.

@@ -151,9 +151,10 @@ fn compare(rng: &mut Rng, at: &Path, place: &Path, program: &Path) -> io::Result
         tree::make(&from, &draw(rng))?;
         let source = format!("{}/", from.display());
         let delete = (round > 0).then_some("--delete");
+        let forced = delete.map(|_| "--force-empty");
         let (theirs, ours) = (place.join("rsync"), place.join("downpour"));
         let rsync = ran(Command::new("rsync").args(["-rlpt"]).args(delete).arg(&source).arg(&theirs))?;
-        let sync = ran(command(program, at).arg("sync").args(delete).arg(&source).arg(&ours))?;
+        let sync = ran(command(program, at).args(["sync"]).args(delete).args(forced).arg(&source).arg(&ours))?;
         differences
             .extend(differing(&rsync, &sync, &theirs, &ours)?.into_iter().map(|text| format!("round {round}: {text}")));
     }

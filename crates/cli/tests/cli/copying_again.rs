@@ -165,7 +165,7 @@ fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
     tree::file(&tree.join("b.tmp"), 10);
     downpour(arguments!["cp", "-a", "--exclude-from", list, tree, copy]).end().expect(0);
     assert_eq!(tree::names(&copy), [Path::new("a")]);
-    downpour(arguments!["sync", "-avz", tree, copy]).end().expect_line(2, "-z: data is sent as it is");
+    downpour(arguments!["sync", "-avC", tree, copy]).end().expect_line(2, "-C");
 }
 
 #[test]

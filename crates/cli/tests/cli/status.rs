@@ -54,7 +54,8 @@ impl User {
 
     /// Starts a copy that takes a minute, and waits until some of it has arrived.
     fn slow_copy(&self, to: &str) -> Program {
-        let source = self.path("file");
+        // Of its own: copies of one source to one directory take turns.
+        let source = self.path(&format!("file-for-{to}"));
         fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
         let mut copy = Program::start(self.command(arguments!["cp", "--json", "--rate", "16M", source, self.path(to)]));
         copy.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
@@ -72,7 +73,7 @@ fn of(lines: &[Value], pid: u32) -> &Value {
 fn every_running_transfer_is_shown_with_its_progress() {
     let user = User::new();
     let copy = user.slow_copy("copy");
-    let (file, ticket, into) = (user.path("file"), user.path("ticket"), user.path("into"));
+    let (file, ticket, into) = (user.path("file-for-copy"), user.path("ticket"), user.path("into"));
     let waits = arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, file];
     let mut sender = Program::start(user.command(waits));
     sender.wait_for_words("Take the ticket");
@@ -82,7 +83,7 @@ fn every_running_transfer_is_shown_with_its_progress() {
         (&copied["type"], &copied["command"], &copied["answers"]),
         (&"running".into(), &"cp".into(), &true.into())
     );
-    assert_eq!(copied["from"][0], *user.path("file").to_string_lossy());
+    assert_eq!(copied["from"][0], *user.path("file-for-copy").to_string_lossy());
     assert_eq!(copied["to"], *user.path("copy").to_string_lossy());
     assert_eq!(
         (&copied["progress"]["known_bytes"], &copied["progress"]["known_files"]),

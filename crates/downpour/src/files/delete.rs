@@ -1,6 +1,6 @@
 //! Deletion of files that the sender does not have.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use rustix::io::Errno;
@@ -25,6 +25,40 @@ pub(super) struct SentPaths {
     /// The first items that are folders, for a target that cannot be listed.
     folders: Vec<Vec<u8>>,
     folding: Folding,
+    /// How the paths are spelled, where names fold.
+    spellings: SentSpellings,
+}
+
+/// The paths of a transfer as they are spelled: which of them have the same folding key is known, and the file system
+/// has to say whether they are the same.
+#[derive(Debug, Default)]
+struct SentSpellings {
+    exact: HashSet<u64>,
+    /// Hashes of the folding keys of paths in ASCII, which have all spellings of their letters.
+    plain: HashSet<u64>,
+    /// All other paths by the hash of their folding key.
+    others: HashMap<u64, Vec<Box<[u8]>>>,
+}
+
+impl SentSpellings {
+    fn add(&mut self, path: &[u8], key: &[u8]) {
+        if !self.exact.insert(path_hash(path)) {
+            return;
+        }
+        if path.is_ascii() {
+            self.plain.insert(path_hash(key));
+        } else {
+            self.others.entry(path_hash(key)).or_default().push(path.into());
+        }
+    }
+
+    /// Whether a path was added, in a spelling that is the same.
+    fn has(&self, path: &[u8], key: &[u8], is_same: &dyn Fn(&[u8], &[u8]) -> bool) -> bool {
+        let is_plain = || self.plain.contains(&path_hash(key));
+        self.exact.contains(&path_hash(path))
+            || (is_plain() && (path.is_ascii() || is_same(key, path)))
+            || self.others.get(&path_hash(key)).is_some_and(|others| others.iter().any(|other| is_same(other, path)))
+    }
 }
 
 impl SentPaths {
@@ -34,7 +68,10 @@ impl SentPaths {
     }
 
     pub(super) fn add(&mut self, path: &[u8], is_folder: bool) {
-        let path = &*self.folding.key(path);
+        let (spelled, path) = (path, &*self.folding.key(path));
+        if self.folding.folds() {
+            self.spellings.add(spelled, path);
+        }
         self.all.insert(path_hash(path));
         if is_folder {
             if !path.contains(&b'/') && self.folders.len() <= MAX_FOLDERS {
@@ -54,14 +91,23 @@ impl SentPaths {
 
     /// Adds a path that the sender could not read: its contents on the sender are unknown.
     pub(super) fn add_unread(&mut self, path: &[u8]) {
-        let path = &*self.folding.key(path);
+        let (spelled, path) = (path, &*self.folding.key(path));
+        // It may come before it is known whether names fold.
+        self.spellings.add(spelled, path);
         self.all.insert(path_hash(path));
         self.all.insert(path_hash(&as_unread(path)));
         self.filled.insert(path_hash(item(path)));
     }
 
+    /// Whether a path was sent, or may have been in another spelling.
     pub(super) fn has(&self, path: &[u8]) -> bool {
         self.all.contains(&path_hash(&self.folding.key(path)))
+    }
+
+    /// Whether a path that may have been sent is none of those that were. `is_same` asks the file system about two
+    /// spellings of a path.
+    fn is_stranger(&self, path: &[u8], is_same: &dyn Fn(&[u8], &[u8]) -> bool) -> bool {
+        self.folding.folds() && !self.spellings.has(path, &self.folding.key(path), is_same)
     }
 
     /// Returns the items that are folders; `None` if they are too many to remember.
@@ -124,6 +170,8 @@ pub(super) struct Deletion<'a> {
     pub(super) backup: Option<&'a Backup>,
     /// Whether a path is part of the transfer, so that no backup takes it.
     pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
+    /// Whether the file system takes two spellings of a path for one.
+    pub(super) is_same: &'a dyn Fn(&[u8], &[u8]) -> bool,
     /// Maps a path beneath the target to its name at the sender, which is what the filter applies to.
     pub(super) sent_as: &'a dyn Fn(&[u8]) -> Vec<u8>,
     /// Checked before each name; once it returns true the rest is kept.
@@ -185,11 +233,12 @@ impl Deletion<'_> {
             }
             for (name, is_folder) in names {
                 let path = join(&folder, &name);
-                if is_folder && sent.has_folder(&path) {
+                let is_stranger = sent.is_stranger(&path, self.is_same);
+                if is_folder && sent.has_folder(&path) && !is_stranger {
                     if !self.is_elsewhere(&path) {
                         folders.push(path);
                     }
-                } else if !sent.has(&path) && (!at_top || top && !spare(&name)) {
+                } else if (is_stranger || !sent.has(&path)) && (!at_top || top && !spare(&name)) {
                     self.delete(path, is_folder);
                 }
             }

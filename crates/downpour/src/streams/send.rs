@@ -98,27 +98,33 @@ impl StreamOffer {
 /// Sends a stream, and waits until the receiver says that it has it.
 async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result<u64, Error> {
     let stream = connection.open_stream(STREAM).await.map_err(ended)?;
-    let (done, sent) = oneshot::channel();
+    let (done, mut sent) = oneshot::channel();
     // On a thread of its own: reading standard input cannot be cancelled.
     let work = move || drop(done.send(send(&name, input, stream)));
     thread::Builder::new().name("downpour-stream".into()).spawn(work).map_err(Error::System)?;
     let sent = tokio::select! {
-        sent = sent => sent.map_err(|_| Error::Internal("the thread of the stream panicked"))?,
-        error = connection.closed() => return Err(ended(error)),
+        sent = &mut sent => sent,
+        end = connection.closed() => match is_done(&end) {
+            // The receiver has the whole stream, so the thread is about to say that it has sent it.
+            true => sent.await,
+            false => return Err(ended(end)),
+        },
     };
-    match sent {
+    match sent.map_err(|_| Error::Internal("the thread of the stream panicked"))? {
         Ok((bytes, stream)) => {
             let end = connection.closed().await;
             drop(stream);
-            match end {
-                NetError::ClosedByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => Ok(bytes),
-                error => Err(ended(error)),
-            }
+            if is_done(&end) { Ok(bytes) } else { Err(ended(end)) }
         }
         // The connection has ended, and says why.
         Err(StreamError::BrokenOff(_)) => Err(ended(connection.closed().await)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether the receiver has ended the connection because it has everything.
+fn is_done(end: &NetError) -> bool {
+    matches!(end, NetError::ClosedByPeer { code, .. } if CloseCode::from_code(*code) == CloseCode::Done)
 }
 
 /// Returns the finished stream, too: dropping it early would break it off.

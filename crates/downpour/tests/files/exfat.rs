@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use downpour::files::{Existing, NoticeKind, ReceiveSpec};
+use downpour::files::{Existing, Filter, NoticeKind, ReceiveSpec};
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{names, transfer_as};
@@ -104,7 +104,16 @@ fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
         (content("\u{212a}"), content("\u{131}"), content("i")),
         ("\u{212a}".into(), "\u{131}".into(), "i".into())
     );
-    assert!(Path::new(&mounted.path()).join("tree/plain").is_file());
+    assert!(mounted.path().join("tree/plain").is_file());
+
+    // What is not sent any more is deleted, though something is sent whose letters are the same elsewhere.
+    for name in ["k", "K", "\u{131}", "\u{3c3}"] {
+        fs::remove_file(tree.join(name)).expect("a file");
+    }
+    let spec = ReceiveSpec { delete: Some(Filter::default()), ..spec };
+    transfer_as(std::slice::from_ref(&tree), spec, 1, &mut |_| {}).expect("a transfer");
+    let wanted = ["i", "plain", "ss", "\u{df}", "\u{3c2}", "\u{212a}"];
+    assert_eq!(sorted(names(&mounted.path().join("tree"))), wanted);
 }
 
 fn sorted(mut names: Vec<String>) -> Vec<String> {

@@ -65,10 +65,7 @@ impl Admission<'_> {
                 sent.fold(folding);
                 sent.add(&path, matches!(entry.kind, Kind::Directory));
             }
-            let is_same = |one: &[u8], other: &[u8]| {
-                self.shared.staged().is_none_or(|place| place.staging.equates(one, other).unwrap_or(true))
-            };
-            let is_other = intake.spellings.admit(&path, folding, is_same);
+            let is_other = intake.spellings.admit(&path, folding, |one, other| self.shared.equates(one, other));
             if part.again {
                 if intake.repeat(part.batch, entry)? {
                     self.shared.report.forgive(&entry.path);

@@ -1,5 +1,6 @@
 //! The end of a transfer: deletion, modes and times of folders, and the final sync.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,6 +19,7 @@ use super::entries::FILLABLE;
 use super::manifest::Intake;
 use super::place::{Place, refusal_of};
 use super::shared::Shared;
+use super::spellings::{Answers, are_same};
 use super::{TOP, lock};
 use crate::files::xattrs::open_to_owner;
 use crate::messages::{Attributes, NoticeKind};
@@ -85,6 +87,10 @@ impl Shared {
             None => fatal = Some(FilesError::system(&self.destination().directory, error)),
         };
         let dry_run = self.spec.dry_run;
+        let answers = RefCell::<Answers>::default();
+        let place_says = |one: &[u8], other: &[u8]| {
+            are_same(one, other, &mut answers.borrow_mut(), &mut |one, other| self.equates(one, other))
+        };
         let mut newcomers = self.staged().and_then(|place| place.newcomers.as_ref()).map(lock);
         let mut deletion = Deletion {
             target,
@@ -92,6 +98,7 @@ impl Shared {
             filter,
             backup: self.spec.backup.as_ref(),
             is_sent: &|path| sent.has(path),
+            is_same: &|one, other| place_says(one, other),
             dry_run,
             most: self.spec.max_delete,
             is_limited: false,

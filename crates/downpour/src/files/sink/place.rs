@@ -371,6 +371,8 @@ impl Clearing<'_> {
             filter,
             backup: self.spec.backup.as_ref(),
             is_sent: self.is_sent,
+            // Nothing beneath it was sent.
+            is_same: &|_, _| true,
             sent_as: &|path| sent_as(self.renamed, path),
             // Not stoppable: a half deleted folder would be reported as one that is in the way.
             is_stopped: &|| false,

@@ -58,6 +58,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Whether the target's file system takes one name for another. Without staging it is not known, and they are.
+    pub(super) fn equates(&self, one: &[u8], other: &[u8]) -> bool {
+        self.staged().is_none_or(|place| place.staging.equates(one, other).unwrap_or(true))
+    }
+
     /// Examines the target without changing it.
     ///
     /// # Errors

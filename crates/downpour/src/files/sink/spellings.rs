@@ -6,7 +6,7 @@ use super::super::folding::Folding;
 use super::super::staged_id::path_hash;
 
 /// Whether two names are the same to the file system, the lesser first.
-type Answers = HashMap<(Box<[u8]>, Box<[u8]>), bool>;
+pub(super) type Answers = HashMap<(Box<[u8]>, Box<[u8]>), bool>;
 
 /// The paths admitted so far, if the file system folds names: 16 bytes for each of ASCII. Empty if it does not.
 ///
@@ -68,7 +68,12 @@ impl Spellings {
 }
 
 /// Whether all components of two paths are the same.
-fn are_same(one: &[u8], other: &[u8], asked: &mut Answers, is_same: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
+pub(super) fn are_same(
+    one: &[u8],
+    other: &[u8],
+    asked: &mut Answers,
+    is_same: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+) -> bool {
     let components = |path: &[u8]| path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect::<Vec<_>>();
     let (one, other) = (components(one), components(other));
     one.len() == other.len()
