@@ -121,6 +121,17 @@ impl Endpoint {
         receiver.await.map_err(|_| NetError::PeerLost)
     }
 
+    /// Returns the number of peers that were answered in the last half minute and have not connected: their first
+    /// messages arrived, and perhaps nothing gets back to them.
+    ///
+    /// # Errors
+    /// [`NetError::PeerLost`] if the network thread has ended.
+    pub async fn half_open(&self) -> Result<usize, NetError> {
+        let (sender, receiver) = oneshot::channel();
+        self.handle.door.push(Message::HalfOpen(sender));
+        receiver.await.map_err(|_| NetError::PeerLost)
+    }
+
     /// Opens a connection to the peer that has `key` at one of `options.remotes`, all of which are tried. It can be
     /// used at once; [`Connection::established`] waits for the peer. A program that uses only streams needs no events:
     /// `Box::new(|_| ())`.

@@ -234,6 +234,7 @@ pub(crate) enum Message {
     },
     StopListening,
     Refused(oneshot::Sender<Refused>),
+    HalfOpen(oneshot::Sender<usize>),
     Connection(ConnectionId, Command),
     /// A worker has finished a job.
     Finished(Finished),

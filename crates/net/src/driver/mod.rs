@@ -269,6 +269,7 @@ impl Running {
             Message::StopListening => self.stop_listening(),
             // Fails if the caller no longer waits.
             Message::Refused(asked) => drop(asked.send(self.elsewhere().refused)),
+            Message::HalfOpen(asked) => drop(asked.send(self.endpoint.half_open())),
             Message::Stop => {
                 self.stop_listening();
                 self.stop_at = Some(now + LINGER);

@@ -21,6 +21,7 @@ use crate::remote::serve::answer_on;
 use crate::remote::serve::ticket;
 use crate::remote::ssh::answer_error;
 use crate::ticket::{Role, Ticket};
+use crate::wait::block_on;
 
 /// The immediate answer to [`MEASURE`]: one line of JSON, like the [`Machine`] that follows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -110,9 +111,10 @@ impl Attending {
 
     /// Measures this machine and reports on it.
     fn measure(&self, mut output: File, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
-        // The network has been examined by now.
+        // The network has been examined by now. Where the answers are lost, no probe has begun.
+        let unanswered = block_on(self.endpoint.half_open()).unwrap_or_default();
         self.endpoint.stop_listening();
-        say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() });
+        say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() + unanswered });
         let (socket, load, folder) = (self.endpoint.facts(), self.load, self.folder.clone());
         let work = move || {
             let machine = Machine::measure(&folder, socket, load, &|| stop.load(Ordering::Relaxed));

@@ -343,8 +343,7 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Returns how many probes have begun, that is, of which a first datagram arrived. If the other side saw no answer,
-    /// the way back is blocked.
+    /// Returns how many probes have begun: their peers have been answered, and have had the answer.
     pub(super) fn arrivals(&self) -> usize {
         self.arrivals.load(Ordering::Relaxed)
     }
