@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::iter;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -20,7 +21,7 @@ use rustix::net::{
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::own_folder::{absolute, cache_home, own_folder};
+use crate::own_folder::{absolute, own_folder, temporary_folder};
 use crate::transfer::Progress;
 
 /// Searchers that may wait to be answered.
@@ -234,10 +235,10 @@ fn hear(mut socket: UnixStream, deadline: Instant) -> io::Result<Activity> {
 /// may have another environment than the first, as one of cron or `sudo` has.
 fn directories(create: bool) -> Vec<PathBuf> {
     let by_login = PathBuf::from(format!("/run/user/{}", geteuid().as_raw()));
-    let bases =
-        absolute("XDG_RUNTIME_DIR").into_iter().chain(by_login.is_dir().then_some(by_login)).chain(cache_home());
+    let bases = absolute("XDG_RUNTIME_DIR").into_iter().chain(by_login.is_dir().then_some(by_login));
+    let in_bases = bases.map(|base| own_folder(&base, create));
     let mut found: Vec<PathBuf> = Vec::new();
-    for directory in bases.filter_map(|base| own_folder(&base, create).ok()) {
+    for directory in in_bases.chain(iter::once_with(|| temporary_folder(create))).filter_map(Result::ok) {
         if !found.contains(&directory) {
             found.push(directory);
         }

@@ -39,3 +39,21 @@ pub(crate) fn own_folder(base: &Path, create: bool) -> io::Result<PathBuf> {
     }
     if is_own(&folder.symlink_metadata()?) { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
+
+/// Returns a directory of this user's for sockets that last no longer than their processes, in `/tmp` as those of tmux are:
+/// a home shows nothing of a transfer. Creates it if asked.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] if another user has taken the name, or has access; the system's.
+pub(crate) fn temporary_folder(create: bool) -> io::Result<PathBuf> {
+    let folder = PathBuf::from(format!("/tmp/downpour-{}", geteuid().as_raw()));
+    if create {
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    let found = folder.symlink_metadata()?;
+    let is_private = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
+    if is_private { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}

@@ -116,12 +116,15 @@ fn a_host_that_cannot_log_in_to_the_other_sends_through_here() {
     let pair = Pair::of_strangers();
     let source = tree::folder(&pair.there("tree"));
     let told = pair.hosts.cp(arguments!["-rp", "there:tree", "b:copy"]).expect(0).stderr;
-    let line = "there cannot copy to b by itself (Host key verification failed): the data goes through this machine";
-    assert!(told.lines().any(|told| told == line), "{told}");
+    let line = |told: &&str| {
+        told.starts_with("there cannot copy to b by itself (")
+            && told.ends_with("): the data goes through this machine")
+    };
+    assert!(told.lines().find(line).is_some_and(|line| line.contains("Host key verification failed")), "{told}");
     tree::assert_same(&source, &pair.there("copy"));
     pair.ssh_there("echo 'Welcome!'; echo 'you@b: Permission denied (publickey).' >&2; exit 255");
     let told = pair.hosts.cp(arguments!["there:tree/one", "b:one"]).expect(0).stderr;
-    assert!(told.contains("(you@b: Permission denied (publickey)): the data"), "{told}");
+    assert!(told.contains("you@b: Permission denied (publickey)): the data"), "{told}");
     tree::assert_same(&source.join("one"), &pair.there("one"));
     let told = pair.hosts.cp(arguments!["-3", "there:tree/one", "b:one"]).expect(0).stderr;
     assert!(!told.contains("through this machine"), "{told}");
