@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cases = [
         told("auto told, no loss", "rate=1G,delay=25ms,queue=2MB")?,
         told("auto told, 5 %", "rate=1G,delay=25ms,queue=2MB,loss=5%")?,
-        untold("auto, CUBIC, no loss", Profile::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
+        untold("auto untold, no loss", Profile::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
         untold("arq, no loss", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp")?,
         untold("arq, 0.01 %", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp,loss=0.01%")?,
     ];

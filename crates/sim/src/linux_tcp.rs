@@ -1,6 +1,6 @@
 //! A neighbour that sends as TCP with CUBIC does in Linux.
 
-use transport::congestion::{CongestionConfig, CongestionControl, ControllerFactory, CubicConfig, PathView};
+use transport::congestion::{CongestionConfig, CongestionControl, ControllerFactory, CubicConfig, CubicForm, PathView};
 use transport::recovery::Report;
 use transport::settings::{Setting, Settings};
 use transport::{Profile, Rate, Time};
@@ -8,19 +8,52 @@ use transport::{Profile, Rate, Time};
 /// The name of [`linux_tcp`] where profiles are named.
 pub const LINUX_TCP: &str = "linux-tcp";
 
+/// Every choice but the controller with all its numbers, so that a change of another profile does not change what stands
+/// for TCP.
+const CHOICES: [(&str, &str); 13] = [
+    ("symbols", "1400,1344,1280,1152:per-packet=1"),
+    ("blocks", "fixed:k=1024,code=uncoded,small-code=uncoded,small-k=256"),
+    ("streams", "blocks:overhead=50%"),
+    ("schedule", "arq"),
+    (
+        "detection",
+        "threshold:packets=3,time=1.125,granularity=1ms,adapt=on,most-packets=1024,most-time=2,feedback-delay=1ms",
+    ),
+    ("timeout", "probe:max=1s,steady=0"),
+    ("rtt", "ewma:alpha=0.125,beta=0.25"),
+    ("estimator", "packets:initial=5%,half-life=2000"),
+    ("in-flight", "packets"),
+    ("feedback.packets", "ranges"),
+    ("feedback.blocks", "needs"),
+    ("feedback.timing", "every:packets=2,threshold=0%,factor=2"),
+    ("limit", "none"),
+];
+
+/// The numbers of RFC 9438.
+const CUBIC: CubicConfig = CubicConfig {
+    initial: 10,
+    threshold: None,
+    beta: 0.7,
+    c: 0.4,
+    fast_convergence: true,
+    hystart: true,
+    form: CubicForm::Rfc9438,
+};
+
 /// Returns a profile that sends as TCP with CUBIC does in Linux: no redundancy, selective acknowledgements of every
 /// second packet and of each one beyond a gap (RFC 5681 section 4.2), and packets that go out as soon as the window has
 /// room for them. Linux paces TCP only below the queue discipline fq or with BBR.
 ///
-/// Its slow start ends by HyStart++ (RFC 9406), where Linux has the HyStart of which that is a revision.
+/// Its slow start ends by HyStart++ (RFC 9406), where Linux has the HyStart of which that is a revision. A timeout sends
+/// probes, as Linux's does first (RFC 8985 section 7), and backs off to 1 s at most, where Linux's goes on to 120 s: it is
+/// no slower than TCP.
 pub fn linux_tcp() -> Profile {
-    let mut profile = Profile::arq();
-    let choices = [
-        ("feedback.packets", "ranges"),
-        ("feedback.timing", "every:packets=2,threshold=0%,factor=2"),
-        ("detection", "threshold"),
-    ];
-    profile.set_all(choices).expect("choices of every profile");
+    as_linux(Profile::arq())
+}
+
+/// Makes every choice of a profile, whatever it was.
+fn as_linux(mut profile: Profile) -> Profile {
+    profile.set_all(CHOICES).expect("choices of every profile");
     profile.recovery.congestion = CongestionConfig::custom(Unpaced);
     profile
 }
@@ -37,7 +70,7 @@ impl ControllerFactory for Unpaced {
     const NAME: &'static str = "linux-cubic";
 
     fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
-        Box::new(UnpacedCubic(CongestionConfig::Cubic(CubicConfig::default()).build(max_packet)))
+        Box::new(UnpacedCubic(CongestionConfig::Cubic(CUBIC).build(max_packet)))
     }
 }
 
@@ -72,5 +105,51 @@ impl CongestionControl for UnpacedCubic {
 
     fn in_slow_start(&self) -> bool {
         self.0.in_slow_start()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transport::profile::Key;
+    use transport::settings::Shown;
+
+    fn choices(profile: &Profile) -> Vec<(&'static str, String, Vec<Shown>)> {
+        Key::ALL.iter().map(|key| (key.name(), key.of(profile).written(&[]), key.of(profile).numbers())).collect()
+    }
+
+    #[test]
+    fn nothing_is_inherited_from_the_profile_that_it_starts_from() {
+        let named: Vec<&str> = CHOICES.iter().map(|(key, _)| *key).chain(["congestion"]).collect();
+        for key in Key::ALL {
+            assert!(named.contains(&key.name()), "{} is left to a default", key.name());
+        }
+        let expected = choices(&linux_tcp());
+        for name in Profile::NAMES {
+            let other = Profile::named(name).expect("a built-in profile");
+            assert_eq!(choices(&as_linux(other)), expected, "started from {name}");
+        }
+        // The numbers are there by name, so that no algorithm's standard ones are meant.
+        for ((key, text), shown) in CHOICES.iter().zip(Key::ALL.iter().filter(|key| key.name() != "congestion")) {
+            assert_eq!(*key, shown.name());
+            for Shown { key: number, .. } in shown.of(&linux_tcp()).numbers() {
+                assert!(text.contains(&format!("{number}=")), "{key}.{number} is left to a default");
+            }
+        }
+    }
+
+    /// What it did when everything but three choices came from `arq`: recorded results are of this.
+    #[test]
+    fn it_does_what_was_recorded() {
+        let mut recorded = Profile::arq();
+        let changed = [
+            ("feedback.packets", "ranges"),
+            ("feedback.timing", "every:packets=2,threshold=0%,factor=2"),
+            ("detection", "threshold"),
+        ];
+        recorded.set_all(changed).expect("choices");
+        recorded.recovery.congestion = CongestionConfig::custom(Unpaced);
+        assert_eq!(linux_tcp(), recorded);
+        assert_eq!(CUBIC, CubicConfig::default());
     }
 }
