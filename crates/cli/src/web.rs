@@ -18,7 +18,8 @@ use tokio::time::{interval, timeout};
 use crate::exit::{Code, Failure};
 use crate::print;
 
-const PROGRAM: &str = "downpour-lab";
+/// The program that draws, and that measures beside `demo`.
+pub(crate) const LAB: &str = "downpour-lab";
 /// How long it may take to print its address.
 const TO_START: Duration = Duration::from_secs(20);
 /// How long it may take to end: it lets viewers see the end, and ends the runs that were started on its page, for which it
@@ -48,8 +49,8 @@ impl Picture {
     /// # Errors
     /// No lab on this machine, or one that does not start.
     pub(crate) async fn open(qlog: &mut Option<PathBuf>) -> Result<Self, Failure> {
-        let program = find().ok_or_else(|| {
-            let message = format!("--web needs {PROGRAM}, which is neither beside downpour nor in PATH");
+        let program = lab().ok_or_else(|| {
+            let message = format!("--web needs {LAB}, which is neither beside downpour nor in PATH");
             Failure::new(Code::Usage, format!("{message}: build it with cargo build --release -p lab"))
         })?;
         let failed = |error: io::Error| Failure::new(Code::Other, format!("--web: {error}"));
@@ -97,7 +98,7 @@ impl Drop for Picture {
         while matches!(self.lab.try_wait(), Ok(None)) {
             if begun.elapsed() > TO_END {
                 print::err(format_args!(
-                    "{PROGRAM} does not end: it is killed, and runs that were started on its page go on"
+                    "{LAB} does not end: it is killed, and runs that were started on its page go on"
                 ));
                 let _ = self.lab.kill();
                 let _ = self.lab.wait();
@@ -105,7 +106,7 @@ impl Drop for Picture {
             }
             if begun.elapsed() > TO_TELL && !is_told {
                 is_told = true;
-                print::err(format_args!("waiting for {PROGRAM}, which ends the runs that were started on its page"));
+                print::err(format_args!("waiting for {LAB}, which ends the runs that were started on its page"));
             }
             thread::sleep(STEP);
         }
@@ -113,10 +114,10 @@ impl Drop for Picture {
 }
 
 /// Returns the lab: beside this program, or in PATH.
-fn find() -> Option<PathBuf> {
-    let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
+pub(crate) fn lab() -> Option<PathBuf> {
+    let beside = env::current_exe().ok().map(|own| own.with_file_name(LAB));
     let path = env::var_os("PATH").unwrap_or_default();
-    let in_path = env::split_paths(&path).map(|folder| folder.join(PROGRAM)).collect::<Vec<_>>();
+    let in_path = env::split_paths(&path).map(|folder| folder.join(LAB)).collect::<Vec<_>>();
     let is_program =
         |file: &PathBuf| file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     beside.into_iter().chain(in_path).find(is_program)

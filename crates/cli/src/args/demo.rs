@@ -12,7 +12,7 @@ use crate::rates;
 
 /// The network of the demo unless `--link` says another: 100 Mbit/s, 100 ms there and back, one packet in twenty lost
 /// each way.
-const DEMO_LINK: &str = "rate=100M,delay=50ms,loss=5%,queue=256KB";
+pub(crate) const DEMO_LINK: &str = "rate=100M,delay=50ms,loss=5%,queue=256KB";
 
 /// `downpour demo`.
 #[derive(Args, Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct DemoArgs {
     /// The rate to send at [default: the link's rate]
     #[arg(long, value_parser = rates::parse)]
     pub(crate) rate: Option<Rate>,
-    /// Skip the comparison with CUBIC
+    /// Skip the comparison with TCP
     #[arg(long)]
     pub(crate) no_compare: bool,
     #[command(flatten)]

@@ -22,6 +22,8 @@ use downpour::remote::{Location, SshOptions};
 use crate::{exit, options, version};
 pub(crate) use brief::{help, without_human_readable};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
+#[cfg(test)]
+pub(crate) use demo::DEMO_LINK;
 pub(crate) use demo::DemoArgs;
 pub(crate) use foreign::{answer, translate};
 pub(crate) use groups::{

@@ -19,9 +19,10 @@ use crate::output::Output;
 /// Longer than any demo.
 const TICKET_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// File bytes in a full packet, and IP bytes of a full packet.
+/// File bytes in a full packet.
 const SYMBOL: u64 = 1408;
-const SYMBOL_PACKET: u64 = SYMBOL + 43 + 28;
+/// What else is in it: the headers of the protocol, UDP and IP.
+const HEADERS: u64 = 43 + 28;
 
 /// A transfer of the demo.
 pub(super) struct Crossing<'a> {
@@ -33,19 +34,15 @@ pub(super) struct Crossing<'a> {
     pub(super) link: &'a Duplex,
     /// Profile of both sides.
     pub(super) profile: Profile,
-    /// Time after which to stop, counted from the first datagram.
-    pub(super) limit: Option<Duration>,
 }
 
 /// Result of the transfer.
 #[derive(Clone, Debug)]
 pub(super) struct CrossingResult {
-    /// Time from the first datagram to the receiver's last byte, or until it was stopped.
+    /// Time from the first datagram to the receiver's last byte.
     pub(super) took: Duration,
     /// Bytes of files at the receiver.
     pub(super) bytes: u64,
-    /// Whether everything arrived, verified and under its name.
-    pub(super) is_complete: bool,
     /// The relay's report at that time.
     pub(super) relay: Report,
 }
@@ -78,7 +75,7 @@ impl Crossing<'_> {
             SendOptions { profile: self.profile, ..SendOptions::default() },
         )?;
         Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None }
-            .follow(self.limit, output, attention)
+            .follow(output, attention)
             .await
     }
 }
@@ -94,25 +91,12 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    async fn follow(
-        mut self,
-        limit: Option<Duration>,
-        output: &mut Output,
-        attention: &mut Attention<'_>,
-    ) -> Result<CrossingResult, Failure> {
-        let deadline = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::pin!(deadline);
+    async fn follow(mut self, output: &mut Output, attention: &mut Attention<'_>) -> Result<CrossingResult, Failure> {
         let (mut sent, mut received) = (false, false);
         while !(sent && received) {
             tokio::select! {
                 event = self.sender.next(), if !sent => sent = self.show(event, output)?,
                 event = self.receiver.next(), if !received => received = self.note(event)?,
-                () = &mut deadline => return Ok(self.stopped(attention).await),
                 heard = attention.heard() => match heard {
                     Heard::HangUp => output.hang_up(),
                     Heard::Ask => output.tell_progress(),
@@ -125,7 +109,7 @@ impl Pair<'_> {
         }
         let (at, relay) = self.arrived.ok_or_else(|| internal("a transfer that is complete without files"))?;
         let took = relay.first.map(|first| at - first).unwrap_or_default();
-        Ok(CrossingResult { took, bytes: self.bytes, is_complete: true, relay })
+        Ok(CrossingResult { took, bytes: self.bytes, relay })
     }
 
     /// Shows an event of the sender, which knows the path, with the receiver's bytes; returns whether the sender is
@@ -147,7 +131,7 @@ impl Pair<'_> {
     fn note(&mut self, event: Option<TransferEvent>) -> Result<bool, Failure> {
         match event {
             Some(TransferEvent::Progress(progress)) => {
-                let arrived = payload(&progress.connection).min(progress.bytes_known);
+                let arrived = payload(&progress.connection, SYMBOL).min(progress.bytes_known);
                 self.bytes = self.bytes.max(progress.bytes_done).max(arrived);
             }
             Some(TransferEvent::Files(_)) => self.arrived = Some((Instant::now(), self.relay.report())),
@@ -160,14 +144,6 @@ impl Pair<'_> {
             None => return Err(internal("the receiver ended without a word")),
         }
         Ok(false)
-    }
-
-    /// Stops the transfer when the time is up.
-    async fn stopped(mut self, attention: &mut Attention<'_>) -> CrossingResult {
-        let report = self.relay.report();
-        let took = report.first.map(|first| first.elapsed()).unwrap_or_default();
-        self.stop(attention).await;
-        CrossingResult { took, bytes: self.bytes, is_complete: false, relay: report }
     }
 
     /// Ends both sides. A second signal ends the process.
@@ -187,12 +163,12 @@ impl Pair<'_> {
     }
 }
 
-/// Returns the file bytes in the packets that arrived, accurate to one or two packets. Blocks are written as a whole,
-/// and a slow transfer may be stopped before its first block is complete, so counting written bytes would make it look
-/// worse than it is.
-fn payload(connection: &ConnectionStats) -> u64 {
-    let symbols = (connection.bytes_received / SYMBOL_PACKET).saturating_sub(connection.surplus_symbols);
-    symbols * SYMBOL
+/// Returns the file bytes in the packets that arrived, of up to `symbol` bytes each, accurate to one or two packets. Blocks
+/// are written as a whole, and a slow transfer may be stopped before its first block is complete, so counting written bytes
+/// would make it look worse than it is.
+pub(super) fn payload(connection: &ConnectionStats, symbol: u64) -> u64 {
+    let symbols = (connection.bytes_received / (symbol + HEADERS)).saturating_sub(connection.surplus_symbols);
+    symbols * symbol
 }
 
 fn internal(what: &str) -> Failure {

@@ -3,6 +3,7 @@
 mod crossing;
 mod results;
 mod sample;
+mod tcp;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::print;
 use crossing::{Crossing, CrossingResult};
 pub(crate) use results::Results;
 
-/// How many times longer than downpour CUBIC may take before it is stopped.
+/// How many times longer than downpour the kernel's TCP may take before it is stopped.
 const PATIENCE: u32 = 3;
 
 /// Name of the generated file.
@@ -47,13 +48,10 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     output.start("demo", Some(told), None)?;
     let mut stage = Stage { folder: &folder, source: &source, link: &args.link };
 
-    let outcome =
-        stage.cross("downpour", Profile::auto().with_fixed_rate(told), None, &mut output, &mut attention).await?;
+    let outcome = stage.cross(Profile::auto().with_fixed_rate(told), &mut output, &mut attention).await?;
     let mut results = Results::new(&args.link, rate, least(outcome.bytes, &args.link, rate), &outcome);
     if !args.no_compare {
-        let limit = outcome.took * PATIENCE;
-        output.say(format_args!("Now CUBIC on the same link, for at most {PATIENCE} times as long."));
-        results.compare(&stage.cross("cubic", as_tcp(), Some(limit), &mut output, &mut attention).await?);
+        stage.compare(&outcome, &mut results, &output, &mut attention).await?;
     }
     drop(folder);
     if args.output.json {
@@ -61,18 +59,10 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
     } else {
         print::out(format_args!("{results}"));
     }
-    results.warnings().iter().for_each(print::warn);
-    Ok(Code::Done as u8)
-}
-
-/// CUBIC with retransmission, as in current kernels: every packet is acknowledged selectively. (`arq` is the system of
-/// its document, which repairs one loss per round trip.)
-fn as_tcp() -> Profile {
-    let mut profile = Profile::auto();
-    for (key, value) in [("schedule", "arq"), ("feedback.timing", "every-packet")] {
-        profile.set(key, value).expect("choices that there are");
+    if let Some(warning) = results.warning() {
+        print::warn(warning);
     }
-    profile
+    Ok(Code::Done as u8)
 }
 
 /// Returns the sender's fixed rate: `--rate`, or the rate of the link.
@@ -145,25 +135,43 @@ impl Stage<'_> {
     /// Runs one transfer. What arrives is compared with what was sent, and removed.
     async fn cross(
         &mut self,
-        name: &str,
         profile: Profile,
-        limit: Option<Duration>,
         output: &mut Output,
         attention: &mut Attention<'_>,
     ) -> Result<CrossingResult, Failure> {
         let disk = |error| Failure::new(Code::Disk, format!("the folder of the demo: {error}"));
-        let into = self.folder.path().join(name);
+        let into = self.folder.path().join("arrived");
         fs::create_dir(&into).map_err(disk)?;
-        let crossing = Crossing { source: self.source, into: &into, link: self.link, profile, limit };
+        let crossing = Crossing { source: self.source, into: &into, link: self.link, profile };
         let outcome = crossing.run(output, attention).await?;
         output.rest();
         let (source, arrived) = (self.source.to_owned(), into.clone());
         let look = move |is_stopped: &AtomicBool| has_arrived(&source, &arrived, is_stopped).map_err(disk);
-        if outcome.is_complete && !apart(look, attention).await? {
+        if !apart(look, attention).await? {
             return Err(Failure::new(Code::Integrity, "what arrived is not what was sent"));
         }
         fs::remove_dir_all(&into).map_err(disk)?;
         Ok(outcome)
+    }
+
+    /// Adds what TCP does with as many bytes.
+    async fn compare(
+        &self,
+        outcome: &CrossingResult,
+        results: &mut Results,
+        output: &Output,
+        attention: &mut Attention<'_>,
+    ) -> Result<(), Failure> {
+        output.say("Now TCP with CUBIC on the same link, simulated in virtual time.");
+        results.add_simulated(tcp::simulated(outcome.bytes, self.link, attention).await?);
+        let limit = outcome.took * PATIENCE;
+        let most = units::seconds(limit.as_secs_f64());
+        output.say(format_args!("Now that of this machine's kernel, for at most {most}."));
+        match tcp::of_kernel(outcome.bytes, self.link, limit, self.folder.path(), attention).await? {
+            Ok(kernel) => results.add_kernel(kernel),
+            Err(why) => output.say(format_args!("It is not shown: {why}")),
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use netsim::{Duplex, Rate};
 use serde::Serialize;
 
 use super::crossing::CrossingResult;
+use super::tcp::TcpResult;
 use crate::rates::Both;
 
 /// All measurements of a demo: the last object of `downpour demo --json`.
@@ -23,17 +24,20 @@ pub(crate) struct Results {
     floor_seconds: f64,
     /// downpour with the fixed rate.
     downpour: MeasuredRun,
-    /// CUBIC with retransmission, on the same link.
+    /// TCP with CUBIC on the same link, in the simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cubic: Option<MeasuredRun>,
+    tcp_simulated: Option<TcpRun>,
+    /// That of this machine's kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp_kernel: Option<TcpRun>,
 }
 
 /// One transfer.
 #[derive(Debug, Serialize)]
 struct MeasuredRun {
-    /// Time from the first datagram to the receiver's last byte, or until it was stopped.
+    /// Time from the first datagram to the receiver's last byte.
     seconds: f64,
-    /// Whether it was not stopped.
+    /// It is: a demo in which it did not arrive has no results.
     complete: bool,
     /// Bytes of files at the receiver.
     bytes: u64,
@@ -55,10 +59,10 @@ struct MeasuredRun {
 
 impl From<&CrossingResult> for MeasuredRun {
     fn from(outcome: &CrossingResult) -> Self {
-        let CrossingResult { took, bytes, is_complete, relay } = outcome;
+        let CrossingResult { took, bytes, relay } = outcome;
         Self {
             seconds: took.as_secs_f64(),
-            complete: *is_complete,
+            complete: true,
             bytes: *bytes,
             sent_ip_bytes: relay.forward.offered.bytes,
             lost_packets: relay.forward.dropped_random.packets,
@@ -71,6 +75,26 @@ impl From<&CrossingResult> for MeasuredRun {
     }
 }
 
+/// A transfer by TCP.
+#[derive(Debug, Serialize)]
+struct TcpRun {
+    /// Time to the receiver's last byte, or until it was stopped.
+    seconds: f64,
+    /// Whether it was not stopped.
+    complete: bool,
+    /// Bytes of files at the receiver.
+    bytes: u64,
+    /// IP bytes sent by the sender by then.
+    sent_ip_bytes: u64,
+}
+
+impl From<TcpResult> for TcpRun {
+    fn from(result: TcpResult) -> Self {
+        let TcpResult { took, bytes, is_complete, sent_ip_bytes } = result;
+        Self { seconds: took.as_secs_f64(), complete: is_complete, bytes, sent_ip_bytes }
+    }
+}
+
 impl Results {
     /// Creates results without the comparison.
     pub(super) fn new(link: &Duplex, rate: Rate, floor: Duration, outcome: &CrossingResult) -> Self {
@@ -80,33 +104,35 @@ impl Results {
             bytes: outcome.bytes,
             floor_seconds: floor.as_secs_f64(),
             downpour: outcome.into(),
-            cubic: None,
+            tcp_simulated: None,
+            tcp_kernel: None,
         }
     }
 
-    /// Adds the results of CUBIC.
-    pub(super) fn compare(&mut self, outcome: &CrossingResult) {
-        self.cubic = Some(outcome.into());
+    /// Adds the results of the simulated TCP.
+    pub(super) fn add_simulated(&mut self, result: TcpResult) {
+        self.tcp_simulated = Some(result.into());
     }
 
-    /// Returns warnings about the numbers: a late relay is not the requested link.
-    pub(super) fn warnings(&self) -> Vec<String> {
-        let runs = [("downpour's", Some(&self.downpour)), ("CUBIC's", self.cubic.as_ref())];
-        let late = runs.into_iter().filter_map(|(name, run)| Some((name, run.filter(|run| !run.relay_on_time)?)));
-        let warning = |(name, run): (&str, &MeasuredRun)| {
-            let late = units::seconds(run.late_99_seconds);
-            let mut text = format!(
-                "this machine was busy: one in a hundred of {name} packets left the relay {late} late or later"
-            );
-            if run.relay_drops > 0 {
-                text += &format!(", and {} got lost in it", units::count(run.relay_drops, "packet", "packets"));
-            }
-            text
-        };
-        late.map(warning).collect()
+    /// Adds the results of this kernel's TCP.
+    pub(super) fn add_kernel(&mut self, result: TcpResult) {
+        self.tcp_kernel = Some(result.into());
     }
 
-    fn row(&self, f: &mut fmt::Formatter<'_>, name: &str, run: &MeasuredRun) -> fmt::Result {
+    /// Returns a warning about the numbers, if there is reason for one: a late relay is not the requested link.
+    pub(super) fn warning(&self) -> Option<String> {
+        let run = Some(&self.downpour).filter(|run| !run.relay_on_time)?;
+        let late = units::seconds(run.late_99_seconds);
+        let mut text = format!(
+            "this machine was busy: one in a hundred of downpour's packets left the relay {late} late or later"
+        );
+        if run.relay_drops > 0 {
+            text += &format!(", and {} got lost in it", units::count(run.relay_drops, "packet", "packets"));
+        }
+        Some(text)
+    }
+
+    fn row(&self, f: &mut fmt::Formatter<'_>, name: &str, run: &TcpRun) -> fmt::Result {
         let time = units::seconds(run.seconds);
         let goodput = units::bytes_per_second(run.bytes as f64 / run.seconds.max(1e-9));
         let (time, share) = if run.complete {
@@ -132,13 +158,19 @@ impl fmt::Display for Results {
         let floor = units::seconds(self.floor_seconds);
         let goodput = units::bytes_per_second(self.bytes as f64 / self.floor_seconds.max(1e-9));
         writeln!(f, "{:<18} {floor:>14}  {goodput:>11}", "the floor")?;
-        self.row(f, "downpour", &self.downpour)?;
-        if let Some(cubic) = &self.cubic {
-            self.row(f, "CUBIC, as TCP does", cubic)?;
+        let MeasuredRun { seconds, complete, bytes, sent_ip_bytes, .. } = self.downpour;
+        self.row(f, "downpour", &TcpRun { seconds, complete, bytes, sent_ip_bytes })?;
+        for (name, run) in [("TCP, simulated", &self.tcp_simulated), ("TCP, this kernel's", &self.tcp_kernel)] {
+            if let Some(run) = run {
+                self.row(f, name, run)?;
+            }
         }
         let late = units::seconds;
         writeln!(f, "\nfloor: the least time any protocol needs to carry this file over this link")?;
         writeln!(f, "sent:  IP bytes of the sender for each byte that arrived")?;
+        if self.tcp_simulated.is_some() {
+            writeln!(f, "TCP:   with CUBIC, which finds the rate itself")?;
+        }
         let (usual, most) = (late(self.downpour.late_99_seconds), late(self.downpour.late_most_seconds));
         write!(f, "relay: 99 % of the packets were at most {usual} late, the latest {most}")
     }
@@ -151,19 +183,22 @@ mod tests {
     use super::*;
     use relay::Report;
 
-    fn outcome(millis: u64, bytes: u64, is_complete: bool) -> CrossingResult {
-        let mut relay = Report::default();
-        relay.forward.offered = Count { packets: 1, bytes: bytes * 11 / 10 };
-        CrossingResult { took: Duration::from_millis(millis), bytes, is_complete, relay }
-    }
-
     #[test]
     fn the_table() {
         let link = "rate=100M,delay=50ms,queue=256KB,loss=5%".parse().expect("a link");
-        let floor = Duration::from_millis(4573);
+        let mut relay = Report::default();
+        relay.forward.offered = Count { packets: 1, bytes: 55_000_000 };
+        let outcome = CrossingResult { took: Duration::from_millis(4610), bytes: 50_000_000, relay };
         let mut results =
-            Results::new(&link, Rate::from_megabits_per_second(100), floor, &outcome(4610, 50_000_000, true));
-        results.compare(&outcome(13_830, 900_000, false));
+            Results::new(&link, Rate::from_megabits_per_second(100), Duration::from_millis(4573), &outcome);
+        let tcp = |millis: u64, bytes: u64| TcpResult {
+            took: Duration::from_millis(millis),
+            bytes,
+            is_complete: bytes == 50_000_000,
+            sent_ip_bytes: bytes * 112 / 100,
+        };
+        results.add_simulated(tcp(786_000, 50_000_000));
+        results.add_kernel(tcp(13_830, 900_000));
         let expected = "\
 50 MB over rate=100M,delay=50ms,queue=256KB,loss=5%
 told 100 Mbit/s = 12.5 MB/s
@@ -171,14 +206,16 @@ told 100 Mbit/s = 12.5 MB/s
                              time      goodput  against the floor   sent
 the floor                  4.57 s    10.9 MB/s
 downpour                   4.61 s    10.8 MB/s             1.01 x   1.10
-CUBIC, as TCP does       > 13.8 s    65.1 kB/s   stopped at 1.8 %   1.10
+TCP, simulated        13 min 06 s    63.6 kB/s           171.88 x   1.12
+TCP, this kernel's       > 13.8 s    65.1 kB/s   stopped at 1.8 %   1.12
 
 floor: the least time any protocol needs to carry this file over this link
 sent:  IP bytes of the sender for each byte that arrived
+TCP:   with CUBIC, which finds the rate itself
 relay: 99 % of the packets were at most 0 s late, the latest 0 s";
         assert_eq!(results.to_string(), expected);
-        assert!(results.warnings().is_empty());
+        assert_eq!(results.warning(), None);
         results.downpour.relay_on_time = false;
-        assert!(matches!(&results.warnings()[..], [one] if one.contains("downpour's")), "{:?}", results.warnings());
+        assert!(results.warning().is_some_and(|warning| warning.contains("downpour's")));
     }
 }

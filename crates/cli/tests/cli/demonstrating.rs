@@ -1,9 +1,13 @@
-//! `downpour demo`, in virtual time.
+//! `downpour demo`: a real transfer over an emulated link, and TCP beside it.
+
+use std::ffi::OsStr;
+use std::fs;
 
 use rustix::process::Signal;
 use tempfile::tempdir;
 
-use crate::program::{arguments, downpour, json};
+use crate::picturing::Place;
+use crate::program::{Ended, Program, arguments, downpour, json, program_with};
 use crate::tree;
 
 #[test]
@@ -25,25 +29,64 @@ fn numbers_for_programs() {
     assert_eq!(run["bytes"], 300_000);
     assert!(run["seconds"].as_f64().is_some_and(|seconds| seconds > floor), "nothing is faster than the floor: {demo}");
     assert!(run["sent_ip_bytes"].as_u64().is_some_and(|bytes| bytes > 300_000), "{demo}");
-    assert!(demo["cubic"].is_null());
+    assert!(demo["tcp_simulated"].is_null() && demo["tcp_kernel"].is_null());
 }
 
 #[test]
 fn a_table_for_people() {
     let here = tempdir().expect("a folder");
     let source = tree::folder(&here.path().join("photos"));
-    let ended =
-        downpour(arguments!["demo", source, "--link", "rate=200M,delay=2ms,loss=2%,queue=100KB"]).end().expect(0);
+    let place = Place::new(None);
+    let ended = demo(&place, arguments!["demo", source, "--link", "rate=200M,delay=2ms,loss=2%,queue=100KB"]).expect(0);
     for words in [
         "3.1 MB over rate=200M,delay=2ms,queue=100KB,loss=2%",
         "200 Mbit/s = 25 MB/s",
         "the floor",
         "against the floor",
-        "CUBIC",
+        "TCP, simulated",
+        "TCP:   with CUBIC",
     ] {
         assert!(ended.stdout.contains(words), "no {words:?} in {}", ended.stdout);
     }
+    assert!(!ended.stdout.contains("TCP, this kernel's"), "{}", ended.stdout);
+    let words = "It is not shown: downpour-lab is neither beside downpour nor in PATH";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
     assert_eq!(tree::names(here.path()).len(), 1, "the source stays and nothing comes beside it");
+}
+
+/// Runs the program of a place, which has no lab but its own.
+fn demo(place: &Place, arguments: [&OsStr; 4]) -> Ended {
+    let mut command = program_with(&place.path("downpour"), arguments);
+    command.env("PATH", "/usr/bin:/bin");
+    Program::start(command).end()
+}
+
+/// Keeps the plan, and says what this kernel's TCP has done, or why nothing is known of it.
+const LAB: &str = r#"
+[ "$1 $3" = "run --out" ] || exit 2
+cp "$2" "${0%/*}/plan.toml"
+mkdir -p "$4"
+cat "${0%/*}/record" >"$4/results.jsonl" 2>/dev/null || { echo "no namespace: not permitted" >&2; exit 1; }
+"#;
+
+#[test]
+fn the_kernel_s_tcp_is_shown_beside_where_the_lab_can_measure_it() {
+    let place = Place::new(Some(LAB));
+    let link = "rate=200M,delay=2ms,loss=2%,queue=100KB";
+    let run = || demo(&place, ["demo", "--size=300kB", "--link", link].map(OsStr::new)).expect(0);
+    let without = run();
+    assert!(without.stderr.contains("It is not shown: no namespace: not permitted"), "{}", without.stderr);
+    assert!(!without.stdout.contains("TCP, this kernel's"), "{}", without.stdout);
+    let plan = fs::read_to_string(place.path("plan.toml")).expect("a plan");
+    for words in ["link = \"rate=200M,delay=2ms,queue=100KB,loss=2%\"", "peers = [\"tcp-cubic\"]", "size = \"300000B\""]
+    {
+        assert!(plan.contains(words), "no {words} in {plan}");
+    }
+    let record = r#"{"ending":{"end":"finished","seconds":1.5},"bytes_there":300000,"wire_bytes":330000,"verdict":{"reasons":[]}}"#;
+    fs::write(place.path("record"), format!("{record}\n")).expect("a record");
+    let shown = run().stdout;
+    let row = shown.lines().find(|line| line.starts_with("TCP, this kernel's")).expect("a row");
+    assert!(row.contains("1.50 s") && row.contains("200 kB/s") && row.ends_with("1.10"), "{row}");
 }
 
 #[test]

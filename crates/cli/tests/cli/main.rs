@@ -32,6 +32,7 @@ mod piping;
 mod profiles;
 mod program;
 mod proxying;
+mod readme;
 mod refusing;
 mod signals;
 mod status;

@@ -11,13 +11,13 @@ use crate::program::{Program, arguments, program_with};
 use crate::tree;
 
 /// A folder with a copy of the program, a file to be copied, and perhaps a lab that is this script.
-struct Place {
+pub(crate) struct Place {
     folder: TempDir,
     source: PathBuf,
 }
 
 impl Place {
-    fn new(lab: Option<&str>) -> Self {
+    pub(crate) fn new(lab: Option<&str>) -> Self {
         let folder = tempdir().expect("a folder");
         copy(env!("CARGO_BIN_EXE_downpour").as_ref(), &folder.path().join("downpour"));
         fs::create_dir(folder.path().join("tmp")).expect("a folder");
@@ -31,7 +31,7 @@ impl Place {
         Self { folder, source }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 

@@ -1,0 +1,228 @@
+//! TCP on the same link: a simulated one in virtual time, and that of this machine's kernel where `downpour-lab` is there and
+//! may make hosts for it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use std::{io, thread};
+
+use netsim::Duplex;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use sim::{Case, linux_tcp};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::crossing::payload;
+use crate::exit::{Code, Failure};
+use crate::interrupt::Attention;
+use crate::web;
+
+/// Virtual time after which the simulated TCP is stopped.
+const LIMIT: Duration = Duration::from_secs(24 * 3600);
+/// Seed of the simulated losses.
+const SEED: u64 = 1;
+/// File bytes in a full packet of the simulated TCP.
+const SYMBOL: u64 = 1400;
+/// How often the lab tries where the machine was too busy, and what it needs beside the transfer.
+const TRIES: u32 = 3;
+const SETTING_UP: Duration = Duration::from_secs(10);
+
+/// What became of a transfer by TCP.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TcpResult {
+    /// Time to the receiver's last byte, or until it was stopped.
+    pub(super) took: Duration,
+    /// Bytes of files at the receiver.
+    pub(super) bytes: u64,
+    /// Whether everything arrived.
+    pub(super) is_complete: bool,
+    /// IP bytes that the sender sent.
+    pub(super) sent_ip_bytes: u64,
+}
+
+/// Sends `bytes` bytes by the simulator's model of Linux's TCP with CUBIC.
+///
+/// # Errors
+/// A signal to stop.
+pub(super) async fn simulated(bytes: u64, link: &Duplex, attention: &mut Attention<'_>) -> Result<TcpResult, Failure> {
+    let (link, (done, outcome)) = (link.clone(), oneshot::channel());
+    // Not a task of the runtime, which would wait for it at the end.
+    thread::spawn(move || done.send(simulate(bytes, link)));
+    tokio::select! {
+        outcome = outcome => outcome.map_err(|_| Failure::new(Code::Other, "internal error: the simulation ended without a result")),
+        stop = attention.next() => Err(Failure::stopped(stop)),
+    }
+}
+
+fn simulate(bytes: u64, link: Duplex) -> TcpResult {
+    let outcome = Case { size: bytes, profile: linux_tcp(), limit: LIMIT, ..Case::new(link) }.run(SEED);
+    let is_complete = outcome.is_identical();
+    TcpResult {
+        took: outcome.completed.unwrap_or(LIMIT),
+        bytes: if is_complete { bytes } else { payload(&outcome.receiver, SYMBOL).min(bytes) },
+        is_complete,
+        sent_ip_bytes: outcome.bytes_until_complete,
+    }
+}
+
+/// The part of a record of `downpour-lab run` that the demo needs.
+#[derive(Debug, Deserialize)]
+struct Record {
+    ending: Ending,
+    bytes_there: u64,
+    wire_bytes: u64,
+    verdict: Verdict,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "end", rename_all = "kebab-case")]
+enum Ending {
+    Finished { seconds: f64 },
+    NotFinished,
+    Failed { reason: String },
+}
+
+#[derive(Debug, Deserialize)]
+struct Verdict {
+    reasons: Vec<String>,
+}
+
+/// Sends `bytes` bytes by this kernel's TCP with CUBIC, for at most `limit`, in two hosts that the lab makes of namespaces.
+/// The inner error says why there is no such result.
+///
+/// # Errors
+/// A signal to stop.
+pub(super) async fn of_kernel(
+    bytes: u64,
+    link: &Duplex,
+    limit: Duration,
+    folder: &Path,
+    attention: &mut Attention<'_>,
+) -> Result<Result<TcpResult, String>, Failure> {
+    let Some(lab) = web::lab() else {
+        return Ok(Err(format!("{} is neither beside downpour nor in PATH", web::LAB)));
+    };
+    let (plan, results) = (folder.join("tcp.toml"), folder.join("tcp"));
+    if let Err(error) = fs::write(&plan, plan_of(bytes, link, limit)) {
+        return Ok(Err(format!("{}: {error}", plan.display())));
+    }
+    let mut command = Command::new(&lab);
+    command.arg("run").arg(&plan).arg("--out").arg(&results);
+    let said = match run(command, (limit + SETTING_UP) * TRIES, attention).await? {
+        Ok(Some(ended)) => String::from_utf8_lossy(&ended.stderr).into_owned(),
+        Ok(None) => return Ok(Err(format!("{} does not end", lab.display()))),
+        Err(error) => return Ok(Err(format!("cannot start {}: {error}", lab.display()))),
+    };
+    let records = fs::read_to_string(results.join("results.jsonl")).unwrap_or_default();
+    let why = || {
+        said.lines()
+            .last()
+            .map_or_else(|| "the lab made no record".to_owned(), |line| crate::escape::text(line).to_string())
+    };
+    Ok(records.lines().last().map_or_else(|| Err(why()), |record| read(record, limit)))
+}
+
+/// Runs a program to its end; `None` if that takes longer than `patience`, after which it is stopped.
+async fn run(
+    mut command: Command,
+    patience: Duration,
+    attention: &mut Attention<'_>,
+) -> Result<io::Result<Option<Output>>, Failure> {
+    let child = match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn() {
+        Ok(child) => child,
+        Err(error) => return Ok(Err(error)),
+    };
+    let pid = Pid::from_child(&child);
+    let (done, ended) = oneshot::channel();
+    thread::spawn(move || done.send(child.wait_with_output()));
+    // It removes what it has made. One that has ended meanwhile is past stopping.
+    let stop = || kill_process(pid, Signal::TERM);
+    tokio::select! {
+        ended = timeout(patience, ended) => Ok(match ended {
+            Ok(Ok(ended)) => ended.map(Some),
+            Ok(Err(_)) | Err(_) => {
+                let _ = stop();
+                Ok(None)
+            }
+        }),
+        signal = attention.next() => {
+            let _ = stop();
+            Err(Failure::stopped(signal))
+        }
+    }
+}
+
+/// Returns a plan with this one transfer.
+fn plan_of(bytes: u64, link: &Duplex, limit: Duration) -> String {
+    let cap = limit.as_millis();
+    format!(
+        "name = \"demo/tcp\"\ntitle = \"TCP of this kernel\"\nlink = \"{link}\"\nsize = \"{bytes}B\"\npeers = [\"tcp-cubic\"]\n\
+         repeats = 1\ncap = \"{cap}ms\"\n\n[[sweep]]\nname = \"demo\"\nvary = \"size\"\nvalues = [\"{bytes}B\"]\n"
+    )
+}
+
+fn read(record: &str, limit: Duration) -> Result<TcpResult, String> {
+    let record: Record =
+        serde_json::from_str(record).map_err(|error| format!("the lab's record is of another version: {error}"))?;
+    if let Some(reason) = record.verdict.reasons.first() {
+        return Err(format!("this machine was too busy: {reason}"));
+    }
+    let (took, is_complete) = match record.ending {
+        Ending::Finished { seconds } => (Duration::try_from_secs_f64(seconds).unwrap_or(limit), true),
+        Ending::NotFinished => (limit, false),
+        Ending::Failed { reason } => return Err(reason),
+    };
+    Ok(TcpResult { took, bytes: record.bytes_there, is_complete, sent_ip_bytes: record.wire_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use downpour::Profile;
+
+    use super::*;
+    use crate::args::DEMO_LINK;
+
+    /// Returns the times of TCP, and of the profile `auto`, which is told nothing either.
+    fn beside_auto(bytes: u64, link: &str) -> (Duration, Duration) {
+        let link: Duplex = link.parse().expect("a link");
+        let auto = Case { size: bytes, profile: Profile::auto(), ..Case::new(link.clone()) }.run(SEED);
+        let tcp = simulate(bytes, link);
+        assert!(tcp.is_complete && tcp.bytes == bytes && tcp.sent_ip_bytes > bytes, "{tcp:?}");
+        (tcp.took, auto.completed.expect("it arrives"))
+    }
+
+    #[test]
+    fn tcp_takes_far_more_than_three_times_as_long_where_one_packet_in_twenty_is_lost() {
+        let (tcp, auto) = beside_auto(50_000_000, DEMO_LINK);
+        assert!(tcp > 3 * auto, "TCP takes {tcp:?}, auto {auto:?}");
+        // The kernel's takes 33.7 s for 2 MB there, and so over ten minutes for this.
+        assert!(tcp > Duration::from_secs(600), "{tcp:?}");
+    }
+
+    #[test]
+    fn tcp_is_as_fast_where_nothing_is_lost() {
+        let (tcp, auto) = beside_auto(50_000_000, "rate=100M,delay=50ms,queue=1bdp");
+        assert!(tcp < auto.mul_f64(1.2), "TCP takes {tcp:?}, auto {auto:?}");
+    }
+
+    #[test]
+    fn records_of_the_lab_are_read() {
+        let limit = Duration::from_secs(15);
+        let record = |ending: &str, reasons: &str| {
+            format!(
+                r#"{{"schema":1,"ending":{ending},"bytes_there":900,"wire_bytes":1000,"verdict":{{"reasons":[{reasons}]}}}}"#
+            )
+        };
+        let result = |took, is_complete| Ok(TcpResult { took, bytes: 900, is_complete, sent_ip_bytes: 1000 });
+        let finished = r#"{"end":"finished","seconds":1.5}"#;
+        assert_eq!(read(&record(finished, ""), limit), result(Duration::from_millis(1500), true));
+        assert_eq!(read(&record(r#"{"end":"not-finished"}"#, ""), limit), result(limit, false));
+        let failed = read(&record(r#"{"end":"failed","reason":"no route"}"#, ""), limit);
+        assert_eq!(failed, Err("no route".to_owned()));
+        let late = read(&record(finished, r#""late""#), limit);
+        assert_eq!(late, Err("this machine was too busy: late".to_owned()));
+        assert!(read("{}", limit).is_err_and(|why| why.starts_with("the lab's record is of another version")));
+    }
+}
