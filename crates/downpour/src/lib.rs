@@ -5,6 +5,11 @@
 //! either side may make. [`remote`] does both ends through the user's ssh. See `examples/send.rs` and
 //! `examples/receive.rs`; streams and objects without files are in the crate [`net`].
 
+/// The examples of README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod activity;
 mod base64;
 mod error;

@@ -28,6 +28,11 @@
 //! # Ok::<(), erasure::CodeError>(())
 //! ```
 
+/// The examples of README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod block;
 mod code;
 mod field;

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+/// The most values of a part that are all written.
+const MOST: usize = 4;
+
 /// Returns `3 runs` if all are equal, otherwise `1 to 3 runs`; `None` if there are none.
 pub(crate) fn counts(numbers: impl Iterator<Item = usize>, one: &str, many: &str) -> Option<String> {
     let (least, most) = numbers.fold((usize::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
@@ -23,9 +26,61 @@ pub(crate) fn from_to<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Strin
     format!("{}, {}", texts.clone().min().unwrap_or_default(), texts.max().unwrap_or_default())
 }
 
+/// Returns what these links, in their text form, consist of, without the part that an axis shows:
+/// `rate=20M,queue=1bdp|2bdp` where some differ in the queue.
+pub(crate) fn links<'a>(links: impl Iterator<Item = &'a str>, axis: Option<&str>) -> String {
+    let links: Vec<Vec<&str>> = links.map(|link| link.split(" / ").collect()).collect();
+    let directions = links.iter().map(Vec::len).max().unwrap_or(0);
+    // A link with one direction is alike in both.
+    let way = |at: usize| parts(&links.iter().map(|link| *link.get(at).unwrap_or(&link[0])).collect::<Vec<_>>(), axis);
+    (0..directions).map(way).collect::<Vec<_>>().join(" / ")
+}
+
+fn parts(links: &[&str], axis: Option<&str>) -> String {
+    let of = |link: &'_ str| -> Vec<(String, String)> {
+        let parts = link.split(',').map(|part| part.split_once('=').unwrap_or((part, "")));
+        parts.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    };
+    let links: Vec<_> = links.iter().map(|link| of(link)).collect();
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in links.iter().flatten() {
+        if !keys.contains(&key.as_str()) && axis != Some(key) {
+            keys.push(key);
+        }
+    }
+    let part = |key: &str| {
+        let mut values: Vec<&str> = Vec::new();
+        for link in &links {
+            let value = link.iter().find(|(other, _)| other == key).map_or("none", |(_, value)| value);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        match &values[..] {
+            [""] => key.to_owned(),
+            values if values.len() > MOST => format!("{key}: {} values", values.len()),
+            values => format!("{key}={}", values.join("|")),
+        }
+    };
+    keys.into_iter().map(part).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_and_what_differs_between_them() {
+        let of = |texts: &[&str], axis| links(texts.iter().copied(), axis);
+        assert_eq!(of(&["rate=20M,queue=1bdp", "rate=20M,queue=2bdp"], None), "rate=20M,queue=1bdp|2bdp");
+        assert_eq!(of(&["rate=20M,queue=1bdp", "rate=20M,queue=2bdp"], Some("queue")), "rate=20M");
+        assert_eq!(of(&["rate=1M,loss=1%", "rate=1M"], None), "rate=1M,loss=1%|none");
+        assert_eq!(of(&["rate=1M / rate=2M", "rate=1M"], None), "rate=1M / rate=2M|1M");
+        let delays = ["delay=1ms", "delay=2ms", "delay=3ms", "delay=4ms", "delay=5ms"];
+        assert_eq!(of(&delays, None), "delay: 5 values");
+        assert_eq!(of(&["perfect"], None), "perfect");
+        assert_eq!(of(&[], None), "");
+    }
 
     #[test]
     fn ranges_of_counts() {

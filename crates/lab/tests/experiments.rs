@@ -228,6 +228,73 @@ fn verdicts_are_what_follows_from_the_results() {
     assert!(wrong.is_empty(), "stale verdict.txt: {wrong:#?}");
 }
 
+/// Returns the text of a file, or nothing.
+fn text(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+/// A picture that says something else than its records, or shows nothing, is stale: `cargo xtask figures --draw` writes them
+/// anew.
+#[test]
+fn pictures_are_what_follows_from_the_results() {
+    let mut wrong = Vec::new();
+    for folder in results() {
+        let drawn = lab::commands::pictures(&folder).unwrap_or_else(|failure| panic!("{}", failure.message));
+        let report = text(&folder.join("report.html"));
+        for (name, picture) in &drawn {
+            let [svg, png] = ["svg", "png"].map(|kind| folder.join(format!("{name}.{kind}")));
+            match picture {
+                Some(picture) => {
+                    wrong.extend((text(&svg) != *picture).then(|| svg.clone()));
+                    wrong.extend((!png.exists()).then_some(png));
+                    wrong.extend((!report.is_empty() && !report.contains(picture)).then(|| folder.join("report.html")));
+                }
+                None => wrong.extend([svg, png].into_iter().filter(|path| path.exists())),
+            }
+        }
+        let entries = std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let is_picture = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "svg" || kind == "png");
+        let of_a_sweep = |path: &PathBuf| drawn.iter().any(|(name, _)| path.file_stem() == Some(name.as_ref()));
+        wrong.extend(entries.filter(|path| is_picture(path) && !of_a_sweep(path)));
+    }
+    assert!(wrong.is_empty(), "not what the records say: {wrong:#?}");
+    let shown = file("auto/untold").with_extension("").join("10mb-50ms.svg");
+    assert_eq!(text(&root().join("docs/pictures/time-over-loss.svg")), text(&shown), "README's picture is another");
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns a text with one space in place of every run of white space.
+fn flowing(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What documents say of measurements has its numbers from the records, and the paragraph has no others.
+#[test]
+fn passages_are_what_follows_from_the_results() {
+    let passages = lab::commands::passages(&root().join("experiments"));
+    let passages = passages.unwrap_or_else(|failure| panic!("{}", failure.message));
+    let documents: std::collections::BTreeSet<&PathBuf> = passages.iter().map(|(document, _)| document).collect();
+    assert!(documents.contains(&PathBuf::from("README.md")));
+    for document in documents {
+        let of_it = || passages.iter().filter(|(other, _)| other == document).map(|(_, passage)| flowing(passage));
+        let read = std::fs::read_to_string(root().join(document)).expect("the document");
+        let whole = flowing(&read);
+        for passage in of_it() {
+            assert!(whole.contains(&passage), "{} does not say: {passage}", document.display());
+        }
+        // A link to results marks a paragraph, or an item of a list, that says what was measured.
+        for paragraph in read.replace("\n- ", "\n\n- ").split("\n\n").map(flowing) {
+            if paragraph.contains("](experiments/") && paragraph.contains("verdict.txt)") {
+                let rest = of_it().fold(paragraph, |rest, passage| rest.replace(&passage, ""));
+                assert!(!rest.contains(|char: char| char.is_ascii_digit()), "numbers of no record: {rest}");
+            }
+        }
+    }
+}
+
 /// Every figure and table of the five documents that shows a measurement.
 #[test]
 fn each_item_of_the_documents_is_judged() {

@@ -50,6 +50,11 @@
 //! program. It receives commands through a queue that wakes it, and wakes the tasks that wait for a stream, a reply or
 //! the end of a connection, on whatever executor they run. Workers read and write objects, hash, encode and decode.
 
+/// The examples of README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// The examples of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/EMBEDDING.md")]

@@ -70,6 +70,11 @@
 //! The modules [`wire`], [`secure`], [`recovery`], [`flow`], [`connection`] and [`endpoint`] each import only those
 //! before them.
 
+/// The examples of README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod connection;
 pub mod endpoint;
 mod floor;

@@ -7,10 +7,10 @@ mod verdicts;
 
 use std::path::{Path, PathBuf};
 
-pub use report::{ReportArgs, report};
+pub use report::{ReportArgs, pictures, report};
 pub use reproduce::{ReproduceArgs, reproduce};
 pub use run::{RunArgs, run};
-pub use verdicts::{RecordsArgs, VerdictsArgs, records, verdict_text, verdicts};
+pub use verdicts::{RecordsArgs, VerdictsArgs, passages, records, verdict_text, verdicts};
 
 use crate::exit::{Code, Failure};
 use crate::plan::PlanError;

@@ -1,5 +1,7 @@
 //! `downpour-lab report`.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -15,7 +17,7 @@ use crate::results::write;
 
 /// Plot results and write a report.
 ///
-/// Writes a picture of every sweep (SVG and PNG) and a table of all runs (results.csv) to each folder of results. The
+/// Writes a picture of every sweep of which something was run (SVG and PNG) and a table of all runs (results.csv) to each folder of results. The
 /// report is a single HTML page with the pictures, medians and spread, the environment, the claims, and the verdicts of
 /// verdict.toml beside the results, which are written to verdict.txt too. It needs no other file, no network and no
 /// scripts.
@@ -57,12 +59,17 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     for folder in folders {
         let measured = measured(folder)?;
         let mut pictures = Vec::new();
-        for (name, chart) in measured.charts() {
-            let drawn = svg(&chart);
-            write(&folder.join(format!("{name}.svg")), drawn.as_bytes())?;
-            let pixels = png(&drawn).map_err(|error| Failure::new(Code::Other, error))?;
-            write(&folder.join(format!("{name}.png")), &pixels)?;
-            pictures.push(drawn);
+        for (name, drawn) in drawn(&measured) {
+            let [svg, png_of] = ["svg", "png"].map(|kind| folder.join(format!("{name}.{kind}")));
+            if let Some(drawn) = &drawn {
+                write(&svg, drawn.as_bytes())?;
+                let pixels = png(drawn).map_err(|error| Failure::new(Code::Other, error))?;
+                write(&png_of, &pixels)?;
+            } else {
+                remove(&svg)?;
+                remove(&png_of)?;
+            }
+            pictures.push(drawn.unwrap_or_else(|| "<figcaption>Nothing has been run yet.</figcaption>".to_owned()));
         }
         write(&folder.join("results.csv"), measured.csv().as_bytes())?;
         let judged = judged::read(folder, &measured)?;
@@ -72,6 +79,28 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
         sections.push(Section { measured, pictures, judged });
     }
     write(out, page(&sections).as_bytes())
+}
+
+/// Returns the picture of each sweep by its name; none where nothing has been run.
+fn drawn(measured: &Measured) -> Vec<(String, Option<String>)> {
+    let charts = measured.charts().into_iter();
+    charts.map(|(name, chart)| (name, (!chart.is_empty()).then(|| svg(&chart)))).collect()
+}
+
+fn remove(picture: &Path) -> Result<(), Failure> {
+    match fs::remove_file(picture) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::at(picture)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Returns the pictures of a folder's results as `report` draws them, by the names of their sweeps; none where nothing has
+/// been run.
+///
+/// # Errors
+/// One line and an exit code, where results cannot be read.
+pub fn pictures(folder: &Path) -> Result<Vec<(String, Option<String>)>, Failure> {
+    Ok(drawn(&measured(folder)?))
 }
 
 /// Returns the plan and the records of a folder, of which there is at least one.

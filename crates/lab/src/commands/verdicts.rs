@@ -51,6 +51,15 @@ pub fn verdict_text(folder: &Path) -> Result<Option<String>, Failure> {
     Ok(judged.map(|judged| judged.to_string()))
 }
 
+/// Returns the passages of documents that say what was measured: each document's path from the folder that `experiments` is
+/// in, and the text that it has to have, with every number from the results. They are written in the file `passages.toml`.
+///
+/// # Errors
+/// One line and an exit code, where that file or results cannot be read.
+pub fn passages(experiments: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
+    judged::passages(experiments, measured)
+}
+
 /// List the records behind a number of a verdict.
 ///
 /// The number is named as in verdict.toml: SERIES SWEEP POINT, or an expression of such names. Prints the id of each record,

@@ -5,6 +5,7 @@
 //! differ from the results.
 
 mod cells;
+mod passages;
 mod query;
 mod show;
 mod stored;
@@ -18,6 +19,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::passages::passages;
 pub(crate) use self::query::{Statistic, Term};
 pub(crate) use self::show::{anchor, class, markdown, overview, section};
 pub(crate) use self::stored::{Stored, TEXT, stored};

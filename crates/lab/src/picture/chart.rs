@@ -159,6 +159,11 @@ fn counted<'a>(records: &[&'a Record]) -> impl Iterator<Item = &'a Record> {
 }
 
 impl Chart {
+    /// Returns whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        self.series.iter().all(|series| series.marks.is_empty())
+    }
+
     /// Creates the picture of a sweep, as its plan specifies.
     pub fn new(plan: &LinkPlan, sweep: &Sweep, records: &[Record]) -> Self {
         let drawn = plan.picture;
@@ -327,13 +332,10 @@ fn caption(plan: &LinkPlan, sweep: &Sweep, all: &[(&Point, Vec<(&str, PointSumma
         Spread::Range => "the shortest to the longest",
         Spread::Quartiles => "the first to the third quartile",
     };
+    let link = lists::links(sweep.points.iter().map(|point| point.link.text.as_str()), Some(sweep.axis.name()));
     let base = match sweep.axis {
-        Axis::Size => sweep.points[0].link.text.clone(),
-        _ => format!(
-            "{} over {}",
-            work(sweep.points[0].size, plan.writes.as_ref()),
-            without(&sweep.points[0].link.text, sweep.axis.name())
-        ),
+        Axis::Size => link,
+        _ => format!("{} over {link}", work(sweep.points[0].size, plan.writes.as_ref())),
     };
     let mut lines = vec![format!("{base}. Median of {runs} at each point, bars from {bars} of them.")];
     if summaries().any(|summary| summary.not_finished + summary.failed > 0) {
@@ -344,13 +346,4 @@ fn caption(plan: &LinkPlan, sweep: &Sweep, all: &[(&Point, Vec<(&str, PointSumma
         ));
     }
     lines
-}
-
-/// Returns the link without the varied part.
-fn without(link: &str, key: &str) -> String {
-    let direction = |text: &str| {
-        let other = |part: &&str| part.split_once('=').is_none_or(|(name, _)| name != key);
-        text.split(',').filter(other).collect::<Vec<_>>().join(",")
-    };
-    link.split(" / ").map(direction).collect::<Vec<_>>().join(" / ")
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
-use super::{ProgramRecord, SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
+use super::{ProgramRecord, SimCase, SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
 use crate::lists;
 use crate::picture::{Chart, Form, Gap, Lines, Mark, Series, escaped};
 use crate::plan::{Line as Law, Scale, Spread};
@@ -202,36 +202,49 @@ fn spanned(time: f64, values: impl Iterator<Item = f64>, spread: Spread) -> Opti
     Some(Mark::with_bar(time, values.median.value(), values.bar(spread).map(Bound::value)))
 }
 
+/// Describes the runs that are drawn: all of it is taken from their records.
 fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
-    let counts = sweep
-        .points
-        .iter()
-        .flat_map(|point| (0..plan.series.len()).map(move |series| runs(plan.ids_at(point, series), records).len()));
-    let most = counts.clone().max().unwrap_or(0);
-    let Some(runs) = lists::counts(counts.filter(|runs| *runs > 0), "run", "runs") else {
+    let each = |point| (0..plan.series.len()).map(move |series| runs(plan.ids_at(point, series), records));
+    let drawn: Vec<Vec<&SimRecord>> = sweep.points.iter().flat_map(each).filter(|runs| !runs.is_empty()).collect();
+    let Some(count) = lists::counts(drawn.iter().map(Vec::len), "run", "runs") else {
         return "Nothing has been run yet.".to_owned();
     };
+    let most = drawn.iter().map(Vec::len).max().unwrap_or(0);
+    let cases = || drawn.iter().flatten().map(|record| &record.case);
+    let seconds = |of: fn(&SimCase) -> f64| {
+        let mut all: Vec<f64> = cases().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all.into_iter().map(units::seconds).collect::<Vec<_>>().join(" or ")
+    };
+    let texts = |of: for<'a> fn(&'a SimCase) -> Option<&'a str>| lists::each_once(cases().filter_map(of));
     let spread = match sweep.picture.spread {
         Spread::Range => "from the least to the most",
         Spread::Quartiles => "from the first to the third quartile",
     };
     let what = match &sweep.vary {
         Vary::Time => {
-            let span = units::seconds(plan.span.as_secs_f64());
             let band = if most > 1 { format!(", and a band {spread}") } else { String::new() };
-            format!("median of {runs} in spans of {span}{band}")
+            format!("median of {count} in spans of {}{band}", seconds(|case| case.span_seconds))
         }
-        Vary::Path(_) => format!("median of {runs}, bars {spread}"),
+        Vary::Path(_) => format!("median of {count}, bars {spread}"),
     };
-    let cap = units::seconds(plan.cap.as_secs_f64());
-    let how = if plan.base.is_emulated() { "Emulated" } else { "Simulated" };
-    let warm_up = plan.base.warm_up.as_ref();
-    let warm_up = warm_up.map_or_else(String::new, |warm_up| format!(", the first {} not counted", warm_up.0));
-    let access = match plan.base.access.as_str() {
-        "perfect" => String::new(),
+    let axis = match &sweep.vary {
+        Vary::Path(path) => path.strip_prefix("link."),
+        Vary::Time => None,
+    };
+    let link = lists::links(cases().map(|case| case.scenario.link.as_str()), axis);
+    let is_emulated = drawn.iter().flatten().all(|record| record.emulation.is_some());
+    let how = if is_emulated { "Emulated" } else { "Simulated" };
+    let warm_up = match texts(|case| case.scenario.warm_up.as_ref().map(|warm_up| warm_up.0.as_str())) {
+        none if none.is_empty() => none,
+        warm_up => format!(", the first {warm_up} not counted"),
+    };
+    let access = match texts(|case| Some(case.scenario.access.as_str()).filter(|access| *access != "perfect")) {
+        none if none.is_empty() => none,
         access => format!(", each host behind {access}"),
     };
-    format!("{how}: {}{access}; {what}; ended at {cap}{warm_up}.", plan.base.link)
+    format!("{how}: {link}{access}; {what}; ended at {}{warm_up}.", seconds(|case| case.cap_seconds))
 }
 
 /// Returns one line for each flow of each record, below a line of names.
