@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
@@ -193,12 +194,7 @@ fn running_in(directories: &[PathBuf], patience: Duration) -> Vec<Running> {
             }
         }
     }
-    // All were asked before the first answer is waited for.
-    let ask = |(pid, socket): (u32, Option<UnixStream>)| {
-        let activity = socket.and_then(|socket| hear(socket, deadline).ok());
-        Running { pid, activity }
-    };
-    let mut found: Vec<Running> = asked.into_iter().map(ask).collect();
+    let mut found = hear_all(asked, deadline);
     found.sort_by_key(|running| running.pid);
     found
 }
@@ -211,24 +207,53 @@ fn dial(path: &Path) -> Result<UnixStream, Errno> {
     Ok(socket.into())
 }
 
-/// Reads an answer to its end.
-fn hear(mut socket: UnixStream, deadline: Instant) -> io::Result<Activity> {
-    socket.set_nonblocking(false)?;
-    let mut text = Vec::new();
-    let mut buffer = [0; 16 << 10];
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        socket.set_read_timeout(Some(left))?;
-        match socket.read(&mut buffer) {
-            Ok(0) => return Ok(serde_json::from_slice(&text)?),
-            Ok(count) => text.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if text.len() as u64 > MAX_ANSWER || Instant::now() >= deadline {
-            return Err(io::ErrorKind::TimedOut.into());
+/// A process that was asked, and the part of its answer that has come.
+struct Asked {
+    pid: u32,
+    /// `None` once it says no more.
+    socket: Option<UnixStream>,
+    text: Vec<u8>,
+    activity: Option<Activity>,
+}
+
+impl Asked {
+    /// Reads what has come, without waiting.
+    fn hear(&mut self) {
+        let mut buffer = [0; 16 << 10];
+        while let Some(socket) = &mut self.socket {
+            match socket.read(&mut buffer) {
+                Ok(0) => {
+                    self.activity = serde_json::from_slice(&self.text).ok();
+                    self.socket = None;
+                }
+                Ok(count) if (self.text.len() + count) as u64 <= MAX_ANSWER => {
+                    self.text.extend_from_slice(&buffer[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => self.socket = None,
+            }
         }
     }
+}
+
+/// Waits until `deadline` for the answers, in the order in which they come: one process that does not answer takes no time
+/// from the others.
+fn hear_all(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Running> {
+    let asked = asked.into_iter().map(|(pid, socket)| Asked { pid, socket, text: Vec::new(), activity: None });
+    let mut asked: Vec<Asked> = asked.collect();
+    loop {
+        asked.iter_mut().for_each(Asked::hear);
+        let sockets = asked.iter().filter_map(|asked| asked.socket.as_ref());
+        let mut awaited: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+        let left = deadline.saturating_duration_since(Instant::now());
+        if awaited.is_empty() || left.is_zero() {
+            break;
+        }
+        // A signal only makes it look once more.
+        let _ = poll(&mut awaited, Timespec::try_from(left).ok().as_ref());
+    }
+    asked.into_iter().map(|Asked { pid, activity, .. }| Running { pid, activity }).collect()
 }
 
 /// Returns the directories in which this user's processes may be found, the one for a new process first. A second terminal
@@ -313,29 +338,35 @@ mod tests {
         assert!(!left.exists() && other.exists() && own.join("paths.json").exists());
     }
 
-    /// One that has stopped, one whose queue is full, one that says nonsense, and one that never ends.
+    /// Some that have stopped, one whose queue is full, one that says nonsense, and one that never ends. Of those that answer,
+    /// none is missed, in whatever order a directory lists them.
     #[test]
-    fn a_process_that_does_not_answer_holds_nobody_up() {
+    fn a_process_that_does_not_answer_takes_nothing_from_the_others() {
         let (_base, own) = directory();
         let place = |pid: u32| own.join(format!("{}{pid}", prefix()));
-        let _announced = Announcement::start_in(&own, copying).expect("a socket");
-        let _stopped = UnixListener::bind(place(1)).expect("a socket");
+        let listener = |pid: u32| UnixListener::bind(place(pid)).expect("a socket");
+        let _stopped: Vec<_> = (11..20).map(listener).collect();
+        for pid in 21..30 {
+            let listener = listener(pid);
+            thread::spawn(move || answer(&listener, &copying));
+        }
         let socket =
             socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
         bind(&socket, &SocketAddrUnix::new(place(2)).expect("an address")).expect("a name");
         listen(&socket, 0).expect("a listener");
-        let waiting: Vec<_> = std::iter::from_fn(|| dial(&place(2)).ok()).collect();
+        let waiting: Vec<_> = iter::from_fn(|| dial(&place(2)).ok()).collect();
         assert!(!waiting.is_empty());
-        let nonsense = UnixListener::bind(place(3)).expect("a socket");
+        let nonsense = listener(3);
         thread::spawn(move || nonsense.accept().and_then(|(mut socket, _)| socket.write_all(b"{\"command\":7}")));
-        let endless = UnixListener::bind(place(4)).expect("a socket");
+        let endless = listener(4);
         thread::spawn(move || {
             let (mut socket, _) = endless.accept().expect("a searcher");
             while socket.write_all(&[b' '; 4096]).is_ok() {}
         });
         let found = running_in(std::slice::from_ref(&own), Duration::from_millis(500));
         let answers: Vec<_> = found.iter().map(|running| (running.pid, running.activity.is_some())).collect();
-        let own = (std::process::id(), true);
-        assert_eq!(answers, [(1, false), (2, false), (3, false), (4, false), own]);
+        let expected =
+            [2, 3, 4].into_iter().chain(11..20).map(|pid| (pid, false)).chain((21..30).map(|pid| (pid, true)));
+        assert_eq!(answers, expected.collect::<Vec<_>>());
     }
 }

@@ -69,7 +69,8 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
                 remove(&svg)?;
                 remove(&png_of)?;
             }
-            pictures.push(drawn.unwrap_or_else(|| "<figcaption>Nothing has been run yet.</figcaption>".to_owned()));
+            pictures
+                .push(drawn.unwrap_or_else(|| "<figcaption>No run has a value to draw here.</figcaption>".to_owned()));
         }
         write(&folder.join("results.csv"), measured.csv().as_bytes())?;
         let judged = judged::read(folder, &measured)?;
@@ -81,7 +82,7 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
     write(out, page(&sections).as_bytes())
 }
 
-/// Returns the picture of each sweep by its name; none where nothing has been run.
+/// Returns the picture of each sweep by its name; none where no run has a value for it.
 fn drawn(measured: &Measured) -> Vec<(String, Option<String>)> {
     let charts = measured.charts().into_iter();
     charts.map(|(name, chart)| (name, (!chart.is_empty()).then(|| svg(&chart)))).collect()
@@ -94,8 +95,8 @@ fn remove(picture: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the pictures of a folder's results as `report` draws them, by the names of their sweeps; none where nothing has
-/// been run.
+/// Returns the pictures of a folder's results as `report` draws them, by the names of their sweeps; none where no run has
+/// a value for it.
 ///
 /// # Errors
 /// One line and an exit code, where results cannot be read.

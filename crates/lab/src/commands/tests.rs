@@ -310,11 +310,11 @@ section = "6"
 [[flow]]
 name = "near"
 profile = "arq"
-size = "300KB"
+size = "3MB"
 [[flow]]
 name = "far"
 profile = "arq"
-size = "300KB"
+size = "3MB"
 [[sweep]]
 name = "delay"
 vary = "far.receiver.delay"

@@ -5,28 +5,31 @@ const LONGEST: usize = 40;
 
 /// Returns what a controller does, by its mode and phase (`ControllerState` of the engine).
 pub(super) fn doing(mode_and_phase: &str) -> String {
+    known(mode_and_phase).map_or_else(|| shortened(mode_and_phase), str::to_owned)
+}
+
+/// Returns what a controller of the engine does; `None` for a mode or phase that no controller here has.
+fn known(mode_and_phase: &str) -> Option<&'static str> {
     let (mode, phase) = mode_and_phase.split_once(' ').unwrap_or((mode_and_phase, ""));
-    let words = match (mode, phase) {
+    Some(match (mode, phase) {
         (_, "start") => "searches for the path's rate",
         ("fixed", _) => "keeps the rate that it was given",
         ("compete", "cruise") => "fills the pipe beside others, whose queue it shares",
         (_, "cruise") => "fills the pipe and keeps the queue short",
         (_, "down") => "sends a little less, to learn the path's own loss",
         (_, "drain") => "sends far less, to let the queue run empty",
-        _ => return shortened(mode_and_phase),
-    };
-    words.to_owned()
+        _ => return None,
+    })
 }
 
 /// Returns what a controller does, and what kept it from sending faster when it began to.
 pub(super) fn state(mode_and_phase: &str, constraint: &str) -> String {
-    let does = doing(mode_and_phase);
+    let Some(does) = known(mode_and_phase) else { return shortened(mode_and_phase) };
     let why = match constraint {
-        "search" | "" => return does,
+        "search" | "fixed-rate" | "" => return does.to_owned(),
         "path" => "the path carries no more",
         "policer" => "a policer drops what exceeds its rate",
         "neighbors" => "others take their share of the path",
-        "fixed-rate" => return does,
         "rate-limit" => "no faster than the limit that was set",
         "overload" => "the path carries far less than that",
         other => return format!("{does}: {}", shortened(other)),
