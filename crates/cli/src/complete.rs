@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use downpour::remote::Location;
 
-use crate::args::CompleteArgs;
+use crate::args::{CompleteArgs, SshArgs};
 use crate::exit::Code;
 use crate::print;
 
@@ -36,9 +36,11 @@ pub(crate) fn run(args: &CompleteArgs) -> u8 {
     let takes_places = OF_PLACES.contains(&args.command.as_str());
     let found = match Location::parse(&args.word) {
         Ok(Location::Remote { host, path }) if takes_places => {
-            let typed = args.word.as_bytes();
-            let before = String::from_utf8_lossy(&typed[..typed.len() - path.len()]).into_owned();
-            let names = std::str::from_utf8(&path).map(|path| names_on(&host, path)).unwrap_or_default();
+            // What ends otherwise is a URL, whose path is written in another way.
+            let before = args.word.as_bytes().strip_suffix(&path[..]).filter(|before| before.ends_with(b":"));
+            let (before, path) = (before.map(str::from_utf8), str::from_utf8(&path));
+            let (Some(Ok(before)), Ok(path)) = (before, path) else { return Code::Done as u8 };
+            let names = names_on(&ssh(&args.ssh), &host, path);
             names.into_iter().map(|name| format!("{before}{name}")).collect()
         }
         Ok(Location::Remote { .. }) => Vec::new(),
@@ -59,7 +61,8 @@ fn hosts(word: &OsStr) -> Vec<String> {
     let ssh = env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), |home| Path::new(&home).join(".ssh"));
     let mut found = BTreeSet::new();
     for config in [ssh.join("config"), PathBuf::from("/etc/ssh/ssh_config")] {
-        configured(&config, &mut MAX_FILES.clone(), &mut found);
+        let mut left = MAX_FILES;
+        configured(&config, &mut left, &mut found);
     }
     for file in [ssh.join("known_hosts"), PathBuf::from("/etc/ssh/ssh_known_hosts")] {
         read(&file).lines().for_each(|line| found.extend(known(line)));
@@ -124,17 +127,32 @@ fn read(file: &Path) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Returns the paths on a host that begin like this one. ssh asks nothing for it, and has little time.
-fn names_on(host: &str, path: &str) -> Vec<String> {
+/// Returns the command of ssh, which asks nothing and has little time.
+fn ssh(args: &SshArgs) -> Vec<OsString> {
+    let mut ssh = args.ssh.as_ref().map_or_else(|| vec!["ssh".into()], |command| command.0.clone());
+    let mut option = |letter: &str, value: OsString| ssh.extend([letter.into(), value]);
+    args.ssh_port.into_iter().for_each(|port| option("-p", port.to_string().into()));
+    args.identity.iter().for_each(|key| option("-i", key.into()));
+    args.jump.iter().for_each(|host| option("-J", host.into()));
+    ssh.extend(["-T", "-oBatchMode=yes", "-oConnectTimeout=3", "-oClearAllForwardings=yes"].map(Into::into));
+    ssh.extend(["-oRemoteCommand=none", "-oRequestTTY=no", "-oPermitLocalCommand=no"].map(Into::into));
+    ssh
+}
+
+/// Returns the paths on a host that begin like this one.
+fn names_on(ssh: &[OsString], host: &str, path: &str) -> Vec<String> {
     let (folder, begin) = path.rfind('/').map_or(("", path), |at| path.split_at(at + 1));
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-    let place = match (folder.strip_prefix("~/"), folder) {
-        (Some(rest), _) => format!("\"$HOME\"/{}", quoted(rest)),
+    let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let home = folder.strip_prefix('~').and_then(|rest| rest.split_once('/')).filter(|(user, _)| is_name(user));
+    let place = match (home, folder) {
+        // Without quotes, for the shell there to expand.
+        (Some((user, rest)), _) => format!("~{user}/{}", quoted(rest)),
         (None, "") => ".".to_owned(),
         (None, folder) => quoted(folder),
     };
     let script = format!("cd {place} && printf 'DOWNPOUR-%s\\n' LIST && exec ls -1ap");
-    let Some(said) = ask(host, &format!("exec sh -c {}", quoted(&script))) else { return Vec::new() };
+    let Some(said) = ask(ssh, host, &format!("exec sh -c {}", quoted(&script))) else { return Vec::new() };
     let Some((_, list)) = said.split_once(&format!("{MARKER}\n")) else { return Vec::new() };
     let is_meant = |name: &&str| {
         name.starts_with(begin) && !matches!(*name, "./" | "../") && (begin.starts_with('.') || !name.starts_with('.'))
@@ -143,13 +161,9 @@ fn names_on(host: &str, path: &str) -> Vec<String> {
 }
 
 /// Runs a command on a host; returns what it prints, `None` if that takes too long.
-fn ask(host: &str, command: &str) -> Option<String> {
-    let ssh =
-        env::var("DOWNPOUR_SSH").ok().and_then(|words| shlex::split(&words)).unwrap_or_else(|| vec!["ssh".into()]);
-    let mut ssh = ssh.into_iter();
-    let mut child = Command::new(ssh.next()?);
-    child.args(ssh).args(["-T", "-oBatchMode=yes", "-oConnectTimeout=3", "-oClearAllForwardings=yes"]);
-    child.args(["-oRemoteCommand=none", "-oRequestTTY=no", "-oPermitLocalCommand=no", "--", host, command]);
+fn ask(ssh: &[OsString], host: &str, command: &str) -> Option<String> {
+    let mut child = Command::new(ssh.first()?);
+    child.args(&ssh[1..]).args(["--", host, command]);
     let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let output = child.stdout.take()?;
     let (sender, said) = channel();

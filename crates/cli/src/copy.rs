@@ -37,6 +37,7 @@ pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, 
 /// Makes the target identical to the source; returns the exit code.
 pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let scan = scan(&args.selection, true, NamedLinks::Copy)?;
+    check_port(args.implied.permissions, &args.paths)?;
     let (web, stats) = (args.shared.web, args.shared.stats);
     let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
     copy.keeps_names = true;

@@ -63,6 +63,7 @@ use interrupt::{Interrupts, stopping};
 pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> ExitCode {
     hide_memory();
     tell_of_limits();
+    interrupt::outlive_questions();
     _ = NAMES.set(names);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let command = match config::read(&arguments) {

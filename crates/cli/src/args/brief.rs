@@ -1,9 +1,8 @@
-//! `-h`: one screen of the most used options, and rsync's `-h` among other letters.
+//! `-h`: one screen of the most used options.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::ffi::OsString;
 
-use clap::{Command, CommandFactory as _};
+use clap::CommandFactory as _;
 
 use super::Cli;
 
@@ -21,12 +20,13 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("proxy", &["persist", "ssh-port", "identity", "via", "quiet"]),
 ];
 
-/// Commands whose users know rsync, where `-h` among other letters makes numbers readable, as they are anyway.
-const OF_RSYNC: [&str; 2] = ["cp", "sync"];
-
 /// Returns the help of `-h` for the command of these arguments, if it is short of that of `--help`.
 pub(crate) fn help(arguments: &[OsString]) -> Option<String> {
-    let name = arguments.get(1)?.to_str()?;
+    let Some(at) = command_at(arguments) else {
+        let is_short = !arguments.iter().any(|argument| argument == "--help");
+        return is_short.then(of_program);
+    };
+    let name = arguments[at].to_str()?;
     let (_, shown) = SHOWN.iter().find(|(command, _)| *command == name)?;
     let typed = arguments.iter().take_while(|argument| *argument != "--");
     if typed.clone().any(|argument| argument == "--help") || !typed.clone().any(|argument| argument == "-h") {
@@ -43,56 +43,48 @@ pub(crate) fn help(arguments: &[OsString]) -> Option<String> {
     Some(definition.find_subcommand_mut(name)?.render_help().to_string())
 }
 
-/// Removes `h` from among the letters of an argument such as `-avh`.
-pub(crate) fn without_human_readable(arguments: &[OsString]) -> Vec<OsString> {
-    let definition = Cli::command();
-    let command = arguments.get(1).filter(|name| OF_RSYNC.iter().any(|known| known == name));
-    let Some(command) = command.and_then(|name| definition.find_subcommand(name)) else { return arguments.to_vec() };
-    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
-    let (options, rest) = arguments.split_at(end);
-    options.iter().map(|argument| without_h(command, argument)).chain(rest.iter().cloned()).collect()
+/// The commands alone: their number fills a screen.
+fn of_program() -> String {
+    let mut definition = Cli::command();
+    definition.build();
+    definition.mut_args(|arg| arg.hide(true)).render_help().to_string()
 }
 
-fn without_h(command: &Command, argument: &OsStr) -> OsString {
-    let bytes = argument.as_bytes();
-    if bytes.len() < 3 || bytes[0] != b'-' || bytes[1] == b'-' {
-        return argument.to_owned();
+/// Returns the position of the command: behind the program, and options of all commands.
+pub(crate) fn command_at(arguments: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(word) = arguments.get(at)?.to_str().filter(|word| word.starts_with('-')) {
+        at += match word {
+            "--config" => 2,
+            "--no-config" => 1,
+            word if word.starts_with("--config=") => 1,
+            _ => return None,
+        };
     }
-    let takes_value = |letter: u8| {
-        let option = command.get_arguments().find(|arg| arg.get_short() == Some(char::from(letter)));
-        option.is_some_and(|arg| arg.get_action().takes_values())
-    };
-    let letters = bytes[1..].iter().position(|letter| takes_value(*letter)).map_or(bytes.len(), |at| at + 1);
-    let kept = bytes[..letters].iter().filter(|letter| **letter != b'h').chain(&bytes[letters..]);
-    match kept.copied().collect::<Vec<u8>>() {
-        kept if kept.len() < 2 => argument.to_owned(),
-        kept => OsString::from_vec(kept),
-    }
+    Some(at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(arguments: &[&str]) -> Vec<String> {
-        let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
-        without_human_readable(&arguments).into_iter().map(|word| word.into_string().expect("text")).collect()
-    }
-
     #[test]
-    fn a_letter_among_others_is_rsyncs_and_alone_it_asks_for_help() {
-        for (typed, read_as) in [
-            (&["downpour", "sync", "-avh", "a", "b"][..], &["downpour", "sync", "-av", "a", "b"][..]),
-            (&["downpour", "cp", "-rh", "a", "b"], &["downpour", "cp", "-r", "a", "b"]),
-            (&["downpour", "cp", "-h"], &["downpour", "cp", "-h"]),
-            (&["downpour", "cp", "-hh"], &["downpour", "cp", "-hh"]),
-            (&["downpour", "cp", "-ri/home/h", "a", "b"], &["downpour", "cp", "-ri/home/h", "a", "b"]),
-            (&["downpour", "cp", "--", "-avh", "b"], &["downpour", "cp", "--", "-avh", "b"]),
-            (&["downpour", "cp", "--human"], &["downpour", "cp", "--human"]),
-            (&["downpour", "pipe", "far", "ls", "-lah"], &["downpour", "pipe", "far", "ls", "-lah"]),
+    fn a_command_is_found_behind_the_options_of_all() {
+        for (line, at) in [
+            ("downpour cp -h", Some(1)),
+            ("downpour --no-config cp", Some(2)),
+            ("downpour --config cp sync a b", Some(3)),
+            ("downpour --config=x sync", Some(2)),
+            ("downpour --config x", None),
+            ("downpour -V cp", None),
+            ("downpour", None),
         ] {
-            assert_eq!(read(typed), read_as);
+            let arguments: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            assert_eq!(command_at(&arguments), at, "{line}");
         }
+        let short = |line: &str| help(&line.split(' ').map(Into::into).collect::<Vec<_>>());
+        assert!(short("downpour --no-config cp -h").is_some_and(|help| help.lines().count() <= 24));
+        assert_eq!(short("downpour --no-config cp --help"), None);
     }
 
     #[test]

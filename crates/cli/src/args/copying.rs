@@ -54,10 +54,8 @@ pub(crate) struct ImpliedBySync {
     pub(crate) preserved: PreserveToo,
     #[arg(short, hide = true)]
     recursive: bool,
-    #[arg(short = 'l', hide = true)]
-    links_as_links: bool,
     #[arg(short, hide = true)]
-    permissions: bool,
+    pub(crate) permissions: bool,
 }
 
 /// `downpour sync`.

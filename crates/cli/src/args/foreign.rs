@@ -12,6 +12,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use downpour::remote::Location;
 
+use super::command_at;
+
 /// What becomes of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
@@ -33,13 +35,13 @@ type Words = &'static [(&'static [&'static str], Word)];
 const LEAVE: &str = "it has no counterpart here; leave it out";
 const RATE: &str = "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)";
 const SSH: &str = "use --ssh 'ssh -o OPTION' or --ssh 'ssh -F FILE'";
-const REFERENCE: &str = "there are no reference folders; copy the older one first";
+const REFERENCE: &str = "there are no reference directories; copy the older one first";
 const WHOLE: &str = "a file is replaced by a whole new one when that has arrived and is verified; leave the option out";
 const SHOWN: &str = "use -v or -n and redirect stdout, or --json for programs";
 const OWNERS: &str = "run sync as the user that the files are to belong to";
 const DAEMON: &str = "it is for daemons of rsync, which do not speak to downpour; leave it out";
 const LINKS: &str = "use --links follow to copy what links point to, or --links skip";
-const BATCH: &str = "there are no batches; copy to a folder, and that to the others";
+const BATCH: &str = "a transfer cannot be recorded and repeated; copy to each target, or to one and from there";
 
 const OF_CP: Words = &[
     (&["-C", "-O", "-s"], Nothing),
@@ -59,14 +61,12 @@ const OF_CP: Words = &[
 ];
 
 const OF_SYNC: Words = &[
-    (
-        &["--recursive", "--perms", "--sparse", "-S", "--fuzzy", "-y", "--secluded-args", "--protect-args", "-s"],
-        Nothing,
-    ),
+    (&["--recursive", "--perms", "-S", "--fuzzy", "-y", "--secluded-args", "--protect-args", "-s"], Nothing),
     (&["--block-size", "-B"], NothingWithValue),
     (&["-c"], As("--checksum")),
+    (&["-l"], As("--links=copy")),
     (&["--delete-after", "--delete-delay"], As("--delete")),
-    (&["-T"], Not("files are staged within the target folder; leave the option out")),
+    (&["-T"], Not("files are staged within the target directory; leave the option out")),
     (&["-C"], Not("use --include, --exclude, --include-from and --exclude-from")),
     (&["-F"], Not("use --include, --exclude, --include-from and --exclude-from")),
     (&["-R", "-O", "-E"], Not(LEAVE)),
@@ -78,7 +78,8 @@ const OF_BOTH: Words = &[
         Nothing,
     ),
     (&["--inc-recursive", "--i-r", "--no-inc-recursive", "--no-i-r", "--no-motd", "--no-compress", "--no-z"], Nothing),
-    (&["--blocking-io", "--no-blocking-io", "--no-progress", "--no-human-readable", "--no-h"], Nothing),
+    (&["--blocking-io", "--no-blocking-io", "--no-human-readable", "--no-h"], Nothing),
+    (&["--no-progress"], As("--progress=none")),
     (
         &["--compress-level", "--zl", "--compress-choice", "--zc", "--compress-threads", "--zt", "--skip-compress"],
         NothingWithValue,
@@ -94,7 +95,7 @@ const OF_BOTH: Words = &[
     (
         &["--temp-dir", "--partial-dir", "--delay-updates"],
         Not(
-            "files are staged within the target folder, and each takes its name when it is whole; leave the option out",
+            "files are staged within the target directory, and each takes its name when it is whole; leave the option out",
         ),
     ),
     (&["--bwlimit"], Not(RATE)),
@@ -112,6 +113,7 @@ const OF_BOTH: Words = &[
         &["--delete-before", "--delete-during"],
         Not("use sync --delete: it deletes after all has arrived; if that takes too much space, make room first"),
     ),
+    // Of `cp`: `sync` has them above.
     (&["--delete-after", "--delete-delay"], Not("use sync --delete: it deletes after all has arrived")),
     (&["--delete-excluded"], Not("use sync --delete without --exclude; excluded names at the target are kept")),
     (
@@ -126,7 +128,7 @@ const OF_BOTH: Words = &[
     (&["--ignore-errors", "--force"], Not("nothing is deleted where the source could not be read; see sync --delete")),
     (
         &["--relative", "--no-implied-dirs"],
-        Not("name the folder to copy into, or use --files-from for names with folders"),
+        Not("name the directory to copy into, or use --files-from for names with directories"),
     ),
     (&["-m", "--prune-empty-dirs", "-d", "--dirs", "--old-dirs", "--old-d", "--mkpath", "--old-args"], Not(LEAVE)),
     (&["--executability", "--chmod"], Not("modes are copied as they are, with cp -p or sync; leave it out")),
@@ -136,7 +138,7 @@ const OF_BOTH: Words = &[
     ),
     (&["--drop-D"], Not("leave --specials and -a out")),
     (&["--write-batch", "--only-write-batch", "--read-batch"], Not(BATCH)),
-    (&["--stop-after", "--stop-at"], Not("use `timeout TIME downpour ...`: the same command goes on another time")),
+    (&["--stop-after", "--stop-at"], Not("use `timeout TIME downpour ...`: the same command continues later")),
     (&["--address", "--contimeout", "--password-file", "--early-input", "--sockopts", "--protocol"], Not(DAEMON)),
     (&["--copy-as"], Not("run downpour as that user")),
     (&["--iconv"], Not("names are copied byte by byte; convert them with `convmv`")),
@@ -179,23 +181,13 @@ impl Translated {
 /// The first word that is none here, with what to use in its place.
 pub(crate) fn translate(arguments: &[OsString], definition: &Command) -> Result<Translated, String> {
     let mut words = Reader { left: arguments, command: "", options: Vec::new(), done: Translated::default() };
-    // The program, and options of all commands, which may precede the command.
-    words.keep();
-    while let Some(word) = words.left.first() {
-        match word.to_str() {
-            Some("--config") => words.keep(),
-            Some(word) if word.starts_with("--config=") || word == "--no-config" => {}
-            Some(command @ ("cp" | "sync")) => {
-                let own = definition.find_subcommand(command);
-                words.options = own.into_iter().flat_map(Command::get_arguments).collect();
-                words.command = command;
-                words.keep();
-                words.options()?;
-                break;
-            }
-            _ => break,
-        }
-        words.keep();
+    let command = command_at(arguments).map(|at| (at, arguments[at].to_str()));
+    if let Some((at, Some(command @ ("cp" | "sync")))) = command {
+        (0..=at).for_each(|_| words.keep());
+        let own = definition.find_subcommand(command);
+        words.options = own.into_iter().flat_map(Command::get_arguments).collect();
+        words.command = command;
+        words.options()?;
     }
     words.done.arguments.extend_from_slice(words.left);
     Ok(words.done)
@@ -320,10 +312,15 @@ impl<'a> Reader<'a> {
         let Some(word) = self.next() else { return Ok(()) };
         let (mut kept, mut more) = (vec![b'-'], Vec::new());
         let letters = &word.as_bytes()[1..];
+        // Among others, rsync's letter makes numbers readable, as they are anyway; alone, it asks for help.
+        let is_readable = |letter: u8| letter == b'h' && letters.iter().any(|other| *other != b'h');
         for (at, letter) in letters.iter().enumerate() {
             let (name, rest) = (format!("-{}", char::from(*letter)), &letters[at + 1..]);
             if name == "-P" && !self.is_port(rest)? {
                 self.done.ignored.push(name);
+                continue;
+            }
+            if is_readable(*letter) {
                 continue;
             }
             let own = self.options.iter().find(|option| option.get_short() == Some(char::from(*letter)));
@@ -350,7 +347,7 @@ impl<'a> Reader<'a> {
                         }
                         break;
                     }
-                    // Unknown, which is told with all that is known.
+                    // Unknown: clap refuses it, and lists what there is.
                     None => kept.push(*letter),
                 },
             }
@@ -399,7 +396,7 @@ fn takes_value(option: &Arg) -> bool {
     option.get_num_args().is_some_and(|count| count.takes_values())
 }
 
-/// Whether this cannot be the file of a key: it is a folder, on another machine, or holds something else.
+/// Whether this cannot be the file of a key: it is a directory, on another machine, or holds something else.
 fn is_no_key(value: &OsStr) -> bool {
     let path = Path::new(value);
     let Ok(found) = path.metadata() else { return matches!(Location::parse(value), Ok(Location::Remote { .. })) };
@@ -424,10 +421,10 @@ pub(crate) fn answer(command: &str, error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_unknown = error.kind() == ErrorKind::UnknownArgument;
     match (command, typed.split('=').next().filter(|_| is_unknown)?) {
-        ("doctor" | "pipe" | "tunnel" | "proxy" | "bootstrap", "-p") => {
+        ("verify" | "doctor" | "pipe" | "tunnel" | "proxy" | "bootstrap", "-p") => {
             Some("-p: the port of the ssh server is -P PORT".to_owned())
         }
-        ("doctor" | "pipe" | "tunnel" | "proxy" | "bootstrap", option @ ("-o" | "-F")) => {
+        ("verify" | "doctor" | "pipe" | "tunnel" | "proxy" | "bootstrap", option @ ("-o" | "-F")) => {
             Some(format!("{option}: {SSH}"))
         }
         _ => None,

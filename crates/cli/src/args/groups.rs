@@ -22,7 +22,7 @@ use crate::rates;
 #[command(next_help_heading = "What is copied")]
 pub(crate) struct SelectionArgs {
     /// How to handle symbolic links [default: copy; but cp, send and verify follow links named as sources]
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, value_enum, value_name = "HOW", overrides_with = "links")]
     pub(crate) links: Option<Links>,
     /// Preserve hard links
     #[arg(short = 'H', long)]

@@ -20,7 +20,7 @@ use downpour::Family;
 use downpour::remote::{Location, SshOptions};
 
 use crate::{exit, options, version};
-pub(crate) use brief::{help, without_human_readable};
+pub(crate) use brief::{command_at, help};
 pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
 #[cfg(test)]
 pub(crate) use demo::DEMO_LINK;
@@ -39,11 +39,13 @@ pub(crate) use paths::PathArgs;
 pub(crate) use rules::{Rules, is_rule};
 pub(crate) use values::ProfileChoice;
 
-/// Transfer files fast over networks that lose packets: encrypted, verified end to end, over UDP with erasure codes.
+/// Transfer files fast, encrypted and verified, over networks that lose packets
+///
+/// Data goes over UDP, with erasure codes that repair losses before they are noticed, and is verified end to end.
 #[derive(Debug, Parser)]
 #[command(name = "downpour", version, long_version = version::long(), after_long_help = exit::HELP)]
 #[command(
-    after_help = "`downpour --help` explains exit codes, rates, patterns, the configuration and the environment."
+    after_help = "`downpour --help` explains options of all commands, exit codes, rates, patterns and the configuration."
 )]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -129,7 +131,7 @@ pub(crate) enum Command {
     /// and changes of address, until it is interrupted.
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(Box<TunnelArgs>),
-    /// Carry one connection to a host's ssh server on stdin and stdout, for ssh's ProxyCommand
+    /// Carry ssh's own connection to a host on stdin and stdout, as its ProxyCommand
     ///
     /// ssh, sftp, git and rsync then reach the host over a path that loses packets as if it were clean. It begins with a
     /// login of its own by ssh; with --persist only the first one does. What goes through it is still bound by ssh's own
@@ -151,8 +153,8 @@ pub(crate) enum Command {
     Clean(CleanArgs),
     /// Show your running transfers and how far they are, from a second terminal
     ///
-    /// Lists every cp, sync, verify, send, recv, pipe, tunnel and proxy of this user on this machine, and what others have
-    /// started here through ssh. A transfer prints its own progress line when it gets SIGUSR1.
+    /// Lists every cp, sync, verify, send, recv, pipe, tunnel, proxy and demo of this user on this machine, and what others
+    /// have started here through ssh. A transfer prints its own progress line when it gets SIGUSR1.
     #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// Send a file over an emulated lossy link on this machine

@@ -58,7 +58,7 @@ pub(crate) struct RecvArgs {
     #[arg(value_name = "TICKET", conflicts_with = "listen")]
     pub(crate) given: Vec<String>,
     /// Folder to receive into
-    #[arg(long, value_name = "DIR", default_value = ".", help_heading = "At the target", value_parser = values::path())]
+    #[arg(long, value_name = "DIR", default_value = ".", help_heading = "At the target", value_parser = values::directory())]
     pub(crate) into: PathBuf,
     /// Accept without asking
     #[arg(short, long, help_heading = "At the target")]

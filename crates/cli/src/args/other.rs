@@ -263,6 +263,8 @@ pub(crate) struct CompleteArgs {
     /// The word to complete
     #[arg(allow_hyphen_values = true)]
     pub(crate) word: OsString,
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
 }
 
 /// `downpour man`.
@@ -272,7 +274,7 @@ pub(crate) struct ManArgs {
     #[arg(value_name = "COMMAND", conflicts_with = "write")]
     pub(crate) command: Vec<String>,
     /// Write downpour.1, downpour-cp.1 and so on into this directory
-    #[arg(long, value_name = "DIR", value_parser = values::path())]
+    #[arg(long, value_name = "DIR", value_parser = values::directory())]
     pub(crate) write: Option<PathBuf>,
 }
 

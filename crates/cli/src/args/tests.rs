@@ -71,7 +71,7 @@ fn the_switches_of_rsync_mean_what_they_mean_there() {
     assert_eq!(cp("cp -rt --ignore-existing a b").existing.choice(), WhenExisting::Skip);
     assert_eq!(cp("cp --existing only a b").existing.choice(), WhenExisting::Only);
     assert!(parse("cp -u --existing skip a b").is_err() && parse("cp -u --ignore-existing a b").is_err());
-    let Ok(Command::Sync(args)) = parse("sync -avHn -rlpt --existing only a b") else { panic!("a command") };
+    let Ok(Command::Sync(args)) = parse("sync -avHn -rpt --existing only a b") else { panic!("a command") };
     assert!(args.selection.hard_links && args.shared.at_target.dry_run);
     assert_eq!(args.existing.choice(), WhenExisting::Only);
 }
@@ -88,7 +88,7 @@ fn what_is_preserved_is_what_rsync_preserves() {
     };
     let nothing = Preserve::default();
     let archive = Preserve { owner: true, group: true, specials: true, ..nothing };
-    assert_eq!((of_cp("cp -rp a b"), of_sync("sync -rlpt a b")), (nothing, nothing));
+    assert_eq!((of_cp("cp -rp a b"), of_sync("sync -rpt a b")), (nothing, nothing));
     assert_eq!((of_cp("cp -a a b"), of_sync("sync -a a b")), (archive, archive));
     let all = Preserve { numeric_ids: true, acls: true, xattrs: true, ..archive };
     assert_eq!(of_sync("sync -aAX --numeric-ids a b"), all);
@@ -125,6 +125,18 @@ fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
         ("sync --links a b", "sync --links=copy a b", ""),
         ("sync --links follow a b", "sync --links follow a b", ""),
         ("sync --progress a b", "sync a b", "--progress"),
+        ("sync --no-progress a b", "sync --progress=none a b", ""),
+        ("sync -rtl a b", "sync -rt --links=copy a b", ""),
+        ("sync -avh a b", "sync -av a b", ""),
+        ("cp -rh a b", "cp -r a b", ""),
+        ("cp -h", "cp -h", ""),
+        ("cp -hh", "cp -hh", ""),
+        ("cp -ri/home/h a b", "cp -ri/home/h a b", ""),
+        ("sync --delete --exclude -archive a b", "sync --delete --exclude -archive a b", ""),
+        ("--no-config sync -avh a b", "--no-config sync -av a b", ""),
+        ("--config sync cp -rh a b", "--config sync cp -r a b", ""),
+        ("cp -- -avh b", "cp -- -avh b", ""),
+        ("pipe far ls -lah", "pipe far ls -lah", ""),
         ("sync --exclude -z a b", "sync --exclude -z a b", ""),
         ("sync -- -z b", "sync -- -z b", ""),
         ("sync --info=stats2,progress2 a b", "sync --stats a b", ""),
@@ -161,6 +173,21 @@ fn rules_from_a_file_stand_where_it_is_named() {
         assert!(refused.contains(said), "{refused}");
     }
     assert!(list("cp --exclude-from /nowhere/rules x y".to_owned()).expect_err("no file").contains("No such file"));
+}
+
+/// It would be made, under the name of what was meant.
+#[test]
+fn a_directory_that_is_made_is_on_this_machine() {
+    for line in [
+        "recv --into far:incoming",
+        "recv --into s3://bucket/x",
+        "recv --into far::module",
+        "man --write me@far:pages",
+        "man --write scp://far/pages",
+    ] {
+        assert!(parse(line).is_err(), "{line}");
+    }
+    assert_eq!(recv("recv --into ./far:incoming").into, PathBuf::from("./far:incoming"));
 }
 
 #[test]

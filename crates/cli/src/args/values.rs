@@ -42,6 +42,20 @@ pub(super) fn path() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+/// Parses the path of a directory of this machine that is made if it does not exist: one on another machine, and a URL, are
+/// refused before a directory of that name is made here.
+pub(super) fn directory() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|text| match Location::parse(&text) {
+        Ok(Location::Local(path)) => home::expand_typed(&path).map_err(|error| error.to_string()),
+        Ok(Location::Remote { .. }) => Err(format!(
+            "{} is on another machine: name a directory of this one, or write ./{} if that is its name",
+            text.display(),
+            text.display()
+        )),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
 /// Parses `[user@]host`, for ssh.
 pub(super) fn host(text: &str) -> Result<String, String> {
     let colon = || {

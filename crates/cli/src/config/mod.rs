@@ -73,13 +73,13 @@ const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 
 /// Reads the arguments of a program, with the user's defaults. Exits the process where clap does: help, version, usage.
 pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
-    let arguments = args::without_human_readable(&asked_for(arguments));
+    let arguments = asked_for(arguments);
     let mut definition = Cli::command();
     definition.build();
     let translated = translate(&arguments, &definition).map_err(|advice| Failure::new(Code::Usage, advice))?;
     let arguments = &translated.arguments[..];
     let surroundings = Surroundings { variables: env::vars_os().collect() };
-    let command = arguments.get(1).and_then(|command| command.to_str()).unwrap_or_default();
+    let command = args::command_at(arguments).and_then(|at| arguments[at].to_str()).unwrap_or_default();
     let cli = surroundings.read(arguments)?.map_err(|error| match answer(command, &error) {
         Some(answer) => Failure::new(Code::Usage, answer),
         None => match args::help(arguments).filter(|_| error.kind() == ErrorKind::DisplayHelp) {
@@ -101,12 +101,12 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
 
 /// Writes `help cp` as `cp --help`, and `version` as `--version`.
 fn asked_for(arguments: &[OsString]) -> Vec<OsString> {
-    match arguments {
-        [program, help, of @ ..] if help == "help" => {
-            std::iter::once(program).chain(of).cloned().chain([OsString::from("--help")]).collect()
-        }
-        [program, version] if version == "version" => vec![program.clone(), OsString::from("--version")],
-        arguments => arguments.to_vec(),
+    let (before, command) = arguments.split_at(args::command_at(arguments).unwrap_or(arguments.len()));
+    let instead = |words: &[OsString], option: &str| [before, words, &[OsString::from(option)]].concat();
+    match command {
+        [help, of @ ..] if help == "help" => instead(of, "--help"),
+        [version] if version == "version" => instead(&[], "--version"),
+        _ => arguments.to_vec(),
     }
 }
 

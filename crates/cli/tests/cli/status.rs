@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -243,4 +244,31 @@ fn the_far_side_of_a_copy_is_shown_there() {
         copy.signal(Signal::INT);
         copy.end().expect(130);
     }
+}
+
+/// What a command reads before it begins may take as long as it likes.
+#[test]
+fn a_question_ends_no_command_that_still_reads_its_arguments() {
+    let user = User::new();
+    let (source, copy) = (tree::file(&user.path("file"), 10), user.path("copy"));
+    let mut command = user.command(arguments!["cp", "--exclude-from", "-", source, copy]);
+    command.stdin(Stdio::piped());
+    let mut reads = Program::start(command);
+    let stdin = reads.stdin();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !catches(reads.id(), Signal::USR1) {
+        assert!(reads.is_running() && Instant::now() < deadline, "it would die of the signal");
+        std::thread::yield_now();
+    }
+    reads.signal(Signal::USR1);
+    drop(stdin);
+    reads.end().expect(0);
+    assert_eq!(fs::read(copy).expect("a copy"), fs::read(source).expect("a file"));
+}
+
+/// Whether a process has a handler for a signal.
+fn catches(pid: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default();
+    u64::from_str_radix(caught.trim(), 16).is_ok_and(|caught| caught >> (signal.as_raw() - 1) & 1 == 1)
 }
