@@ -122,9 +122,9 @@ fn every_command_does_what_it_is_there_for() {
                 let shown = machines.run("downpour demo --size 300kB", server, "").stdout;
                 assert!(shown.contains("the floor") && shown.contains("TCP, simulated"), "{shown}");
             }
-            "downpour cp -r photos/ notes.txt me@far:incoming/" => {
+            "downpour cp -r photos notes.txt me@far:incoming/" => {
                 machines.run(line, server, "");
-                holds("far/incoming", "home/photos");
+                holds("far/incoming/photos", "home/photos");
                 same("far/incoming/notes.txt", "home/notes.txt");
             }
             "downpour sync --delete me@far:data/ data/" => {
