@@ -433,7 +433,8 @@ impl<'a> Summary<'a> {
             transferred_bytes: summary.transferred(),
             unchanged: summary.unchanged,
             kept: summary.kept,
-            deleted: summary.deleted,
+            // What a comparison finds at the target only would be deleted, and stays.
+            deleted: if notices == Notices::Differences { 0 } else { summary.deleted },
             removed: summary.removed,
             links_followed: summary.links_followed,
             links_left_out: summary.links_left_out,

@@ -274,4 +274,7 @@ fn verify_says_what_it_could_not_compare_and_names_the_rest() {
     assert_eq!(differ.stdout, "only in B: b\n");
     assert!(differ.stderr.contains("1 difference. 1 name could not be compared."), "{}", differ.stderr);
     assert!(!differ.stderr.contains("deleted"), "{}", differ.stderr);
+    let differ = downpour(arguments!["verify", "--json", "--links=follow", source, copy]).end().expect(1);
+    let summary = json(&differ.stdout).pop().expect("a summary");
+    assert_eq!((&summary["type"], &summary["deleted"]), (&"summary".into(), &0.into()), "what differs stays");
 }
