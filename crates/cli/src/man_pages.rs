@@ -4,9 +4,12 @@ mod scripts;
 
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use clap::CommandFactory;
+use signal_hook::consts::{SIGINT, SIGQUIT};
+use signal_hook::flag;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::exit::{Code, Failure};
@@ -28,11 +31,14 @@ pub(crate) fn completions(args: &CompletionsArgs) -> u8 {
 pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let disk = |error: io::Error| Failure::new(Code::Disk, format!("cannot write the manual pages: {error}"));
     let Some(folder) = &args.write else {
-        let mut page = Vec::new();
-        clap_mangen::Man::new(documented(&args.command)?).render(&mut page).map_err(disk)?;
+        let (mut command, mut page) = (documented(&args.command)?, Vec::new());
+        clap_mangen::Man::new(command.clone()).render(&mut page).map_err(disk)?;
         let page = laid_out(&String::from_utf8_lossy(&page));
-        if !(io::stdout().is_terminal() && is_shown_by_man(page.as_bytes())) {
-            print::write_out(page.as_bytes());
+        match io::stdout().is_terminal() {
+            true if is_shown_by_man(page.as_bytes()) => {}
+            // As a terminal can show it.
+            true => print::write_out(command.render_long_help().to_string().as_bytes()),
+            false => print::write_out(page.as_bytes()),
         }
         return Ok(Code::Done as u8);
     };
@@ -72,31 +78,44 @@ fn is_shown_by_man(page: &[u8]) -> bool {
     let show = || -> io::Result<bool> {
         let mut file = tempfile::Builder::new().prefix(NAME).suffix(".1").tempfile()?;
         file.write_all(page)?;
-        Ok(Command::new("man").arg("-l").arg(file.path()).status()?.success())
+        // Ctrl-C and Ctrl-\ are for the pager, and would leave it without the one that waits for it. Handlers, unlike ignored
+        // signals, end with this program: the pager has none.
+        for signal in [SIGINT, SIGQUIT] {
+            flag::register(signal, Arc::default())?;
+        }
+        Ok(Command::new("man").arg("-l").arg(file.path()).stderr(Stdio::null()).status()?.success())
     };
     show().unwrap_or(false)
 }
 
-/// Preserves the line breaks in a page's last section, which has the tables and examples of `--help`: troff would join
-/// and justify the lines.
+/// The heading that clap_mangen gives to the tables and examples of `--help`.
+const EXTRA: &str = ".SH EXTRA";
+
+/// Gives a page's last section a name, and preserves its line breaks: troff would join and justify the lines.
 fn laid_out(page: &str) -> String {
-    let mut out = String::with_capacity(page.len() + 256);
-    let (mut is_last, mut was_indented) = (false, false);
-    for line in page.lines() {
-        if line.starts_with(".SH ") {
-            is_last = line == ".SH EXTRA";
-        }
-        if is_last && was_indented && !line.starts_with([' ', '.']) {
+    let (before, last) = page.split_once(EXTRA).map_or((page, None), |(before, last)| (before, Some(last)));
+    let (heading, last) = match last.and_then(|last| last.strip_prefix("\nExamples:\n")) {
+        Some(examples) => (".SH EXAMPLES\n.ad l\n", examples),
+        None => (".SH NOTES\n.ad l\n", last.unwrap_or_default()),
+    };
+    let mut out = before.to_owned();
+    if !last.is_empty() {
+        out += heading;
+    }
+    let mut was_indented = false;
+    for line in last.trim_start_matches('\n').lines() {
+        if was_indented && !line.starts_with([' ', '.']) {
             out += ".br\n";
         }
         was_indented = line.starts_with(' ');
         out += line;
-        out += if line == ".SH EXTRA" { "\n.ad l\n" } else { "\n" };
+        out += "\n";
     }
     out
 }
 
-/// Returns the definition without the description of this machine in `--version`: the pages are the same everywhere.
+/// Returns the definition without the description of this machine in `--version`: the pages are the same everywhere. The
+/// options of all commands, which `-h` leaves out, have their text too.
 fn definition() -> clap::Command {
-    Cli::command().long_version(None::<&str>)
+    Cli::command().long_version(None::<&str>).mut_args(|arg| arg.hide_short_help(false))
 }

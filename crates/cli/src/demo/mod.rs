@@ -90,8 +90,8 @@ async fn apart<T: Send + 'static>(
     attention: &mut Attention<'_>,
 ) -> Result<T, Failure> {
     let is_stopped = Arc::<AtomicBool>::default();
-    let told = Arc::clone(&is_stopped);
-    let mut working = spawn_blocking(move || work(&told));
+    let flag = Arc::clone(&is_stopped);
+    let mut working = spawn_blocking(move || work(&flag));
     tokio::select! {
         result = &mut working => result.unwrap_or_else(|_| Err(Failure::new(Code::Other, "internal error: the demo panicked"))),
         stop = attention.next() => {
@@ -105,7 +105,7 @@ async fn apart<T: Send + 'static>(
 /// Prepares a folder for what arrives, and the file to send.
 fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(TempDir, PathBuf), Failure> {
     let bytes = match path {
-        Some(path) => sample::size(path)
+        Some(path) => sample::size(path, is_stopped)
             .map_err(|error| Failure::new(Code::SourceAbsent, format!("{}: {error}", path.display())))?,
         None => size,
     };
@@ -163,10 +163,13 @@ impl Stage<'_> {
         attention: &mut Attention<'_>,
     ) -> Result<(), Failure> {
         output.say("Now TCP with CUBIC on the same link, simulated in virtual time.");
-        results.add_simulated(tcp::simulated(outcome.bytes, self.link, attention).await?);
+        match tcp::simulated(outcome.bytes, self.link, attention).await? {
+            Ok(simulated) => results.add_simulated(simulated),
+            Err(why) => output.say(format_args!("It is not shown: {why}")),
+        }
         let limit = outcome.took * PATIENCE;
         let most = units::seconds(limit.as_secs_f64());
-        output.say(format_args!("Now that of this machine's kernel, for at most {most}."));
+        output.say(format_args!("Now that of this machine's kernel, which is stopped after {most}."));
         match tcp::of_kernel(outcome.bytes, self.link, limit, self.folder.path(), attention).await? {
             Ok(kernel) => results.add_kernel(kernel),
             Err(why) => output.say(format_args!("It is not shown: {why}")),

@@ -66,15 +66,16 @@ fn go_on(is_stopped: &AtomicBool) -> io::Result<()> {
     if is_stopped.load(Ordering::Relaxed) { Err(io::Error::other("stopped")) } else { Ok(()) }
 }
 
-/// Returns the bytes of the files at and below a path.
-pub(super) fn size(path: &Path) -> io::Result<u64> {
+/// Returns the bytes of the files at and below a path, unless it is stopped.
+pub(super) fn size(path: &Path, is_stopped: &AtomicBool) -> io::Result<u64> {
+    go_on(is_stopped)?;
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_dir() {
         return Ok(metadata.len());
     }
     let mut sum = 0;
     for entry in fs::read_dir(path)? {
-        sum += size(&entry?.path())?;
+        sum += size(&entry?.path(), is_stopped)?;
     }
     Ok(sum)
 }
@@ -82,6 +83,7 @@ pub(super) fn size(path: &Path) -> io::Result<u64> {
 /// Whether two files or folders are identical, read independently: the demo does not rely on its own program's
 /// verification.
 pub(super) fn is_same(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<bool> {
+    go_on(is_stopped)?;
     let (kind, other) = (fs::symlink_metadata(a)?, fs::symlink_metadata(b)?);
     if kind.file_type() != other.file_type() {
         return Ok(false);
@@ -151,7 +153,7 @@ mod tests {
         for name in ["a", "b", "c", "d"] {
             generate(&path(name), 2_500_000, &GO_ON).expect(name);
         }
-        assert_eq!(size(&path("a")).expect("a size"), 2_500_000);
+        assert_eq!(size(&path("a"), &GO_ON).expect("a size"), 2_500_000);
         assert!(is_same(&path("a"), &path("b"), &GO_ON).expect("two files"));
         let mut bytes = fs::read(path("c")).expect("a file");
         bytes[2_400_000] ^= 1;
@@ -167,7 +169,8 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let stopped = AtomicBool::new(true);
         let error = generate(&path("large"), u64::MAX, &stopped).expect_err("stopped");
-        assert_eq!((error.to_string().as_str(), size(&path("large")).ok()), ("stopped", Some(0)));
+        assert_eq!((error.to_string().as_str(), size(&path("large"), &GO_ON).ok()), ("stopped", Some(0)));
+        assert!(size(folder.path(), &stopped).is_err());
         assert!(is_same(&path("large"), &path("large"), &stopped).is_err());
     }
 
@@ -182,7 +185,7 @@ mod tests {
         }
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
         assert!(is_same(&a, &b, &GO_ON).expect("two folders"));
-        assert_eq!(size(&a).expect("a size"), 5);
+        assert_eq!(size(&a, &GO_ON).expect("a size"), 5);
         fs::write(b.join("x/y/more"), "").expect("a file");
         assert!(!is_same(&a, &b, &GO_ON).expect("two folders"));
     }

@@ -3,14 +3,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 use std::{io, thread};
 
 use netsim::Duplex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
-use sim::{Case, linux_tcp};
+use sim::{Case, Ending as SimulationEnding, linux_tcp};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -28,6 +30,10 @@ const SYMBOL: u64 = 1400;
 /// How often the lab tries where the machine was too busy, and what it needs beside the transfer.
 const TRIES: u32 = 3;
 const SETTING_UP: Duration = Duration::from_secs(10);
+/// How long a lab that is stopped may take to remove what it has made.
+const TIDYING_UP: Duration = Duration::from_secs(1);
+/// Most bytes that are read of what it says.
+const MOST_SAID: u64 = 1 << 16;
 
 /// What became of a transfer by TCP.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,33 +44,45 @@ pub(super) struct TcpResult {
     pub(super) bytes: u64,
     /// Whether everything arrived.
     pub(super) is_complete: bool,
-    /// IP bytes that the sender sent.
-    pub(super) sent_ip_bytes: u64,
+    /// IP bytes that the sender sent; `None` where they are not counted apart from those of the receiver.
+    pub(super) sent_ip_bytes: Option<u64>,
 }
 
-/// Sends `bytes` bytes by the simulator's model of Linux's TCP with CUBIC.
+/// Sends `bytes` bytes by the simulator's model of Linux's TCP with CUBIC. The inner error says why there is no result.
 ///
 /// # Errors
 /// A signal to stop.
-pub(super) async fn simulated(bytes: u64, link: &Duplex, attention: &mut Attention<'_>) -> Result<TcpResult, Failure> {
+pub(super) async fn simulated(
+    bytes: u64,
+    link: &Duplex,
+    attention: &mut Attention<'_>,
+) -> Result<Result<TcpResult, String>, Failure> {
     let (link, (done, outcome)) = (link.clone(), oneshot::channel());
     // Not a task of the runtime, which would wait for it at the end.
-    thread::spawn(move || done.send(simulate(bytes, link)));
+    let started = thread::Builder::new().name("demo-tcp".into()).spawn(move || done.send(simulate(bytes, link)));
+    if let Err(error) = started {
+        return Ok(Err(format!("the system starts no thread for it: {error}")));
+    }
     tokio::select! {
         outcome = outcome => outcome.map_err(|_| Failure::new(Code::Other, "internal error: the simulation ended without a result")),
         stop = attention.next() => Err(Failure::stopped(stop)),
     }
 }
 
-fn simulate(bytes: u64, link: Duplex) -> TcpResult {
+fn simulate(bytes: u64, link: Duplex) -> Result<TcpResult, String> {
     let outcome = Case { size: bytes, profile: linux_tcp(), limit: LIMIT, ..Case::new(link) }.run(SEED);
     let is_complete = outcome.is_identical();
-    TcpResult {
+    match outcome.ending {
+        _ if is_complete => {}
+        SimulationEnding::TimeUp => {}
+        SimulationEnding::Closed | SimulationEnding::Stalled => return Err("its connection broke off".to_owned()),
+    }
+    Ok(TcpResult {
         took: outcome.completed.unwrap_or(LIMIT),
         bytes: if is_complete { bytes } else { payload(&outcome.receiver, SYMBOL).min(bytes) },
         is_complete,
-        sent_ip_bytes: outcome.bytes_until_complete,
-    }
+        sent_ip_bytes: Some(outcome.bytes_until_complete),
+    })
 }
 
 /// The part of a record of `downpour-lab run` that the demo needs.
@@ -72,7 +90,6 @@ fn simulate(bytes: u64, link: Duplex) -> TcpResult {
 struct Record {
     ending: Ending,
     bytes_there: u64,
-    wire_bytes: u64,
     verdict: Verdict,
 }
 
@@ -110,8 +127,8 @@ pub(super) async fn of_kernel(
     }
     let mut command = Command::new(&lab);
     command.arg("run").arg(&plan).arg("--out").arg(&results);
-    let said = match run(command, (limit + SETTING_UP) * TRIES, attention).await? {
-        Ok(Some(ended)) => String::from_utf8_lossy(&ended.stderr).into_owned(),
+    let said = match run(&mut command, (limit + SETTING_UP) * TRIES, attention).await? {
+        Ok(Some(said)) => said,
         Ok(None) => return Ok(Err(format!("{} does not end", lab.display()))),
         Err(error) => return Ok(Err(format!("cannot start {}: {error}", lab.display()))),
     };
@@ -124,41 +141,53 @@ pub(super) async fn of_kernel(
     Ok(records.lines().last().map_or_else(|| Err(why()), |record| read(record, limit)))
 }
 
-/// Runs a program to its end; `None` if that takes longer than `patience`, after which it is stopped.
+/// Runs a program to its end, and returns what it says on stderr; `None` if that takes longer than `patience`, after which it
+/// is stopped.
 async fn run(
-    mut command: Command,
+    command: &mut Command,
     patience: Duration,
     attention: &mut Attention<'_>,
-) -> Result<io::Result<Option<Output>>, Failure> {
-    let child = match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn() {
+) -> Result<io::Result<Option<String>>, Failure> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return Ok(Err(error)),
     };
-    let pid = Pid::from_child(&child);
-    let (done, ended) = oneshot::channel();
-    thread::spawn(move || done.send(child.wait_with_output()));
-    // It removes what it has made. One that has ended meanwhile is past stopping.
-    let stop = || kill_process(pid, Signal::TERM);
-    tokio::select! {
-        ended = timeout(patience, ended) => Ok(match ended {
-            Ok(Ok(ended)) => ended.map(Some),
-            Ok(Err(_)) | Err(_) => {
-                let _ = stop();
-                Ok(None)
-            }
-        }),
-        signal = attention.next() => {
-            let _ = stop();
-            Err(Failure::stopped(signal))
+    let mut said = Vec::new();
+    let stderr = child.stderr.take();
+    let ended = async {
+        if let Some(stderr) = stderr {
+            stderr.take(MOST_SAID).read_to_end(&mut said).await?;
         }
+        child.wait().await
+    };
+    let stopped = tokio::select! {
+        ended = timeout(patience, ended) => match ended {
+            Ok(ended) => return Ok(ended.map(|_| Some(String::from_utf8_lossy(&said).into_owned()))),
+            Err(_) => Ok(Ok(None)),
+        },
+        signal = attention.next() => Err(Failure::stopped(signal)),
+    };
+    stop(&mut child).await;
+    stopped
+}
+
+/// Lets a program remove what it has made, and ends it if that takes long.
+async fn stop(child: &mut Child) {
+    if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+        // It may have ended.
+        let _ = kill_process(pid, Signal::TERM);
+    }
+    if timeout(TIDYING_UP, child.wait()).await.is_err() {
+        let _ = child.kill().await;
     }
 }
 
 /// Returns a plan with this one transfer.
 fn plan_of(bytes: u64, link: &Duplex, limit: Duration) -> String {
-    let cap = limit.as_millis();
+    let (cap, seed) = (limit.as_millis(), link.forward.seed);
     format!(
-        "name = \"demo/tcp\"\ntitle = \"TCP of this kernel\"\nlink = \"{link}\"\nsize = \"{bytes}B\"\npeers = [\"tcp-cubic\"]\n\
+        "name = \"demo/tcp\"\ntitle = \"TCP of this kernel\"\nlink = \"{link}\"\nseeds = [{seed}]\nsize = \"{bytes}B\"\npeers = [\"tcp-cubic\"]\n\
          repeats = 1\ncap = \"{cap}ms\"\n\n[[sweep]]\nname = \"demo\"\nvary = \"size\"\nvalues = [\"{bytes}B\"]\n"
     )
 }
@@ -174,7 +203,7 @@ fn read(record: &str, limit: Duration) -> Result<TcpResult, String> {
         Ending::NotFinished => (limit, false),
         Ending::Failed { reason } => return Err(reason),
     };
-    Ok(TcpResult { took, bytes: record.bytes_there, is_complete, sent_ip_bytes: record.wire_bytes })
+    Ok(TcpResult { took, bytes: record.bytes_there, is_complete, sent_ip_bytes: None })
 }
 
 #[cfg(test)]
@@ -188,8 +217,9 @@ mod tests {
     fn beside_auto(bytes: u64, link: &str) -> (Duration, Duration) {
         let link: Duplex = link.parse().expect("a link");
         let auto = Case { size: bytes, profile: Profile::auto(), ..Case::new(link.clone()) }.run(SEED);
-        let tcp = simulate(bytes, link);
-        assert!(tcp.is_complete && tcp.bytes == bytes && tcp.sent_ip_bytes > bytes, "{tcp:?}");
+        let tcp = simulate(bytes, link).expect("a result");
+        assert!(tcp.is_complete && tcp.bytes == bytes, "{tcp:?}");
+        assert!(tcp.sent_ip_bytes.is_some_and(|sent| sent > bytes), "{tcp:?}");
         (tcp.took, auto.completed.expect("it arrives"))
     }
 
@@ -207,15 +237,24 @@ mod tests {
         assert!(tcp < auto.mul_f64(1.2), "TCP takes {tcp:?}, auto {auto:?}");
     }
 
+    /// The lab's own tests read the same two files.
+    #[test]
+    fn the_lab_is_spoken_to_as_it_understands_it() {
+        let link = "rate=200M,delay=2ms,queue=100KB,loss=2%,seed=7".parse().expect("a link");
+        let limit = Duration::from_secs(15);
+        assert_eq!(plan_of(300_000, &link, limit), include_str!("../../../lab/tests/demo/plan.toml"));
+        let took = Duration::from_millis(1500);
+        let result = TcpResult { took, bytes: 1_000_000, is_complete: true, sent_ip_bytes: None };
+        assert_eq!(read(include_str!("../../../lab/tests/demo/record.json"), limit), Ok(result));
+    }
+
     #[test]
     fn records_of_the_lab_are_read() {
         let limit = Duration::from_secs(15);
         let record = |ending: &str, reasons: &str| {
-            format!(
-                r#"{{"schema":1,"ending":{ending},"bytes_there":900,"wire_bytes":1000,"verdict":{{"reasons":[{reasons}]}}}}"#
-            )
+            format!(r#"{{"schema":1,"ending":{ending},"bytes_there":900,"verdict":{{"reasons":[{reasons}]}}}}"#)
         };
-        let result = |took, is_complete| Ok(TcpResult { took, bytes: 900, is_complete, sent_ip_bytes: 1000 });
+        let result = |took, is_complete| Ok(TcpResult { took, bytes: 900, is_complete, sent_ip_bytes: None });
         let finished = r#"{"end":"finished","seconds":1.5}"#;
         assert_eq!(read(&record(finished, ""), limit), result(Duration::from_millis(1500), true));
         assert_eq!(read(&record(r#"{"end":"not-finished"}"#, ""), limit), result(limit, false));

@@ -2,8 +2,10 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Stdio;
 
+use rustix::process::Signal;
 use tempfile::tempdir;
 
 use crate::program::{Program, arguments, command, downpour};
@@ -74,16 +76,49 @@ fn a_page_is_shown_on_a_terminal_and_printed_elsewhere() {
     downpour(["man", "/tmp"]).end().expect_line(2, "there is no command \"/tmp\"");
     downpour(["man", "remote"]).end().expect_line(2, "there is no command");
     let here = tempdir().expect("a directory");
-    let man = here.path().join("man");
-    fs::write(&man, "#!/bin/sh\necho \"shown: $1 $(head -c 20 \"$2\" | wc -c)\"\n").expect("a script");
-    fs::set_permissions(&man, Permissions::from_mode(0o700)).expect("a mode");
-    let (mut terminal, stdin, stdout) = Terminal::open();
-    let mut command = command(["man", "cp"]);
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", here.path().display())).stdin(stdin).stdout(Stdio::from(stdout));
-    let shown = Program::start(command);
+    let (mut terminal, shown) = shown_by("echo \"shown: $1 $(head -c 20 \"$2\" | wc -c)\"", here.path());
     terminal.wait_for("shown: -l 20");
     shown.end().expect(0);
+    // A pager, for which Ctrl-C is meant.
+    let (mut terminal, shown) = shown_by("echo ready; read line; echo \"done: $line\"", here.path());
+    terminal.wait_for("ready");
+    shown.signal(Signal::INT);
+    terminal.type_line("q");
+    terminal.wait_for("done: q");
+    shown.end().expect(0);
+}
+
+#[test]
+fn a_terminal_without_man_gets_the_help() {
+    let here = tempdir().expect("a directory");
+    for script in ["exit 3", ""] {
+        let (mut terminal, shown) = shown_by(script, here.path());
+        terminal.wait_for("Usage: downpour cp");
+        assert!(!terminal.shown.contains(".TH"), "{}", terminal.shown);
+        // What is not read from a terminal fills it.
+        drop(terminal);
+        shown.end();
+    }
+}
+
+#[test]
+fn the_options_of_all_commands_have_their_text() {
+    let page = downpour(["man"]).end().expect(0).stdout;
+    assert!(page.contains("Ignore the configuration file") && page.contains(".SH NOTES"), "{page}");
+    let page = downpour(["man", "cp"]).end().expect(0).stdout;
+    assert!(page.contains(".SH EXAMPLES\n.ad l\n  downpour cp"), "{page}");
+}
+
+/// Starts `man cp` on a terminal, where `man` is this script, or cannot be found if it is empty.
+fn shown_by(script: &str, here: &Path) -> (Terminal, Program) {
+    let man = here.join("man");
+    fs::write(&man, format!("#!/bin/sh\n{script}\n")).expect("a script");
+    fs::set_permissions(&man, Permissions::from_mode(if script.is_empty() { 0o600 } else { 0o700 })).expect("a mode");
+    let (terminal, stdin, stdout) = Terminal::open();
+    let mut command = command(["man", "cp"]);
+    let path = if script.is_empty() { String::new() } else { std::env::var("PATH").unwrap_or_default() };
+    command.env("PATH", format!("{}:{path}", here.display())).stdin(stdin).stdout(Stdio::from(stdout));
+    (terminal, Program::start(command))
 }
 
 #[test]

@@ -303,7 +303,7 @@ fn a_listener_and_a_question_end_at_once() {
 
 #[test]
 fn a_demo_that_is_stopped_leaves_nothing() {
-    for (arguments, stage) in [("demo --size 4GB", "sample"), ("demo --size 1MB --link rate=100k", "downpour")] {
+    for (arguments, stage) in [("demo --size 1GB", "sample"), ("demo --size 1MB --link rate=100k", "downpour")] {
         for signal in [Signal::INT, Signal::TERM] {
             let here = tempdir().expect("a folder");
             let mut command = command(line(arguments, here.path()));

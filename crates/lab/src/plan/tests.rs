@@ -49,6 +49,15 @@ fn plan(text: &str) -> LinkPlan {
     parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// `downpour demo` writes it, and has the same file in its tests.
+#[test]
+fn the_plan_of_the_demo_is_one_transfer_with_the_seed_of_its_link() {
+    let plan = plan(include_str!("../../tests/demo/plan.toml"));
+    let [case] = &plan.cases()[..] else { panic!("{:?}", plan.cases()) };
+    assert_eq!((case.peer.as_str(), case.size, case.seed, case.cap_seconds), ("tcp-cubic", 300_000, 7, 15.0));
+    assert_eq!(case.link, "rate=200M,delay=2ms,queue=100KB,loss=2%,seed=7");
+}
+
 #[test]
 fn sweeps_vary_one_thing_around_the_base() {
     let plan = plan(SWEEPS);

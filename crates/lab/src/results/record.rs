@@ -256,6 +256,13 @@ pub(crate) mod tests {
         record
     }
 
+    /// `downpour demo` reads it, and has the same file in its tests.
+    #[test]
+    fn the_record_that_the_demo_reads_is_one_of_these() {
+        let text = serde_json::to_string(&record(1.5)).expect("a record");
+        assert_eq!(format!("{text}\n"), include_str!("../../tests/demo/record.json"));
+    }
+
     #[test]
     fn writes_have_delays_a_price_and_an_upload_beside() {
         let mut record = written(50.0, 80.0);
