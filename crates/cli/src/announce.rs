@@ -15,10 +15,12 @@ use crate::progress::Figures;
 
 /// What this process does, which is one thing.
 static TOLD: OnceLock<Mutex<Activity>> = OnceLock::new();
-/// Bytes that a pipe has read.
+/// Bytes that a pipe or a stream has taken.
 static PIPED: OnceLock<Arc<AtomicU64>> = OnceLock::new();
 /// Connections of tunnels that are open.
 static OPEN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+/// Sources that are named.
+const SHOWN: usize = 4;
 static ANNOUNCEMENT: Mutex<Option<Announcement>> = Mutex::new(None);
 
 /// Announces what a command moves, if it moves anything.
@@ -36,14 +38,14 @@ pub(crate) fn end() {
     drop(ANNOUNCEMENT.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
-/// Changes what is told.
+/// Changes what is announced.
 pub(crate) fn update(change: impl FnOnce(&mut Activity)) {
     if let Some(told) = TOLD.get() {
         change(&mut told.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// Has these bytes told as those that a pipe has read.
+/// Announces the bytes that a pipe or a stream takes.
 pub(crate) fn piped(bytes: Arc<AtomicU64>) {
     let _ = PIPED.set(bytes);
 }
@@ -112,6 +114,7 @@ pub(crate) fn how_far(activity: &Activity) -> String {
         _ if activity.receivers > 1 => units::count(activity.receivers, "receiver", "receivers"),
         (_, _, _, State::Asking) => "waiting for an answer here".to_owned(),
         (Some(progress), ..) => Figures::from(progress).line().trim_start().to_owned(),
+        (None, Some(bytes), ..) if activity.command == "recv" => format!("{} received", units::bytes(bytes)),
         (None, Some(bytes), ..) => format!("{} of stdin taken", units::bytes(bytes)),
         (None, None, Some((open, all)), _) => {
             format!("{} open, {all} since the beginning", units::count(open, "connection", "connections"))
@@ -132,12 +135,12 @@ fn activity(command: &Command) -> Option<Activity> {
     let begun = |name, from, to| Some(Activity::begun(name, from, to));
     let host = |name, host: &str| begun(name, Vec::new(), Some(host.to_owned()));
     let copies =
-        |name, paths: &PathArgs| begun(name, paths.sources.iter().map(place).collect(), Some(place(&paths.target)));
+        |name, paths: &PathArgs| begun(name, some(paths.sources.iter().map(place)), Some(place(&paths.target)));
     match command {
         Command::Cp(args) => copies("cp", &args.paths),
         Command::Sync(args) => copies("sync", &args.paths),
         Command::Verify(args) => begun("verify", vec![place(&args.a)], Some(place(&args.b))),
-        Command::Send(args) => begun("send", args.paths.iter().map(|path| text(path)).collect(), None),
+        Command::Send(args) => begun("send", some(args.paths.iter().map(|path| text(path))), None),
         Command::Recv(args) => begun("recv", Vec::new(), Some(text(&args.into))),
         // Its command may have secrets in its arguments.
         Command::Pipe(args) => host("pipe", &args.host),
@@ -158,6 +161,15 @@ fn activity(command: &Command) -> Option<Activity> {
     }
 }
 
+/// Returns the first few of what may be the names of a whole directory, and how many there are beside them.
+fn some(mut names: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+    let mut shown: Vec<String> = names.by_ref().take(SHOWN).collect();
+    if names.len() > 0 {
+        shown.push(format!("and {} more", names.len()));
+    }
+    shown
+}
+
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -174,6 +186,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_many_sources_a_few_are_named() {
+        let names = |count: usize| some((0..count).map(|number| number.to_string()).collect::<Vec<_>>().into_iter());
+        assert_eq!(names(0), [] as [&str; 0]);
+        assert_eq!(names(4), ["0", "1", "2", "3"]);
+        assert_eq!(names(20_000), ["0", "1", "2", "3", "and 19996 more"]);
+    }
+
+    #[test]
     fn every_stage_has_words() {
         let of = |change: fn(&mut Activity)| {
             let mut activity = Activity::default();
@@ -185,6 +205,8 @@ mod tests {
         assert_eq!(of(|activity| activity.state = State::Asking), "waiting for an answer here");
         assert_eq!(of(|activity| activity.receivers = 3), "3 receivers");
         assert_eq!(of(|activity| activity.piped = Some(1_200_000)), "1.2 MB of stdin taken");
+        let received = |activity: &mut Activity| (activity.command, activity.piped) = ("recv".to_owned(), Some(7));
+        assert_eq!(of(received), "7 B received");
         assert_eq!(of(|activity| activity.connections = Some((1, 12))), "1 connection open, 12 since the beginning");
         assert_eq!(of(|activity| activity.state = State::Stopping), "stopping");
     }

@@ -10,7 +10,7 @@ use downpour::{CommonOptions, Peer, Profile, ReceiveOptions, Role};
 use crate::args::RecvArgs;
 use crate::copy::{compare, existing};
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Attention, Interrupts, stopping};
 use crate::output::Output;
 use crate::ticket::{self, Guest};
 use crate::watch::{Conduct, OnOffer, watch};
@@ -29,7 +29,11 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
             Peer::Connect(ticket)
         }
     };
-    if is_to_stdout { to_stdout(args, peer, interrupts).await } else { into_folder(args, peer, interrupts).await }
+    let mut attention = interrupts.attend();
+    match is_to_stdout {
+        true => to_stdout(args, peer, &mut attention).await,
+        false => into_directory(args, peer, &mut attention).await,
+    }
 }
 
 /// Returns whether what comes goes to stdout, and the ticket on the command line, which may have come in several words.
@@ -43,22 +47,26 @@ fn wanted(args: &RecvArgs) -> Result<(bool, Option<String>), Failure> {
     Ok((is_to_stdout, (!words.is_empty()).then(|| words.join(" "))))
 }
 
-/// Receives one file, and writes it to stdout once it is whole.
-async fn to_stdout(mut args: RecvArgs, peer: Peer, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+/// Receives one file, and writes it to stdout once it is whole. A signal to stop ends the writing too, so that the file is
+/// removed.
+async fn to_stdout(mut args: RecvArgs, peer: Peer, attention: &mut Attention<'_>) -> Result<u8, Failure> {
     let failed =
         |error: io::Error| Failure::new(Code::Disk, format!("cannot keep the file on its way to stdout: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     args.into = folder.path().to_owned();
     (args.yes, args.max_files) = (true, Some(1));
-    let code = into_folder(args, peer, interrupts).await?;
+    let code = into_directory(args, peer, attention).await?;
     for entry in folder.path().read_dir().map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if !entry.file_type().map_err(failed)?.is_file() {
-            return Err(Failure::new(Code::Usage, "what came is no file: name a folder for it with --into"));
+            return Err(Failure::new(Code::Usage, "what came is no file: name a directory for it with --into"));
         }
         let mut file = File::open(entry.path()).map_err(failed)?;
         let mut buffer = vec![0; 128 << 10];
         loop {
+            if let Some(stop) = stopping() {
+                return Err(Failure::stopped(stop));
+            }
             match file.read(&mut buffer).map_err(failed)? {
                 0 => break,
                 count => print::write_out(&buffer[..count]),
@@ -68,7 +76,7 @@ async fn to_stdout(mut args: RecvArgs, peer: Peer, interrupts: &mut Interrupts) 
     Ok(code)
 }
 
-async fn into_folder(args: RecvArgs, peer: Peer, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+async fn into_directory(args: RecvArgs, peer: Peer, attention: &mut Attention<'_>) -> Result<u8, Failure> {
     let options = ReceiveOptions {
         profile: Profile::auto(),
         // Without a question nothing has to wait for the answer: the bytes follow the names at once.
@@ -92,10 +100,9 @@ async fn into_folder(args: RecvArgs, peer: Peer, interrupts: &mut Interrupts) ->
         ..ReceiveSpec::into_directory(args.into)
     };
     let transfer = downpour::receive(spec, peer, options)?;
-    let mut attention = interrupts.attend();
     let mut output = Output::new(args.output);
     let ticket = ticket::publish(transfer.ticket(), args.ticket.ticket_file.as_deref(), Guest::Sender, &output)?;
     output.start("recv", None, ticket.as_deref())?;
     let offer = if args.yes { OnOffer::Tell } else { OnOffer::Ask };
-    watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, &mut attention).await
+    watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, attention).await
 }

@@ -10,7 +10,7 @@ use downpour::remote::Witness;
 use downpour::streams::{StreamFetch, StreamOffer, StreamOptions, StreamTarget, is_name};
 use downpour::{Profile, Ticket};
 
-use crate::args::{RecvArgs, SendArgs, WhenExisting};
+use crate::args::{OutputArgs, RecvArgs, SelectionArgs, SendArgs, TraceArgs, WhenExisting};
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Attention, Interrupts, StopSignal};
 use crate::output::Output;
@@ -54,29 +54,46 @@ pub(crate) async fn send(args: SendArgs) -> Result<u8, Failure> {
 /// Returns the name of the stream.
 fn name(args: &SendArgs) -> Result<Vec<u8>, Failure> {
     let refused = |message: &str| Failure::new(Code::Usage, message);
-    if args.paths != [Path::new("-")] {
+    let SendArgs { paths, name, to, listen: _, keep, ticket: _, selection, speed, output, trace } = args;
+    // Rules and links are for the files of a directory, of which there is none; a configuration may have them for all commands.
+    let SelectionArgs { links: _, hard_links: _, one_file_system: _, rules: _, files_from, from0: _, checksums } =
+        selection;
+    if *paths != [Path::new("-")] {
         return Err(refused("a stream goes alone: write `send - --name NAME`, or ./- for a file of that name"));
     }
-    if args.to.is_some() {
+    if to.is_some() {
         return Err(refused("`send -` makes the ticket: leave --to out, and run `downpour recv -` on the other side"));
     }
-    if args.keep {
+    if *keep {
         return Err(refused("stdin can be read only once, by one receiver: leave --keep out"));
     }
-    if args.selection.checksums.is_some() {
+    if files_from.is_some() {
+        return Err(refused("--files-from lists files, and `-` sends stdin: name the directory of the files instead"));
+    }
+    if checksums.is_some() {
         return Err(refused("--checksums lists files, and stdin is none: leave it out"));
     }
-    if args.output.json {
-        return Err(refused("--json has no lines for streams: leave it out"));
-    }
-    if args.speed.limit.as_ref().is_some_and(crate::limit::Limit::changes) {
+    check_output(output, trace)?;
+    if speed.limit.as_ref().is_some_and(crate::limit::Limit::changes) {
         return Err(refused("a stream has one limit, not a timetable: write --limit RATE"));
     }
-    let name = args.name.as_deref().map_or(UNNAMED.as_bytes(), |name| name.as_bytes());
+    let name = name.as_deref().map_or(UNNAMED.as_bytes(), |name| name.as_bytes());
     if !is_name(name) {
         return Err(refused("--name: a name of up to 255 bytes without a slash, such as backup.tar"));
     }
     Ok(name.to_vec())
+}
+
+/// Refuses output that streams do not have.
+fn check_output(output: &OutputArgs, trace: &TraceArgs) -> Result<(), Failure> {
+    let OutputArgs { progress: _, json, quiet: _, verbose: _ } = output;
+    let TraceArgs { qlog } = trace;
+    let refused = |message: &str| Err(Failure::new(Code::Usage, message));
+    match (json, qlog) {
+        (true, _) => refused("--json has no lines for streams: leave it out"),
+        (false, Some(_)) => refused("--qlog traces transfers of files, and this is a stream: leave it out"),
+        (false, None) => Ok(()),
+    }
 }
 
 /// Receives a stream, to stdout or under its name; returns the exit code.
@@ -118,17 +135,16 @@ pub(crate) async fn receive(
             }
         }
     }
-    let mut stopped = None;
-    let taken = offered.take(target, args.quota, stop(&mut attention, &mut stopped)).await;
+    let (mut stopped, arrived) = (None, Arc::<AtomicU64>::default());
+    announce::piped(Arc::clone(&arrived));
+    let taken = offered.take(target, args.quota, arrived, stop(&mut attention, &mut stopped)).await;
     let bytes = done(taken, stopped)?;
     output.say(format_args!("Received {} as {shown}, verified.", units::bytes(bytes)));
     Ok(Code::Done as u8)
 }
 
 fn target(args: &RecvArgs, is_to_stdout: bool) -> Result<StreamTarget, Failure> {
-    if args.output.json {
-        return Err(Failure::new(Code::Usage, "--json has no lines for streams: leave it out"));
-    }
+    check_output(&args.output, &args.trace)?;
     if is_to_stdout {
         return Ok(StreamTarget::Stdout);
     }

@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
+use rustix::io::ioctl_fionread;
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
@@ -169,6 +171,63 @@ fn one_file_can_go_to_stdout_too() {
     sending.end().expect(0);
 }
 
+/// The file has arrived, and a pager does not read it to its end.
+#[test]
+fn a_file_on_its_way_to_stdout_is_removed_at_a_signal() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
+        let (scene, bytes) = (Scene::new(), bytes());
+        let file = scene.path("file");
+        fs::write(&file, &bytes).expect("a file");
+        fs::create_dir(scene.path("tmp")).expect("a directory");
+        let sending = sender(&[&file], &scene.path("ticket"), &[]);
+        let mut command = command(arguments!["recv", "-", "--ticket-file", scene.path("ticket")]);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let program = Program::start({
+            command.env("TMPDIR", scene.path("tmp")).stdout(writer);
+            command
+        });
+        sending.end().expect(0);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while ioctl_fionread(&reader).is_ok_and(|held| held == 0) {
+            assert!(program.is_running() && Instant::now() < deadline, "nothing is written");
+            std::thread::yield_now();
+        }
+        program.signal(signal);
+        program.end().expect(code);
+        assert_eq!(fs::read_dir(scene.path("tmp")).expect("a directory").count(), 0, "{signal:?}");
+        drop(reader);
+    }
+}
+
+#[test]
+fn a_stream_under_way_says_how_much_has_come() {
+    let scene = Scene::new();
+    let runtime = scene.path("run");
+    fs::create_dir(&runtime).expect("a directory");
+    let mut sending = scene.send("backup.tar", Stdio::piped());
+    let mut stdin = sending.stdin();
+    stdin.write_all(b"seven b").expect("a pipe");
+    // The directory does not exist, as that of files need not.
+    let into = scene.path("new/into");
+    let mut receive = command(arguments!["recv", "--yes", "--into", into, "--ticket-file", scene.path("ticket")]);
+    receive.env("XDG_RUNTIME_DIR", &runtime);
+    let mut receiving = Program::start(receive);
+    receiving.wait_for_words("Coming: backup.tar");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let mut status = command(["status"]);
+        status.env("XDG_RUNTIME_DIR", &runtime);
+        if Program::start(status).end().expect(0).stdout.contains("7 B received") {
+            break;
+        }
+        assert!(receiving.is_running() && Instant::now() < deadline, "the bytes are not seen");
+    }
+    drop(stdin);
+    sending.end().expect(0);
+    receiving.end().expect(0);
+    assert_eq!(fs::read(into.join("backup.tar")).expect("a file"), b"seven b");
+}
+
 #[test]
 fn what_makes_no_sense_for_a_stream_is_refused_in_a_sentence() {
     for (arguments, words) in [
@@ -178,6 +237,9 @@ fn what_makes_no_sense_for_a_stream_is_refused_in_a_sentence() {
         (&["-", "--name", ".."], "a name of up to 255 bytes without a slash"),
         (&["-", "--to"], "leave --to out"),
         (&["-", "--keep"], "leave --keep out"),
+        (&["-", "--files-from", "-"], "`-` sends stdin"),
+        (&["-", "--qlog", "trace"], "--qlog traces transfers of files"),
+        (&["-", "--json"], "--json has no lines for streams"),
     ] {
         downpour([&["send"], arguments].concat()).end().expect_line(2, words);
     }

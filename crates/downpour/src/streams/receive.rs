@@ -1,6 +1,8 @@
 //! The side that gets the stream.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use net::{Bind, ConnectOptions, Connection, Endpoint, NetError, RecvStream};
@@ -98,7 +100,8 @@ impl StreamFetch {
         drop(self.endpoint);
     }
 
-    /// Takes the stream, of at most `most` bytes; returns their number once the target has them all.
+    /// Takes the stream, of at most `most` bytes; returns their number once the target has them all. Until then `arrived`
+    /// counts them.
     ///
     /// # Errors
     /// [`Error::Stream`], how the connection ended, or why it was stopped. Then a file has no name at the target.
@@ -106,12 +109,17 @@ impl StreamFetch {
         self,
         target: StreamTarget,
         most: Option<u64>,
+        arrived: Arc<AtomicU64>,
         stop: impl Future<Output = Stop>,
     ) -> Result<u64, Error> {
         let Self { endpoint, connection, stream, name } = self;
         let work = move |stream: &mut Blocking<RecvStream>| {
             let mut target = target.open(&name)?;
-            let bytes = frames::receive(stream, most, |chunk| target.write(chunk))?;
+            let bytes = frames::receive(stream, most, |chunk| {
+                target.write(chunk)?;
+                arrived.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+                Ok(())
+            })?;
             target.finish()?;
             Ok(bytes)
         };

@@ -19,7 +19,7 @@ pub enum StreamTarget {
     Stdout,
     /// A file of its name in this directory, once it is whole.
     Directory {
-        /// The directory.
+        /// The directory, which is made if it does not exist.
         path: PathBuf,
         /// Whether a file of this name is replaced.
         replaces: bool,
@@ -90,6 +90,7 @@ impl Staged {
     fn create(folder: &Path, name: &OsStr, replaces: bool) -> Result<Self, StreamError> {
         let path = folder.join(name);
         let failed = |source| StreamError::Target { path: path.clone(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
         let mut suffix = [0; 8];
         getrandom::fill(&mut suffix).map_err(|error| failed(io::Error::other(error)))?;
         let mut hidden = OsString::from(".downpour-stream-");
