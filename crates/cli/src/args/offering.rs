@@ -51,7 +51,7 @@ pub(crate) struct SendArgs {
 pub(crate) struct RecvArgs {
     /// The ticket; safer at the prompt, in --ticket-file or in DOWNPOUR_TICKET. - writes what comes to stdout
     ///
-    /// With -, one file or the stream of a `downpour send -` is written to stdout, and nobody is asked. A stream is
+    /// With -, one file or the stream of a `downpour send -` is written to stdout without a question. A stream is
     /// written as it arrives: it is whole only if this command succeeds.
     ///
     /// Other users of this machine can read the arguments of running programs.

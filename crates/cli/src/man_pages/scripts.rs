@@ -44,7 +44,7 @@ else
 fi
 "#;
 
-/// Takes the name of the function that was made from the definition, since zsh calls the one that is named as the file.
+/// zsh calls the function that has the name of the file: this one, which calls the one that was made from the definition.
 const ZSH: &str = r#"
 _downpour() {
     local -a places

@@ -88,7 +88,7 @@ pub enum NoticeKind {
     TooManyLinks = 39,
     /// The directory that it belongs in is not there: it was refused, or was removed meanwhile.
     NoDirectory = 40,
-    /// Something uses what stands there, such as a mount.
+    /// What has the name is in use, as a mount point is.
     Busy = 41,
     /// Something else got its name during the transfer.
     Exchanged = 42,
@@ -222,7 +222,7 @@ impl std::fmt::Display for NoticeKind {
             Self::BadCharacters => "the receiver's file system does not take the characters of this name",
             Self::TooManyLinks => "there are as many names of it, or directories beside it, as the receiver's file system permits",
             Self::NoDirectory => "the directory that it belongs in is not there",
-            Self::Busy => "something at the receiver uses what stands there, such as a mount",
+            Self::Busy => "what has this name at the receiver is in use, as a mount point is",
             Self::Exchanged => "something else got its name at the receiver meanwhile",
             Self::MetadataLost => "is there, but the receiver's system refuses its mode or time",
             Self::NoSpecials => "the receiver's file system has no pipes, sockets or devices",

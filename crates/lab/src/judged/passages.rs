@@ -22,7 +22,7 @@ struct PassagesText {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PassageText {
-    /// The document, from the folder that that of all experiments is in.
+    /// The document, by its path in the repository.
     document: PathBuf,
     /// The results that it is about, such as `auto/untold`.
     results: PathBuf,
