@@ -57,7 +57,7 @@ Exit codes:
     1  other failures; of verify, a difference
     2  usage: invalid arguments
     3  a source path does not exist, or downpour is not installed on the remote host
-    4  authentication: the ticket is damaged, expired or refused
+    4  authentication: the ticket is damaged, expired or refused, or ssh cannot log in
     5  unreachable: no answer, or UDP is blocked on the way
     6  integrity: what arrived is not what was sent or requested, or is too little to decode
     7  disk: full, over quota, or permission denied; also for stdin, stdout and --qlog

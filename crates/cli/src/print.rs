@@ -25,7 +25,7 @@ pub(crate) fn moves(line: Option<ProgressBar>) {
 /// Prints on stderr what ssh or the machine `host` says there: escaped, and after the host's name, so that it cannot be
 /// taken for words of this program.
 pub(crate) fn said(host: &str, said: Said<'_>) {
-    let line = spoken(host, said);
+    let line = spoken(host, said, columns());
     let moving = MOVING.lock().unwrap_or_else(PoisonError::into_inner);
     match &*moving {
         Some(moving) => moving.suspend(|| err(line)),
@@ -33,12 +33,42 @@ pub(crate) fn said(host: &str, said: Said<'_>) {
     }
 }
 
-fn spoken(host: &str, said: Said<'_>) -> String {
+/// Formats what a machine says, each row of a terminal with so many columns after its name: a line that is wrapped could
+/// continue like one of this program.
+fn spoken(host: &str, said: Said<'_>, columns: Option<usize>) -> String {
     let words = match said {
         Said::Line(line) => escape::line(line),
         Said::LeftOut(count) => format!("({} left out)", units::count(count, "line", "lines")),
     };
-    format!("{}: {words}", escape::text(host))
+    let name = format!("{}: ", escape::text(host));
+    let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(&name)).max(NARROWEST));
+    let mut rows = vec![String::new()];
+    for c in words.chars() {
+        if let Some(last) = rows.last_mut().filter(|last| width(last) + width_of(c) <= room) {
+            last.push(c);
+        } else {
+            rows.push(c.to_string());
+        }
+    }
+    rows.iter().map(|row| format!("{name}{row}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Fewest columns for the words of a machine.
+const NARROWEST: usize = 20;
+
+fn width(text: &str) -> usize {
+    text.chars().map(width_of).sum()
+}
+
+/// The most columns that a terminal gives to a character.
+fn width_of(c: char) -> usize {
+    if c.is_ascii() { 1 } else { 2 }
+}
+
+/// Returns the columns of the terminal that stderr is; `None` if it is none, or does not say.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Prints a line on stdout.
@@ -127,9 +157,14 @@ mod tests {
             (b"\x9b2K \xff", "far: \\x9b2K \\xff"),
             ("\u{202e}exe \u{9b}2J".as_bytes(), "far: \\u{202e}exe \\u{9b}2J"),
         ] {
-            assert_eq!(spoken("far", Said::Line(line)), wanted);
+            assert_eq!(spoken("far", Said::Line(line), None), wanted);
         }
-        assert_eq!(spoken("far", Said::LeftOut(7)), "far: (7 lines left out)");
+        assert_eq!(spoken("far", Said::LeftOut(7), None), "far: (7 lines left out)");
+        let forged = format!("{}1 file, verified", " ".repeat(75));
+        let rows = spoken("far", Said::Line(forged.as_bytes()), Some(80));
+        assert_eq!(rows, format!("far: {}\nfar: 1 file, verified", " ".repeat(75)));
+        let wide = spoken("far", Said::Line("\u{4e00}".repeat(40).as_bytes()), Some(80));
+        assert_eq!(wide.lines().map(|row| row.chars().count()).collect::<Vec<_>>(), [5 + 37, 5 + 3]);
     }
 
     #[test]

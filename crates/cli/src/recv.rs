@@ -1,7 +1,7 @@
 //! `downpour recv`.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use downpour::files::{Permitted, ReceiveSpec};
@@ -40,7 +40,12 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
 fn wanted(args: &RecvArgs) -> Result<(bool, Option<String>), Failure> {
     let is_to_stdout = args.into == Path::new("-") || args.given.iter().any(|word| word == "-");
     if is_to_stdout && (args.listen.is_some() || args.output.json) {
-        let message = "what comes to stdout is data, from the maker of a ticket: leave --listen and --json out";
+        let message =
+            "stdout is for the bytes that come, which need a ticket of their sender: leave --listen and --json out";
+        return Err(Failure::new(Code::Usage, message));
+    }
+    if is_to_stdout && io::stdout().is_terminal() {
+        let message = "what comes may be anything, and could write to this terminal: redirect stdout, or name a directory with --into";
         return Err(Failure::new(Code::Usage, message));
     }
     let words: Vec<&str> = args.given.iter().map(String::as_str).filter(|word| *word != "-").collect();

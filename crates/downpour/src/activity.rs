@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
 };
-use rustix::process::geteuid;
+use rustix::process::{Pid, geteuid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::own_folder::{absolute, own_folder, temporary_folder};
@@ -30,6 +30,12 @@ const BACKLOG: i32 = 16;
 
 /// How long a searcher may take to read what it is told.
 const TO_READ: Duration = Duration::from_secs(1);
+
+/// What the name of a socket begins with until it listens.
+const NEW: &str = "new-";
+
+/// Sources that are named.
+const NAMED: usize = 4;
 
 /// The longest answer that is read, in bytes: far more than a path and some numbers.
 const MAX_ANSWER: u64 = 1 << 20;
@@ -80,9 +86,15 @@ pub enum State {
 }
 
 impl Activity {
-    /// Returns what begins now.
+    /// Returns what begins now. Of many sources, as a wildcard may have put on a command line, the first few are named, and
+    /// how many there are beside them: an answer has a bounded length.
     #[must_use]
-    pub fn begun(command: &str, from: Vec<String>, to: Option<String>) -> Self {
+    pub fn begun(command: &str, mut from: Vec<String>, to: Option<String>) -> Self {
+        if from.len() > NAMED + 1 {
+            let more = format!("and {} more", from.len() - NAMED);
+            from.truncate(NAMED);
+            from.push(more);
+        }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self { command: command.to_owned(), from, to, began: now.as_secs(), ..Self::default() }
     }
@@ -108,13 +120,14 @@ impl Announcement {
     /// # Errors
     /// There is no directory for the socket; the system's.
     pub fn start(told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
-        let directory = directories(true).into_iter().next().ok_or(io::ErrorKind::NotFound)?;
+        // Where the path of a directory is too long for a socket's, another takes it.
+        let is_short = |directory: &PathBuf| SocketAddrUnix::new(directory.join(hidden_name())).is_ok();
+        let directory = directories(true).find(is_short).ok_or(io::ErrorKind::NotFound)?;
         Self::start_in(&directory, told)
     }
 
     fn start_in(directory: &Path, told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
-        let name = format!("{}{}", prefix(), std::process::id());
-        let (path, hidden) = (directory.join(&name), directory.join(format!("new-{name}")));
+        let (path, hidden) = (directory.join(name()), directory.join(hidden_name()));
         // What a killed process has left that had this number.
         let _ = fs::remove_file(&hidden);
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -172,7 +185,7 @@ pub struct Running {
 /// all of them together. Removes what killed processes have left.
 #[must_use]
 pub fn running(patience: Duration) -> Vec<Running> {
-    running_in(&directories(false), patience)
+    running_in(&directories(false).collect::<Vec<_>>(), patience)
 }
 
 fn running_in(directories: &[PathBuf], patience: Duration) -> Vec<Running> {
@@ -182,6 +195,9 @@ fn running_in(directories: &[PathBuf], patience: Duration) -> Vec<Running> {
     for directory in directories {
         for entry in directory.read_dir().into_iter().flatten().flatten() {
             let name = entry.file_name();
+            if name.to_str().is_some_and(|name| is_abandoned(name, &prefix)) {
+                let _ = fs::remove_file(entry.path());
+            }
             let pid = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse().ok());
             let Some(pid) = pid else { continue };
             match dial(&entry.path()) {
@@ -197,6 +213,22 @@ fn running_in(directories: &[PathBuf], patience: Duration) -> Vec<Running> {
     let mut found = hear_all(asked, deadline);
     found.sort_by_key(|running| running.pid);
     found
+}
+
+/// The name of this process's socket.
+fn name() -> String {
+    format!("{}{}", prefix(), std::process::id())
+}
+
+/// Its name until it listens.
+fn hidden_name() -> String {
+    format!("{NEW}{}", name())
+}
+
+/// Whether a name is that of a socket whose process was killed before it listened.
+fn is_abandoned(name: &str, prefix: &str) -> bool {
+    let pid = name.strip_prefix(NEW).and_then(|name| name.strip_prefix(prefix)?.parse().ok()).and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// Connects without waiting.
@@ -258,21 +290,16 @@ fn hear_all(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Run
 
 /// Returns the directories in which this user's processes may be found, the one for a new process first. A second terminal
 /// may have another environment than the first, as one of cron or `sudo` has.
-fn directories(create: bool) -> Vec<PathBuf> {
+fn directories(create: bool) -> impl Iterator<Item = PathBuf> {
     let by_login = PathBuf::from(format!("/run/user/{}", geteuid().as_raw()));
     let bases = absolute("XDG_RUNTIME_DIR").into_iter().chain(by_login.is_dir().then_some(by_login));
-    let in_bases = bases.map(|base| own_folder(&base, create));
+    let in_bases = bases.map(move |base| own_folder(&base, create));
     let mut found: Vec<PathBuf> = Vec::new();
-    for directory in in_bases.chain(iter::once_with(|| temporary_folder(create))).filter_map(Result::ok) {
-        if !found.contains(&directory) {
-            found.push(directory);
-        }
-        if create {
-            // No other is made.
-            break;
-        }
-    }
-    found
+    in_bases.chain(iter::once_with(move || temporary_folder(create))).filter_map(Result::ok).filter(move |directory| {
+        let is_new = !found.contains(directory);
+        found.push(directory.clone());
+        is_new
+    })
 }
 
 /// What the names of sockets of this machine begin with. A home may be shared between machines, and between containers whose
@@ -332,10 +359,21 @@ mod tests {
         let left = own.join(format!("{}99999999", prefix()));
         drop(UnixListener::bind(&left).expect("a socket"));
         let other = own.join("a-00000000-1");
+        let begun = [own.join(format!("{NEW}{}99999999", prefix())), own.join(hidden_name())];
+        begun.iter().for_each(|path| drop(UnixListener::bind(path).expect("a socket")));
         drop(UnixListener::bind(&other).expect("a socket"));
         fs::write(own.join("paths.json"), "{}").expect("a file");
         assert!(running_in(std::slice::from_ref(&own), PATIENCE).is_empty());
+        assert!(!begun[0].exists() && begun[1].exists(), "this process may be about to listen");
         assert!(!left.exists() && other.exists() && own.join("paths.json").exists());
+    }
+
+    #[test]
+    fn of_many_sources_a_few_are_named() {
+        let names = |count: u32| Activity::begun("cp", (0..count).map(|name| name.to_string()).collect(), None).from;
+        assert_eq!(names(0), [] as [&str; 0]);
+        assert_eq!(names(5), ["0", "1", "2", "3", "4"]);
+        assert_eq!(names(20_000), ["0", "1", "2", "3", "and 19996 more"]);
     }
 
     /// Some that have stopped, one whose queue is full, one that says nonsense, and one that never ends. Of those that answer,

@@ -111,7 +111,7 @@ pub enum Error {
     #[error("{0}")]
     Ssh(String),
     /// The other machine does not let this user in, or is not the one that it was.
-    #[error("{host} refused the login: {why}")]
+    #[error("cannot log in to {host}: {why}")]
     LoginRefused {
         /// The machine.
         host: String,

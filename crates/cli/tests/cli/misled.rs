@@ -32,8 +32,8 @@ fn a_place_of_another_kind_is_no_directory() {
 #[test]
 fn a_refused_login_has_a_code() {
     for (words, wanted) in [
-        ("me@far: Permission denied (publickey,password).", "far refused the login: me@far: Permission denied"),
-        ("Host key verification failed.", "far refused the login: Host key verification failed"),
+        ("me@far: Permission denied (publickey,password).", "cannot log in to far: me@far: Permission denied"),
+        ("Host key verification failed.", "cannot log in to far: Host key verification failed"),
         ("Received disconnect from 192.0.2.1 port 22:2: Too many authentication failures", "Too many"),
     ] {
         let far = Far::with_login(&format!("echo '{words}' >&2; exit 255"));

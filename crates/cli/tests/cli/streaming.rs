@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
 use crate::program::{Ended, Program, answer, arguments, command, downpour, sender};
+use crate::terminal::Terminal;
 
 /// Bytes that are no text, and more than fit into pipes and windows of a start.
 fn bytes() -> Vec<u8> {
@@ -244,6 +245,10 @@ fn what_makes_no_sense_for_a_stream_is_refused_in_a_sentence() {
         downpour([&["send"], arguments].concat()).end().expect_line(2, words);
     }
     downpour(["recv", "-", "--json"]).end().expect_line(2, "leave --listen and --json out");
+    let (_terminal, stdin, stdout) = Terminal::open();
+    let mut command = command(["recv", "-"]);
+    command.stdin(stdin).stdout(Stdio::from(stdout));
+    Program::start(command).end().expect_line(2, "redirect stdout, or name a directory with --into");
 }
 
 /// Runs `recv` with this on stdin, in the environment, or as arguments.

@@ -59,12 +59,11 @@ fn a_host_with_another_key() {
     let source = tree::file(&hosts.here("file"), 10);
     hosts.client.know(&[("there", other.host_key())]);
     let begun = Instant::now();
-    let up = hosts
-        .cp(arguments![source, at("copy")])
-        .expect_line(4, "there refused the login: Host key verification failed");
+    let up =
+        hosts.cp(arguments![source, at("copy")]).expect_line(4, "cannot log in to there: Host key verification failed");
     let down = hosts
         .cp(arguments![at("file"), hosts.here("copy")])
-        .expect_line(4, "there refused the login: Host key verification failed");
+        .expect_line(4, "cannot log in to there: Host key verification failed");
     assert!(begun.elapsed() < 2 * AT_ONCE, "{:?}", begun.elapsed());
     for ended in [up, down] {
         assert!(ended.stderr.contains("Host key verification failed"), "{}", ended.stderr);

@@ -3,13 +3,14 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, getxattr_query, linkat, mkdirat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, linkat, mkdirat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::held::Held;
-use super::metadata::{SET_ID, Status, is_unsupported, mode_of};
+use super::inheritance::has_acl;
+use super::metadata::{SET_ID, Status, mode_of};
 use super::names::{NameError, check_path};
 use super::sandbox::{DirectorySandbox, errno};
 use super::sink::refusal;
@@ -277,10 +278,9 @@ fn make_directories(target: &DirectorySandbox, base: &[u8], to: &[u8]) -> io::Re
 
 /// Lets nobody into a new directory who may not enter another one.
 fn take_after(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
-    let (model, inherited) = (Held::from(model.try_clone()?), Held::from(made.try_clone()?));
+    let (model, held) = (Held::from(model.try_clone()?), Held::from(made.try_clone()?));
     // Also one that it has inherited, by a default ACL of the directory that it is in.
-    let (has_acl, model) = (has_acl(&model)? || has_acl(&inherited)?, model.status()?);
-    let held = Held::from(made.try_clone()?);
+    let (has_acl, model) = (has_acl(&model)? || has_acl(&held)?, model.status()?);
     if geteuid().is_root() {
         held.set_owner(Some(Uid::from_raw(model.owner)), Some(Gid::from_raw(model.group)))?;
     }
@@ -288,16 +288,6 @@ fn take_after(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
     let same_group = held.status()?.group == model.group;
     let group = if has_acl || !same_group { 0o070 } else { 0 };
     held.set_mode(model.mode & !SET_ID & !group | 0o700)
-}
-
-/// Whether a directory has an ACL.
-fn has_acl(directory: &Held) -> io::Result<bool> {
-    match getxattr_query(directory.path(), "system.posix_acl_access") {
-        Ok(length) => Ok(length > 0),
-        Err(Errno::NODATA) => Ok(false),
-        Err(error) if is_unsupported(error) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 #[cfg(test)]

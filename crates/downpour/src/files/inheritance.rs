@@ -10,6 +10,7 @@ use rustix::fs::{XattrFlags, getxattr, getxattr_query, removexattr, setxattr};
 use rustix::io::Errno;
 
 use super::held::{Held, path_of};
+use super::metadata::is_unsupported;
 
 /// Names of the attributes that hold ACLs.
 const DEFAULT: &str = "system.posix_acl_default";
@@ -41,10 +42,23 @@ impl Inherited {
     pub(super) fn of(directory: impl AsFd) -> Self {
         // By a path, since it may be open as one only.
         let path = path_of(directory.as_fd());
-        let Ok(1..) = getxattr_query(&path, DEFAULT) else { return Self(None) };
-        let mut bytes = vec![0; LONGEST];
-        let length = getxattr(&path, DEFAULT, bytes.as_mut_slice()).unwrap_or_default();
-        Self(grants(&bytes[..length]))
+        match getxattr_query(&path, DEFAULT) {
+            Ok(0) | Err(Errno::NODATA) => Self(None),
+            // Without /proc there is no path.
+            Err(error) if error == Errno::NOENT || is_unsupported(error) => Self(None),
+            Err(_) => Self::unknown(),
+            Ok(_) => {
+                let mut bytes = vec![0; LONGEST];
+                let length = getxattr(&path, DEFAULT, bytes.as_mut_slice()).unwrap_or_default();
+                grants(&bytes[..length]).map_or_else(Self::unknown, |grants| Self(Some(grants)))
+            }
+        }
+    }
+
+    /// Stands for an ACL that cannot be read, which may deny all others.
+    fn unknown() -> Self {
+        let grant = |to, permissions| Grant { to, permissions, id: u32::MAX };
+        Self(Some(vec![grant(OWNER, 7), grant(GROUP, 0), grant(OTHERS, 0)]))
     }
 
     /// The permissions that a new name may have; `None` if the umask decides.
@@ -70,6 +84,19 @@ impl Inherited {
             Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Whether a file or directory has an ACL: the bits of its group are then a bound on others too.
+///
+/// # Errors
+/// Those of reading an attribute.
+pub(super) fn has_acl(held: &Held) -> io::Result<bool> {
+    match getxattr_query(held.path(), ACCESS) {
+        Ok(length) => Ok(length > 0),
+        Err(Errno::NODATA) => Ok(false),
+        Err(error) if is_unsupported(error) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

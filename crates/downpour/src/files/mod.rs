@@ -64,3 +64,4 @@ pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::{BatchSource, Ends};
 pub use spec::{Compare, Destination, DirectoryIf, Evidence, Existing, First, Modes, ReceiveSpec, Requested};
 pub use staging::{LeftReason, Leftover, StagingLeft, leftovers, staged_elsewhere};
+pub(crate) use staging::{is_staging_name, under_random_name};

@@ -35,7 +35,7 @@ use rustix::io::Errno;
 #[cfg(test)]
 pub(super) use self::find::staging_name;
 use self::find::{Finder, Found};
-pub(super) use self::find::{is_staging_name, under_random_name};
+pub(crate) use self::find::{is_staging_name, under_random_name};
 pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{Leftover, leftovers};
 pub use self::remove::{LeftReason, StagingLeft};

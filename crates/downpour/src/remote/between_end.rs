@@ -13,6 +13,7 @@ use std::thread;
 use net::Family;
 use tokio::sync::oneshot;
 
+use super::announced::Announced;
 use super::between_frames::{Frame, Frames, MAX_DATA, Order, Report, read_frame};
 use super::launch::Answer;
 use super::only::{Only, Source};
@@ -38,9 +39,9 @@ pub(super) async fn run(request: Request, only: Option<&Only>) -> Result<Summary
     let mut signals = Signals::install().map_err(Error::System)?;
     let switch = began.transfer.switch();
     let (done, mut ended) = oneshot::channel();
-    let (transfer, output) = (began.transfer, began.output);
+    let (transfer, output, announced) = (began.transfer, began.output, began.announced);
     // It writes to a pipe, which may take long.
-    let work = move || drop(done.send(report(transfer, &output)));
+    let work = move || drop(done.send(report(transfer, &output, &announced)));
     thread::Builder::new().name("downpour-report".into()).spawn(work).map_err(Error::System)?;
     loop {
         tokio::select! {
@@ -54,6 +55,7 @@ pub(super) async fn run(request: Request, only: Option<&Only>) -> Result<Summary
 struct Began {
     transfer: Transfer,
     output: Output,
+    announced: Announced,
     /// Folders of a limited login that must stay open while their items are read.
     _sources: Vec<Source>,
 }
@@ -86,12 +88,13 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
     let pipe = there.try_clone().map_err(Error::System)?;
     // Before the transfer begins, which may have to say that it cannot reach the receiver.
     answer(&Answer { ticket: ticket(None, Role::Sends)?, links_followed, items, enforced }.to_text()?);
+    let announced = Announced::new(&sending.task, only.is_some());
     let transfer = start_via(Box::new(forwarder), sending)?;
     let joined = Joined { switch: transfer.switch(), told: Some(told), pipe: Some(there) };
     spawn("downpour-orders", move || joined.obey(File::from(input)))?;
     let data = Arc::clone(&output);
     spawn("downpour-between", move || pump(pipe, &data))?;
-    Ok(Began { transfer, output, _sources: sources })
+    Ok(Began { transfer, output, announced, _sources: sources })
 }
 
 /// Returns the way to the receiver without the machine that has asked: by this user's own ssh, which asks nothing.
@@ -131,9 +134,10 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> 
 }
 
 /// Reports every event; returns the result.
-fn report(mut transfer: Transfer, output: &Frames<File>) -> Result<Summary, Error> {
+fn report(mut transfer: Transfer, output: &Frames<File>, announced: &Announced) -> Result<Summary, Error> {
     let mut last = Err(Error::Terminated);
     while let Some(event) = transfer.next_blocking() {
+        announced.follow(&event);
         let result = match &event {
             TransferEvent::Done(Ok(summary)) => Some(Ok(summary.clone())),
             TransferEvent::Done(Err(error)) => {

@@ -1,5 +1,6 @@
 //! Transfers between this machine and one that ssh reaches.
 
+mod announced;
 mod between;
 mod between_end;
 mod between_frames;

@@ -3,8 +3,7 @@
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use transport::profile::Names;
 
+use super::announced::Announced;
 use super::launch::Answer;
 use super::only::{Limit, Only, Reading, Source, as_typed};
 use super::place::{expand, sources};
@@ -20,7 +20,6 @@ use super::request::{Bounds, RemoteTask, Request};
 use super::restriction::Restriction;
 use super::ssh::answer_error;
 use super::{ANSWER, Via, between_end, doctor, pipe_end, tunnel_end};
-use crate::activity::{Activity, Announcement, State};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::{ReceiveSpec, Root, ScanOptions, Scanner};
@@ -321,18 +320,14 @@ impl Serving {
                 }
             }
         };
-        let told = Arc::new(Mutex::new(self.activity()));
-        let now = Arc::clone(&told);
-        let tell = move || now.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // A login that is limited to a directory makes nothing elsewhere. Others work without, but are not found.
-        let _announced = (!self.is_limited).then(|| Announcement::start(tell).ok());
+        let announced = Announced::new(&self.config.task, self.is_limited);
         let mut last = Err(Error::Terminated);
         let (mut stopped, mut is_listening) = (false, true);
         loop {
             tokio::select! {
                 event = transfer.next() => match event {
                     Some(TransferEvent::Done(result)) => last = result,
-                    Some(event) => follow(&mut told.lock().unwrap_or_else(PoisonError::into_inner), event),
+                    Some(event) => announced.follow(&event),
                     None => return last,
                 },
                 () = signals.next(), if !stopped => {
@@ -360,28 +355,10 @@ impl Serving {
     }
 
     /// Returns what begins.
-    fn activity(&self) -> Activity {
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let (from, to) = match &self.config.task {
-            Task::Send { roots, .. } => (roots.iter().map(|root| text(&root.path)).collect(), None),
-            Task::Receive { spec, .. } => (Vec::new(), Some(text(&spec.target))),
-        };
-        Activity::begun("remote", from, to)
-    }
-
     /// Starts the transfer over standard input and output.
     fn over_ssh(&self) -> Result<Transfer, Error> {
         let (read, write) = pipes_to_ssh()?;
         start_over(read, write, self.ticket.key, self.config.clone())
-    }
-}
-
-/// Notes what has become of a transfer.
-fn follow(activity: &mut Activity, event: TransferEvent) {
-    match event {
-        TransferEvent::Connected { .. } => activity.state = State::Connected,
-        TransferEvent::Progress(progress) => activity.progress = Some(progress),
-        _ => {}
     }
 }
 

@@ -25,6 +25,9 @@ pub enum StreamError {
     /// Something has the name of the stream.
     #[error("{} is already there, and not overwritten", .0.display())]
     Exists(PathBuf),
+    /// The name of the stream is one that staging directories have.
+    #[error("{} has a name that is reserved for what downpour stages: have it sent under another one (--name)", .0.display())]
+    Reserved(PathBuf),
     /// It is longer than what this side accepts.
     #[error("the stream has more than the {0} bytes that are accepted; nothing of it is kept")]
     TooLong(u64),
@@ -41,7 +44,7 @@ impl StreamError {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Input(_) | Self::Output(_) | Self::Target { .. } | Self::TooLong(_) => ErrorKind::Storage,
-            Self::Exists(_) => ErrorKind::Other,
+            Self::Exists(_) | Self::Reserved(_) => ErrorKind::Other,
             Self::BrokenOff(_) => ErrorKind::Timeout,
             Self::Damaged => ErrorKind::Integrity,
         }
@@ -49,7 +52,7 @@ impl StreamError {
 
     pub(crate) fn close_code(&self) -> CloseCode {
         match self {
-            Self::Input(_) | Self::Output(_) | Self::BrokenOff(_) => CloseCode::Other,
+            Self::Input(_) | Self::Output(_) | Self::BrokenOff(_) | Self::Reserved(_) => CloseCode::Other,
             Self::Target { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CloseCode::NoSpace,
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => CloseCode::Permission,

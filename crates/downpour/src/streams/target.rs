@@ -1,16 +1,17 @@
 //! Where a stream goes.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use data_encoding::HEXLOWER;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::error::StreamError;
+use crate::files::directory::is_append_only;
+use crate::files::{is_staging_name, under_random_name};
 
 /// Where a stream goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,18 +28,30 @@ pub enum StreamTarget {
 }
 
 impl StreamTarget {
-    /// Checks that the stream could be stored under this name.
+    /// Checks that the stream could be stored under this name, as far as that shows before it comes.
     ///
     /// # Errors
-    /// [`StreamError::Exists`] if something has it.
+    /// [`StreamError::Exists`] if something has it, [`StreamError::Reserved`] if it is one of this program's own, and
+    /// [`StreamError::Target`] if the system says that the directory or the name cannot be.
     pub fn check(&self, name: &[u8]) -> Result<(), StreamError> {
         match self {
             Self::Stdout => Ok(()),
-            Self::Directory { path, replaces } => {
-                let path = path.join(OsStr::from_bytes(name));
+            Self::Directory { path: directory, replaces } => {
+                let path = directory.join(OsStr::from_bytes(name));
+                if is_staging_name(name) {
+                    return Err(StreamError::Reserved(path));
+                }
+                // What is staged could not take its name at the end.
+                if File::open(directory).is_ok_and(|opened| is_append_only(&opened)) {
+                    let source =
+                        io::Error::new(io::ErrorKind::PermissionDenied, "its directory is append-only (chattr +a)");
+                    return Err(StreamError::Target { path, source });
+                }
                 match path.symlink_metadata() {
                     Ok(found) if !replaces || found.is_dir() => Err(StreamError::Exists(path)),
-                    _ => Ok(()),
+                    Ok(_) => Ok(()),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    Err(source) => Err(StreamError::Target { path, source }),
                 }
             }
         }
@@ -91,13 +104,9 @@ impl Staged {
         let path = folder.join(name);
         let failed = |source| StreamError::Target { path: path.clone(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        let mut suffix = [0; 8];
-        getrandom::fill(&mut suffix).map_err(|error| failed(io::Error::other(error)))?;
-        let mut hidden = OsString::from(".downpour-stream-");
-        hidden.push(HEXLOWER.encode(&suffix));
-        let staged = folder.join(hidden);
-        let file = OpenOptions::new().write(true).create_new(true).open(&staged).map_err(failed)?;
-        Ok(Self { file, staged, path, replaces })
+        let create = |name: &str| OpenOptions::new().write(true).create_new(true).open(folder.join(name));
+        let (hidden, file) = under_random_name(create).map_err(failed)?;
+        Ok(Self { file, staged: folder.join(hidden), path, replaces })
     }
 
     fn failed(&self, source: io::Error) -> StreamError {
@@ -120,13 +129,19 @@ impl Staged {
         if self.replaces {
             return fs::rename(&self.staged, &self.path);
         }
+        // As a file is renamed in a sandbox; but a name that comes in between is never replaced where there are links.
         match renameat_with(CWD, &self.staged, CWD, &self.path, RenameFlags::NOREPLACE) {
-            // Not every file system can.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => match self.path.symlink_metadata() {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            renamed => return renamed.map_err(io::Error::from),
+        }
+        match fs::hard_link(&self.staged, &self.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            // The other name goes when this is dropped.
+            Ok(()) => Ok(()),
+            Err(_) => match self.path.symlink_metadata() {
                 Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
                 Err(_) => fs::rename(&self.staged, &self.path),
             },
-            renamed => renamed.map_err(io::Error::from),
         }
     }
 }
@@ -140,6 +155,8 @@ impl Drop for Staged {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<OsString> {
@@ -171,6 +188,11 @@ mod tests {
             (fs::read(folder.path().join("x")).unwrap(), names(folder.path())),
             (b"third".to_vec(), vec!["x".into()])
         );
+        // Not to be known from what this program has staged.
+        assert!(matches!(target(true).check(b".downpour-abcdefgh"), Err(StreamError::Reserved(_))));
+        assert!(matches!(target(true).check(&[b'x'; 256]), Err(StreamError::Target { .. })), "ENAMETOOLONG");
+        let below_file = StreamTarget::Directory { path: folder.path().join("x"), replaces: true };
+        assert!(matches!(below_file.check(b"y"), Err(StreamError::Target { .. })), "ENOTDIR");
         fs::create_dir(folder.path().join("folder")).unwrap();
         assert!(matches!(target(true).check(b"folder"), Err(StreamError::Exists(_))));
     }

@@ -225,6 +225,27 @@ fn what_exists_keeps_its_mode_unless_modes_are_exact() {
     same(&from, &to);
 }
 
+/// The mask is for new names. Some files are empty, small, or arrive in pieces.
+#[test]
+fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
+    let modes = [0o664, 0o666, 0o777, 0o600, 0o4775];
+    let files = || modes.iter().flat_map(|mode| [0, 10, 3_000_000].map(|size| (*mode, size)));
+    for (mode, size) in files() {
+        let name = format!("{mode:o}-{size}");
+        write(&tree.join(&name), &vec![7; size]);
+        write(&copy.join(&name), b"mine");
+        fs::set_permissions(copy.join(&name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    send(from.path(), ReceiveSpec { modes: Modes::Masked, ..replacing(to.path()) });
+    for (mode, size) in files() {
+        let found = copy.join(format!("{mode:o}-{size}")).metadata().unwrap();
+        // Another content does not run with another's rights.
+        assert_eq!((found.mode() & 0o7777, found.len()), (mode & 0o777, size as u64), "{mode:o} {size}");
+    }
+}
+
 #[test]
 fn a_folder_does_not_take_the_place_of_a_file_that_the_user_names() {
     let (from, to) = copied();

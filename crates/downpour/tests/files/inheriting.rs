@@ -40,11 +40,15 @@ fn set_default(directory: &Path, acl: Acl) -> bool {
     if acl.is_empty() {
         return matches!(removexattr(directory, "system.posix_acl_default"), Ok(()) | Err(Errno::NODATA));
     }
+    setxattr(directory, "system.posix_acl_default", &attribute(acl), XattrFlags::empty()).is_ok()
+}
+
+/// An ACL as the attribute that holds it.
+fn attribute(acl: Acl) -> Vec<u8> {
     let entry = |(to, permissions, id): &(u16, u16, u32)| {
         [&to.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
     };
-    let bytes = [&2_u32.to_le_bytes()[..], &acl.iter().map(entry).collect::<Vec<_>>().concat()].concat();
-    setxattr(directory, "system.posix_acl_default", &bytes, XattrFlags::empty()).is_ok()
+    [&2_u32.to_le_bytes()[..], &acl.iter().map(entry).collect::<Vec<_>>().concat()].concat()
 }
 
 /// The mode, and both ACLs.
@@ -134,4 +138,23 @@ fn what_arrives_has_what_the_system_gives_to_a_new_name_there() {
             assert!(again.notices.is_empty() && again.wanted == 0, "{what}: {:?}", again.notices);
         }
     }
+}
+
+/// The bits of its group bound what the ACL grants to a user, and are not the group's.
+#[test]
+fn a_replaced_file_whose_acl_goes_opens_to_no_group() {
+    let here = tempdir().expect("a directory");
+    let (from, into) = (here.path().join("from"), here.path().join("into"));
+    [&from, &into].into_iter().for_each(|directory| make(directory, 0o755));
+    fs::write(from.join("file"), "theirs").expect("a file");
+    fs::write(into.join("file"), "mine").expect("a file");
+    let acl: Acl = &[(OWNER, 6, NOBODY), (USER, 6, 7), (GROUP, 0, NOBODY), (MASK, 6, NOBODY), (OTHERS, 0, NOBODY)];
+    if setxattr(into.join("file"), "system.posix_acl_access", &attribute(acl), XattrFlags::empty()).is_err() {
+        eprintln!("NOT RUN: {} has no ACLs", here.path().display());
+        return;
+    }
+    let spec = ReceiveSpec { existing: Existing::Replace, modes: Modes::Masked, ..ReceiveSpec::into_directory(&into) };
+    transfer_as(&[from.join("file")], spec, 1, &mut |_| {}).expect("a transfer");
+    assert_eq!(fs::read(into.join("file")).expect("a file"), b"theirs");
+    assert_eq!(fs::metadata(into.join("file")).expect("a file").permissions().mode() & 0o777, 0o600);
 }

@@ -496,18 +496,24 @@ impl Endpoint {
 
     /// Returns whether there is room for another connection of a peer, or can be made.
     fn has_room(&self) -> bool {
-        let is_full = self.connections.len() >= self.config.max_connections;
-        !is_full || self.connections.values().any(|(_, connection)| connection.is_over())
+        self.connections.len() < self.config.max_connections || self.oldest_over().is_some()
     }
 
-    /// Makes room for another connection of a peer, if need be at the expense of the oldest that is over and only still
-    /// tells its peer so: whoever is turned away again and again must not keep others out.
+    /// Returns the oldest connection of a peer that is over and only still says so. One that this side has opened is its
+    /// program's to remove.
+    fn oldest_over(&self) -> Option<ConnectionHandle> {
+        let mut all = self.connections.iter();
+        all.find(|(handle, (_, connection))| connection.is_over() && self.spent.has_opened(**handle))
+            .map(|(handle, _)| *handle)
+    }
+
+    /// Makes room for another connection of a peer, if need be in place of the oldest that is over: guests that are turned
+    /// away again and again must not keep others out.
     fn make_room(&mut self) -> bool {
         if self.connections.len() < self.config.max_connections {
             return true;
         }
-        let mut over = self.connections.iter().filter(|(_, (_, connection))| connection.is_over());
-        let oldest = over.next().map(|(handle, _)| *handle);
+        let oldest = self.oldest_over();
         oldest.iter().for_each(|handle| self.remove(*handle));
         oldest.is_some()
     }

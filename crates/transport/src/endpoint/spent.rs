@@ -33,6 +33,11 @@ impl Spent {
         self.open.insert(handle, name);
     }
 
+    /// Whether the peer has opened this connection.
+    pub(super) fn has_opened(&self, handle: ConnectionHandle) -> bool {
+        self.open.contains_key(&handle)
+    }
+
     /// Notes that a connection, opened by the peer or not, was removed.
     pub(super) fn on_end(&mut self, handle: ConnectionHandle) {
         let Some(name) = self.open.remove(&handle) else { return };

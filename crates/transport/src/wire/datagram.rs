@@ -3,7 +3,7 @@
 use super::bytes::{Put, Reader, length_u16};
 use super::error::WireError;
 use super::ids::{ConnectionId, KeyId};
-use super::limits::{MAX_DATAGRAM, MAX_VERSIONS, MIN_MESSAGE1};
+use super::limits::{MAX_DATAGRAM, MAX_HANDSHAKE_PAYLOAD, MAX_VERSIONS, MIN_MESSAGE1, NOISE_OVERHEAD};
 use super::packet::{HEADER, PacketHeader, PacketKind, TAG};
 use super::refused::Refused;
 
@@ -167,8 +167,11 @@ fn put_noise(noise: &[u8], end: usize, out: &mut Vec<u8>) {
 }
 
 fn noise<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], WireError> {
-    let length = reader.u16()?;
-    reader.bytes(usize::from(length))
+    let length = usize::from(reader.u16()?);
+    if length > MAX_HANDSHAKE_PAYLOAD + NOISE_OVERHEAD {
+        return Err(WireError::Limit("handshake payload"));
+    }
+    reader.bytes(length)
 }
 
 fn message1<'a>(reader: &mut Reader<'a>) -> Result<Datagram<'a>, WireError> {

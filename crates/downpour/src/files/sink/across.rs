@@ -9,7 +9,6 @@ use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, chmodat, ftruncate, openat, readlinkat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use crate::files::extras::{Applied, ExtraRule};
 use crate::files::held::Held;
@@ -48,8 +47,9 @@ impl<'a> Carried<'a> {
                 let mut carried = Self { folder, name, applied: Applied::All };
                 let link = Held::open(folder, carried.name.as_str())?;
                 let made = link.status()?;
-                // Whoever can write this folder may have put something else there.
-                if !made.is_symlink() || made.links > 1 || made.owner != geteuid().as_raw() {
+                // Others who can write this directory may have put something else there. The owner does not tell: some file
+                // systems give every name the same one.
+                if !made.is_symlink() || made.links > 1 || readlinkat(&link, "", Vec::new())? != target {
                     return Err(Errno::STALE.into());
                 }
                 carried.take_over((from, staged), &link, &found, extras)?;

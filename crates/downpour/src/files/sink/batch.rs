@@ -34,6 +34,8 @@ pub(super) struct ReceivedFile {
     pub(super) size: u64,
     /// Final mode.
     pub(super) mode: u32,
+    /// Whether that is the mode of the file that it replaces, which nothing that a new file inherits changes.
+    pub(super) keeps_mode: bool,
     pub(super) mtime: Mtime,
     /// Owner and group by their numbers here, and extended attributes.
     pub(super) extra: Extra,

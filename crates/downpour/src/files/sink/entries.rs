@@ -36,6 +36,8 @@ struct Staged {
     state: FileState,
     /// Its final mode.
     mode: u32,
+    /// Whether that is the mode of the file that it replaces.
+    keeps_mode: bool,
     /// Whether another version stands at the target, to be compared.
     compared: bool,
 }
@@ -449,7 +451,8 @@ impl Admission<'_> {
         let mode = replaced.map_or_else(new_mode, |replaced| replaced.mode);
         let is_comparable = |replaced: Replaced| differences::is_comparable(entry.size(), replaced.size);
         let compared = waits && self.shared.compares() && replaced.is_some_and(is_comparable);
-        let new = Staged { id, held: RangeSet::default(), state: fresh, mode, compared };
+        let keeps_mode = replaced.is_some();
+        let new = Staged { id, held: RangeSet::default(), state: fresh, mode, keeps_mode, compared };
         // An unusable staging folder affects more than one name.
         let failed = |error| FilesError::system(place.staging.path(), error);
         match place.staging.claim(id).map_err(failed)? {
@@ -502,13 +505,9 @@ impl Admission<'_> {
             return;
         }
         let state = FileState { dropped: true, ..FileState::fresh(entry.size()) };
-        let mode = self.shared.modes.apply(entry.mode);
-        self.push(
-            building,
-            path,
-            entry,
-            Staged { id: StagedId::new(path, entry), held: RangeSet::default(), state, mode, compared: false },
-        );
+        let (id, mode) = (StagedId::new(path, entry), self.shared.modes.apply(entry.mode));
+        let staged = Staged { id, held: RangeSet::default(), state, mode, keeps_mode: false, compared: false };
+        self.push(building, path, entry, staged);
     }
 
     fn push(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
@@ -519,6 +518,7 @@ impl Admission<'_> {
             start: building.length,
             size: entry.size(),
             mode: staged.mode,
+            keeps_mode: staged.keeps_mode,
             mtime: entry.mtime,
             extra: entry.extra.clone(),
         };

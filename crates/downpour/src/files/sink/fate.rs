@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 
 use super::super::extras::ExtraRule;
+use super::super::inheritance::has_acl;
 use super::super::metadata::{Identity, ModeRule, Status};
 use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Compare, Existing, ReceiveSpec};
@@ -118,8 +119,19 @@ impl Judge<'_> {
             return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
         }
         let stays = matches!(entry.kind, Kind::File { .. }) && found.is_file();
-        let replaced = || Replaced { mode: self.modes.replace(entry.mode, found.mode), size: found.size };
-        Ok(Fate::Replace { file: stays.then(replaced) })
+        let file = match stays {
+            true => Some(Replaced { mode: self.replaced_mode(path, entry, &found)?, size: found.size }),
+            false => None,
+        };
+        Ok(Fate::Replace { file })
+    }
+
+    /// Returns the mode of a file that gets another content. Its ACL goes with the old one; the bits of its group, which were
+    /// the bound of that, would then be the group's own.
+    fn replaced_mode(&self, path: &[u8], entry: &Entry, found: &Status) -> io::Result<u32> {
+        let mode = self.modes.replace(entry.mode, found.mode);
+        let loses_acl = !self.modes.is_exact() && has_acl(&self.target.hold(path, found.identity)?)?;
+        Ok(if loses_acl { mode & !0o070 } else { mode })
     }
 
     fn has_other_attributes(&self, path: &[u8], entry: &Entry, found: &Status) -> bool {

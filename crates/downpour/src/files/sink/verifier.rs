@@ -161,6 +161,7 @@ mod tests {
                 start,
                 size,
                 mode: 0o644,
+                keeps_mode: false,
                 mtime: Mtime::default(),
                 extra: Extra::default(),
             };

@@ -122,10 +122,13 @@ impl Writer {
             if state.short {
                 staging.set_length(file.id, file.size)?;
             }
-            let mut mode = self.modes.without(file.mode, made.denied);
+            let mut mode = match file.keeps_mode {
+                true => file.mode,
+                false => self.modes.without(file.mode, made.denied),
+            };
             let inherited = if self.extras.sets_acls() { None } else { Some(place.target.inherited(&file.path)?) };
             if let Some(inherited) = inherited.filter(|inherited| inherited != staging.inherited()) {
-                // What it has got is of another folder.
+                // Its ACL is that of the staging directory.
                 mode = file.mode;
                 made.wrong_mode = true;
                 inherited.give(&staging.hold(&file.id.place())?, mode)?;
@@ -259,7 +262,8 @@ mod tests {
         let entry = Entry { path: b"file".to_vec(), kind, mode: 0o444, mtime, extra: Extra::default() };
         let id = StagedId::new(&entry.path, &entry);
         let path = entry.path.as_slice().into();
-        let file = ReceivedFile { path, entry: 0, id, start: 0, size, mode: 0o444, mtime, extra: Extra::default() };
+        let (extra, keeps_mode) = (Extra::default(), false);
+        let file = ReceivedFile { path, entry: 0, id, start: 0, size, mode: 0o444, keeps_mode, mtime, extra };
         (place, OpenBatch::new((0, false), size, Wanted::all(), 1, vec![(file, FileState::fresh(size))]))
     }
 

@@ -229,7 +229,7 @@ pub(in crate::files) fn staging_name(source: SourceId) -> String {
 ///
 /// # Errors
 /// Those of `put`, also if every name that was tried existed.
-pub(in crate::files) fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Result<T>) -> io::Result<(String, T)> {
+pub(crate) fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Result<T>) -> io::Result<(String, T)> {
     let mut attempts = 1..MAX_ATTEMPTS;
     loop {
         let name = random_name()?;
@@ -264,7 +264,7 @@ fn named(id: &[u8; 16]) -> String {
 }
 
 /// Whether a name at the top of a target could be that of a staging folder; some file systems ignore case.
-pub(in crate::files) fn is_staging_name(name: &[u8]) -> bool {
+pub(crate) fn is_staging_name(name: &[u8]) -> bool {
     let Some((start, id)) = name.split_at_checked(PREFIX.len()) else { return false };
     let is_digit = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'a'..=b'z' | b'2'..=b'7');
     start.eq_ignore_ascii_case(PREFIX.as_bytes()) && id.len() == ID_CHARACTERS && id.iter().all(is_digit)

@@ -36,6 +36,21 @@ fn a_first_message_is_at_least_1200_bytes() {
     assert_eq!(large.encode(1_200, &mut Vec::new()), Err(WireError::Limit("handshake message")));
 }
 
+/// What is kept of a handshake is bounded, whatever the size of its datagram.
+#[test]
+fn a_handshake_message_has_a_bounded_payload() {
+    let most = MAX_HANDSHAKE_PAYLOAD + NOISE_OVERHEAD;
+    for (length, is_taken) in [(most, true), (most + 1, false), (60_000, false)] {
+        let noise = vec![7; length];
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        Message1 { key: KEY, connection: CONNECTION, copy: 0, noise: &noise }.encode(62_000, &mut first).unwrap();
+        Message2 { destination: CONNECTION, copy: 0, noise: &noise }.encode(62_000, &mut second).unwrap();
+        for bytes in [first, second] {
+            assert_eq!(Datagram::classify(&bytes).is_ok(), is_taken, "{length}");
+        }
+    }
+}
+
 #[test]
 fn message2_layout() {
     let mut bytes = Vec::new();

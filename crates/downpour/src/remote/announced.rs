@@ -1,0 +1,40 @@
+//! What the far side of a transfer tells `downpour status` on its machine.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::activity::{Activity, Announcement, State};
+use crate::transfer::{Task, TransferEvent};
+
+/// A transfer that is found on this machine for as long as this lives.
+pub(super) struct Announced {
+    activity: Arc<Mutex<Activity>>,
+    _announcement: Option<Announcement>,
+}
+
+impl Announced {
+    /// Announces a transfer, unless its login is limited to a directory, which makes nothing elsewhere. Where there is no place
+    /// for a socket it works without, but is not found.
+    pub(super) fn new(task: &Task, is_limited: bool) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let (from, to) = match task {
+            Task::Send { roots, .. } => (roots.iter().map(|root| text(&root.path)).collect(), None),
+            Task::Receive { spec, .. } => (Vec::new(), Some(text(&spec.target))),
+        };
+        let activity = Arc::new(Mutex::new(Activity::begun("remote", from, to)));
+        let now = Arc::clone(&activity);
+        let tell = move || now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let announcement = if is_limited { None } else { Announcement::start(tell).ok() };
+        Self { activity, _announcement: announcement }
+    }
+
+    /// Notes what has become of the transfer.
+    pub(super) fn follow(&self, event: &TransferEvent) {
+        let mut activity = self.activity.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            TransferEvent::Connected { .. } => activity.state = State::Connected,
+            TransferEvent::Progress(progress) => activity.progress = Some(progress.clone()),
+            _ => {}
+        }
+    }
+}
