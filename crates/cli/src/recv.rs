@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use downpour::files::{Permitted, ReceiveSpec};
-use downpour::{CommonOptions, Peer, Profile, ReceiveOptions, Role};
+use downpour::{CommonOptions, Peer, Profile, ReceiveOptions, Role, Transfer};
 
-use crate::args::RecvArgs;
+use crate::args::{OutputArgs, RecvArgs};
 use crate::copy::{compare, existing};
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Attention, Interrupts, stopping};
@@ -29,10 +29,9 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
             Peer::Connect(ticket)
         }
     };
-    let mut attention = interrupts.attend();
     match is_to_stdout {
-        true => to_stdout(args, peer, &mut attention).await,
-        false => into_directory(args, peer, &mut attention).await,
+        true => to_stdout(args, peer, interrupts).await,
+        false => begin(args, peer)?.follow(&mut interrupts.attend()).await,
     }
 }
 
@@ -54,13 +53,15 @@ fn wanted(args: &RecvArgs) -> Result<(bool, Option<String>), Failure> {
 
 /// Receives one file, and writes it to stdout once it is whole. A signal to stop ends the writing too, so that the file is
 /// removed.
-async fn to_stdout(mut args: RecvArgs, peer: Peer, attention: &mut Attention<'_>) -> Result<u8, Failure> {
+async fn to_stdout(mut args: RecvArgs, peer: Peer, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let failed =
         |error: io::Error| Failure::new(Code::Disk, format!("cannot keep the file on its way to stdout: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     args.into = folder.path().to_owned();
     (args.yes, args.max_files) = (true, Some(1));
-    let code = into_directory(args, peer, attention).await?;
+    let begun = begin(args, peer)?;
+    let mut attention = interrupts.attend();
+    let code = begun.follow(&mut attention).await?;
     for entry in folder.path().read_dir().map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if !entry.file_type().map_err(failed)?.is_file() {
@@ -81,7 +82,17 @@ async fn to_stdout(mut args: RecvArgs, peer: Peer, attention: &mut Attention<'_>
     Ok(code)
 }
 
-async fn into_directory(args: RecvArgs, peer: Peer, attention: &mut Attention<'_>) -> Result<u8, Failure> {
+/// A transfer that has begun, and what is shown of it.
+struct Begun {
+    transfer: Transfer,
+    output: OutputArgs,
+    ticket_file: Option<PathBuf>,
+    offer: OnOffer,
+}
+
+/// Begins to receive into a directory. Signals keep their default effect meanwhile: a trace may go to a pipe that is not
+/// read.
+fn begin(args: RecvArgs, peer: Peer) -> Result<Begun, Failure> {
     let options = ReceiveOptions {
         profile: Profile::auto(),
         // Without a question nothing has to wait for the answer: the bytes follow the names at once.
@@ -104,10 +115,17 @@ async fn into_directory(args: RecvArgs, peer: Peer, attention: &mut Attention<'_
         permitted: Permitted { max_bytes: args.quota, max_entries: args.max_files, ..Permitted::default() },
         ..ReceiveSpec::into_directory(args.into)
     };
-    let transfer = downpour::receive(spec, peer, options)?;
-    let mut output = Output::new(args.output);
-    let ticket = ticket::publish(transfer.ticket(), args.ticket.ticket_file.as_deref(), Guest::Sender, &output)?;
-    output.start("recv", None, ticket.as_deref())?;
     let offer = if args.yes { OnOffer::Tell } else { OnOffer::Ask };
-    watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, attention).await
+    let transfer = downpour::receive(spec, peer, options)?;
+    Ok(Begun { transfer, output: args.output, ticket_file: args.ticket.ticket_file, offer })
+}
+
+impl Begun {
+    async fn follow(self, attention: &mut Attention<'_>) -> Result<u8, Failure> {
+        let Self { transfer, output, ticket_file, offer } = self;
+        let mut output = Output::new(output);
+        let ticket = ticket::publish(transfer.ticket(), ticket_file.as_deref(), Guest::Sender, &output)?;
+        output.start("recv", None, ticket.as_deref())?;
+        watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, attention).await
+    }
 }
