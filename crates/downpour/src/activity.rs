@@ -121,13 +121,15 @@ impl Announcement {
     /// There is no directory for the socket; the system's.
     pub fn start(told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
         // Where the path of a directory is too long for a socket's, another takes it.
-        let is_short = |directory: &PathBuf| SocketAddrUnix::new(directory.join(hidden_name())).is_ok();
+        let hidden = hidden(&name());
+        let is_short = |directory: &PathBuf| SocketAddrUnix::new(directory.join(&hidden)).is_ok();
         let directory = directories(true).find(is_short).ok_or(io::ErrorKind::NotFound)?;
         Self::start_in(&directory, told)
     }
 
     fn start_in(directory: &Path, told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
-        let (path, hidden) = (directory.join(name()), directory.join(hidden_name()));
+        let name = name();
+        let (path, hidden) = (directory.join(&name), directory.join(hidden(&name)));
         // What a killed process has left that had this number.
         let _ = fs::remove_file(&hidden);
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -220,9 +222,9 @@ fn name() -> String {
     format!("{}{}", prefix(), std::process::id())
 }
 
-/// Its name until it listens.
-fn hidden_name() -> String {
-    format!("{NEW}{}", name())
+/// The name of a socket until it listens.
+fn hidden(name: &str) -> String {
+    format!("{NEW}{name}")
 }
 
 /// Whether a name is that of a socket whose process was killed before it listened.
@@ -359,7 +361,7 @@ mod tests {
         let left = own.join(format!("{}99999999", prefix()));
         drop(UnixListener::bind(&left).expect("a socket"));
         let other = own.join("a-00000000-1");
-        let begun = [own.join(format!("{NEW}{}99999999", prefix())), own.join(hidden_name())];
+        let begun = [own.join(format!("{NEW}{}99999999", prefix())), own.join(hidden(&name()))];
         begun.iter().for_each(|path| drop(UnixListener::bind(path).expect("a socket")));
         drop(UnixListener::bind(&other).expect("a socket"));
         fs::write(own.join("paths.json"), "{}").expect("a file");

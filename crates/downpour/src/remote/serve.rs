@@ -354,7 +354,6 @@ impl Serving {
         }
     }
 
-    /// Returns what begins.
     /// Starts the transfer over standard input and output.
     fn over_ssh(&self) -> Result<Transfer, Error> {
         let (read, write) = pipes_to_ssh()?;
