@@ -25,6 +25,9 @@ const ALL_LOST: f64 = 1e-4;
 /// packets, and the number of copies should stay small.
 const LOSS_BOUNDS: (f64, f64) = (0.05, 0.55);
 
+/// Bytes of a close frame without its reason.
+const CLOSE_FRAME: usize = 7;
+
 /// A connection that is over for its program.
 #[derive(Debug)]
 pub(super) struct Closing {
@@ -34,6 +37,10 @@ pub(super) struct Closing {
     repetition: Option<Repetition>,
     /// A packet has arrived that must be answered with a close.
     owes_answer: bool,
+    /// Whether the peer is at an address that is not validated.
+    is_followed: bool,
+    /// Bytes of the reason that are sent.
+    room: usize,
     /// The close was sent at least once.
     said: bool,
     rtt: Duration,
@@ -56,10 +63,12 @@ impl Closing {
         let spread = (rtt / 2).max(MIN_SPREAD);
         Self {
             code,
-            reason: limited(reason).to_owned(),
+            reason: limited(reason, MAX_REASON).to_owned(),
             until: now + patience(rtt),
             repetition: Some(Repetition { next: now, spacing: spread / (copies - 1), copies }),
             owes_answer: false,
+            is_followed: false,
+            room: MAX_REASON,
             said: false,
             rtt,
         }
@@ -81,6 +90,8 @@ impl Closing {
             until: after_answer(now, rtt),
             repetition: None,
             owes_answer: true,
+            is_followed: false,
+            room: MAX_REASON,
             said: false,
             rtt,
         }
@@ -103,9 +114,15 @@ impl Closing {
         self.repetition.as_ref().map_or(self.until, |repetition| repetition.next.min(self.until))
     }
 
-    /// Handles a packet from the peer, with or without a close in it. Returns true when nothing is left to say.
-    pub(super) fn on_packet(&mut self, now: Time, closes: bool) -> bool {
+    /// Handles a packet of `ip_bytes` from the peer, with or without a close in it. Returns true when nothing is left to
+    /// say.
+    pub(super) fn on_packet(&mut self, now: Time, ip_bytes: u32, closes: bool) -> bool {
         self.owes_answer = true;
+        if self.is_followed {
+            // RFC 9000 section 8.1: at most three times the bytes of what is answered. The rest of a close is hardly larger
+            // than the smallest packet, which has a frame of one byte.
+            self.room = (2 * ip_bytes as usize).saturating_sub(CLOSE_FRAME);
+        }
         if !closes || self.repetition.is_none() {
             return false;
         }
@@ -117,10 +134,10 @@ impl Closing {
         self.said
     }
 
-    /// Follows the peer to another, unvalidated address: each of its packets gets one answer, which is hardly larger.
+    /// Follows the peer to another, unvalidated address: each of its packets gets one answer.
     pub(super) fn follow(&mut self) {
         self.repetition = None;
-        self.reason.clear();
+        self.is_followed = true;
     }
 
     /// Returns the frame, when it is due.
@@ -131,7 +148,7 @@ impl Closing {
             repetition.advance(now, self.rtt);
         }
         self.said |= due;
-        due.then_some(Frame::Close { code: self.code, reason: self.reason.as_bytes() })
+        due.then_some(Frame::Close { code: self.code, reason: limited(&self.reason, self.room).as_bytes() })
     }
 }
 
@@ -164,9 +181,9 @@ fn after_answer(now: Time, rtt: Duration) -> Time {
     now + rtt * 4 + MIN_SPREAD * 5
 }
 
-/// Truncates a reason to the wire's limit, at a character boundary.
-fn limited(reason: &str) -> &str {
-    &reason[..reason.floor_char_boundary(reason.len().min(MAX_REASON))]
+/// Truncates a reason to `most` bytes, at a character boundary.
+fn limited(reason: &str, most: usize) -> &str {
+    &reason[..reason.floor_char_boundary(reason.len().min(most))]
 }
 
 #[cfg(test)]
@@ -220,7 +237,7 @@ mod tests {
             }
             assert!(closing.poll(now + Duration::from_millis(30)).is_some());
             assert_eq!(closing.may_leave(), leaves, "{code:#x}");
-            assert!(closing.on_packet(now + Duration::from_millis(60), true), "answered: nothing is left to say");
+            assert!(closing.on_packet(now + Duration::from_millis(60), 80, true), "answered: nothing is left to say");
         }
     }
 
@@ -232,16 +249,29 @@ mod tests {
         assert!(closing.may_leave() && !closing.is_over(Time::ZERO + RTT * 4));
         // A side that stays answers each repetition.
         assert!(closing.poll(Time::ZERO + RTT).is_none());
-        assert!(!closing.on_packet(Time::ZERO + RTT, true));
+        assert!(!closing.on_packet(Time::ZERO + RTT, 80, true));
         assert!(closing.poll(Time::ZERO + RTT).is_some());
     }
 
     #[test]
     fn closes_that_cross_are_both_answered() {
         let mut closing = Closing::ours(Time::ZERO, (RTT, 0.05), 0, "");
-        assert!(!closing.on_packet(Time::ZERO, true));
+        assert!(!closing.on_packet(Time::ZERO, 80, true));
         assert!(!closing.may_leave());
         assert!(closing.poll(Time::ZERO).is_some());
         assert!(closing.may_leave());
+    }
+
+    #[test]
+    fn a_peer_at_another_address_hears_as_much_of_the_reason_as_its_packets_allow() {
+        let reason = "x".repeat(MAX_REASON);
+        let mut closing = Closing::ours(Time::ZERO, (RTT, 0.05), 0x103, &reason);
+        closing.follow();
+        for (ip_bytes, wanted) in [(60, 113), (1472, MAX_REASON), (60, 113), (1, 0)] {
+            closing.on_packet(Time::ZERO, ip_bytes, false);
+            let Some(Frame::Close { code: 0x103, reason }) = closing.poll(Time::ZERO) else { panic!("an answer") };
+            assert_eq!(reason.len(), wanted, "{ip_bytes}");
+            assert!(closing.poll(Time::ZERO).is_none(), "one answer for each packet");
+        }
     }
 }

@@ -54,7 +54,7 @@ impl Connection {
             match &mut self.phase {
                 Phase::Open => {}
                 Phase::Closing(closing) => {
-                    if closing.on_packet(now, has_close(packet)) {
+                    if closing.on_packet(now, bytes, has_close(packet)) {
                         self.phase = Phase::Drained;
                     }
                     continue;
