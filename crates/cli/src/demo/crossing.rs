@@ -6,12 +6,13 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    Bind, ConnectionStats, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Stop, Transfer,
-    TransferEvent,
+    Bind, ConnectionStats, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Stop, Summary,
+    Transfer, TransferEvent,
 };
 use netsim::Duplex;
 use relay::{Relay, Report};
 
+use crate::escape;
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Attention, Heard};
 use crate::output::Output;
@@ -120,7 +121,7 @@ impl Pair<'_> {
                 output.progress(Progress { bytes_done: progress.bytes_done.max(self.bytes), ..progress });
             }
             Some(TransferEvent::Note(note) | TransferEvent::Attempt { message: note, .. }) => output.detail(note),
-            Some(TransferEvent::Done(result)) => return result.map(|_| true).map_err(Failure::from),
+            Some(TransferEvent::Done(result)) => return is_whole(&result?).map(|()| true),
             Some(_) => {}
             None => return Err(internal("the sender ended without a word")),
         }
@@ -169,6 +170,18 @@ impl Pair<'_> {
 pub(super) fn payload(connection: &ConnectionStats, symbol: u64) -> u64 {
     let symbols = (connection.bytes_received / (symbol + HEADERS)).saturating_sub(connection.surplus_symbols);
     symbols * symbol
+}
+
+/// Refuses a transfer of a part: its time would be compared with the times of other files.
+fn is_whole(summary: &Summary) -> Result<(), Failure> {
+    match summary.failed.first() {
+        Some(first) => {
+            let (path, reason) = (escape::name(&first.path), &first.reason);
+            let message = format!("{} of the names did not arrive, the first {path}: {reason}", summary.failed_count);
+            Err(Failure::new(Code::Partial, message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn internal(what: &str) -> Failure {

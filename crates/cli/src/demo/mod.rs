@@ -105,8 +105,7 @@ async fn apart<T: Send + 'static>(
 /// Prepares a folder for what arrives, and the file to send.
 fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(TempDir, PathBuf), Failure> {
     let bytes = match path {
-        Some(path) => sample::size(path, is_stopped)
-            .map_err(|error| Failure::new(Code::SourceAbsent, format!("{}: {error}", path.display())))?,
+        Some(path) => sample::size(path, is_stopped).map_err(|error| Failure::new(Code::SourceAbsent, error))?,
         None => size,
     };
     let disk = |error| Failure::new(Code::Disk, format!("no room for the files of the demo: {error}"));
@@ -146,9 +145,13 @@ impl Stage<'_> {
         let outcome = crossing.run(output, attention).await?;
         output.rest();
         let (source, arrived) = (self.source.to_owned(), into.clone());
-        let look = move |is_stopped: &AtomicBool| has_arrived(&source, &arrived, is_stopped).map_err(disk);
-        if !apart(look, attention).await? {
-            return Err(Failure::new(Code::Integrity, "what arrived is not what was sent"));
+        let look = move |is_stopped: &AtomicBool| missing(&source, &arrived, is_stopped).map_err(disk);
+        if let Some(path) = apart(look, attention).await? {
+            let message = format!(
+                "{} did not arrive as it is now: if something changed it meanwhile, name files that stay as they are",
+                path.display()
+            );
+            return Err(Failure::new(Code::Integrity, message));
         }
         fs::remove_dir_all(&into).map_err(disk)?;
         Ok(outcome)
@@ -178,9 +181,10 @@ impl Stage<'_> {
     }
 }
 
-fn has_arrived(source: &Path, into: &Path, is_stopped: &AtomicBool) -> io::Result<bool> {
+/// Returns the first name of the source that did not arrive as it is.
+fn missing(source: &Path, into: &Path, is_stopped: &AtomicBool) -> io::Result<Option<PathBuf>> {
     // `.` has no name of its own.
     let whole = source.canonicalize()?;
     let name = source.file_name().or(whole.file_name()).unwrap_or_default();
-    sample::is_same(source, &into.join(name), is_stopped)
+    sample::difference(source, &into.join(name), is_stopped)
 }

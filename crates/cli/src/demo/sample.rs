@@ -1,6 +1,9 @@
 //! The file that the demo sends, and the check that it arrived.
 
-use std::fs::{self, File};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,54 +70,79 @@ fn go_on(is_stopped: &AtomicBool) -> io::Result<()> {
 }
 
 /// Returns the bytes of the files at and below a path, unless it is stopped.
+///
+/// # Errors
+/// Something cannot be read, or is none of what the demo sends; the error names it.
 pub(super) fn size(path: &Path, is_stopped: &AtomicBool) -> io::Result<u64> {
     go_on(is_stopped)?;
-    let metadata = fs::symlink_metadata(path)?;
-    if !metadata.is_dir() {
-        return Ok(metadata.len());
+    let metadata = fs::symlink_metadata(path).map_err(|error| at(path, &error))?;
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        return names(path, is_stopped)?.iter().try_fold(0, |sum, name| Ok(sum + size(&path.join(name), is_stopped)?));
     }
-    let mut sum = 0;
-    for entry in fs::read_dir(path)? {
-        sum += size(&entry?.path(), is_stopped)?;
+    if kind.is_file() {
+        File::open(path).map_err(|error| at(path, &error))?;
+    } else if !kind.is_symlink() {
+        return Err(at(path, &"it is a device, pipe or socket, and the demo sends files, directories and links"));
     }
-    Ok(sum)
+    Ok(metadata.len())
 }
 
-/// Whether two files or folders are identical, read independently: the demo does not rely on its own program's
-/// verification.
-pub(super) fn is_same(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<bool> {
+/// An error that names its path.
+fn at(path: &Path, error: &impl Display) -> io::Error {
+    io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// Returns the first name below `a`, or `a` itself, where two files or directories differ. They are read independently: the
+/// demo does not rely on its own program's verification.
+pub(super) fn difference(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<Option<PathBuf>> {
     go_on(is_stopped)?;
-    let (kind, other) = (fs::symlink_metadata(a)?, fs::symlink_metadata(b)?);
+    let differs = || Ok(Some(a.to_owned()));
+    let (Some(kind), Some(other)) = (look(a)?, look(b)?) else { return differs() };
     if kind.file_type() != other.file_type() {
-        return Ok(false);
+        return differs();
     }
     if kind.is_dir() {
-        let (names, others) = (names(a)?, names(b)?);
+        let (names, others) = (names(a, is_stopped)?, names(b, is_stopped)?);
         if names != others {
-            return Ok(false);
+            let one = names.symmetric_difference(&others).next();
+            return Ok(one.map(|name| a.join(name)));
         }
         for name in names {
-            if !is_same(&a.join(&name), &b.join(&name), is_stopped)? {
-                return Ok(false);
+            if let Some(path) = difference(&a.join(&name), &b.join(&name), is_stopped)? {
+                return Ok(Some(path));
             }
         }
-        return Ok(true);
+        return Ok(None);
     }
-    if kind.is_symlink() {
-        return Ok(fs::read_link(a)? == fs::read_link(b)?);
-    }
-    Ok(kind.len() == other.len() && has_same_bytes(a, b, is_stopped)?)
+    let is_same = match kind.is_symlink() {
+        true => fs::read_link(a)? == fs::read_link(b)?,
+        false => kind.len() == other.len() && has_same_bytes(a, b, is_stopped)?,
+    };
+    if is_same { Ok(None) } else { differs() }
 }
 
-fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut names =
-        fs::read_dir(folder)?.map(|entry| Ok(PathBuf::from(entry?.file_name()))).collect::<io::Result<Vec<_>>>()?;
-    names.sort();
-    Ok(names)
+/// Returns the status of what a path names, if it exists.
+fn look(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        looked => looked.map(Some).map_err(|error| at(path, &error)),
+    }
+}
+
+fn names(folder: &Path, is_stopped: &AtomicBool) -> io::Result<BTreeSet<OsString>> {
+    let entries = fs::read_dir(folder).map_err(|error| at(folder, &error))?;
+    entries
+        .map(|entry| {
+            go_on(is_stopped)?;
+            Ok(entry.map_err(|error| at(folder, &error))?.file_name())
+        })
+        .collect()
 }
 
 fn has_same_bytes(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<bool> {
-    let (mut a, mut b) = (BufReader::new(File::open(a)?), BufReader::new(File::open(b)?));
+    let open = |path: &Path| File::open(path).map(BufReader::new).map_err(|error| at(path, &error));
+    let (mut a, mut b) = (open(a)?, open(b)?);
     let (mut left, mut right) = (vec![0; CHUNK], vec![0; CHUNK]);
     loop {
         go_on(is_stopped)?;
@@ -154,13 +182,14 @@ mod tests {
             generate(&path(name), 2_500_000, &GO_ON).expect(name);
         }
         assert_eq!(size(&path("a"), &GO_ON).expect("a size"), 2_500_000);
-        assert!(is_same(&path("a"), &path("b"), &GO_ON).expect("two files"));
+        let differs = |other: &str| difference(&path("a"), &path(other), &GO_ON).expect("two files");
+        assert_eq!(differs("b"), None);
         let mut bytes = fs::read(path("c")).expect("a file");
         bytes[2_400_000] ^= 1;
         fs::write(path("c"), &bytes).expect("a file");
-        assert!(!is_same(&path("a"), &path("c"), &GO_ON).expect("two files"));
+        assert_eq!(differs("c"), Some(path("a")));
         fs::write(path("d"), &bytes[..100]).expect("a file");
-        assert!(!is_same(&path("a"), &path("d"), &GO_ON).expect("two files"));
+        assert_eq!(differs("d"), Some(path("a")));
     }
 
     #[test]
@@ -171,7 +200,8 @@ mod tests {
         let error = generate(&path("large"), u64::MAX, &stopped).expect_err("stopped");
         assert_eq!((error.to_string().as_str(), size(&path("large"), &GO_ON).ok()), ("stopped", Some(0)));
         assert!(size(folder.path(), &stopped).is_err());
-        assert!(is_same(&path("large"), &path("large"), &stopped).is_err());
+        assert!(difference(&path("large"), &path("large"), &stopped).is_err());
+        assert!(names(folder.path(), &stopped).is_err());
     }
 
     #[test]
@@ -184,9 +214,9 @@ mod tests {
             std::os::unix::fs::symlink("file", side.join("x/link")).expect("a link");
         }
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-        assert!(is_same(&a, &b, &GO_ON).expect("two folders"));
+        assert_eq!(difference(&a, &b, &GO_ON).expect("two folders"), None);
         assert_eq!(size(&a, &GO_ON).expect("a size"), 5);
         fs::write(b.join("x/y/more"), "").expect("a file");
-        assert!(!is_same(&a, &b, &GO_ON).expect("two folders"));
+        assert_eq!(difference(&a, &b, &GO_ON).expect("two folders"), Some(a.join("x/y/more")));
     }
 }

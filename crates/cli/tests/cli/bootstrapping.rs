@@ -54,6 +54,17 @@ fn what_does_not_run_there_gets_no_name() {
     far.run("bootstrap", ["--from", "/nonexistent", "far"]).expect_line(1, "/nonexistent: No such file");
 }
 
+#[test]
+fn a_login_that_runs_downpour_alone_says_so() {
+    let program = env!("CARGO_BIN_EXE_downpour");
+    for line in [format!("exec {program} remote"), format!("echo Hello; exec {program} remote --only .")] {
+        let far = Far::with_login(&line);
+        far.run("bootstrap", ["far"])
+            .expect_line(7, "it runs `downpour remote` only, and bootstrap needs one that runs");
+        assert!(!far.there(".local").exists());
+    }
+}
+
 /// Commands that log in, with arguments for the host `far`.
 const LOGINS: [&[&str]; 8] = [
     &["bootstrap", "far"],

@@ -102,6 +102,32 @@ fn a_listed_name_behind_a_link_arrives_in_a_folder_and_a_limited_login_follows_n
     assert!(told.contains("link/in/deep") && !into.join("link").exists(), "{told}");
 }
 
+/// What programs communicate through is neither replaced nor taken for a name.
+#[test]
+fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
+    let here = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| here.path().join(name);
+    fs::write(path("file"), "bytes").expect("a file");
+    rustix::fs::mknodat(rustix::fs::CWD, &path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
+    for (link, to) in [("null", "/dev/null"), ("link", "fifo"), ("nowhere", "absent")] {
+        std::os::unix::fs::symlink(to, path(link)).expect("a link");
+    }
+    for name in ["null", "fifo", "link", "/dev/null", "/dev/stdout"] {
+        let before = path(name).symlink_metadata().expect("it is there").file_type();
+        let said = "leads to a device, pipe or socket, which is neither replaced nor written to";
+        downpour(arguments!["cp", path("file"), path(name)]).end().expect_line(2, said);
+        let list = downpour(arguments!["cp", "--checksums", path(name), path("file"), path("copy")]).end();
+        list.expect_line(7, "it is a device, pipe or socket, which a list does not replace: name a file");
+        assert_eq!(path(name).symlink_metadata().expect("it is there").file_type(), before, "{name}");
+    }
+    assert!(!path("copy").exists(), "refused before anything crosses");
+    let list = downpour(arguments!["cp", "--checksums", path("nowhere"), path("file"), path("copy")]).end();
+    list.expect_line(7, "it is a link to a file that does not exist: name that file");
+    // A link to a file is the name that was given, as for rsync: it is replaced, and the file stays.
+    downpour(arguments!["cp", path("file"), path("nowhere")]).end().expect(0);
+    assert!(path("nowhere").symlink_metadata().expect("a file").is_file() && !path("absent").exists());
+}
+
 #[test]
 fn checksums_are_those_of_b3sum() {
     let here = tempdir().expect("a folder");

@@ -2,12 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 
 use rustix::process::Signal;
 use tempfile::tempdir;
 
 use crate::picturing::Place;
-use crate::program::{Ended, Program, arguments, downpour, json, program_with};
+use crate::program::{Ended, Program, arguments, command, downpour, json, program_with};
 use crate::tree;
 
 #[test]
@@ -30,6 +32,26 @@ fn numbers_for_programs() {
     assert!(run["seconds"].as_f64().is_some_and(|seconds| seconds > floor), "nothing is faster than the floor: {demo}");
     assert!(run["sent_ip_bytes"].as_u64().is_some_and(|bytes| bytes > 300_000), "{demo}");
     assert!(demo["tcp_simulated"].is_null() && demo["tcp_kernel"].is_null());
+}
+
+#[test]
+fn a_directory_is_sent_whole_or_not_at_all() {
+    let here = tempdir().expect("a folder");
+    let folder = tree::folder(&here.path().join("photos"));
+    symlink("nowhere", folder.join("dangling")).expect("a link");
+    let demo = |path: &OsStr| {
+        let arguments = arguments!["demo", "--no-compare", "--link", "rate=200M,delay=1ms", path];
+        command(arguments).current_dir(&folder).output().expect("it ran")
+    };
+    for path in [".".as_ref(), "./".as_ref(), folder.as_os_str()] {
+        let output = demo(path);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let _socket = UnixListener::bind(folder.join("socket")).expect("a socket");
+    let output = demo(".".as_ref());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("./socket: it is a device, pipe or socket, and the demo sends files, directories and links"));
 }
 
 #[test]

@@ -76,6 +76,12 @@ pub enum FilesError {
         /// The target.
         path: PathBuf,
     },
+    /// The target is, or is a link to, what is neither a file nor a directory.
+    #[error("{} leads to a device, pipe or socket, which is neither replaced nor written to: name a file or directory", path.display())]
+    TargetSpecial {
+        /// The target.
+        path: PathBuf,
+    },
     /// The disk is full (`ENOSPC`).
     #[error("disk full while writing {}", path.display())]
     DiskFull {
@@ -228,7 +234,10 @@ impl FilesError {
     pub(crate) const fn class(&self) -> Class {
         match self {
             Self::SourceAbsent { .. } | Self::SourceUnusable { .. } => Class::Source,
-            Self::NotRecursive { .. } | Self::SameName { .. } | Self::SourceEmpty { .. } => Class::Usage,
+            Self::NotRecursive { .. }
+            | Self::SameName { .. }
+            | Self::SourceEmpty { .. }
+            | Self::TargetSpecial { .. } => Class::Usage,
             Self::TargetExists { .. } => Class::Exists,
             Self::Busy { .. } => Class::Busy,
             Self::DiskFull { .. } | Self::OutOfInodes { .. } | Self::Quota { .. } | Self::TooLarge { .. } => {

@@ -59,6 +59,7 @@ pub use permitted::{ItemName, Permitted};
 pub use preserve::Preserve;
 pub use removal::{Removal, SourceOutcome};
 pub use root::{Links, Root, Roots};
+pub(crate) use sandbox::rename_new;
 pub use scan::{ScanOptions, Scanner};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::{BatchSource, Ends};

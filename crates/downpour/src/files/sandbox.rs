@@ -7,14 +7,15 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{
-    Access, AtFlags, Dir, FileType, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, renameat, statat,
-    symlinkat, unlinkat, utimensat,
+    Access, AtFlags, Dir, FileType, Mode, OFlags, accessat, fstat, linkat, mkdirat, openat, readlinkat, renameat,
+    statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 pub(super) use super::directory::FOLDER;
 use super::directory::{WAY, readable};
@@ -299,14 +300,26 @@ pub(super) fn errno(error: &io::Error) -> Errno {
 }
 
 /// Renames without replacing anything.
-fn rename_new(from: &OwnedFd, name: &[u8], to: &OwnedFd, new_name: &[u8]) -> rustix::io::Result<()> {
+pub(crate) fn rename_new(
+    from: impl AsFd,
+    name: impl Arg + Copy,
+    to: impl AsFd,
+    new_name: impl Arg + Copy,
+) -> rustix::io::Result<()> {
+    let (from, to) = (from.as_fd(), to.as_fd());
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     match rustix::fs::renameat_with(from, name, to, new_name, rustix::fs::RenameFlags::NOREPLACE) {
         // The file system does not support the flag.
         Err(error) if error != Errno::PERM && super::metadata::is_unsupported(error) => {}
         result => return result,
     }
-    // Without the flag, check first. An object created between the check and the rename is lost only if it is a file or
+    // A second name is as good, where the file system has them, and what is renamed is no directory.
+    match linkat(from, name, to, new_name, AtFlags::empty()) {
+        Ok(()) => return unlinkat(from, name, AtFlags::empty()),
+        Err(Errno::EXIST) => return Err(Errno::EXIST),
+        Err(_) => {}
+    }
+    // Without either, check first. An object created between the check and the rename is lost only if it is a file or
     // an empty folder: rename never replaces a folder that is not empty.
     match statat(to, new_name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Err(Errno::EXIST),

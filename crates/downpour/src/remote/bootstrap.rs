@@ -11,9 +11,9 @@ use net::Family;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::SshOptions;
 use super::login::{Login, Patience};
 use super::process::TO_END;
+use super::{ANSWER, SshOptions};
 use crate::error::{Error, reason_of_peer};
 use crate::transfer::{Stop, Switch};
 
@@ -159,17 +159,26 @@ impl Bootstrap {
     ) -> Result<(), Error> {
         let mut stdin = login.take_input()?;
         let (patience, note) = (Patience::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
-        let Some((_, system)) = login.wait_for(&[SYSTEM], patience, &|| true, note)? else {
-            drop(stdin);
-            return Err(login.ended(patience, "sh"));
+        // Where it fails the other side says why, or ssh does. A login that runs `downpour remote` in place of the script
+        // waits for a line, and answers this one.
+        let begun = writeln!(stdin, "{digest}");
+        let system = match login.wait_for(&[SYSTEM, ANSWER], patience, &|| true, note)? {
+            Some((SYSTEM, system)) => system,
+            Some(_) => {
+                let why = "it runs `downpour remote` only, and bootstrap needs one that runs commands";
+                return Err(Error::Limited(why.to_owned()));
+            }
+            None => {
+                drop(stdin);
+                return Err(login.ended(patience, "sh"));
+            }
         };
         if self.from.is_none() && system != this_system() {
             return Err(Error::NoFittingProgram { host: self.host.clone(), system, this: this_system() });
         }
         let to = self.to.clone().unwrap_or_else(|| USUAL.to_owned());
         told(BootstrapEvent::Copying { bytes, to });
-        // Where it fails the other side says why, or ssh does.
-        drop(writeln!(stdin, "{digest}").and_then(|()| io::copy(&mut program, &mut stdin)));
+        drop(begun.and_then(|()| io::copy(&mut program, &mut stdin)));
         drop(stdin);
         let not_copied = |why| Error::NotCopied { host: self.host.clone(), why };
         // The last bytes may still be on their way, and ssh asks nothing any more.

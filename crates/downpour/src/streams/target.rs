@@ -6,12 +6,11 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
+use rustix::fs::CWD;
 
 use super::error::StreamError;
 use crate::files::directory::is_append_only;
-use crate::files::{is_staging_name, under_random_name};
+use crate::files::{is_staging_name, rename_new, under_random_name};
 
 /// Where a stream goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +47,10 @@ impl StreamTarget {
                     return Err(StreamError::Target { path, source });
                 }
                 match path.symlink_metadata() {
-                    Ok(found) if !replaces || found.is_dir() => Err(StreamError::Exists(path)),
+                    // Programs may be communicating through a pipe or socket.
+                    Ok(found) if !replaces || !(found.is_file() || found.is_symlink()) => {
+                        Err(StreamError::Exists(path))
+                    }
                     Ok(_) => Ok(()),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                     Err(source) => Err(StreamError::Target { path, source }),
@@ -126,22 +128,9 @@ impl Staged {
     }
 
     fn rename(&self) -> io::Result<()> {
-        if self.replaces {
-            return fs::rename(&self.staged, &self.path);
-        }
-        // As a file is renamed in a sandbox; but a name that comes in between is never replaced where there are links.
-        match renameat_with(CWD, &self.staged, CWD, &self.path, RenameFlags::NOREPLACE) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-            renamed => return renamed.map_err(io::Error::from),
-        }
-        match fs::hard_link(&self.staged, &self.path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            // The other name goes when this is dropped.
-            Ok(()) => Ok(()),
-            Err(_) => match self.path.symlink_metadata() {
-                Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-                Err(_) => fs::rename(&self.staged, &self.path),
-            },
+        match self.replaces {
+            true => fs::rename(&self.staged, &self.path),
+            false => Ok(rename_new(CWD, &*self.staged, CWD, &*self.path)?),
         }
     }
 }
@@ -194,6 +183,9 @@ mod tests {
         let below_file = StreamTarget::Directory { path: folder.path().join("x"), replaces: true };
         assert!(matches!(below_file.check(b"y"), Err(StreamError::Target { .. })), "ENOTDIR");
         fs::create_dir(folder.path().join("folder")).unwrap();
-        assert!(matches!(target(true).check(b"folder"), Err(StreamError::Exists(_))));
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        for name in [&b"folder"[..], b"socket"] {
+            assert!(matches!(target(true).check(name), Err(StreamError::Exists(_))));
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -28,17 +29,43 @@ impl List {
     /// # Errors
     /// [`Error::Checksums`].
     pub(super) fn check(&self) -> Result<(), Error> {
-        let failed = |source| Error::Checksums { path: self.path.clone(), source };
-        if self.path.is_dir() {
-            return Err(failed(io::ErrorKind::IsADirectory.into()));
-        }
-        access(self.folder(), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))
+        let check = || Ok(access(&self.place()?.directory, Access::WRITE_OK | Access::EXEC_OK)?);
+        check().map_err(|source| Error::Checksums { path: self.path.clone(), source })
     }
 
-    fn folder(&self) -> &Path {
-        self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    /// Finds the file that the list replaces or becomes: the one that a link leads to. Only a regular file is replaced,
+    /// since a device or pipe would be gone afterwards.
+    fn place(&self) -> io::Result<Place> {
+        let (path, replaced) = match fs::metadata(&self.path) {
+            Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(metadata) if metadata.is_file() => (fs::canonicalize(&self.path)?, Some(metadata.permissions())),
+            Ok(_) => {
+                return Err(io::Error::other(
+                    "it is a device, pipe or socket, which a list does not replace: name a file",
+                ));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(&self.path) {
+                Ok(_) => return Err(io::Error::other("it is a link to a file that does not exist: name that file")),
+                Err(_) => (self.path.clone(), None),
+            },
+            Err(error) => return Err(error),
+        };
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Place { directory: directory.to_owned(), path, replaced })
     }
 }
+
+/// The file that a list replaces or becomes.
+struct Place {
+    path: PathBuf,
+    /// Its directory.
+    directory: PathBuf,
+    /// The permissions of the file that is replaced.
+    replaced: Option<Permissions>,
+}
+
+/// Permissions of a new list, less those that the umask denies.
+const NEW: u32 = 0o666;
 
 /// The list: collected in an unnamed file, and saved under its name when the transfer is complete.
 pub(super) struct Checksums {
@@ -101,14 +128,19 @@ impl Checksums {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let mut out = tempfile::NamedTempFile::new_in(self.list.folder()).map_err(bare)?;
+        let Place { path, directory, replaced } = self.list.place()?;
+        let permissions = Permissions::from_mode(NEW);
+        let mut out = tempfile::Builder::new().permissions(permissions).tempfile_in(directory).map_err(bare)?;
         if let Some(lines) = self.lines.take() {
             let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error)?;
             lines.rewind()?;
             self.copy(lines, &mut BufWriter::new(&mut out))?;
         }
+        if let Some(permissions) = replaced {
+            out.as_file().set_permissions(permissions)?;
+        }
         out.as_file().sync_all()?;
-        out.persist(&self.list.path)?;
+        out.persist(path)?;
         Ok(())
     }
 
@@ -188,6 +220,33 @@ mod tests {
         list.save().unwrap();
         let digest = "0".repeat(64);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{digest}  new\n{digest}  new/a\n"));
+    }
+
+    #[test]
+    fn only_a_regular_file_is_replaced_and_keeps_its_link_and_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, link) = (dir.path().join("old"), dir.path().join("link"));
+        fs::write(&old, "old").unwrap();
+        fs::set_permissions(&old, Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("old", &link).unwrap();
+        let list = List { path: link.clone(), rename: None };
+        list.check().unwrap();
+        Checksums::new(list).save().unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("old"));
+        let replaced = fs::symlink_metadata(&old).unwrap();
+        assert_eq!((replaced.len(), replaced.permissions().mode() & 0o777), (0, 0o640));
+
+        let (nowhere, fifo) = (dir.path().join("nowhere"), dir.path().join("fifo"));
+        std::os::unix::fs::symlink("absent", &nowhere).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        for path in [nowhere, fifo, PathBuf::from("/dev/null")] {
+            let before = fs::symlink_metadata(&path).unwrap();
+            let list = List { path: path.clone(), rename: None };
+            for error in [list.check().unwrap_err(), Checksums::new(list).save().unwrap_err()] {
+                assert!(error.to_string().ends_with("file"), "{error}");
+            }
+            assert_eq!(fs::symlink_metadata(&path).unwrap().file_type(), before.file_type());
+        }
     }
 
     #[test]

@@ -119,6 +119,7 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
         if is_staging_name(name) {
             return Err(FilesError::bad_name(name, NameError::Reserved));
         }
+        check_named(spec, &into.join(OsStr::from_bytes(name)))?;
     }
     let failed = |path: &Path, error: io::Error| match error.kind() {
         io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
@@ -134,6 +135,18 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
             if spec.existing == Existing::Only { Err(failed(into, error)) } else { Ok(spec.dry_run) }
         }
         Err(error) => Err(failed(into, error)),
+    }
+}
+
+/// Checks what the user named for the single item, and meant to be written: `/dev/stdout` is a link, which a file would
+/// replace for all that use it.
+fn check_named(spec: &ReceiveSpec, path: &Path) -> Result<(), FilesError> {
+    let may_be_special = spec.preserve.specials || spec.compared;
+    match path.metadata() {
+        Ok(found) if !may_be_special && !found.is_file() && !found.is_dir() => {
+            Err(FilesError::TargetSpecial { path: path.to_owned() })
+        }
+        _ => Ok(()),
     }
 }
 
