@@ -2,22 +2,154 @@
 
 use std::ffi::OsString;
 
-use clap::CommandFactory as _;
+use clap::{Arg, Command, CommandFactory as _};
 
 use super::Cli;
 
-/// Options that `-h` shows, by their long names.
-const SHOWN: &[(&str, &[&str])] = &[
-    ("cp", &["recursive", "archive", "dry-run", "exclude", "ssh-port", "identity", "limit", "quiet", "verbose"]),
-    ("sync", &["delete", "dry-run", "exclude", "checksum", "ssh-port", "identity", "limit", "quiet", "verbose"]),
-    ("send", &["name", "to", "listen", "ticket-file", "exclude", "limit", "quiet", "verbose"]),
-    ("recv", &["into", "yes", "existing", "quota", "listen", "ticket-file", "quiet", "verbose"]),
-    ("verify", &["exclude", "ssh-port", "identity", "via", "json", "quiet", "verbose"]),
-    ("doctor", &["size", "ssh-port", "identity", "port", "json", "quiet", "verbose"]),
-    ("pipe", &["ssh-port", "identity", "via", "limit", "rate", "set", "quiet"]),
-    ("tunnel", &["local", "remote", "proxy", "listen", "permit", "ticket-file", "background"]),
-    ("bootstrap", &["to", "from", "ssh-port", "identity", "quiet"]),
-    ("proxy", &["persist", "ssh-port", "identity", "via", "quiet"]),
+/// Columns of a terminal, and of the help.
+const WIDTH: usize = 80;
+
+/// What `-h` of a command shows.
+struct Brief {
+    command: &'static str,
+    /// Its usage, where that which follows from the options is longer than a row.
+    usage: Option<&'static str>,
+    /// Arguments by id, and options by their long names, each with its words where those of `--help` take several rows.
+    shown: &'static [(&'static str, &'static str)],
+}
+
+const fn brief(command: &'static str, shown: &'static [(&'static str, &'static str)]) -> Brief {
+    Brief { command, usage: None, shown }
+}
+
+const PATHS: (&str, &str) = ("paths", "[USER@]HOST:PATH or PATH; `folder/` is what is in it");
+const EXCLUDE: (&str, &str) = ("exclude", "Skip matching files; see `downpour --help`");
+const LIMIT: (&str, &str) = ("limit", "Limit the sending rate, such as 100M or 10MB/s");
+const TICKET_FILE: (&str, &str) = ("ticket-file", "Write the ticket there, or read it");
+const LISTEN: (&str, &str) = ("listen", "Listen, and print a ticket to connect with");
+const VERBOSE: (&str, &str) = ("verbose", "Print also files, deletions and figures");
+const VIA: (&str, &str) = ("via", "auto, udp or ssh: how the bytes go [default: auto]");
+const QUIET: (&str, &str) = ("quiet", "");
+const SSH: [(&str, &str); 2] = [("ssh-port", ""), ("identity", "")];
+
+const SHOWN: &[Brief] = &[
+    brief(
+        "cp",
+        &[
+            PATHS,
+            ("archive", "As -r -p --owner --group --specials"),
+            ("recursive", ""),
+            EXCLUDE,
+            ("dry-run", ""),
+            SSH[0],
+            SSH[1],
+            LIMIT,
+            QUIET,
+            VERBOSE,
+        ],
+    ),
+    brief(
+        "sync",
+        &[
+            PATHS,
+            ("delete", "Delete there what the source does not have"),
+            ("checksum", "Compare contents, not times"),
+            EXCLUDE,
+            ("dry-run", ""),
+            SSH[0],
+            SSH[1],
+            LIMIT,
+            QUIET,
+            VERBOSE,
+        ],
+    ),
+    brief(
+        "send",
+        &[
+            ("paths", "Files and folders; `folder/` is what is in it, - is stdin"),
+            ("name", "Name of what comes from stdin [default: stdin]"),
+            ("to", "Connect to `recv --listen`; asks for its ticket"),
+            ("listen", "Address to listen on"),
+            TICKET_FILE,
+            EXCLUDE,
+            LIMIT,
+            QUIET,
+            VERBOSE,
+        ],
+    ),
+    brief(
+        "recv",
+        &[
+            ("given", "The ticket, safer at the prompt; - writes to stdout"),
+            ("into", ""),
+            ("yes", ""),
+            ("existing", "refuse, replace, skip, keep-newer or only"),
+            ("quota", "Accept at most this many bytes of files"),
+            LISTEN,
+            TICKET_FILE,
+            QUIET,
+            VERBOSE,
+        ],
+    ),
+    brief("verify", &[("a", ""), ("b", ""), EXCLUDE, SSH[0], SSH[1], VIA, ("json", ""), QUIET, VERBOSE]),
+    brief(
+        "doctor",
+        &[
+            ("host", ""),
+            ("folder", "Folder there, whose disk is measured"),
+            ("size", ""),
+            SSH[0],
+            SSH[1],
+            ("port", "UDP ports there, such as 60000-60010"),
+            ("json", ""),
+            QUIET,
+            VERBOSE,
+        ],
+    ),
+    brief(
+        "pipe",
+        &[
+            ("host", ""),
+            ("command", "Command there, and all its arguments"),
+            SSH[0],
+            SSH[1],
+            VIA,
+            LIMIT,
+            ("rate", ""),
+            ("set", ""),
+            QUIET,
+        ],
+    ),
+    Brief {
+        command: "tunnel",
+        usage: Some("downpour tunnel [OPTIONS] HOST\n       downpour tunnel --listen[=ADDR:PORT] --permit PLACE"),
+        shown: &[
+            ("host", "[USER@]HOST; without it, the other side has a ticket"),
+            ("local", "Listen here: [BIND:]PORT:HOST:PORT"),
+            ("remote", "Listen there, and connect from here"),
+            ("proxy", "Listen here as a SOCKS proxy"),
+            LISTEN,
+            ("permit", "Where guests connect to: HOST:PORT, HOST:*, any"),
+            TICKET_FILE,
+            ("background", ""),
+        ],
+    },
+    brief("bootstrap", &[("host", ""), ("to", ""), ("from", ""), SSH[0], SSH[1], QUIET]),
+    brief("proxy", &[("host", ""), ("port", "Port of its ssh server"), ("persist", ""), SSH[0], SSH[1], VIA, QUIET]),
+    brief(
+        "demo",
+        &[
+            ("path", "File or folder to send [default: 50 MB of its own]"),
+            ("size", ""),
+            ("link", "Such as rate=100M,delay=50ms,loss=5%,queue=256KB"),
+            ("rate", ""),
+            ("no-compare", ""),
+            ("progress", "bar, line or none"),
+            ("json", ""),
+            QUIET,
+            VERBOSE,
+        ],
+    ),
 ];
 
 /// Returns the help of `-h` for the command of these arguments, if it is short of that of `--help`.
@@ -27,25 +159,49 @@ pub(crate) fn help(arguments: &[OsString]) -> Option<String> {
         return is_short.then(of_program);
     };
     let name = arguments[at].to_str()?;
-    let (_, shown) = SHOWN.iter().find(|(command, _)| *command == name)?;
+    let brief = SHOWN.iter().find(|brief| brief.command == name)?;
     let typed = arguments.iter().take_while(|argument| *argument != "--");
     if typed.clone().any(|argument| argument == "--help") || !typed.clone().any(|argument| argument == "-h") {
         return None;
     }
-    let mut definition = Cli::command().mut_args(|arg| arg.hide(true)).mut_subcommand(name, |command| {
-        let brief = command.mut_args(|arg| {
-            let is_shown = arg.is_positional() || arg.get_long().is_some_and(|long| shown.contains(&long));
-            arg.hide(!is_shown).help_heading(None::<&str>)
-        });
-        brief.after_help(format!("`downpour {name} --help` explains all options and has examples."))
-    });
+    let mut definition =
+        Cli::command().mut_args(|arg| arg.hide(true)).mut_subcommand(name, |command| brief.apply(command));
     definition.build();
     Some(definition.find_subcommand_mut(name)?.render_help().to_string())
 }
 
+impl Brief {
+    fn apply(&self, command: Command) -> Command {
+        let command = command.term_width(WIDTH).mut_args(|arg| {
+            let words = self.words(&arg);
+            let arg = arg.help_heading(None::<&str>).hide(words.is_none());
+            match words {
+                Some("") | None => arg,
+                // Its values and its default are among the words.
+                Some(words) => match arg.get_action().takes_values() {
+                    true => arg.help(words).hide_possible_values(true).hide_default_value(true),
+                    false => arg.help(words),
+                },
+            }
+        });
+        let command =
+            command.after_help(format!("`downpour {} --help` explains all options and has examples.", self.command));
+        match self.usage {
+            Some(usage) => command.override_usage(usage),
+            None => command,
+        }
+    }
+
+    /// Returns the words for an argument that is shown.
+    fn words(&self, arg: &Arg) -> Option<&'static str> {
+        let name = arg.get_long().unwrap_or(arg.get_id().as_str());
+        self.shown.iter().find(|(shown, _)| *shown == name).map(|(_, words)| *words)
+    }
+}
+
 /// The commands alone: their number fills a screen.
 fn of_program() -> String {
-    let mut definition = Cli::command();
+    let mut definition = Cli::command().term_width(WIDTH);
     definition.build();
     definition.mut_args(|arg| arg.hide(true)).render_help().to_string()
 }
@@ -83,18 +239,26 @@ mod tests {
             assert_eq!(command_at(&arguments), at, "{line}");
         }
         let short = |line: &str| help(&line.split(' ').map(Into::into).collect::<Vec<_>>());
-        assert!(short("downpour --no-config cp -h").is_some_and(|help| help.lines().count() <= 24));
+        assert!(short("downpour --no-config cp -h").is_some());
         assert_eq!(short("downpour --no-config cp --help"), None);
     }
 
     #[test]
-    fn every_option_that_is_shown_exists() {
+    fn each_is_a_screen_of_80_columns() {
         let definition = Cli::command();
-        for (name, shown) in SHOWN {
-            let command = definition.find_subcommand(name).expect("a command");
-            for long in *shown {
-                assert!(command.get_arguments().any(|arg| arg.get_long() == Some(*long)), "{name} --{long}");
+        let program = help(&["downpour".into(), "-h".into()]).expect("help");
+        let commands = SHOWN.iter().map(|brief| {
+            let help = help(&["downpour".into(), brief.command.into(), "-h".into()]).expect("help");
+            let command = definition.find_subcommand(brief.command).expect("a command");
+            for (name, _) in brief.shown {
+                let is_it = |arg: &Arg| arg.get_long().unwrap_or(arg.get_id().as_str()) == *name;
+                assert!(command.get_arguments().any(is_it), "{} {name}", brief.command);
             }
+            help
+        });
+        for help in commands.chain([program]) {
+            assert!(help.lines().count() <= 24, "{help}");
+            assert!(help.lines().all(|line| line.chars().count() <= WIDTH), "{help}");
         }
     }
 }

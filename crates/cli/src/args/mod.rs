@@ -88,7 +88,7 @@ pub(crate) enum Command {
     /// folders are copied as links. --links sets the same for both.
     #[command(after_help = CP_EXAMPLES, override_usage = "downpour cp [OPTIONS] SRC... DST", args_override_self = true)]
     Cp(Box<CpArgs>),
-    /// Make a folder identical to another: cp -r -p, and with --delete nothing else remains
+    /// Make a folder like another: cp -r -p; --delete removes the rest
     ///
     /// Files with matching size and mtime are skipped.
     #[command(after_help = SYNC_EXAMPLES, override_usage = "downpour sync [OPTIONS] SRC... DST", args_override_self = true)]
@@ -131,7 +131,7 @@ pub(crate) enum Command {
     /// and changes of address, until it is interrupted.
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(Box<TunnelArgs>),
-    /// Carry ssh's own connection to a host on stdin and stdout, as its ProxyCommand
+    /// Carry ssh's own connection to a host, as its ProxyCommand
     ///
     /// ssh, sftp, git and rsync then reach the host over a path that loses packets as if it were clean. It begins with a
     /// login of its own by ssh; with --persist only the first one does. What goes through it is still bound by ssh's own
@@ -151,7 +151,7 @@ pub(crate) enum Command {
     /// were last used, the space they take, the number of incomplete files.
     #[command(after_help = CLEAN_EXAMPLES)]
     Clean(CleanArgs),
-    /// Show your running transfers and how far they are, from a second terminal
+    /// Show your running transfers and how far they are
     ///
     /// Lists every cp, sync, verify, send, recv, pipe, tunnel, proxy and demo of this user on this machine, and what others
     /// have started here through ssh. A transfer prints its own progress line when it gets SIGUSR1.
