@@ -151,13 +151,14 @@ fn names_on(ssh: &[OsString], host: &str, path: &str) -> Vec<String> {
         (None, "") => ".".to_owned(),
         (None, folder) => quoted(folder),
     };
-    let script = format!("cd {place} && printf 'DOWNPOUR-%s\\n' LIST && exec ls -1ap");
+    // Each name ends with a zero byte: it may contain the end of a line.
+    let list = r#"for name in * .[!.]* ..?*; do if [ -d "$name" ]; then printf '%s/\0' "$name"; elif [ -e "$name" ] || [ -L "$name" ]; then printf '%s\0' "$name"; fi; done"#;
+    let script = format!("cd {place} && printf 'DOWNPOUR-%s\\n' LIST && {list}");
     let Some(said) = ask(ssh, host, &format!("exec sh -c {}", quoted(&script))) else { return Vec::new() };
     let Some((_, list)) = said.split_once(&format!("{MARKER}\n")) else { return Vec::new() };
-    let is_meant = |name: &&str| {
-        name.starts_with(begin) && !matches!(*name, "./" | "../") && (begin.starts_with('.') || !name.starts_with('.'))
-    };
-    list.lines().filter(is_meant).map(|name| format!("{folder}{name}")).collect()
+    let is_meant =
+        |name: &&str| !name.is_empty() && name.starts_with(begin) && (begin.starts_with('.') || !name.starts_with('.'));
+    list.split('\0').filter(is_meant).map(|name| format!("{folder}{name}")).collect()
 }
 
 /// Runs a command on a host; returns what it prints, `None` if that takes too long.

@@ -1,5 +1,6 @@
 //! `downpour send`.
 
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
@@ -55,17 +56,29 @@ pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u
     watch(transfer, conduct, &mut output, &mut attention).await
 }
 
-/// Refuses `--to TICKET`, which would be a file of that name.
+/// Refuses `--to TICKET`, which would be a file of that name, before another ticket is asked for.
 fn check_ticket(args: &SendArgs) -> Result<(), Failure> {
-    let is_ticket = |path: &PathBuf| {
-        let text = path.to_str().unwrap_or_default();
-        !matches!(Ticket::parse(text), Err(TicketError::NotATicket)) && !path.exists()
-    };
-    if args.to == Some(None) && args.paths.iter().any(is_ticket) {
+    if args.to != Some(None) {
+        return Ok(());
+    }
+    let is_absent = |path: &&PathBuf| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let is_ticket =
+        |path: &PathBuf| !matches!(Ticket::parse(path.to_str().unwrap_or_default()), Err(TicketError::NotATicket));
+    let absent: Vec<_> = args.paths.iter().filter(is_absent).collect();
+    if absent.iter().any(|path| is_ticket(path)) {
         let message = "the ticket would be a file to send: write --to=TICKET; the prompt, --ticket-file and DOWNPOUR_TICKET keep it secret";
         return Err(Failure::new(Code::Usage, message));
     }
-    Ok(())
+    match absent.first() {
+        Some(path) => {
+            let message = format!(
+                "{} does not exist (a ticket after --to is written --to=TICKET, or asked for where it is left out)",
+                path.display()
+            );
+            Err(Failure::new(Code::SourceAbsent, message))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A folder with a slash at the end stands for its contents.

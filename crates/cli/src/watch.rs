@@ -189,6 +189,10 @@ impl Watch<'_> {
                 self.output.one_failed(&failure);
                 Ok(failure.code)
             }
+            (Err(error @ (Error::Vanished | Error::Stalled(_))), _) if self.conduct.resumes => Err(Failure {
+                message: format!("{error}; the same command goes on from what has arrived"),
+                ..Failure::from(error)
+            }),
             (Err(error), _) => Err(error.into()),
         }
     }

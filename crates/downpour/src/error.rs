@@ -1,8 +1,10 @@
 //! What ends a transfer: an error that says in one line what to do, its kind for programs, and its close code for the
 //! peer.
 
+use std::ffi::OsStr;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use std::time::Duration;
 use net::NetError;
 use transport::FlowError;
 
-use crate::files::{Class, FilesError};
+use crate::files::{Class, FilesError, is_staging_name};
 use crate::home::HomeError;
 use crate::messages::MessageError;
 use crate::streams::StreamError;
@@ -345,11 +347,21 @@ impl Error {
     pub(crate) fn close_reason(&self) -> String {
         match self {
             // Whoever sends has to know what to do about it, and may have no other word from there.
-            Self::Kept { error, staging, .. } if error.close_code() == CloseCode::NoSpace => format!(
-                "{}; what has arrived is kept in {}: make room there and repeat the command, or remove it with `downpour clean`",
-                error.close_reason(),
-                staging.display()
-            ),
+            Self::Kept { error, staging, .. } if error.close_code() == CloseCode::NoSpace => {
+                let advice = match **error {
+                    Self::Files(FilesError::TooLarge { .. }) => "raise that limit",
+                    _ => "make room there",
+                };
+                format!(
+                    "{}; what has arrived is kept in {}: {advice} and repeat the command, or remove it with `downpour clean`",
+                    error.close_reason(),
+                    staging.display()
+                )
+            }
+            // Its own leftovers fill the disk, where not even a staging directory can be opened any more.
+            Self::Files(FilesError::DiskFull { path }) if path.file_name().is_some_and(is_staged) => {
+                format!("{self}: make room there, or remove with `downpour clean` what earlier transfers have left")
+            }
             Self::Kept { error, .. } => error.close_reason(),
             Self::Cancelled => "interrupted by its user".to_owned(),
             Self::Terminated => "stopped by a signal".to_owned(),
@@ -485,6 +497,10 @@ impl Error {
             other => other,
         }
     }
+}
+
+fn is_staged(name: &OsStr) -> bool {
+    is_staging_name(name.as_bytes())
 }
 
 /// What a peer gave as its reason.

@@ -96,7 +96,7 @@ const SHOWN: &[Brief] = &[
         "doctor",
         &[
             ("host", ""),
-            ("folder", "Folder there, whose disk is measured"),
+            ("target", "Folder there, whose disk is measured"),
             ("size", ""),
             SSH[0],
             SSH[1],

@@ -183,7 +183,12 @@ impl Surroundings {
         let Some(path) = named.or_else(|| self.usual_place()) else { return Ok(None) };
         let text = match Believed::user_at(self.variable("HOME").map(Path::new)).read(&path) {
             Ok(text) => text,
-            Err(TrustError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound && !is_named => return Ok(None),
+            Err(TrustError::Io(error)) if error.kind() == io::ErrorKind::NotFound && !is_named => return Ok(None),
+            // HOME is that of another user, as after `su` and in some services: what is there was not meant for this one.
+            Err(TrustError::Io(error)) if error.kind() == io::ErrorKind::PermissionDenied && !is_named => {
+                warn(format_args!("the configuration {} is left out: {error}", path.display()));
+                return Ok(None);
+            }
             Err(error) => {
                 let message = format!("cannot read the configuration {}: {error}", path.display());
                 return Err(Failure::new(Code::Usage, message));

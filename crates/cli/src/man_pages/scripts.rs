@@ -19,7 +19,11 @@ _downpour_places() {
     if [[ $COMP_WORDBREAKS == *:* && $word == *:* ]]; then
         before=${word%"${word##*:}"}
     fi
-    [[ $word == *:* ]] && COMPREPLY=()
+    if [[ $word == *:* && ${word%%:*} != */* ]]; then
+        # No file of this machine is on that host.
+        COMPREPLY=()
+        compopt +o default +o bashdefault 2>/dev/null
+    fi
     local -a places=()
     while IFS= read -r place; do
         printf -v place %q "$place"
@@ -63,7 +67,12 @@ function __downpour_places
     set -q words[2]; or return
     command $words[1] complete $words[2] -- (commandline -ct) 2>/dev/null
 end
+# No file of this machine is on a host.
+function __downpour_is_far
+    __fish_seen_subcommand_from cp sync verify; and string match -qr '^[^/]*:' -- (commandline -ct)
+end
 complete -c downpour -n "__fish_seen_subcommand_from cp sync verify doctor pipe tunnel proxy bootstrap" -a "(__downpour_places)"
+complete -c downpour -n __downpour_is_far -f
 "#;
 
 /// Adds hosts and remote paths to a script that was made from the definition of the arguments.

@@ -25,7 +25,12 @@ impl User {
         fs::write(user.path("far/data/one.tar"), "").expect("a file");
         fs::write(user.path("far/data/two"), "").expect("a file");
         fs::write(user.path("far/date"), "").expect("a file");
-        fs::write(user.path("far/da\u{1b}[2J"), "").expect("a file");
+        for odd in ["far/da\u{1b}[2J", "far/dat\nda", "far/-da"] {
+            fs::write(user.path(odd), "").expect("a file");
+        }
+        // In the directory where the shells run.
+        fs::create_dir_all(user.path("bin")).expect("a folder");
+        fs::write(user.path("bin/data.here"), "").expect("a file");
         fs::write(user.path(".ssh/config"), "Host farther *.wild\nInclude config.d/*\n").expect("a file");
         fs::write(user.path(".ssh/config.d/more"), "Host faraway\n").expect("a file");
         fs::write(user.path(".ssh/known_hosts"), "far.example,192.0.2.1 ssh-ed25519 A\n|1|x|y ssh-rsa A\n")
@@ -133,14 +138,17 @@ fn bash_completes_hosts_and_remote_paths() {
             "COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}"
         );
         let breaks = r#"COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'"#;
-        let run = "_downpour_places downpour \"${COMP_WORDS[COMP_CWORD]}\" cp; printf '%s\\n' \"${COMPREPLY[@]}\"";
+        let run = "compopt() { [[ $1 == -o ]] || echo \"$@\"; }; _downpour_places downpour \"${COMP_WORDS[COMP_CWORD]}\" cp; printf '%s\\n' \"${COMPREPLY[@]}\"";
         user.lines("bash", &["--norc", "-c", &format!("source '{script}'; {breaks}; {set}; {run}")])
     };
     assert_eq!(completed("downpour cp fa", "downpour cp fa"), ["far.example:", "faraway:", "farther:"]);
     // bash has split the word at its colon.
-    assert_eq!(completed("downpour cp x farther : da", "downpour cp x farther:da"), ["data/", "date"]);
-    assert_eq!(completed("downpour cp farther :", "downpour cp farther:"), ["a\\ b/", "data/", "date"]);
-    assert_eq!(completed(r"downpour cp farther : a\\\ b", r"downpour cp farther:a\ b"), ["a\\ b/"]);
+    // No file of this machine instead.
+    let far = "+o default +o bashdefault";
+    assert_eq!(completed("downpour cp x farther : da", "downpour cp x farther:da"), [far, "data/", "date"]);
+    assert_eq!(completed("downpour cp x farther : no", "downpour cp x farther:no"), [far, ""]);
+    assert_eq!(completed("downpour cp farther :", "downpour cp farther:"), [far, "-da", "a\\ b/", "data/", "date"]);
+    assert_eq!(completed(r"downpour cp farther : a\\\ b", r"downpour cp farther:a\ b"), [far, "a\\ b/"]);
     let options = completed("downpour cp --recurs", "downpour cp --recurs");
     assert_eq!(options, ["--recursive"]);
 }
@@ -184,6 +192,10 @@ fn fish_completes_hosts_and_remote_paths() {
     };
     assert_eq!(completed("downpour cp fa"), ["far.example:", "faraway:", "farther:"]);
     assert_eq!(completed("downpour cp x farther:da"), ["farther:data/", "farther:date"]);
+    let all =
+        |line: &str| user.lines("fish", &["--no-config", "-c", &format!("source '{script}'; complete -C '{line}'")]);
+    assert!(all("downpour cp x farther:no").is_empty(), "nothing of this machine");
+    assert!(all("downpour cp data").contains(&"data.here".to_owned()));
 }
 
 #[test]

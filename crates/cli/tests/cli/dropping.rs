@@ -74,6 +74,33 @@ fn a_drop_box_is_a_target_and_what_is_named_in_it_a_source() {
     tree::assert_same(&folder, &at("box/photos"));
 }
 
+/// HOME stays that of another user after some changes of user.
+#[test]
+fn a_home_that_is_closed_has_no_configuration() {
+    let (home, _program) = home();
+    let file = tree::file(&home.path().join("file"), 10);
+    let config = home.path().join(".config");
+    fs::create_dir_all(config.join("downpour")).expect("a directory");
+    fs::write(config.join("downpour/config.toml"), "nonsense").expect("a file");
+    [&file, &config].iter().for_each(|path| give(path));
+    mode(&config, 0);
+    let mut command = program_with(&home.path().join("downpour"), arguments!["cp", "-n", file, "copy"]);
+    command.current_dir(home.path()).env("HOME", home.path());
+    for variable in ["DOWNPOUR_CONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
+        command.env_remove(variable);
+    }
+    if geteuid().is_root() {
+        command.uid(USER).gid(USER);
+    }
+    let ended = Program::start(command).end().expect(0);
+    assert!(ended.stderr.contains("config.toml is left out: Permission denied"), "{}", ended.stderr);
+    // A file that was asked for is needed.
+    let named = config.join("downpour/config.toml");
+    run(home.path(), &arguments!["--config", named, "cp", "-n", file, "copy"])
+        .expect_line(2, "cannot read the configuration");
+    mode(&config, 0o755);
+}
+
 #[test]
 fn a_limited_login_uses_a_drop_box() {
     let (home, program) = home();

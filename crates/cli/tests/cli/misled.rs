@@ -84,6 +84,12 @@ fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
     let ticket = Ticket { key: [7; 32], expires: SystemTime::now(), addresses, listener: Role::Receives };
     let ticket = ticket.to_text().expect("a text");
     downpour(arguments!["send", file, "--to", ticket]).end().expect_line(2, "write --to=TICKET");
+    let damaged = &ticket[..ticket.len() / 2];
+    for (word, code, said) in
+        [(damaged, 2, "write --to=TICKET"), ("garbage", 3, "garbage does not exist (a ticket after")]
+    {
+        downpour(arguments!["send", file, "--to", word]).end().expect_line(code, said);
+    }
     let new = here.path().join("new");
     downpour(arguments!["cp", "-p", "2222", file, new]).end().expect_line(2, "-P PORT is the port of the ssh server");
     for command in ["doctor", "bootstrap"] {

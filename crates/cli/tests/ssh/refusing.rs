@@ -91,10 +91,9 @@ fn an_account_without_a_shell_is_quoted() {
     let nologin = format!("exec {}", find("nologin").display());
     let hosts = Hosts::with(Setup { at_login: &nologin, ..Setup::default() }, None);
     let source = tree::file(&hosts.here("file"), 10);
-    let words =
-        "ssh to there ended with 1 before downpour ran there; the login says: This account is currently not available.";
-    hosts.cp(arguments![source, at("copy")]).expect_line(5, words);
-    hosts.run("bootstrap", ["there"]).expect_line(5, words);
+    let words = "cannot log in to there: This account is currently not available.";
+    hosts.cp(arguments![source, at("copy")]).expect_line(4, words);
+    hosts.run("bootstrap", ["there"]).expect_line(4, words);
 }
 
 #[test]

@@ -178,6 +178,9 @@ impl Login {
                 if let Some(why) = last.as_ref().filter(|line| status.code() == Some(SSH_FAILED) && is_refusal(line)) {
                     return Error::LoginRefused { host: self.host, why: why.clone() };
                 }
+                if let Some(why) = self.greeting.words().filter(|words| words.contains(NO_LOGIN)) {
+                    return Error::LoginRefused { host: self.host, why };
+                }
                 let says = |line: Option<String>| line.unwrap_or_else(|| "ssh does not say why".to_owned());
                 let complaint = (!self.asks).then(|| says(last));
                 why(status, &self.host, program, complaint, self.greeting.words())
@@ -186,6 +189,9 @@ impl Login {
         }
     }
 }
+
+/// What nologin (8) says of an account, without its end: the shell of one that lets no user in.
+const NO_LOGIN: &str = "account is currently not available";
 
 /// Whether ssh says that the other side does not let this user in, or is not the one that it was.
 fn is_refusal(line: &str) -> bool {
