@@ -108,7 +108,7 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
     let here = tempfile::tempdir().expect("a folder");
     let path = |name: &str| here.path().join(name);
     fs::write(path("file"), "bytes").expect("a file");
-    rustix::fs::mknodat(rustix::fs::CWD, &path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
+    rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
     for (link, to) in [("null", "/dev/null"), ("link", "fifo"), ("nowhere", "absent")] {
         std::os::unix::fs::symlink(to, path(link)).expect("a link");
     }
