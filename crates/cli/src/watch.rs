@@ -189,12 +189,17 @@ impl Watch<'_> {
                 self.output.one_failed(&failure);
                 Ok(failure.code)
             }
-            (Err(error @ (Error::Vanished | Error::Stalled(_))), _) if self.conduct.resumes => Err(Failure {
+            (Err(error @ (Error::Vanished | Error::Stalled(_))), _) if self.goes_on() => Err(Failure {
                 message: format!("{error}; the same command goes on from what has arrived"),
                 ..Failure::from(error)
             }),
             (Err(error), _) => Err(error.into()),
         }
+    }
+
+    /// Whether some of the transfer may have arrived for the same command to go on from.
+    fn goes_on(&self) -> bool {
+        self.conduct.resumes && matches!(self.conduct.notices, Notices::Done)
     }
 
     /// Goes on without a terminal, unless nobody has used the ticket: it was shown there.

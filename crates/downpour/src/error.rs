@@ -151,6 +151,12 @@ pub enum Error {
     /// The login is limited ([`Limit`](crate::remote::Limit)), and the request exceeds the limit.
     #[error("this login is limited to one folder: {0}")]
     Limited(String),
+    /// The login runs downpour in place of all commands.
+    #[error("the login at {host} runs `downpour remote` only, and bootstrap needs one that runs commands")]
+    RunsDownpour {
+        /// The machine.
+        host: String,
+    },
     /// The downpour on the other machine did not begin.
     #[error("on the other machine: {message}")]
     Remote {
@@ -298,9 +304,12 @@ impl Error {
             Self::Copy(_) | Self::Home(_) | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => {
                 ErrorKind::Usage
             }
-            Self::Checksums { .. } | Self::Trace { .. } | Self::Input(_) | Self::Output(_) | Self::Limited(_) => {
-                ErrorKind::Storage
-            }
+            Self::Checksums { .. }
+            | Self::Trace { .. }
+            | Self::Input(_)
+            | Self::Output(_)
+            | Self::Limited(_)
+            | Self::RunsDownpour { .. } => ErrorKind::Storage,
             Self::Kept { error, .. } => error.kind(),
             Self::Stream(error) => error.kind(),
             Self::NoSsh { .. }
@@ -349,7 +358,7 @@ impl Error {
             // Whoever sends has to know what to do about it, and may have no other word from there.
             Self::Kept { error, staging, .. } if error.close_code() == CloseCode::NoSpace => {
                 let advice = match **error {
-                    Self::Files(FilesError::TooLarge { .. }) => "raise that limit",
+                    Self::Files(FilesError::TooLarge { .. }) => "raise that limit, or name a target elsewhere,",
                     _ => "make room there",
                 };
                 format!(

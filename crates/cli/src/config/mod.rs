@@ -13,7 +13,9 @@ mod trust;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, IsTerminal as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Once;
@@ -22,6 +24,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use downpour::home;
+
+use rustix::process::geteuid;
 
 use crate::args::{self, Cli, answer, is_rule, translate};
 use crate::exit::{Code, Failure};
@@ -184,8 +188,11 @@ impl Surroundings {
         let text = match Believed::user_at(self.variable("HOME").map(Path::new)).read(&path) {
             Ok(text) => text,
             Err(TrustError::Io(error)) if error.kind() == io::ErrorKind::NotFound && !is_named => return Ok(None),
-            // HOME is that of another user, as after `su` and in some services: what is there was not meant for this one.
-            Err(TrustError::Io(error)) if error.kind() == io::ErrorKind::PermissionDenied && !is_named => {
+            // HOME is that of another user, as after `su` and in some services: what is there was not meant for this one. This
+            // user's own would be missed: what it excludes may be deleted.
+            Err(TrustError::Io(error))
+                if error.kind() == io::ErrorKind::PermissionDenied && !is_named && self.is_home_of_another() =>
+            {
                 warn(format_args!("the configuration {} is left out: {error}", path.display()));
                 return Ok(None);
             }
@@ -195,6 +202,12 @@ impl Surroundings {
             }
         };
         File::parse(&path, &text, definition).map(Some).map_err(|error| Failure::new(Code::Usage, error))
+    }
+
+    /// Whether HOME belongs to another user.
+    fn is_home_of_another(&self) -> bool {
+        let home = self.variable("HOME").map(fs::metadata);
+        home.is_some_and(|found| found.is_ok_and(|found| found.uid() != geteuid().as_raw()))
     }
 
     /// Returns `~/.config/downpour/config.toml`, following the XDG rules.

@@ -59,8 +59,7 @@ fn a_login_that_runs_downpour_alone_says_so() {
     let program = env!("CARGO_BIN_EXE_downpour");
     for line in [format!("exec {program} remote"), format!("echo Hello; exec {program} remote --only .")] {
         let far = Far::with_login(&line);
-        far.run("bootstrap", ["far"])
-            .expect_line(7, "it runs `downpour remote` only, and bootstrap needs one that runs");
+        far.run("bootstrap", ["far"]).expect_line(7, "the login at far runs `downpour remote` only");
         assert!(!far.there(".local").exists());
     }
 }

@@ -315,7 +315,11 @@ pub(crate) fn rename_new(
     }
     // A second name is as good, where the file system has them, and what is renamed is no directory.
     match linkat(from, name, to, new_name, AtFlags::empty()) {
-        Ok(()) => return unlinkat(from, name, AtFlags::empty()),
+        Ok(()) => {
+            // What was renamed has its name; the other one goes with what it was staged in.
+            let _ = unlinkat(from, name, AtFlags::empty());
+            return Ok(());
+        }
         Err(Errno::EXIST) => return Err(Errno::EXIST),
         Err(_) => {}
     }

@@ -28,13 +28,17 @@ const SYSTEM: &str = "DOWNPOUR-SYSTEM ";
 const FAILED: &str = "DOWNPOUR-FAILED ";
 const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
 
+/// A line before the digest, which is no request.
+const PROBE: &str = "DOWNPOUR-PROBE";
+
 /// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself whole.
 /// Nothing has the final name before.
 const SCRIPT: [&str; 16] = [
     "set -e",
     r#"say() { printf "DOWNPOUR-%s %s\n" "$@"; }"#,
     r#"say SYSTEM "$(uname -s) $(uname -m)""#,
-    "read -r digest",
+    // A start-up file that reads may have taken the first line.
+    "read -r digest; if [ \"$digest\" = DOWNPOUR-PROBE ]; then read -r digest; fi",
     r#"case $to in "~"*) say FAILED "$to leads nowhere: no user has that name"; exit 1;; esac"#,
     r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then say FAILED "$to is a folder: name a file in it"; exit 1; fi"#,
     r#"mkdir -p "$(dirname "$to")""#,
@@ -161,12 +165,11 @@ impl Bootstrap {
         let (patience, note) = (Patience::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
         // Where it fails the other side says why, or ssh does. A login that runs `downpour remote` in place of the script
         // waits for a line, and answers this one.
-        let begun = writeln!(stdin, "{digest}");
+        let begun = writeln!(stdin, "{PROBE}");
         let system = match login.wait_for(&[SYSTEM, ANSWER], patience, &|| true, note)? {
             Some((SYSTEM, system)) => system,
             Some(_) => {
-                let why = "it runs `downpour remote` only, and bootstrap needs one that runs commands";
-                return Err(Error::Limited(why.to_owned()));
+                return Err(Error::RunsDownpour { host: self.host.clone() });
             }
             None => {
                 drop(stdin);
@@ -178,7 +181,7 @@ impl Bootstrap {
         }
         let to = self.to.clone().unwrap_or_else(|| USUAL.to_owned());
         told(BootstrapEvent::Copying { bytes, to });
-        drop(begun.and_then(|()| io::copy(&mut program, &mut stdin)));
+        drop(begun.and_then(|()| writeln!(stdin, "{digest}")).and_then(|()| io::copy(&mut program, &mut stdin)));
         drop(stdin);
         let not_copied = |why| Error::NotCopied { host: self.host.clone(), why };
         // The last bytes may still be on their way, and ssh asks nothing any more.

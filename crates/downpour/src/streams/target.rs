@@ -47,9 +47,11 @@ impl StreamTarget {
                     return Err(StreamError::Target { path, source });
                 }
                 match path.symlink_metadata() {
-                    // Programs may be communicating through a pipe or socket.
-                    Ok(found) if !replaces || !(found.is_file() || found.is_symlink()) => {
-                        Err(StreamError::Exists(path))
+                    Ok(found) if !replaces || found.is_dir() => Err(StreamError::Exists(path)),
+                    // Programs may be communicating through a pipe or socket, or a link to one.
+                    Ok(_) if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) => {
+                        let source = io::Error::other("it is a device, pipe or socket, which is not replaced");
+                        Err(StreamError::Target { path, source })
                     }
                     Ok(_) => Ok(()),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -184,8 +186,10 @@ mod tests {
         assert!(matches!(below_file.check(b"y"), Err(StreamError::Target { .. })), "ENOTDIR");
         fs::create_dir(folder.path().join("folder")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
-        for name in [&b"folder"[..], b"socket"] {
-            assert!(matches!(target(true).check(name), Err(StreamError::Exists(_))));
+        std::os::unix::fs::symlink("/dev/null", folder.path().join("null")).unwrap();
+        assert!(matches!(target(true).check(b"folder"), Err(StreamError::Exists(_))));
+        for name in [&b"socket"[..], b"null"] {
+            assert!(matches!(target(true).check(name), Err(StreamError::Target { .. })));
         }
     }
 }

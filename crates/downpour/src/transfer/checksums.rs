@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -38,7 +38,15 @@ impl List {
     fn place(&self) -> io::Result<Place> {
         let (path, replaced) = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(metadata) if metadata.is_file() => (fs::canonicalize(&self.path)?, Some(metadata.permissions())),
+            Ok(metadata) if metadata.is_file() => {
+                let path = fs::canonicalize(&self.path)?;
+                let found = fs::symlink_metadata(&path)?;
+                // In a directory of many users somebody may have put a link in its place meanwhile.
+                if (found.dev(), found.ino()) != (metadata.dev(), metadata.ino()) {
+                    return Err(io::Error::other("it was replaced while it was looked at: try again"));
+                }
+                (path, Some(metadata.permissions()))
+            }
             Ok(_) => {
                 return Err(io::Error::other(
                     "it is a device, pipe or socket, which a list does not replace: name a file",
@@ -46,7 +54,8 @@ impl List {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(&self.path) {
                 Ok(_) => return Err(io::Error::other("it is a link to a file that does not exist: name that file")),
-                Err(_) => (self.path.clone(), None),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => (self.path.clone(), None),
+                Err(error) => return Err(error),
             },
             Err(error) => return Err(error),
         };

@@ -139,15 +139,18 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
 }
 
 /// Checks what the user named for the single item, and meant to be written: `/dev/stdout` is a link, which a file would
-/// replace for all that use it.
+/// replace for all that use it, also while it leads to a file. What fails to be looked at is left to what opens it.
 fn check_named(spec: &ReceiveSpec, path: &Path) -> Result<(), FilesError> {
-    let may_be_special = spec.preserve.specials || spec.compared;
-    match path.metadata() {
-        Ok(found) if !may_be_special && !found.is_file() && !found.is_dir() => {
-            Err(FilesError::TargetSpecial { path: path.to_owned() })
-        }
-        _ => Ok(()),
+    if spec.compared {
+        return Ok(());
     }
+    let is_link = path.is_symlink();
+    let leads_to_special = path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let leads_to_descriptor = || path.read_link().is_ok_and(|target| target.starts_with("/proc"));
+    // A special file that is named itself may be replaced by another one.
+    let is_refused =
+        if is_link { leads_to_special || leads_to_descriptor() } else { leads_to_special && !spec.preserve.specials };
+    if is_refused { Err(FilesError::TargetSpecial { path: path.to_owned() }) } else { Ok(()) }
 }
 
 /// Whether an existing directory may already hold some of the items.
