@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_login_that_refuses_is_quoted() {
-        let words = "This account is currently not available.";
+        let words = "No shell for this account.";
         let (error, _) = fails(&format!("cat >/dev/null & echo '{words}'; exit 1"), Patience::ASKED);
         assert_eq!(error, format!("ssh to host ended with 1 before downpour ran there; the login says: {words}"));
         let (error, _) = fails("printf 'Not\\033[2J\\nyou.'; kill -9 $$", Patience::ASKED);
