@@ -9,145 +9,141 @@ use super::Cli;
 /// Columns of a terminal, and of the help.
 const WIDTH: usize = 80;
 
+/// Arguments by id, and options by their long names, each with its words where those of `--help` take several rows.
+type Rows = &'static [(&'static str, &'static str)];
+
 /// What `-h` of a command shows.
 struct Brief {
     command: &'static str,
     /// Its usage, where that which follows from the options is longer than a row.
     usage: Option<&'static str>,
-    /// Arguments by id, and options by their long names, each with its words where those of `--help` take several rows.
-    shown: &'static [(&'static str, &'static str)],
+    /// Those of several commands, and its own.
+    shown: &'static [Rows],
 }
 
-const fn brief(command: &'static str, shown: &'static [(&'static str, &'static str)]) -> Brief {
+const fn brief(command: &'static str, shown: &'static [Rows]) -> Brief {
     Brief { command, usage: None, shown }
 }
 
-const PATHS: (&str, &str) = ("paths", "[USER@]HOST:PATH or PATH; `folder/` is what is in it");
-const EXCLUDE: (&str, &str) = ("exclude", "Skip matching files; see `downpour --help`");
-const LIMIT: (&str, &str) = ("limit", "Limit the sending rate, such as 100M or 10MB/s");
-const TICKET_FILE: (&str, &str) = ("ticket-file", "Write the ticket there, or read it");
-const LISTEN: (&str, &str) = ("listen", "Listen, and print a ticket to connect with");
-const VERBOSE: (&str, &str) = ("verbose", "Print also files, deletions and figures");
-const VIA: (&str, &str) = ("via", "auto, udp or ssh: how the bytes go [default: auto]");
-const QUIET: (&str, &str) = ("quiet", "");
-const SSH: [(&str, &str); 2] = [("ssh-port", ""), ("identity", "")];
+const LOGIN: Rows = &[("ssh-port", ""), ("identity", "")];
+const EXCLUDE: Rows = &[("exclude", "Skip matching files; see `downpour --help`")];
+const LIMIT: Rows = &[("limit", "Limit the sending rate, such as 100M or 10MB/s")];
+const TICKET_FILE: Rows = &[("ticket-file", "Write the ticket there, or read it")];
+const LISTEN: Rows = &[("listen", "Listen, and print a ticket to connect with")];
+const VIA: Rows = &[("via", "auto, udp or ssh: how the bytes go [default: auto]")];
+const QUIET: Rows = &[("quiet", "")];
+const OUTPUT: Rows = &[("quiet", ""), ("verbose", "Print also files, deletions and figures")];
+const COPYING: Rows = &[("paths", "[USER@]HOST:PATH or PATH; `dir/` means its contents"), ("dry-run", "")];
 
 const SHOWN: &[Brief] = &[
     brief(
         "cp",
         &[
-            PATHS,
-            ("archive", "As -r -p --owner --group --specials"),
-            ("recursive", ""),
+            COPYING,
             EXCLUDE,
-            ("dry-run", ""),
-            SSH[0],
-            SSH[1],
+            LOGIN,
             LIMIT,
-            QUIET,
-            VERBOSE,
+            OUTPUT,
+            &[("archive", "As -r -p --owner --group --specials"), ("recursive", "")],
         ],
     ),
     brief(
         "sync",
         &[
-            PATHS,
-            ("delete", "Delete there what the source does not have"),
-            ("checksum", "Compare contents, not times"),
+            COPYING,
             EXCLUDE,
-            ("dry-run", ""),
-            SSH[0],
-            SSH[1],
+            LOGIN,
             LIMIT,
-            QUIET,
-            VERBOSE,
+            OUTPUT,
+            &[("delete", "Delete there what the source does not have"), ("checksum", "Compare contents, not times")],
         ],
     ),
     brief(
         "send",
         &[
-            ("paths", "Files and folders; `folder/` is what is in it, - is stdin"),
-            ("name", "Name of what comes from stdin [default: stdin]"),
-            ("to", "Connect to `recv --listen`; asks for its ticket"),
-            ("listen", "Address to listen on"),
-            TICKET_FILE,
             EXCLUDE,
             LIMIT,
-            QUIET,
-            VERBOSE,
+            TICKET_FILE,
+            OUTPUT,
+            &[
+                ("paths", "Files and directories; `dir/` means its contents, - stdin"),
+                ("name", "Name of what comes from stdin [default: stdin]"),
+                ("to", "Connect to `recv --listen`; asks for its ticket"),
+                ("listen", "Address to listen on"),
+            ],
         ],
     ),
     brief(
         "recv",
         &[
-            ("given", "The ticket, safer at the prompt; - writes to stdout"),
-            ("into", ""),
-            ("yes", ""),
-            ("existing", "refuse, replace, skip, keep-newer [default: refuse]"),
-            ("quota", "Accept at most this many bytes of files"),
             LISTEN,
             TICKET_FILE,
-            QUIET,
-            VERBOSE,
+            OUTPUT,
+            &[
+                ("given", "The ticket, safer at the prompt; - writes to stdout"),
+                ("into", ""),
+                ("yes", ""),
+                ("existing", "refuse, replace, skip, keep-newer [default: refuse]"),
+                ("quota", "Accept at most this many bytes of files"),
+            ],
         ],
     ),
-    brief("verify", &[("a", ""), ("b", ""), EXCLUDE, SSH[0], SSH[1], VIA, ("json", ""), QUIET, VERBOSE]),
+    brief("verify", &[EXCLUDE, LOGIN, VIA, OUTPUT, &[("a", ""), ("b", ""), ("json", "")]]),
     brief(
         "doctor",
         &[
-            ("host", ""),
-            ("target", "Folder there, whose disk is measured"),
-            ("size", ""),
-            SSH[0],
-            SSH[1],
-            ("port", "UDP ports there, such as 60000-60010"),
-            ("json", ""),
-            QUIET,
-            VERBOSE,
+            LOGIN,
+            OUTPUT,
+            &[
+                ("host", ""),
+                ("target", "Directory there, whose disk is measured"),
+                ("size", ""),
+                ("port", "UDP ports there, such as 60000-60010"),
+                ("json", ""),
+            ],
         ],
     ),
     brief(
         "pipe",
         &[
-            ("host", ""),
-            ("command", "Command there, and all its arguments"),
-            SSH[0],
-            SSH[1],
+            LOGIN,
             VIA,
             LIMIT,
-            ("rate", ""),
-            ("set", ""),
             QUIET,
+            &[("host", ""), ("command", "Command there, and all its arguments"), ("rate", ""), ("set", "")],
         ],
     ),
     Brief {
         command: "tunnel",
         usage: Some("downpour tunnel [OPTIONS] HOST\n       downpour tunnel --listen[=ADDR:PORT] --permit PLACE"),
         shown: &[
-            ("host", "[USER@]HOST; without it, the other side has a ticket"),
-            ("local", "Listen here: [BIND:]PORT:HOST:PORT"),
-            ("remote", "Listen there, and connect from here"),
-            ("proxy", "Listen here as a SOCKS proxy"),
             LISTEN,
-            ("permit", "Where guests connect to: HOST:PORT, HOST:*, any"),
             TICKET_FILE,
-            ("background", ""),
+            &[
+                ("host", "[USER@]HOST; without it, the other side has a ticket"),
+                ("local", "Listen here: [BIND:]PORT:HOST:PORT"),
+                ("remote", "Listen there, and connect from here"),
+                ("proxy", "Listen here as a SOCKS proxy"),
+                ("permit", "Where guests connect to: HOST:PORT, HOST:*, any"),
+                ("background", ""),
+            ],
         ],
     },
-    brief("bootstrap", &[("host", ""), ("to", ""), ("from", ""), SSH[0], SSH[1], QUIET]),
-    brief("proxy", &[("host", ""), ("port", "Port of its ssh server"), ("persist", ""), SSH[0], SSH[1], VIA, QUIET]),
+    brief("bootstrap", &[LOGIN, QUIET, &[("host", ""), ("to", ""), ("from", "")]]),
+    brief("proxy", &[LOGIN, VIA, QUIET, &[("host", ""), ("port", "Port of its ssh server"), ("persist", "")]]),
     brief(
         "demo",
         &[
-            ("path", "File or folder to send [default: 50 MB of its own]"),
-            ("size", ""),
-            ("link", "Such as rate=100M,delay=50ms,loss=5%,queue=256KB"),
-            ("rate", ""),
-            ("no-compare", ""),
-            ("progress", "bar, line or none [default: bar on a terminal]"),
-            ("json", ""),
-            QUIET,
-            VERBOSE,
+            OUTPUT,
+            &[
+                ("path", "File or directory to send [default: a generated file]"),
+                ("size", ""),
+                ("link", "Such as rate=100M,delay=50ms,loss=5%,queue=256KB"),
+                ("rate", ""),
+                ("no-compare", ""),
+                ("progress", "bar, line or none [default: bar on a terminal]"),
+                ("json", ""),
+            ],
         ],
     ),
 ];
@@ -194,9 +190,13 @@ impl Brief {
 
     /// Returns the words for an argument that is shown.
     fn words(&self, arg: &Arg) -> Option<&'static str> {
-        let name = arg.get_long().unwrap_or(arg.get_id().as_str());
-        self.shown.iter().find(|(shown, _)| *shown == name).map(|(_, words)| *words)
+        self.shown.iter().copied().flatten().find(|(shown, _)| *shown == name(arg)).map(|(_, words)| *words)
     }
+}
+
+/// Returns the name of an argument in [`Rows`].
+fn name(arg: &Arg) -> &str {
+    arg.get_long().unwrap_or(arg.get_id().as_str())
 }
 
 /// The commands alone: their number fills a screen.
@@ -250,9 +250,8 @@ mod tests {
         let commands = SHOWN.iter().map(|brief| {
             let help = help(&["downpour".into(), brief.command.into(), "-h".into()]).expect("help");
             let command = definition.find_subcommand(brief.command).expect("a command");
-            for (name, _) in brief.shown {
-                let is_it = |arg: &Arg| arg.get_long().unwrap_or(arg.get_id().as_str()) == *name;
-                assert!(command.get_arguments().any(is_it), "{} {name}", brief.command);
+            for (shown, _) in brief.shown.iter().copied().flatten() {
+                assert!(command.get_arguments().any(|arg| name(arg) == *shown), "{} {shown}", brief.command);
             }
             help
         });

@@ -39,13 +39,17 @@ fn home() -> (TempDir, PathBuf) {
     (home, program)
 }
 
-fn run(home: &Path, words: &[&std::ffi::OsStr]) -> Ended {
+fn as_user(home: &Path, words: &[&std::ffi::OsStr]) -> Command {
     let mut command = program_with(&home.join("downpour"), words);
     command.current_dir(home).env("HOME", home).env_remove("XDG_CACHE_HOME");
     if geteuid().is_root() {
         command.uid(USER).gid(USER);
     }
-    Program::start(command).end()
+    command
+}
+
+fn run(home: &Path, words: &[&std::ffi::OsStr]) -> Ended {
+    Program::start(as_user(home, words)).end()
 }
 
 #[test]
@@ -86,14 +90,8 @@ fn a_closed_configuration_is_left_out_in_the_home_of_another_user_only() {
     mode(&config, 0);
     let copy = |option: &[&std::ffi::OsStr]| {
         let words = [option, &arguments!["cp", "-n", file, "copy"][..]].concat();
-        let mut command = program_with(&home.path().join("downpour"), words);
-        command.current_dir(home.path()).env("HOME", home.path());
-        for variable in ["DOWNPOUR_CONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
-            command.env_remove(variable);
-        }
-        if geteuid().is_root() {
-            command.uid(USER).gid(USER);
-        }
+        let mut command = as_user(home.path(), &words);
+        command.env_remove("DOWNPOUR_CONFIG").env_remove("XDG_CONFIG_HOME");
         Program::start(command).end()
     };
     let refused = "cannot read the configuration";

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futimens, major, minor};
@@ -298,6 +299,11 @@ fn has_no_owners(_: BorrowedFd<'_>) -> bool {
 /// What systems answer when a file system does not have what was asked for.
 pub(super) fn is_unsupported(error: Errno) -> bool {
     [Errno::PERM, Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&error)
+}
+
+/// Whether a path is, or leads to, what programs communicate through: a device, a pipe or a socket.
+pub(crate) fn leads_to_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Permission bits of `st_mode`; bits beyond are dropped.

@@ -10,7 +10,7 @@ use rustix::fs::CWD;
 
 use super::error::StreamError;
 use crate::files::directory::is_append_only;
-use crate::files::{is_staging_name, rename_new, under_random_name};
+use crate::files::{is_staging_name, leads_to_special, rename_new, under_random_name};
 
 /// Where a stream goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl StreamTarget {
                 match path.symlink_metadata() {
                     Ok(found) if !replaces || found.is_dir() => Err(StreamError::Exists(path)),
                     // Programs may be communicating through a pipe or socket, or a link to one.
-                    Ok(_) if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) => {
+                    Ok(_) if leads_to_special(&path) => {
                         let source = io::Error::other("it is a device, pipe or socket, which is not replaced");
                         Err(StreamError::Target { path, source })
                     }

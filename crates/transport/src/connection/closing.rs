@@ -25,9 +25,6 @@ const ALL_LOST: f64 = 1e-4;
 /// packets, and the number of copies should stay small.
 const LOSS_BOUNDS: (f64, f64) = (0.05, 0.55);
 
-/// Bytes of a close frame without its reason.
-const CLOSE_FRAME: usize = 7;
-
 /// A connection that is over for its program.
 #[derive(Debug)]
 pub(super) struct Closing {
@@ -37,10 +34,8 @@ pub(super) struct Closing {
     repetition: Option<Repetition>,
     /// A packet has arrived that must be answered with a close.
     owes_answer: bool,
-    /// Whether the peer is at an address that is not validated.
-    is_followed: bool,
-    /// Bytes of the reason that are sent.
-    room: usize,
+    /// Bytes of the reason that a peer at an address that is not validated is sent; `None` sends all.
+    room: Option<usize>,
     /// The close was sent at least once.
     said: bool,
     rtt: Duration,
@@ -67,8 +62,7 @@ impl Closing {
             until: now + patience(rtt),
             repetition: Some(Repetition { next: now, spacing: spread / (copies - 1), copies }),
             owes_answer: false,
-            is_followed: false,
-            room: MAX_REASON,
+            room: None,
             said: false,
             rtt,
         }
@@ -90,8 +84,7 @@ impl Closing {
             until: after_answer(now, rtt),
             repetition: None,
             owes_answer: true,
-            is_followed: false,
-            room: MAX_REASON,
+            room: None,
             said: false,
             rtt,
         }
@@ -118,10 +111,11 @@ impl Closing {
     /// say.
     pub(super) fn on_packet(&mut self, now: Time, ip_bytes: u32, closes: bool) -> bool {
         self.owes_answer = true;
-        if self.is_followed {
+        if let Some(room) = &mut self.room {
             // RFC 9000 section 8.1: at most three times the bytes of what is answered. The rest of a close is hardly larger
             // than the smallest packet, which has a frame of one byte.
-            self.room = (2 * ip_bytes as usize).saturating_sub(CLOSE_FRAME);
+            let without_reason = Frame::Close { code: self.code, reason: b"" }.encoded_len();
+            *room = (2 * ip_bytes as usize).saturating_sub(without_reason);
         }
         if !closes || self.repetition.is_none() {
             return false;
@@ -137,7 +131,7 @@ impl Closing {
     /// Follows the peer to another, unvalidated address: each of its packets gets one answer.
     pub(super) fn follow(&mut self) {
         self.repetition = None;
-        self.is_followed = true;
+        self.room = Some(0);
     }
 
     /// Returns the frame, when it is due.
@@ -148,7 +142,8 @@ impl Closing {
             repetition.advance(now, self.rtt);
         }
         self.said |= due;
-        due.then_some(Frame::Close { code: self.code, reason: limited(&self.reason, self.room).as_bytes() })
+        let reason = limited(&self.reason, self.room.unwrap_or(MAX_REASON));
+        due.then_some(Frame::Close { code: self.code, reason: reason.as_bytes() })
     }
 }
 

@@ -12,7 +12,7 @@ use super::place::open_target;
 use super::shared::Shared;
 use crate::files::error::{FilesError, NotPermitted};
 use crate::files::journal::Item;
-use crate::files::metadata::{Status, birth};
+use crate::files::metadata::{Status, birth, leads_to_special};
 use crate::files::names::{NameError, check_path};
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
 use crate::files::staging::{Site, Staging, is_staging_name, may_hold_elsewhere};
@@ -145,7 +145,7 @@ fn check_named(spec: &ReceiveSpec, path: &Path) -> Result<(), FilesError> {
         return Ok(());
     }
     let is_link = path.is_symlink();
-    let leads_to_special = path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+    let leads_to_special = leads_to_special(path);
     let leads_to_descriptor = || path.read_link().is_ok_and(|target| target.starts_with("/proc"));
     // A special file that is named itself may be replaced by another one.
     let is_refused =
