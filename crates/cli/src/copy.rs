@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use downpour::files::{self, Compare, Filter, Modes, Preserve, ReceiveSpec, ScanOptions};
+use downpour::files::{self, Compare, Filter, Modes, Outputs, Preserve, ReceiveSpec, ScanOptions};
 use downpour::remote::{self, Copy, Location};
 
 use crate::args::{
@@ -209,6 +209,8 @@ pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> 
         files_from,
         follow_ways: true,
         refuse_empty: false,
+        // The transfer names them.
+        outputs: Outputs::default(),
         remove_sources: false,
     })
 }

@@ -122,11 +122,15 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
     }
     assert!(!path("copy").exists(), "refused before anything crosses");
     // It is a link that all use, also where it leads to a file.
-    let mut redirected = command(arguments!["cp", "--archive", path("file"), "/dev/stdout"]);
-    redirected.stdout(fs::File::create(path("out")).expect("a file"));
-    let output = redirected.output().expect("it ran");
-    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(Path::new("/dev/stdout").is_symlink());
+    std::os::unix::fs::symlink("/dev/stdout", path("second")).expect("a link");
+    std::os::unix::fs::symlink("second", path("third")).expect("a link");
+    for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "second", "third"] {
+        let mut redirected = command(arguments!["cp", "--archive", path("file"), path(name)]);
+        redirected.stdout(fs::File::create(path("out")).expect("a file"));
+        let output = redirected.output().expect("it ran");
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(path(name).is_symlink() || name == "/proc/self/fd/1", "{name}");
+    }
     let list = downpour(arguments!["cp", "--checksums", path("nowhere"), path("file"), path("copy")]).end();
     list.expect_line(7, "it is a link to a file that does not exist: name that file");
     // A link to a file is the name that was given, as for rsync: it is replaced, and the file stays.

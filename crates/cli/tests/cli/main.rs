@@ -27,6 +27,7 @@ mod man_pages;
 mod misled;
 mod moving;
 mod older;
+mod outputs;
 mod picturing;
 mod piping;
 mod profiles;

@@ -2,29 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use tempfile::tempdir;
 
 use crate::far::Far;
 use crate::program::{arguments, downpour, json};
 use crate::tree;
-
-/// Returns the sorted paths of everything in a folder that is no folder.
-fn files(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut left = vec![folder.to_owned()];
-    while let Some(folder) = left.pop() {
-        for item in fs::read_dir(folder).expect("a folder") {
-            let path = item.expect("a name").path();
-            if path.is_dir() && !path.is_symlink() { left.push(path) } else { found.push(path) }
-        }
-    }
-    let shown = |path: &Path| path.strip_prefix(folder).expect("beneath it").to_string_lossy().into_owned();
-    let mut found: Vec<_> = found.iter().map(|path| shown(path)).collect();
-    found.sort();
-    found
-}
 
 #[test]
 fn files_move_in_both_directions_and_folders_stay() {
@@ -35,13 +18,13 @@ fn files_move_in_both_directions_and_folders_stay() {
 
     far.run("sync", arguments!["--remove-source-files", source, "far:"]).expect(0);
     tree::assert_same(&model, &far.there("photos"));
-    assert_eq!(files(&source), [""; 0]);
+    assert_eq!(tree::files(&source), [""; 0]);
     assert_eq!(tree::names(&source).len(), folders, "folders stay");
 
     let back = here.path().join("back");
     let ended = far.run("cp", arguments!["-r", "-p", "--json", "--remove-source-files", "far:photos", back]).expect(0);
     tree::assert_same(&model, &back);
-    assert_eq!(files(&far.there("photos")), [""; 0]);
+    assert_eq!(tree::files(&far.there("photos")), [""; 0]);
     let summary = json(&ended.stdout).into_iter().find(|line| line["type"] == "summary").expect("a summary");
     assert_eq!(summary["removed"], 5);
 
@@ -57,7 +40,7 @@ fn a_dry_run_only_says_what_would_be_removed() {
     let far = Far::new();
     let here = tempdir().expect("a folder");
     let source = tree::folder(&here.path().join("photos"));
-    let before = files(&source);
+    let before = tree::files(&source);
     let wanted = "remove from the source photos/one\n";
     for target in ["far:copy", "copy"] {
         let ended = far.run("sync", arguments!["-n", "--remove-source-files", source, target]).expect(0);
@@ -66,21 +49,21 @@ fn a_dry_run_only_says_what_would_be_removed() {
     fs::rename(&source, far.there("photos")).expect("a move");
     let ended = far.run("sync", arguments!["-n", "--remove-source-files", "far:photos", "copy"]).expect(0);
     assert!(ended.stdout.contains(wanted), "{}", ended.stdout);
-    assert_eq!(files(&far.there("photos")), before);
+    assert_eq!(tree::files(&far.there("photos")), before);
 }
 
 #[test]
 fn a_source_that_is_the_target_stays_whole() {
     let far = Far::new();
     let source = tree::folder(&far.there("photos"));
-    let before = files(&source);
+    let before = tree::files(&source);
     // Both sides are this machine, which neither knows.
     let ended = far.run("sync", arguments!["--remove-source-files", source.join(""), "far:photos"]).expect(23);
     assert!(ended.stderr.contains("one: source and target are the same: not removed"), "{}", ended.stderr);
-    assert_eq!(files(&source), before);
+    assert_eq!(tree::files(&source), before);
     let ended = far.run("sync", arguments!["--remove-source-files", "far:photos/", &source]).expect(23);
     assert!(ended.stderr.contains("link: source and target are the same: not removed"), "{}", ended.stderr);
-    assert_eq!(files(&source), before);
+    assert_eq!(tree::files(&source), before);
     downpour(arguments!["sync", "--remove-source-files", source.join(""), &source])
         .end()
         .expect_line(2, "cannot be copied into itself");
@@ -89,5 +72,5 @@ fn a_source_that_is_the_target_stays_whole() {
     downpour(arguments!["cp", "--remove-source-files", &link, far.there("copy")])
         .end()
         .expect_line(3, "it is a link, and what it leads to is not to be removed: name the file itself");
-    assert_eq!(files(&source), before);
+    assert_eq!(tree::files(&source), before);
 }

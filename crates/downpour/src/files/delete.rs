@@ -170,6 +170,8 @@ pub(super) struct Deletion<'a> {
     pub(super) backup: Option<&'a Backup>,
     /// Whether a path is part of the transfer, so that no backup takes it.
     pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
+    /// Whether a path is kept though the sender does not have it.
+    pub(super) is_kept: &'a dyn Fn(&[u8]) -> bool,
     /// Whether the file system takes two spellings of a path for one.
     pub(super) is_same: &'a dyn Fn(&[u8], &[u8]) -> bool,
     /// Maps a path beneath the target to its name at the sender, which is what the filter applies to.
@@ -355,7 +357,8 @@ impl Deletion<'_> {
     }
 
     fn allows(&self, path: &[u8], is_folder: bool) -> bool {
-        if self.backup.is_some_and(|backup| backup.protects(path)) || (is_folder && self.is_elsewhere(path)) {
+        let is_kept = (self.is_kept)(path) || self.backup.is_some_and(|backup| backup.protects(path));
+        if is_kept || (is_folder && self.is_elsewhere(path)) {
             return false;
         }
         self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_folder)

@@ -8,6 +8,7 @@ use rustix::fs::statvfs;
 use rustix::io::Errno;
 
 use super::names::NameError;
+use super::outputs::OutputKind;
 use crate::messages::MessageError;
 
 /// A failure of scanning, reading or receiving files.
@@ -81,6 +82,14 @@ pub enum FilesError {
     TargetSpecial {
         /// The target.
         path: PathBuf,
+    },
+    /// A source or target is what is written about the transfer.
+    #[error("{} is part of the transfer, and {kind} would overwrite it: name another file for {kind}", path.display())]
+    IsOutput {
+        /// The source or target.
+        path: PathBuf,
+        /// What is written there.
+        kind: OutputKind,
     },
     /// The disk is full (`ENOSPC`).
     #[error("disk full while writing {}", path.display())]
@@ -237,7 +246,8 @@ impl FilesError {
             Self::NotRecursive { .. }
             | Self::SameName { .. }
             | Self::SourceEmpty { .. }
-            | Self::TargetSpecial { .. } => Class::Usage,
+            | Self::TargetSpecial { .. }
+            | Self::IsOutput { .. } => Class::Usage,
             Self::TargetExists { .. } => Class::Exists,
             Self::Busy { .. } => Class::Busy,
             Self::DiskFull { .. } | Self::OutOfInodes { .. } | Self::Quota { .. } | Self::TooLarge { .. } => {

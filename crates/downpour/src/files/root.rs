@@ -212,6 +212,7 @@ impl Roots {
             followed: 0,
         };
         let is_alone = roots.len() == 1;
+        let outputs = options.outputs.existing();
         for root in roots {
             let target = if follow_items { root.follow()? } else { None };
             if let Some(target) = target.as_ref().filter(|_| options.remove_sources)
@@ -223,6 +224,7 @@ impl Roots {
             made.followed += u64::from(target.is_some());
             let root = target.unwrap_or(root);
             let (name, seen) = root.check(links, options.preserve.specials, options.files_from.is_none())?;
+            outputs.check(&root.path, seen.identity)?;
             if is_alone && name.is_empty() {
                 made.top = Some(seen);
             }

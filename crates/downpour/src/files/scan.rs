@@ -21,6 +21,7 @@ use super::batch::Batch;
 use super::error::FilesError;
 use super::filter::Filter;
 use super::held::Held;
+use super::outputs::Outputs;
 use super::preserve::Preserve;
 use super::root::{Links, Root, Roots};
 use super::xattrs::is_acl;
@@ -73,6 +74,8 @@ pub struct ScanOptions {
     /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
     /// come, could not tell that the disk of one is not mounted.
     pub refuse_empty: bool,
+    /// What is written about the transfer on this side.
+    pub outputs: Outputs,
     /// Whether names are to be removed once the receiver has stored them, which its request has to ask it to say
     /// ([`ReceiveSpec::confirms`](super::ReceiveSpec::confirms)). An item that is a link to a file is then not followed,
     /// but refused.
@@ -94,6 +97,7 @@ impl Default for ScanOptions {
             files_from: None,
             follow_ways: true,
             refuse_empty: false,
+            outputs: Outputs::default(),
             remove_sources: false,
         }
     }

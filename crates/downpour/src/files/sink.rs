@@ -230,6 +230,7 @@ impl FileSink {
                 check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
                 announced.add(entry, permitted)?;
             }
+            self.shared.check_outputs(&part.entries)?;
             self.shared.check_conflicts(&part.entries)?;
         }
         Ok(())
@@ -280,6 +281,7 @@ impl FileSink {
             intake.announced.add(entry, &self.shared.spec.permitted)?;
         }
         self.shared.check_named(&part.entries)?;
+        self.shared.check_outputs(&part.entries)?;
         self.shared.check_chosen(&part.entries)?;
         self.shared.check_conflicts(&part.entries)?;
         intake.hash(|out| part.encode(out))?;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::Backup;
 use super::filter::Filter;
+use super::outputs::Outputs;
 use super::permitted::Permitted;
 use super::preserve::Preserve;
 use crate::base64;
@@ -79,6 +80,9 @@ pub struct ReceiveSpec {
     /// allows any target. Set by the receiver only, never by a request.
     #[serde(skip)]
     pub within: Option<PathBuf>,
+    /// What is written about the transfer on this side.
+    #[serde(skip)]
+    pub outputs: Outputs,
 }
 
 /// The items that were asked for, as far as the receiver can know before they arrive.
@@ -219,6 +223,7 @@ impl ReceiveSpec {
             confirms: false,
             permitted: Permitted::default(),
             within: None,
+            outputs: Outputs::default(),
         }
     }
 

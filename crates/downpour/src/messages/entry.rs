@@ -189,6 +189,9 @@ pub enum SkipReason {
     LargeXattrs = 11,
     /// A listed folder, whose contents are only sent on request: not a failure.
     Contents = 12,
+    /// What the sender writes about the transfer: not a failure. Sent so that the receiver deletes nothing under its
+    /// name.
+    Output = 13,
 }
 
 impl SkipReason {
@@ -208,6 +211,7 @@ impl SkipReason {
             Self::OtherFileSystem,
             Self::LargeXattrs,
             Self::Contents,
+            Self::Output,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -216,7 +220,7 @@ impl SkipReason {
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::SpecialFile | Self::Link | Self::OtherFileSystem | Self::Contents)
+        !matches!(self, Self::SpecialFile | Self::Link | Self::OtherFileSystem | Self::Contents | Self::Output)
     }
 
     /// Whether every release of this version of the protocol knows it. A receiver that does not ends the transfer.
@@ -240,6 +244,7 @@ impl std::fmt::Display for SkipReason {
             Self::Unsized => "has content but no size, as files in /proc: write it to a file first",
             Self::OtherFileSystem => "is another file system: its contents are left out",
             Self::Contents => "is a folder: its contents are left out; use -r",
+            Self::Output => "is written by this command, and left out",
             Self::LargeXattrs => "has more than 128 KiB of extended attributes, and arrives without them",
         })
     }

@@ -267,8 +267,8 @@ impl PeerLocator for Forwarder {
         self.direct.as_mut()?.fallback(error)
     }
 
-    fn explain(&self, error: Error) -> Error {
-        match &self.direct {
+    fn explain(&mut self, error: Error) -> Error {
+        match &mut self.direct {
             Some(direct) => direct.explain(error),
             None => super::locator::from_there(error),
         }

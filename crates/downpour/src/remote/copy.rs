@@ -13,7 +13,9 @@ use super::{Copy, Location};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;
-use crate::files::{Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, Scanner};
+use crate::files::{
+    Compare, DirectoryIf, Evidence, ItemName, Links, Outputs, Permitted, ReceiveSpec, Requested, Root, Scanner,
+};
 use crate::home;
 use crate::ticket::fresh_key;
 use crate::transfer::{
@@ -36,6 +38,8 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
     }
     copy.scan.preserve = copy.receive.preserve;
     copy.receive.confirms = copy.scan.remove_sources;
+    copy.scan.outputs = Outputs::new(copy.checksums.as_deref(), copy.qlog.as_deref());
+    copy.receive.outputs = copy.scan.outputs.clone();
     copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.checksums.is_some();
     match (common_host(&copy.sources)?, copy.target_host.take()) {
         (None, None) => copy.within(),
@@ -177,8 +181,12 @@ impl Copy {
         let mut receiving = start_over(read, write, key, receiver)?;
         let (read, write) = halves(ours)?;
         // Its events reach the user through the sender.
-        let follow = move || {
-            while !matches!(receiving.next_blocking(), None | Some(TransferEvent::Done(_))) {}
+        let follow = move || loop {
+            match receiving.next_blocking() {
+                None => break None,
+                Some(TransferEvent::Done(result)) => break result.err(),
+                Some(_) => {}
+            }
         };
         let receiving = thread::Builder::new().name("downpour-within".into()).spawn(follow).map_err(Error::System)?;
         let locator = Within { route: Some(Route::Pipe { read, write, key }), receiving: Some(receiving) };
@@ -253,7 +261,7 @@ impl Copy {
             endpoint: self.endpoint,
             trace: self.qlog.as_deref().map(Trace::new),
             paths: self.paths.clone(),
-            checksums: self.checksums.clone().map(|path| List { path, rename: None }),
+            checksums: self.checksums.clone().map(List::new),
             retry_for: self.retry_for,
             by_ticket: false,
             patience: None,
@@ -287,8 +295,16 @@ fn halves(socket: UnixStream) -> Result<(OwnedFd, OwnedFd), Error> {
 /// Locates the receiving half in this process.
 struct Within {
     route: Option<Route>,
-    /// Ends when that half has made durable what it keeps.
-    receiving: Option<JoinHandle<()>>,
+    /// Ends when that half has made durable what it keeps, with its error.
+    receiving: Option<JoinHandle<Option<Error>>>,
+}
+
+impl Within {
+    /// Waits until the receiving half has ended; returns its error.
+    fn end(&mut self) -> Option<Error> {
+        // A panic has been reported.
+        self.receiving.take()?.join().unwrap_or_default()
+    }
 }
 
 impl PeerLocator for Within {
@@ -300,9 +316,14 @@ impl PeerLocator for Within {
         None
     }
 
+    fn explain(&mut self, error: Error) -> Error {
+        // What that half says of its own error is less than the error itself.
+        if matches!(error, Error::Peer { .. }) { self.end().unwrap_or(error) } else { error }
+    }
+
     fn release(&mut self, _: bool) {
-        // The process may exit as soon as the transfer is reported as ended. A panic has been reported.
-        self.receiving.take().into_iter().for_each(|receiving| drop(receiving.join()));
+        // The process may exit as soon as the transfer is reported as ended.
+        self.end();
     }
 }
 
@@ -322,6 +343,7 @@ mod tests {
             move || {
                 thread::sleep(Duration::from_millis(300));
                 over.store(true, Ordering::SeqCst);
+                None
             }
         });
         Within { route: None, receiving: Some(receiving) }.release(true);

@@ -89,7 +89,7 @@ impl PeerLocator for SshLocator {
         Some((self.over_ssh(), told))
     }
 
-    fn explain(&self, error: Error) -> Error {
+    fn explain(&mut self, error: Error) -> Error {
         match error {
             Error::Kept { error, staging, by_ticket } => {
                 Error::Kept { error: Box::new(self.explain(*error)), staging, by_ticket }

@@ -17,7 +17,7 @@ use super::Via;
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;
-use crate::files::{Filter, Links, Preserve, ReceiveSpec, ScanOptions};
+use crate::files::{Filter, Links, Outputs, Preserve, ReceiveSpec, ScanOptions};
 use crate::tunnel::Place;
 
 mod bounds;
@@ -165,6 +165,7 @@ impl From<Scan> for ScanOptions {
             files_from: scan.files_from.map(|names| names.into_iter().map(|name| name.0).collect()),
             follow_ways: true,
             refuse_empty: scan.refuse_empty,
+            outputs: Outputs::default(),
             remove_sources: scan.remove_sources,
         }
     }

@@ -126,8 +126,9 @@ impl Restriction {
             modes: _,
             compared: _,
             dry_run,
-            // Chosen by the receiver itself.
+            // Known to the receiver alone.
             within: _,
+            outputs: _,
             // They save work.
             trust_staging: _,
             differences: _,

@@ -91,6 +91,7 @@ impl Deed {
             // Where: beneath the directory, as `Only` finds it; `within` is no part of a request.
             target: _,
             within: _,
+            outputs: _,
             requested: _,
             permitted: _,
             // Which of those that exist are written, and whether contents are compared before.

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use data_encoding::HEXLOWER;
 
@@ -21,16 +22,37 @@ pub(crate) struct List {
     pub(crate) path: PathBuf,
     /// Name of the single transferred item at the target, if it is renamed.
     pub(crate) rename: Option<Vec<u8>>,
+    /// Device and inode of the file that the list replaces; `None` before it exists.
+    replaces: Arc<Mutex<Option<(u64, u64)>>>,
 }
 
 impl List {
-    /// Checks that the list can be written, so that a failure does not show only at the end of a long transfer.
+    /// Creates a list of items that keep their names.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, rename: None, replaces: Arc::default() }
+    }
+
+    /// Checks that the list can be written, so that a failure does not show only at the end of a long transfer, and
+    /// that it does not replace the trace.
     ///
     /// # Errors
     /// [`Error::Checksums`].
-    pub(super) fn check(&self) -> Result<(), Error> {
-        let check = || Ok(access(&self.place()?.directory, Access::WRITE_OK | Access::EXEC_OK)?);
+    pub(super) fn check(&self, trace: Option<&File>) -> Result<(), Error> {
+        let check = || {
+            let place = self.place()?;
+            if let (Some(trace), Some(replaced)) = (trace, &place.replaced)
+                && identity(&trace.metadata()?) == identity(replaced)
+            {
+                return Err(io::Error::other("the trace is written there: name another file"));
+            }
+            *self.replaces() = place.identity();
+            Ok(access(&place.directory, Access::WRITE_OK | Access::EXEC_OK)?)
+        };
         check().map_err(|source| Error::Checksums { path: self.path.clone(), source })
+    }
+
+    fn replaces(&self) -> MutexGuard<'_, Option<(u64, u64)>> {
+        self.replaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds the file that the list replaces or becomes: the one that a link leads to. Only a regular file is replaced,
@@ -42,10 +64,10 @@ impl List {
                 let path = fs::canonicalize(&self.path)?;
                 let found = fs::symlink_metadata(&path)?;
                 // In a directory of many users somebody may have put a link in its place meanwhile.
-                if (found.dev(), found.ino()) != (metadata.dev(), metadata.ino()) {
+                if identity(&found) != identity(&metadata) {
                     return Err(io::Error::other("it was replaced while it was looked at: try again"));
                 }
-                (path, Some(metadata.permissions()))
+                (path, Some(metadata))
             }
             Ok(_) => {
                 return Err(io::Error::other(
@@ -69,8 +91,19 @@ struct Place {
     path: PathBuf,
     /// Its directory.
     directory: PathBuf,
-    /// The permissions of the file that is replaced.
-    replaced: Option<Permissions>,
+    /// The file that is replaced.
+    replaced: Option<Metadata>,
+}
+
+impl Place {
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.replaced.as_ref().map(identity)
+    }
+}
+
+/// Returns device and inode.
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Permissions of a new list, less those that the umask denies.
@@ -137,7 +170,13 @@ impl Checksums {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let Place { path, directory, replaced } = self.list.place()?;
+        let mut replaces = self.list.replaces();
+        let place = self.list.place()?;
+        // The other side may have the same directory, and have put a file of the transfer there.
+        if *replaces != place.identity() {
+            return Err(io::Error::other("another file has got this name since the transfer began: name another"));
+        }
+        let Place { path, directory, replaced } = place;
         let permissions = Permissions::from_mode(NEW);
         let mut out = tempfile::Builder::new().permissions(permissions).tempfile_in(directory).map_err(bare)?;
         if let Some(lines) = self.lines.take() {
@@ -145,11 +184,12 @@ impl Checksums {
             lines.rewind()?;
             self.copy(lines, &mut BufWriter::new(&mut out))?;
         }
-        if let Some(permissions) = replaced {
-            out.as_file().set_permissions(permissions)?;
+        if let Some(replaced) = replaced {
+            out.as_file().set_permissions(replaced.permissions())?;
         }
         out.as_file().sync_all()?;
-        out.persist(path)?;
+        let written = out.persist(path)?.metadata()?;
+        *replaces = Some(identity(&written));
         Ok(())
     }
 
@@ -197,7 +237,7 @@ mod tests {
     fn lines_are_b3sums_and_what_failed_is_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
-        let mut list = Checksums::new(List { path: path.clone(), rename: None });
+        let mut list = Checksums::new(List::new(path.clone()));
         let hash = *blake3::hash(b"").as_bytes();
         for name in [&b"a b"[..], b"c\\d\ne", b"gone", b"\xff"] {
             list.add(name, &hash).unwrap();
@@ -214,7 +254,7 @@ mod tests {
     fn names_are_those_at_the_target() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
-        let mut list = Checksums::new(List { path: path.clone(), rename: None });
+        let mut list = Checksums::new(List::new(path.clone()));
         list.rename(Some(b"new"));
         for name in [&b"old"[..], b"old/a", b"old/gone", b"old/kept", b"old/closed"] {
             list.add(name, &[0; 32]).unwrap();
@@ -238,8 +278,8 @@ mod tests {
         fs::write(&old, "old").unwrap();
         fs::set_permissions(&old, Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("old", &link).unwrap();
-        let list = List { path: link.clone(), rename: None };
-        list.check().unwrap();
+        let list = List::new(link.clone());
+        list.check(None).unwrap();
         Checksums::new(list).save().unwrap();
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("old"));
         let replaced = fs::symlink_metadata(&old).unwrap();
@@ -250,8 +290,8 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         for path in [nowhere, fifo, PathBuf::from("/dev/null")] {
             let before = fs::symlink_metadata(&path).unwrap();
-            let list = List { path: path.clone(), rename: None };
-            for error in [list.check().unwrap_err(), Checksums::new(list).save().unwrap_err()] {
+            let list = List::new(path.clone());
+            for error in [list.check(None).unwrap_err(), Checksums::new(list).save().unwrap_err()] {
                 assert!(error.to_string().ends_with("file"), "{error}");
             }
             assert_eq!(fs::symlink_metadata(&path).unwrap().file_type(), before.file_type());
@@ -262,9 +302,9 @@ mod tests {
     fn what_cannot_be_written_is_told_by_its_own_name_and_before_anything_crosses() {
         let dir = tempfile::tempdir().unwrap();
         for path in [dir.path().join("no/list"), dir.path().to_owned()] {
-            let list = List { path: path.clone(), rename: None };
+            let list = List::new(path.clone());
             let mut checksums = Checksums::new(list.clone());
-            for error in [list.check().unwrap_err(), checksums.save().unwrap_err()] {
+            for error in [list.check(None).unwrap_err(), checksums.save().unwrap_err()] {
                 let message = error.to_string();
                 let reason = message.strip_prefix(&format!("cannot write the checksums {}: ", path.display()));
                 assert!(reason.is_some_and(|reason| !reason.contains(".tmp")), "{message}");

@@ -148,8 +148,8 @@ impl TransferConfig {
     /// # Errors
     /// [`Error::Checksums`], [`Error::Trace`].
     pub(super) fn check(&self) -> Result<(), Error> {
-        self.checksums.as_ref().map_or(Ok(()), List::check)?;
-        self.trace.as_ref().map_or(Ok(()), |trace| trace.open().map(drop))
+        let trace = self.trace.as_ref().map(Trace::open).transpose()?;
+        self.checksums.as_ref().map_or(Ok(()), |list| list.check(trace))
     }
 
     /// Returns the configuration where the number of items is known, unlike before.

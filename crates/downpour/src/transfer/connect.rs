@@ -63,7 +63,7 @@ pub(crate) trait PeerLocator: Send {
     fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, String)>;
 
     /// Translates `error`, which ended a session, into its meaning on this route.
-    fn explain(&self, error: Error) -> Error {
+    fn explain(&mut self, error: Error) -> Error {
         error
     }
 
@@ -198,7 +198,7 @@ impl Connecting {
         }
     }
 
-    fn explained(&self, ended: Ended) -> Ended {
+    fn explained(&mut self, ended: Ended) -> Ended {
         Ended { result: ended.result.map_err(|error| self.locator.explain(error)), ..ended }
     }
 

@@ -37,7 +37,7 @@ use tokio::sync::mpsc;
 use transport::{Profile, Rate};
 
 use crate::error::{Error, ErrorKind};
-use crate::files::{Failed, NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
+use crate::files::{Failed, NoticeKind, Outputs, ReceiveSpec, Root, ScanOptions, Scanner};
 use crate::path_cache::PathCache;
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
@@ -154,6 +154,11 @@ impl Default for CommonOptions {
 }
 
 impl CommonOptions {
+    /// Returns the files that are written about the transfer.
+    fn outputs(&self) -> Outputs {
+        Outputs::new(self.checksums.as_deref(), self.qlog.as_deref())
+    }
+
     fn config(self, task: Task, profile: Profile) -> TransferConfig {
         TransferConfig {
             task,
@@ -162,7 +167,7 @@ impl CommonOptions {
             endpoint: self.endpoint,
             trace: self.qlog.as_deref().map(Trace::new),
             paths: self.paths,
-            checksums: self.checksums.map(|path| List { path, rename: None }),
+            checksums: self.checksums.map(List::new),
             retry_for: self.retry_for,
             by_ticket: true,
             patience: Some(Patience::default()),
@@ -235,8 +240,13 @@ impl Events {
 ///
 /// # Errors
 /// A path that does not exist, a ticket that has expired or is for a sender, an address that cannot be bound.
-pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: SendOptions) -> Result<Transfer, Error> {
+pub fn send(
+    roots: impl IntoIterator<Item: Into<Root>>,
+    peer: Peer,
+    mut options: SendOptions,
+) -> Result<Transfer, Error> {
     let roots: Vec<Root> = roots.into_iter().map(Into::into).collect();
+    options.scan.outputs = options.common.outputs();
     // Checks every path, so that a wrong one is reported at once.
     Scanner::new(roots.clone(), options.scan.clone())?;
     let task = Task::Send { roots, scan: options.scan, dry_run: false };
@@ -249,7 +259,8 @@ pub fn send(roots: impl IntoIterator<Item: Into<Root>>, peer: Peer, options: Sen
 /// # Errors
 /// A folder that cannot be used, a ticket that has expired or is for a receiver, an address that cannot be bound.
 pub fn receive(spec: impl Into<ReceiveSpec>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
-    let task = Task::receive(spec.into(), options.confirm);
+    let spec = ReceiveSpec { outputs: options.common.outputs(), ..spec.into() };
+    let task = Task::receive(spec, options.confirm);
     start(peer, options.common.config(task, options.profile))
 }
 

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::place::open_target;
 use super::shared::Shared;
 use crate::files::error::{FilesError, NotPermitted};
+use crate::files::folding::{Case, Folding};
 use crate::files::journal::Item;
 use crate::files::metadata::{Status, birth, leads_to_special};
 use crate::files::names::{NameError, check_path};
@@ -88,6 +89,30 @@ impl Shared {
         Ok(())
     }
 
+    /// Checks that no item replaces what is written about the transfer, or a directory above that.
+    pub(super) fn check_outputs(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        for (kind, output) in self.outputs() {
+            for entry in entries {
+                // A name that goes nowhere is refused later.
+                let Ok(path) = self.goes_to(&entry.path, 0) else { continue };
+                let is_above = !matches!(entry.kind, Kind::Directory)
+                    && output.get(path.len()) == Some(&b'/')
+                    && self.are_same(&output[..path.len()], &path);
+                if is_above || self.are_same(output, &path) {
+                    let path = self.destination().directory.join(OsStr::from_bytes(output));
+                    return Err(FilesError::IsOutput { path, kind: *kind });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether two paths are one, also as the target's file system sees them.
+    fn are_same(&self, one: &[u8], other: &[u8]) -> bool {
+        let folding = Folding { case: Case::Unicode, normalization: true, dots: true };
+        one == other || (folding.key(one) == folding.key(other) && self.equates(one, other))
+    }
+
     /// Checks that a directory whose name the sender chose ([`ItemName::NewDirectory`]) does not exist, unless an
     /// earlier run of the transfer created it.
     pub(super) fn check_chosen(&self, entries: &[Entry]) -> Result<(), FilesError> {
@@ -119,7 +144,11 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
         if is_staging_name(name) {
             return Err(FilesError::bad_name(name, NameError::Reserved));
         }
-        check_named(spec, &into.join(OsStr::from_bytes(name)))?;
+        let path = into.join(OsStr::from_bytes(name));
+        if let Some((kind, _)) = spec.outputs.beneath(into).into_iter().find(|(_, output)| output == name) {
+            return Err(FilesError::IsOutput { path, kind });
+        }
+        check_named(spec, &path)?;
     }
     let failed = |path: &Path, error: io::Error| match error.kind() {
         io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
@@ -146,12 +175,33 @@ fn check_named(spec: &ReceiveSpec, path: &Path) -> Result<(), FilesError> {
     }
     let is_link = path.is_symlink();
     let leads_to_special = leads_to_special(path);
-    let leads_to_descriptor = || path.read_link().is_ok_and(|target| target.starts_with("/proc"));
     // A special file that is named itself may be replaced by another one.
-    let is_refused =
-        if is_link { leads_to_special || leads_to_descriptor() } else { leads_to_special && !spec.preserve.specials };
+    let is_refused = if is_link {
+        leads_to_special || leads_to_descriptor(path)
+    } else {
+        leads_to_special && !spec.preserve.specials
+    };
     if is_refused { Err(FilesError::TargetSpecial { path: path.to_owned() }) } else { Ok(()) }
 }
+
+/// Whether a path is a link to an open file of a process, or leads to one over other links: as `/dev/stdout` and
+/// `/dev/fd/1` do, and links to them.
+fn leads_to_descriptor(path: &Path) -> bool {
+    let mut link = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let parent = link.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (Ok(parent), Some(name)) = (parent.canonicalize(), link.file_name()) else { return false };
+        if parent.starts_with("/proc") {
+            return true;
+        }
+        let Ok(target) = parent.join(name).read_link() else { return false };
+        link = parent.join(target);
+    }
+    false
+}
+
+/// Links that a path may lead over (path_resolution(7)).
+const MAX_LINKS: usize = 40;
 
 /// Whether an existing directory may already hold some of the items.
 fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bool> {

@@ -98,6 +98,7 @@ impl Shared {
             filter,
             backup: self.spec.backup.as_ref(),
             is_sent: &|path| sent.has(path),
+            is_kept: &|path| self.outputs().iter().any(|(_, output)| output == path),
             is_same: &|one, other| place_says(one, other),
             dry_run,
             most: self.spec.max_delete,

@@ -371,6 +371,8 @@ impl Clearing<'_> {
             filter,
             backup: self.spec.backup.as_ref(),
             is_sent: self.is_sent,
+            // What is written about the transfer is not beneath what a file replaces.
+            is_kept: &|_| false,
             // Nothing beneath it was sent.
             is_same: &|_, _| true,
             sent_as: &|path| sent_as(self.renamed, path),

@@ -12,6 +12,7 @@ use super::super::error::FilesError;
 use super::super::extras::ExtraRule;
 use super::super::metadata::ModeRule;
 use super::super::names::check_path;
+use super::super::outputs::OutputKind;
 use super::super::sandbox::DirectorySandbox;
 use super::super::spec::{Destination, Evidence, First, ReceiveSpec};
 use super::TOP;
@@ -36,6 +37,8 @@ pub(super) struct Shared {
     /// Whether the target was a directory when the transfer started.
     target_is_directory: bool,
     destination: OnceLock<Destination>,
+    /// What is written about the transfer beneath the destination.
+    outputs: OnceLock<Vec<(OutputKind, Vec<u8>)>>,
     place: OnceLock<Place>,
     /// The target as a dry run sees it, if it exists.
     seen: OnceLock<Option<DirectorySandbox>>,
@@ -95,6 +98,7 @@ impl Shared {
             stored: StoredEntries::default(),
             target_is_directory,
             destination,
+            outputs: OnceLock::new(),
             place: OnceLock::new(),
             seen: OnceLock::new(),
             renamed: Arc::default(),
@@ -114,6 +118,11 @@ impl Shared {
             Some(named) if !self.target_is_directory => named,
             _ => self.spec.in_target(),
         })
+    }
+
+    /// Returns what is written about the transfer beneath the destination, relative to it.
+    pub(super) fn outputs(&self) -> &[(OutputKind, Vec<u8>)] {
+        self.outputs.get_or_init(|| self.spec.outputs.beneath(&self.destination().directory))
     }
 
     /// Whether the destination of the items is decided.
