@@ -21,7 +21,7 @@ const NAME: &str = "downpour";
 /// Prints the completions of a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> u8 {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
+    clap_complete::generate(args.shell, &mut shown(), NAME, &mut script);
     let script = scripts::with_places(args.shell, &String::from_utf8_lossy(&script));
     print::write_out(script.as_bytes());
     Code::Done as u8
@@ -112,6 +112,13 @@ fn laid_out(page: &str) -> String {
         out += "\n";
     }
     out
+}
+
+/// Returns the definition without the commands that only programs call.
+fn shown() -> clap::Command {
+    let all = Cli::command();
+    let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION")).args(all.get_arguments().cloned()).subcommands(commands)
 }
 
 /// Returns the definition without the description of this machine in `--version`: the pages are the same everywhere. The

@@ -48,6 +48,10 @@ else
 fi
 "#;
 
+/// How the script offers files, of which it would split the names. Where it offers nothing, bash itself offers files, which it
+/// quotes.
+const BASH_FILES: &str = r#"COMPREPLY=($(compgen -f "${cur}"))"#;
+
 /// zsh calls the function that has the name of the file: this one, which calls the one that was made from the definition.
 const ZSH: &str = r#"
 _downpour() {
@@ -78,7 +82,7 @@ complete -c downpour -n __downpour_is_far -f
 /// Adds hosts and remote paths to a script that was made from the definition of the arguments.
 pub(crate) fn with_places(shell: Shell, script: &str) -> String {
     match shell {
-        Shell::Bash => format!("{script}{BASH}"),
+        Shell::Bash => format!("{}{BASH}", script.replace(BASH_FILES, "COMPREPLY=()")),
         Shell::Fish => format!("{script}{FISH}"),
         Shell::Zsh => {
             let script = script.replacen("\n_downpour() {\n", "\n_downpour_words() {\n", 1);

@@ -151,6 +151,25 @@ fn bash_completes_hosts_and_remote_paths() {
     assert_eq!(completed(r"downpour cp farther : a\\\ b", r"downpour cp farther:a\ b"), [far, "a\\ b/"]);
     let options = completed("downpour cp --recurs", "downpour cp --recurs");
     assert_eq!(options, ["--recursive"]);
+    // Files are left to bash, which quotes their names.
+    let text = fs::read_to_string(&script).expect("a script");
+    assert!(!text.contains("COMPREPLY=($(compgen -f"), "it splits names at spaces");
+    let registered = user.lines("bash", &["--norc", "-c", &format!("source '{script}'; complete -p downpour")]);
+    assert!(registered[0].contains("-o default") && registered[0].contains("-F _downpour_places"), "{registered:?}");
+}
+
+#[test]
+fn commands_that_only_programs_call_are_not_offered() {
+    let script = |shell: &str| downpour(["completions", shell]).end().expect(0).stdout;
+    let bash = script("bash");
+    let offered = bash.lines().find(|line| line.contains("opts=\"-h -V")).expect("those of the program itself");
+    let commands: Vec<&str> = offered.trim_end_matches('"').split(' ').collect();
+    for hidden in ["complete", "remote"] {
+        assert!(commands.contains(&"cp") && !commands.contains(&hidden), "{offered}");
+        for (shell, offer) in [("zsh", format!("'{hidden}:")), ("fish", format!("-a \"{hidden}\""))] {
+            assert!(!script(shell).contains(&offer), "{shell}: {hidden}");
+        }
+    }
 }
 
 #[test]
