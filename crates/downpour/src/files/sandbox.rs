@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{
@@ -313,15 +313,28 @@ pub(crate) fn rename_new(
         Err(error) if error != Errno::PERM && super::metadata::is_unsupported(error) => {}
         result => return result,
     }
+    rename_by_link(from, name, to, new_name)
+}
+
+/// Renames without replacing anything, where the system cannot do so in one step.
+fn rename_by_link(
+    from: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+    to: BorrowedFd<'_>,
+    new_name: impl Arg + Copy,
+) -> rustix::io::Result<()> {
     // A second name is as good, where the file system has them, and what is renamed is no directory.
-    match linkat(from, name, to, new_name, AtFlags::empty()) {
-        Ok(()) => {
-            // What was renamed has its name; the other one goes with what it was staged in.
-            let _ = unlinkat(from, name, AtFlags::empty());
-            return Ok(());
-        }
+    let made = match linkat(from, name, to, new_name, AtFlags::empty()) {
+        Ok(()) => true,
+        // A server of NFS that gets the request twice answers the second one so.
+        Err(Errno::EXIST) if are_one(from, name, to, new_name) => true,
         Err(Errno::EXIST) => return Err(Errno::EXIST),
-        Err(_) => {}
+        Err(_) => false,
+    };
+    if made {
+        // What was renamed has its name; the other one goes with what it was staged in.
+        let _ = unlinkat(from, name, AtFlags::empty());
+        return Ok(());
     }
     // Without either, check first. An object created between the check and the rename is lost only if it is a file or
     // an empty folder: rename never replaces a folder that is not empty.
@@ -332,11 +345,43 @@ pub(crate) fn rename_new(
     }
 }
 
+/// Whether two names are of one file.
+fn are_one(from: BorrowedFd<'_>, name: impl Arg, to: BorrowedFd<'_>, new_name: impl Arg) -> bool {
+    let one = statat(from, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
+    let other = statat(to, new_name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
+    one.is_ok_and(|one| other.is_ok_and(|other| one.identity == other.identity))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn what_is_renamed_by_a_link_replaces_nothing() {
+        let here = tempfile::tempdir().unwrap();
+        let path = |name: &str| here.path().join(name);
+        let directory = File::open(here.path()).unwrap();
+        let rename = |name: &str, new_name: &str| rename_by_link(directory.as_fd(), name, directory.as_fd(), new_name);
+        for name in ["file", "other", "twice"] {
+            fs::write(path(name), name).unwrap();
+        }
+        fs::create_dir(path("directory")).unwrap();
+        fs::create_dir(path("empty")).unwrap();
+        fs::hard_link(path("twice"), path("second")).unwrap();
+        for (name, taken) in [("file", "other"), ("file", "empty"), ("directory", "empty"), ("directory", "other")] {
+            assert_eq!(rename(name, taken), Err(Errno::EXIST), "{name} to {taken}");
+            assert!(path(name).exists() && path(taken).exists());
+        }
+        for (name, new_name) in [("file", "free"), ("directory", "new"), ("twice", "second")] {
+            assert_eq!(rename(name, new_name), Ok(()), "{name} to {new_name}");
+            assert!(!path(name).exists() && path(new_name).exists());
+        }
+        assert_eq!(fs::read(path("free")).unwrap(), b"file");
+        assert_eq!(fs::read(path("second")).unwrap(), b"twice");
+        assert_eq!(rename("absent", "nothing"), Err(Errno::NOENT));
+    }
 
     /// In a directory of another user, who exchanges names between the look and the change.
     #[test]
