@@ -69,16 +69,15 @@ fn check_ticket(args: &SendArgs) -> Result<(), Failure> {
         let message = "the ticket would be a file to send: write --to=TICKET; the prompt, --ticket-file and DOWNPOUR_TICKET keep it secret";
         return Err(Failure::new(Code::Usage, message));
     }
-    match absent.first() {
-        Some(path) => {
-            let message = format!(
-                "{} does not exist (a ticket after --to is written --to=TICKET, or asked for where it is left out)",
-                path.display()
-            );
-            Err(Failure::new(Code::SourceAbsent, message))
+    let Some(path) = absent.first() else { return Ok(()) };
+    // Only the word after --to can have been meant as a ticket, and that is the last one where it is none.
+    let hint = match args.paths.last() {
+        Some(last) if last == *path => {
+            " (a ticket after --to is written --to=TICKET, or asked for where it is left out)"
         }
-        None => Ok(()),
-    }
+        _ => "",
+    };
+    Err(Failure::new(Code::SourceAbsent, format!("{} does not exist{hint}", path.display())))
 }
 
 /// A folder with a slash at the end stands for its contents.

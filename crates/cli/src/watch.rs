@@ -10,7 +10,7 @@ use tokio::time::{Instant, interval, sleep_until};
 use crate::announce;
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Attention, Heard, StopSignal};
+use crate::interrupt::{Attention, Heard, StopSignal, stopping};
 use crate::limit::{LOOK_AGAIN, Limit};
 use crate::output::{Notices, Output};
 use crate::prompt::Question;
@@ -172,7 +172,7 @@ impl Watch<'_> {
     }
 
     fn done(&self, result: Result<downpour::Summary, Error>) -> Result<u8, Failure> {
-        match (result, self.stop) {
+        match (result, self.stop.or_else(stopping)) {
             (Ok(summary), _) => {
                 self.output.done(self.conduct.notices, &summary);
                 Ok(Code::from(&summary) as u8)
@@ -180,6 +180,8 @@ impl Watch<'_> {
             (Err(Error::Cancelled | Error::Terminated), Some(stop)) if self.conduct.resumes => {
                 Err(Failure::goes_on(stop))
             }
+            // A signal to all of the process group ends ssh too, which may be noticed first.
+            (Err(Error::Ssh(_)), Some(stop)) if self.conduct.resumes => Err(Failure::goes_on(stop)),
             (Err(Error::Cancelled), None) if self.unanswered => Err(Failure::new(
                 Code::Usage,
                 "no answer, so the offer was not accepted: answer y on stdin, or give --yes to accept every offer",

@@ -6,7 +6,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    Bind, ConnectionStats, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Stop, Summary,
+    Bind, ConnectionStats, Error, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Stop, Summary,
     Transfer, TransferEvent,
 };
 use netsim::Duplex;
@@ -75,7 +75,7 @@ impl Crossing<'_> {
             Peer::Connect(ticket),
             SendOptions { profile: self.profile, ..SendOptions::default() },
         )?;
-        Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None }
+        Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None, refused: None }
             .follow(output, attention)
             .await
     }
@@ -89,6 +89,8 @@ struct Pair<'a> {
     bytes: u64,
     /// When the last file had arrived, and the relay's report at that time.
     arrived: Option<(Instant, Report)>,
+    /// What the sender has of the receiver's error, which that side knows itself.
+    refused: Option<Error>,
 }
 
 impl Pair<'_> {
@@ -108,6 +110,9 @@ impl Pair<'_> {
                 },
             }
         }
+        if let Some(error) = self.refused {
+            return Err(error.into());
+        }
         let (at, relay) = self.arrived.ok_or_else(|| internal("a transfer that is complete without files"))?;
         let took = relay.first.map(|first| at - first).unwrap_or_default();
         Ok(CrossingResult { took, bytes: self.bytes, relay })
@@ -115,12 +120,16 @@ impl Pair<'_> {
 
     /// Shows an event of the sender, which knows the path, with the receiver's bytes; returns whether the sender is
     /// done.
-    fn show(&self, event: Option<TransferEvent>, output: &mut Output) -> Result<bool, Failure> {
+    fn show(&mut self, event: Option<TransferEvent>, output: &mut Output) -> Result<bool, Failure> {
         match event {
             Some(TransferEvent::Progress(progress)) => {
                 output.progress(Progress { bytes_done: progress.bytes_done.max(self.bytes), ..progress });
             }
             Some(TransferEvent::Note(note) | TransferEvent::Attempt { message: note, .. }) => output.detail(note),
+            Some(TransferEvent::Done(Err(error @ Error::Peer { .. }))) => {
+                self.refused = Some(error);
+                return Ok(true);
+            }
             Some(TransferEvent::Done(result)) => return is_whole(&result?).map(|()| true),
             Some(_) => {}
             None => return Err(internal("the sender ended without a word")),
@@ -137,7 +146,11 @@ impl Pair<'_> {
             }
             Some(TransferEvent::Files(_)) => self.arrived = Some((Instant::now(), self.relay.report())),
             Some(TransferEvent::Done(result)) => {
-                self.bytes = result?.bytes;
+                self.bytes = match result {
+                    // What has arrived is removed with the demo.
+                    Err(Error::Kept { error, .. }) => return Err((*error).into()),
+                    result => result?.bytes,
+                };
                 self.arrived.get_or_insert_with(|| (Instant::now(), self.relay.report()));
                 return Ok(true);
             }

@@ -108,6 +108,9 @@ fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(T
         Some(path) => sample::size(path, is_stopped).map_err(|error| Failure::new(Code::SourceAbsent, error))?,
         None => size,
     };
+    if bytes == 0 {
+        return Err(Failure::new(Code::Usage, "no bytes to send: name a file with content, or a directory with one"));
+    }
     let disk = |error| Failure::new(Code::Disk, format!("no room for the files of the demo: {error}"));
     // Room for what arrives and, if it is generated, for what is sent.
     let files = if path.is_some() { bytes } else { bytes.saturating_mul(2) };
