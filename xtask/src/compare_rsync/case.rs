@@ -41,6 +41,8 @@ pub(super) struct Compared {
     pub(super) owners: bool,
     pub(super) xattrs: bool,
     pub(super) acls: bool,
+    /// ACLs are copied, rather than left as they are at the target.
+    pub(super) acls_copied: bool,
     pub(super) hard_links: bool,
     /// What exists is kept, here also the attributes of folders.
     pub(super) kept: bool,
@@ -127,6 +129,7 @@ impl Case {
         }
         if scope.has_acls && rng.u8(..4) == 0 {
             self.add("-A", "-A");
+            self.compared.acls_copied = true;
         }
         if rng.u8(..4) == 0 {
             self.add("-H", "-H");

@@ -239,7 +239,9 @@ fn difference(theirs: Option<&Node>, ours: Option<&Node>, compared: Option<Compa
         node.xattrs.clone().into_iter().filter(|(name, _)| name.starts_with(b"system.posix_acl") == acls).collect()
     };
     for (is_compared, acls) in [(compared.xattrs, false), (compared.acls, true)] {
-        if is_compared && of(theirs, acls) != of(ours, acls) {
+        // The ACL at the target is that of the file that became the one of both names.
+        let is_left = acls && !compared.acls_copied && is_either(theirs, ours, Some(compared));
+        if is_compared && !is_left && of(theirs, acls) != of(ours, acls) {
             return Some(format!("attributes {:?} and {:?}", of(theirs, acls), of(ours, acls)));
         }
     }

@@ -52,6 +52,14 @@ fn a_directory_is_sent_whole_or_not_at_all() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("./socket: it is a device, pipe or socket, and the demo sends files, directories and links"));
+    // There is nothing to time.
+    fs::create_dir(here.path().join("none")).expect("a folder");
+    fs::write(here.path().join("none/empty"), "").expect("a file");
+    for path in ["none", "none/empty"] {
+        let output = demo(here.path().join(path).as_os_str());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("no bytes to send: name a file"), "{said}");
+    }
 }
 
 #[test]
