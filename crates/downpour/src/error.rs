@@ -12,7 +12,7 @@ use std::time::Duration;
 use net::NetError;
 use transport::FlowError;
 
-use crate::files::{Class, FilesError, is_staging_name};
+use crate::files::{Class, FilesError, OutputKind, is_staging_name};
 use crate::home::HomeError;
 use crate::messages::MessageError;
 use crate::streams::StreamError;
@@ -178,13 +178,25 @@ pub enum Error {
     /// Sources and target make no sense together.
     #[error("{0}")]
     Copy(String),
+    /// What is written about a transfer cannot go to this file.
+    #[error("{kind} cannot go to {}: {reason}", path.display())]
+    OutputRefused {
+        /// What is written.
+        kind: OutputKind,
+        /// Where.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
     /// The list of checksums cannot be written.
-    #[error("cannot write the checksums {}: {source}", path.display())]
+    #[error("cannot write the checksums {}: {source}{}", path.display(), if *is_over { "; everything else is done" } else { "" })]
     Checksums {
         /// The list.
         path: PathBuf,
         /// The system's words.
         source: io::Error,
+        /// Whether the files have arrived.
+        is_over: bool,
     },
     /// What a command over there is to read cannot be read here.
     #[error("cannot read stdin: {0}; the command was ended before its input was whole")]
@@ -301,9 +313,10 @@ impl Error {
             Self::Terminated => ErrorKind::Terminated,
             Self::NotInstalled { .. } | Self::NoFittingProgram { .. } => ErrorKind::NotFound,
             Self::Remote { kind, .. } | Self::Elsewhere { kind, .. } => *kind,
-            Self::Copy(_) | Self::Home(_) | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => {
-                ErrorKind::Usage
-            }
+            Self::Copy(_)
+            | Self::Home(_)
+            | Self::OutputRefused { .. }
+            | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => ErrorKind::Usage,
             Self::Checksums { .. }
             | Self::Trace { .. }
             | Self::Input(_)

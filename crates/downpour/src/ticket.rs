@@ -261,6 +261,9 @@ impl Ticket {
         let failed = |source| TicketError::File { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
         // Nobody can replace what is typed. A pipe may have a name in a directory of another user.
         if !metadata.file_type().is_char_device() {
             check_owner(path, (metadata.uid(), metadata.mode()), geteuid().as_raw())?;

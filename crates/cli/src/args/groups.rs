@@ -40,7 +40,8 @@ pub(crate) struct SelectionArgs {
     pub(crate) from0: bool,
     /// Write BLAKE3 checksums of all files to FILE, for `b3sum -c FILE` in the target folder
     ///
-    /// A file that is copied to another machine under a new name is listed under its local name.
+    /// A file that is copied to another machine under a new name is listed under its local name. FILE is replaced if it is empty
+    /// or an older list, and is itself not copied.
     #[arg(long, value_name = "FILE", value_parser = values::path())]
     pub(crate) checksums: Option<PathBuf>,
 }

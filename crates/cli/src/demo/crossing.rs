@@ -59,7 +59,7 @@ impl Crossing<'_> {
             bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             valid_for: TICKET_LIFETIME,
             keep: false,
-            once: false,
+            once: true,
         });
         let mut receiver = downpour::receive(
             self.into.to_owned(),

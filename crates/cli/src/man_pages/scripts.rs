@@ -10,33 +10,53 @@ _downpour_places() {
         cp|sync|verify|doctor|pipe|tunnel|proxy|bootstrap) ;;
         *) return 0 ;;
     esac
-    local line=${COMP_LINE:0:COMP_POINT} word typed before= place
-    word=${line//\\ /$'\001'}
-    word=${word##*[[:space:]]}
-    word=${word//$'\001'/\\ }
-    typed=${word//\\/}
-    [[ $word == -* ]] && return 0
-    if [[ $COMP_WORDBREAKS == *:* && $word == *:* ]]; then
-        before=${word%"${word##*:}"}
+    local line=${COMP_LINE:0:COMP_POINT} typed= quote= before= place char i
+    # The word before the cursor, without its quotes.
+    for (( i = 0; i < ${#line}; i++ )); do
+        char=${line:i:1}
+        if [[ $char == "$quote" ]]; then
+            quote=
+        elif [[ $quote != "'" && $char == "\\" ]]; then
+            i=$(( i + 1 ))
+            typed+=${line:i:1}
+        elif [[ -n $quote ]]; then
+            typed+=$char
+        elif [[ $char == [\"\'] ]]; then
+            quote=$char
+        elif [[ $char == [[:space:]] ]]; then
+            typed=
+        else
+            typed+=$char
+        fi
+    done
+    [[ $typed == -* ]] && return 0
+    # Within quotes bash splits at no colon, and adds the closing quote itself.
+    if [[ -z $quote && $COMP_WORDBREAKS == *:* && $typed == *:* ]]; then
+        before=${typed%"${typed##*:}"}
     fi
-    if [[ $word == *:* && ${word%%:*} != */* ]]; then
+    if [[ $typed == *:* && ${typed%%:*} != */* ]]; then
         # No file of this machine is on that host.
         COMPREPLY=()
         compopt +o default +o bashdefault 2>/dev/null
     fi
     local -a places=()
     while IFS= read -r place; do
-        printf -v place %q "$place"
         places+=("${place#"$before"}")
     done < <("${COMP_WORDS[0]/#\~/$HOME}" complete "${COMP_WORDS[1]}" -- "$typed" 2>/dev/null)
     (( ${#places[@]} )) || return 0
-    if [[ $word != *:* ]]; then
+    if [[ $typed != *:* ]]; then
         while IFS= read -r place; do
-            printf -v place %q "$place"
-            COMPREPLY+=("$place")
+            places+=("$place")
         done < <(compgen -f -- "$typed")
     fi
-    COMPREPLY+=("${places[@]}")
+    for place in "${places[@]}"; do
+        case $quote in
+            \") place=${place//\\/\\\\} place=${place//\"/\\\"} place=${place//\$/\\\$} place=${place//\`/\\\`} ;;
+            \') place=${place//\'/\'\\\'\'} ;;
+            *) printf -v place %q "$place" ;;
+        esac
+        COMPREPLY+=("$place")
+    done
     [[ ${#places[@]} -eq 1 && ${places[0]} != *[:/] ]] || compopt -o nospace 2>/dev/null
     return 0
 }

@@ -149,6 +149,9 @@ fn bash_completes_hosts_and_remote_paths() {
     assert_eq!(completed("downpour cp x farther : no", "downpour cp x farther:no"), [far, ""]);
     assert_eq!(completed("downpour cp farther :", "downpour cp farther:"), [far, "-da", "a\\ b/", "data/", "date"]);
     assert_eq!(completed(r"downpour cp farther : a\\\ b", r"downpour cp farther:a\ b"), [far, "a\\ b/"]);
+    // Within quotes bash completes the whole word, and closes the quote.
+    assert_eq!(completed("downpour cp '\"farther:a b'", "downpour cp \"farther:a b"), [far, "farther:a b/"]);
+    assert_eq!(completed("downpour cp \"'farther:a\"", "downpour cp '\\''farther:a"), [far, "farther:a b/"]);
     let options = completed("downpour cp --recurs", "downpour cp --recurs");
     assert_eq!(options, ["--recursive"]);
     // Files are left to bash, which quotes their names.

@@ -45,9 +45,16 @@ pub(super) struct Status {
 
 /// Device and inode number: the same for all names of a file or directory, and for nothing else that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     pub(super) device: u64,
     pub(super) inode: u64,
+}
+
+impl From<&std::fs::Metadata> for Identity {
+    fn from(found: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        Self { device: found.dev(), inode: found.ino() }
+    }
 }
 
 impl From<Stat> for Status {

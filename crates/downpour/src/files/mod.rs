@@ -55,7 +55,7 @@ pub use chunks::list_chunks;
 pub(crate) use error::Class;
 pub use error::{FilesError, NotPermitted};
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
-pub(crate) use metadata::leads_to_special;
+pub(crate) use metadata::{Identity, leads_to_special};
 pub use names::{NameError, check_path, check_target};
 pub use outputs::{OutputKind, Outputs};
 pub use permitted::{ItemName, Permitted};

@@ -1,20 +1,23 @@
 //! Files that this side writes about a transfer: they are neither sent nor replaced by it.
 
 use std::fmt;
-use std::fs;
+use std::fs::Metadata;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::fstat;
+
 use super::error::FilesError;
-use super::metadata::Identity;
+use super::folding::{Case, Folding};
+use super::metadata::{Identity, Status};
 
 /// What is written about a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputKind {
-    /// The list of BLAKE3 checksums.
+    /// The list of BLAKE3 checksums, which replaces a file.
     Checksums,
-    /// The engine's trace.
+    /// The engine's trace, which is appended to a file.
     Trace,
 }
 
@@ -27,8 +30,8 @@ impl fmt::Display for OutputKind {
     }
 }
 
-/// The files that are written about a transfer. A source that is one of them is refused, one that is met in a folder is
-/// left out ([`SkipReason::Output`](super::SkipReason::Output)), and none is replaced or deleted at the target.
+/// The files that are written about a transfer. A source that is one of them is refused, one that is met in a directory
+/// is left out ([`SkipReason::Output`](super::SkipReason::Output)), and none is replaced or deleted at the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs(Vec<(OutputKind, PathBuf)>);
 
@@ -40,34 +43,71 @@ impl Outputs {
         Self(named.into_iter().filter_map(|(kind, path)| Some((kind, path?.to_owned()))).collect())
     }
 
-    /// Returns those that exist. What is no regular file is never one of a transfer's.
-    pub(super) fn existing(&self) -> ExistingOutputs {
-        let identity = |path: &PathBuf| {
-            let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-            Some(Identity { device: found.dev(), inode: found.ino() })
-        };
-        ExistingOutputs(self.0.iter().filter_map(|(kind, path)| Some((*kind, identity(path)?))).collect())
+    /// Finds where they are, whether they exist yet or not: under the names that were given, and where links that have
+    /// these names lead.
+    fn located(&self) -> Vec<Output> {
+        let mut found = Vec::new();
+        for (kind, path) in &self.0 {
+            let places = [in_directory(path), path.canonicalize().ok().filter(|_| path.is_symlink())];
+            let file = path.metadata().ok().filter(Metadata::is_file).map(|file| Identity::from(&file));
+            found.extend(places.into_iter().flatten().map(|path| Output { kind: *kind, path, file }));
+        }
+        found
     }
 
-    /// Returns the paths of those in `directory` and beneath it, relative to it, whether they exist yet or not.
-    pub(super) fn beneath(&self, directory: &Path) -> Vec<(OutputKind, Vec<u8>)> {
-        let Some(directory) = (!self.0.is_empty()).then(|| resolved(directory)).flatten() else { return Vec::new() };
-        let relative = |path: &Path| {
-            let path = resolved(path)?;
-            Some(path.strip_prefix(&directory).ok()?.as_os_str().as_bytes().to_vec())
+    /// Prepares to find them among sources.
+    pub(super) fn among_sources(&self) -> SourceOutputs {
+        let source = |output: Output| {
+            let directory = Identity::from(&output.path.parent()?.metadata().ok()?);
+            Some(SourceOutput { name: output.path.file_name()?.as_bytes().to_vec(), directory, output })
         };
-        self.0.iter().filter_map(|(kind, path)| Some((*kind, relative(path)?))).collect()
+        SourceOutputs(self.located().into_iter().filter_map(source).collect())
+    }
+
+    /// Returns those in `directory` and beneath it, with paths relative to it.
+    pub(super) fn beneath(&self, directory: &Path) -> Vec<TargetOutput> {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let Some(directory) = (!self.0.is_empty()).then(|| directory.canonicalize().ok()).flatten() else {
+            return Vec::new();
+        };
+        let relative = |Output { kind, path, file }| {
+            let path = path.strip_prefix(&directory).ok()?.as_os_str().as_bytes().to_vec();
+            Some(TargetOutput { kind, path, file })
+        };
+        self.located().into_iter().filter_map(relative).collect()
     }
 }
 
-/// The outputs that existed at some time.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ExistingOutputs(Vec<(OutputKind, Identity)>);
+/// A name of a file that is written.
+#[derive(Clone, Debug)]
+struct Output {
+    kind: OutputKind,
+    /// Without links above the name.
+    path: PathBuf,
+    /// The file, if it exists.
+    file: Option<Identity>,
+}
 
-impl ExistingOutputs {
-    /// Whether a file is one of them.
-    pub(super) fn has(&self, file: Identity) -> bool {
-        self.0.iter().any(|(_, output)| *output == file)
+#[derive(Clone, Debug)]
+struct SourceOutput {
+    output: Output,
+    directory: Identity,
+    name: Vec<u8>,
+}
+
+/// What is written about a transfer, where it could be among the sources.
+#[derive(Clone, Debug)]
+pub(super) struct SourceOutputs(Vec<SourceOutput>);
+
+impl SourceOutputs {
+    /// Whether the file with a name in an open directory is one of them. The file of a trace changes under all of its
+    /// names; a list replaces only the name.
+    pub(super) fn has(&self, directory: BorrowedFd<'_>, name: &[u8], file: Identity) -> bool {
+        self.0.iter().any(|source| {
+            let is_traced = source.output.kind == OutputKind::Trace && source.output.file == Some(file);
+            let is_here = || fstat(directory).is_ok_and(|found| Status::from(found).identity == source.directory);
+            is_traced || (source.name == name && is_here())
+        })
     }
 
     /// Checks that a source which the user named is none of them.
@@ -75,24 +115,58 @@ impl ExistingOutputs {
     /// # Errors
     /// [`FilesError::IsOutput`].
     pub(super) fn check(&self, path: &Path, file: Identity) -> Result<(), FilesError> {
-        match self.0.iter().find(|(_, output)| *output == file) {
-            Some((kind, _)) => Err(FilesError::IsOutput { path: path.to_owned(), kind: *kind }),
+        let resolved = in_directory(path);
+        let is_one = |output: &Output| {
+            let is_traced = output.kind == OutputKind::Trace && output.file == Some(file);
+            is_traced || resolved.as_ref() == Some(&output.path)
+        };
+        match self.0.iter().map(|source| &source.output).find(|output| is_one(output)) {
+            Some(output) => Err(FilesError::IsOutput { path: path.to_owned(), kind: output.kind }),
             None => Ok(()),
         }
     }
 }
 
-/// Returns the path without links, also of a file that does not exist in a directory that does.
-fn resolved(path: &Path) -> Option<PathBuf> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    path.canonicalize().ok().or_else(|| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(parent.canonicalize().ok()?.join(path.file_name()?))
-    })
+/// A file that is written beneath a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TargetOutput {
+    pub(super) kind: OutputKind,
+    /// Relative to the target.
+    pub(super) path: Vec<u8>,
+    /// The file, if it existed when this was found out.
+    pub(super) file: Option<Identity>,
+}
+
+impl TargetOutput {
+    /// Whether `path` is another spelling of its path, which the file system may take for the same.
+    pub(super) fn may_be(&self, path: &[u8]) -> bool {
+        let folding = Folding { case: Case::Unicode, normalization: true, dots: true };
+        self.path != path && folding.key(&self.path) == folding.key(path)
+    }
+
+    /// Whether its file has this path, too.
+    pub(super) fn is_file(&self, path: &Path) -> bool {
+        self.file.is_some() && path.symlink_metadata().ok().map(|found| Identity::from(&found)) == self.file
+    }
+
+    /// Whether it is beneath `path`.
+    pub(super) fn is_beneath(&self, path: &[u8]) -> bool {
+        self.path.strip_prefix(path).is_some_and(|rest| rest.starts_with(b"/"))
+    }
+}
+
+/// Returns the path without links above its last component, which need not exist.
+fn in_directory(path: &Path) -> Option<PathBuf> {
+    let Some(name) = path.file_name() else { return path.canonicalize().ok() };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(parent.canonicalize().ok()?.join(name))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::fd::AsFd as _;
+
     use super::*;
 
     #[test]
@@ -102,21 +176,42 @@ mod tests {
         fs::create_dir_all(at("real/sub")).unwrap();
         std::os::unix::fs::symlink("real", at("link")).unwrap();
         let outputs = Outputs::new(Some(&at("link/sub/list")), Some(&at("link/../trace")));
-        let list = (OutputKind::Checksums, b"sub/list".to_vec());
-        for directory in ["real", "link/sub/.."] {
-            assert_eq!(outputs.beneath(&at(directory)), std::slice::from_ref(&list));
-        }
-        assert_eq!(outputs.beneath(&at("real/sub")), [(OutputKind::Checksums, b"list".to_vec())]);
-        assert_eq!(outputs.beneath(&at("absent")), []);
-        assert!(outputs.existing().0.is_empty());
+        let beneath = |directory: &str| {
+            let found = outputs.beneath(&at(directory)).into_iter();
+            found.map(|output| String::from_utf8(output.path).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(beneath("real"), ["sub/list"]);
+        assert_eq!(beneath("link/sub/.."), ["sub/list"]);
+        assert_eq!(beneath("real/sub"), ["list"]);
+        assert_eq!(
+            beneath(""),
+            ["sub/list", "trace"].map(|name| if name == "trace" { name.into() } else { format!("real/{name}") })
+        );
+        assert!(beneath("absent").is_empty());
 
+        // A list of this name would be where the link leads.
         fs::write(at("real/list"), "").unwrap();
         std::os::unix::fs::symlink("../list", at("real/sub/list")).unwrap();
-        assert_eq!(outputs.beneath(&at("real")), [(OutputKind::Checksums, b"list".to_vec())]);
-        let found = fs::metadata(at("real/list")).unwrap();
-        let identity = Identity { device: found.dev(), inode: found.ino() };
-        assert!(outputs.existing().has(identity));
-        let error = outputs.existing().check(Path::new("x"), identity).unwrap_err();
-        assert!(matches!(error, FilesError::IsOutput { kind: OutputKind::Checksums, .. }), "{error}");
+        assert_eq!(beneath("real"), ["sub/list", "list"]);
+    }
+
+    #[test]
+    fn a_trace_is_all_names_of_its_file_and_a_list_is_one_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("other")).unwrap();
+        for (name, second) in [("list", "other/list"), ("trace", "other/file")] {
+            fs::write(at(name), name).unwrap();
+            fs::hard_link(at(name), at(second)).unwrap();
+        }
+        let outputs = Outputs::new(Some(&at("list")), Some(&at("trace"))).among_sources();
+        for (name, is_output) in [("list", true), ("trace", true), ("other/file", true), ("other/list", false)] {
+            let path = at(name);
+            let file = Identity::from(&path.metadata().unwrap());
+            let directory = fs::File::open(path.parent().unwrap()).unwrap();
+            let name = path.file_name().unwrap().as_bytes();
+            assert_eq!(outputs.has(directory.as_fd(), name, file), is_output, "{}", path.display());
+            assert_eq!(outputs.check(&path, file).is_err(), is_output, "{}", path.display());
+        }
     }
 }

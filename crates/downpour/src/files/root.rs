@@ -212,7 +212,7 @@ impl Roots {
             followed: 0,
         };
         let is_alone = roots.len() == 1;
-        let outputs = options.outputs.existing();
+        let outputs = options.outputs.among_sources();
         for root in roots {
             let target = if follow_items { root.follow()? } else { None };
             if let Some(target) = target.as_ref().filter(|_| options.remove_sources)

@@ -28,18 +28,18 @@ use crate::transfer::{
 /// Locations that cannot be combined, sources that do not exist, a target that cannot be used. Errors of ssh are
 /// reported by [`TransferEvent::Done`](crate::TransferEvent::Done).
 pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
+    copy.read_homes()?;
+    copy.scan.outputs = Outputs::new(copy.checksums.as_deref(), copy.qlog.as_deref());
+    copy.receive.outputs = copy.scan.outputs.clone();
     if copy.receive.dry_run && !copy.receive.compared {
         copy.checksums = None;
     }
-    copy.read_homes()?;
     if copy.scan.files_from.is_some() {
         // The names of a list are relative to the folder that they are in, and to the target.
         copy.sources.iter_mut().for_each(Location::name_contents);
     }
     copy.scan.preserve = copy.receive.preserve;
     copy.receive.confirms = copy.scan.remove_sources;
-    copy.scan.outputs = Outputs::new(copy.checksums.as_deref(), copy.qlog.as_deref());
-    copy.receive.outputs = copy.scan.outputs.clone();
     copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.checksums.is_some();
     match (common_host(&copy.sources)?, copy.target_host.take()) {
         (None, None) => copy.within(),

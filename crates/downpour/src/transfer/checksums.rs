@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use data_encoding::HEXLOWER;
 use rustix::fs::{Access, access};
 
 use crate::error::Error;
-use crate::files::{Notice, NoticeKind};
+use crate::files::{Identity, Notice, NoticeKind, OutputKind};
 
 /// Configuration of a list.
 #[derive(Clone, Debug)]
@@ -22,8 +22,8 @@ pub(crate) struct List {
     pub(crate) path: PathBuf,
     /// Name of the single transferred item at the target, if it is renamed.
     pub(crate) rename: Option<Vec<u8>>,
-    /// Device and inode of the file that the list replaces; `None` before it exists.
-    replaces: Arc<Mutex<Option<(u64, u64)>>>,
+    /// The file that the list replaces; `None` before it exists.
+    replaces: Arc<Mutex<Option<Identity>>>,
 }
 
 impl List {
@@ -33,58 +33,109 @@ impl List {
     }
 
     /// Checks that the list can be written, so that a failure does not show only at the end of a long transfer, and
-    /// that it does not replace the trace.
+    /// that it replaces nothing but a list.
     ///
     /// # Errors
-    /// [`Error::Checksums`].
+    /// [`Error::OutputRefused`], [`Error::Checksums`].
     pub(super) fn check(&self, trace: Option<&File>) -> Result<(), Error> {
-        let check = || {
-            let place = self.place()?;
-            if let (Some(trace), Some(replaced)) = (trace, &place.replaced)
-                && identity(&trace.metadata()?) == identity(replaced)
-            {
-                return Err(io::Error::other("the trace is written there: name another file"));
+        let failed = |source| self.failed(source, false);
+        let place = self.place().map_err(|error| error.before(self))?;
+        if let Some(replaced) = &place.replaced {
+            let trace = trace.map(File::metadata).transpose().map_err(failed)?;
+            if trace.is_some_and(|trace| Identity::from(&trace) == Identity::from(replaced)) {
+                return Err(self.refused("the trace is written there; name another file"));
             }
-            *self.replaces() = place.identity();
-            Ok(access(&place.directory, Access::WRITE_OK | Access::EXEC_OK)?)
-        };
-        check().map_err(|source| Error::Checksums { path: self.path.clone(), source })
+            if replaced.len() > 0 && !begins_with_checksum(&place.path).map_err(failed)? {
+                return Err(self.refused("it holds something else, which would be lost; name another file"));
+            }
+        }
+        *self.replaces() = place.identity();
+        access(&place.directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))
     }
 
-    fn replaces(&self) -> MutexGuard<'_, Option<(u64, u64)>> {
+    fn failed(&self, source: io::Error, is_over: bool) -> Error {
+        Error::Checksums { path: self.path.clone(), source, is_over }
+    }
+
+    fn refused(&self, reason: &'static str) -> Error {
+        Error::OutputRefused { kind: OutputKind::Checksums, path: self.path.clone(), reason }
+    }
+
+    fn replaces(&self) -> MutexGuard<'_, Option<Identity>> {
         self.replaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds the file that the list replaces or becomes: the one that a link leads to. Only a regular file is replaced,
     /// since a device or pipe would be gone afterwards.
-    fn place(&self) -> io::Result<Place> {
+    fn place(&self) -> Result<Place, Misplaced> {
         let (path, replaced) = match fs::metadata(&self.path) {
-            Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(metadata) if metadata.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
             Ok(metadata) if metadata.is_file() => {
                 let path = fs::canonicalize(&self.path)?;
                 let found = fs::symlink_metadata(&path)?;
                 // In a directory of many users somebody may have put a link in its place meanwhile.
-                if identity(&found) != identity(&metadata) {
-                    return Err(io::Error::other("it was replaced while it was looked at: try again"));
+                if Identity::from(&found) != Identity::from(&metadata) {
+                    return Err(io::Error::other("it was replaced while it was looked at: try again").into());
                 }
                 (path, Some(metadata))
             }
-            Ok(_) => {
-                return Err(io::Error::other(
-                    "it is a device, pipe or socket, which a list does not replace: name a file",
-                ));
-            }
+            Ok(_) => return Err(Misplaced::Refused("it is a device, pipe or socket; name a file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(&self.path) {
-                Ok(_) => return Err(io::Error::other("it is a link to a file that does not exist: name that file")),
+                Ok(_) => return Err(Misplaced::Refused("it is a link to a file that does not exist; name that file")),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => (self.path.clone(), None),
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             },
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(Place { directory: directory.to_owned(), path, replaced })
     }
 }
+
+/// Why a list has no place.
+enum Misplaced {
+    /// What its name leads to is not replaced.
+    Refused(&'static str),
+    Failed(io::Error),
+}
+
+impl Misplaced {
+    /// The error where nothing has been transferred yet.
+    fn before(self, list: &List) -> Error {
+        match self {
+            Self::Refused(reason) => list.refused(reason),
+            Self::Failed(error) => list.failed(error, false),
+        }
+    }
+}
+
+impl From<io::Error> for Misplaced {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Misplaced> for io::Error {
+    fn from(error: Misplaced) -> Self {
+        match error {
+            Misplaced::Refused(reason) => Self::other(reason),
+            Misplaced::Failed(error) => error,
+        }
+    }
+}
+
+/// Whether the first line of a file is that of a list.
+fn begins_with_checksum(path: &Path) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(HASH_DIGITS + 4).read_to_end(&mut begin)?;
+    let line = begin.strip_prefix(b"\\").unwrap_or(&begin);
+    let (hash, rest) = line.split_at(line.len().min(HASH_DIGITS as usize));
+    let is_hash = hash.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    Ok(hash.len() == HASH_DIGITS as usize && is_hash && rest.starts_with(b"  "))
+}
+
+/// Hexadecimal digits of a hash.
+const HASH_DIGITS: u64 = 64;
 
 /// The file that a list replaces or becomes.
 struct Place {
@@ -96,14 +147,9 @@ struct Place {
 }
 
 impl Place {
-    fn identity(&self) -> Option<(u64, u64)> {
-        self.replaced.as_ref().map(identity)
+    fn identity(&self) -> Option<Identity> {
+        self.replaced.as_ref().map(Identity::from)
     }
-}
-
-/// Returns device and inode.
-fn identity(file: &Metadata) -> (u64, u64) {
-    (file.dev(), file.ino())
 }
 
 /// Permissions of a new list, less those that the umask denies.
@@ -132,7 +178,7 @@ impl Checksums {
     pub(super) fn add(&mut self, path: &[u8], hash: &[u8; 32]) -> Result<(), Error> {
         let (name, escaped) = escape(&self.at_target(path));
         let list = &self.list;
-        let failed = |source| Error::Checksums { path: list.path.clone(), source };
+        let failed = |source| list.failed(source, false);
         let lines = match &mut self.lines {
             Some(lines) => lines,
             none => none.insert(BufWriter::new(tempfile::tempfile().map_err(|error| failed(bare(error)))?)),
@@ -166,7 +212,7 @@ impl Checksums {
 
     /// Saves the list under its name, replacing an existing file.
     pub(super) fn save(&mut self) -> Result<(), Error> {
-        self.write().map_err(|source| Error::Checksums { path: self.list.path.clone(), source })
+        self.write().map_err(|source| self.list.failed(source, true))
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -178,18 +224,18 @@ impl Checksums {
         }
         let Place { path, directory, replaced } = place;
         let permissions = Permissions::from_mode(NEW);
-        let mut out = tempfile::Builder::new().permissions(permissions).tempfile_in(directory).map_err(bare)?;
+        let out = tempfile::Builder::new().permissions(permissions).tempfile_in(directory).map_err(bare)?;
         if let Some(lines) = self.lines.take() {
             let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error)?;
             lines.rewind()?;
-            self.copy(lines, &mut BufWriter::new(&mut out))?;
+            self.copy(lines, &mut BufWriter::new(out.as_file()))?;
         }
         if let Some(replaced) = replaced {
             out.as_file().set_permissions(replaced.permissions())?;
         }
         out.as_file().sync_all()?;
         let written = out.persist(path)?.metadata()?;
-        *replaces = Some(identity(&written));
+        *replaces = Some(Identity::from(&written));
         Ok(())
     }
 
@@ -275,7 +321,8 @@ mod tests {
     fn only_a_regular_file_is_replaced_and_keeps_its_link_and_mode() {
         let dir = tempfile::tempdir().unwrap();
         let (old, link) = (dir.path().join("old"), dir.path().join("link"));
-        fs::write(&old, "old").unwrap();
+        let line = format!("{}  old\n", "0".repeat(64));
+        fs::write(&old, &line).unwrap();
         fs::set_permissions(&old, Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("old", &link).unwrap();
         let list = List::new(link.clone());
@@ -292,7 +339,10 @@ mod tests {
             let before = fs::symlink_metadata(&path).unwrap();
             let list = List::new(path.clone());
             for error in [list.check(None).unwrap_err(), Checksums::new(list).save().unwrap_err()] {
-                assert!(error.to_string().ends_with("file"), "{error}");
+                assert!(
+                    error.to_string().contains("name a file") || error.to_string().contains("name that file"),
+                    "{error}"
+                );
             }
             assert_eq!(fs::symlink_metadata(&path).unwrap().file_type(), before.file_type());
         }

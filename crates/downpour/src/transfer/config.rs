@@ -146,7 +146,7 @@ impl TransferConfig {
     /// Checks that the list and the trace can be written, so that a failure does not show only when the peer is there.
     ///
     /// # Errors
-    /// [`Error::Checksums`], [`Error::Trace`].
+    /// [`Error::OutputRefused`], [`Error::Checksums`], [`Error::Trace`].
     pub(super) fn check(&self) -> Result<(), Error> {
         let trace = self.trace.as_ref().map(Trace::open).transpose()?;
         self.checksums.as_ref().map_or(Ok(()), |list| list.check(trace))

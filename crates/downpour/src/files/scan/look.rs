@@ -15,7 +15,7 @@ use super::super::filter::Filter;
 use super::super::held::Held;
 use super::super::ids::NamesOfIds;
 use super::super::metadata::Status;
-use super::super::outputs::ExistingOutputs;
+use super::super::outputs::SourceOutputs;
 use super::super::preserve::Preserve;
 use super::super::root::Links;
 use super::super::xattrs::XattrRule;
@@ -39,7 +39,7 @@ pub(super) struct Looker {
     /// Buffer for hashing; empty until the first use.
     buffer: Vec<u8>,
     hash: bool,
-    outputs: ExistingOutputs,
+    outputs: SourceOutputs,
     preserve: Preserve,
     xattrs: XattrRule,
     /// Names of users and groups that were met.
@@ -70,7 +70,7 @@ impl Looker {
             hard_links: options.hard_links.then(HardLinks::default),
             buffer: Vec::new(),
             hash: options.hash,
-            outputs: options.outputs.existing(),
+            outputs: options.outputs.among_sources(),
             preserve: options.preserve,
             xattrs: XattrRule::new(options.preserve),
             names: NamesOfIds::default(),
@@ -114,7 +114,7 @@ impl Looker {
         let kind = match seen.file_type {
             FileType::Directory => Kind::Directory,
             _ if *provenance == Provenance::Way => return Err(SkipReason::Absent),
-            FileType::RegularFile if self.outputs.has(seen.identity) => return Err(SkipReason::Output),
+            FileType::RegularFile if self.outputs.has(folder, name, seen.identity) => return Err(SkipReason::Output),
             FileType::RegularFile => {
                 let (kind, seen) = self.file(folder, name, seen)?;
                 let is_first = matches!(kind, Kind::File { .. });

@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use super::place::open_target;
 use super::shared::Shared;
 use crate::files::error::{FilesError, NotPermitted};
-use crate::files::folding::{Case, Folding};
 use crate::files::journal::Item;
 use crate::files::metadata::{Status, birth, leads_to_special};
 use crate::files::names::{NameError, check_path};
+use crate::files::outputs::TargetOutput;
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
 use crate::files::staging::{Site, Staging, is_staging_name, may_hold_elsewhere};
 use crate::messages::{Entry, Kind, SourceId};
@@ -91,26 +91,27 @@ impl Shared {
 
     /// Checks that no item replaces what is written about the transfer, or a directory above that.
     pub(super) fn check_outputs(&self, entries: &[Entry]) -> Result<(), FilesError> {
-        for (kind, output) in self.outputs() {
+        for output in self.outputs() {
             for entry in entries {
                 // A name that goes nowhere is refused later.
                 let Ok(path) = self.goes_to(&entry.path, 0) else { continue };
-                let is_above = !matches!(entry.kind, Kind::Directory)
-                    && output.get(path.len()) == Some(&b'/')
-                    && self.are_same(&output[..path.len()], &path);
-                if is_above || self.are_same(output, &path) {
-                    let path = self.destination().directory.join(OsStr::from_bytes(output));
-                    return Err(FilesError::IsOutput { path, kind: *kind });
+                let shown = || self.destination().directory.join(OsStr::from_bytes(&path));
+                let is_above = !matches!(entry.kind, Kind::Directory) && output.is_beneath(&path);
+                if is_above || output.path == path || (output.may_be(&path) && output.is_file(&shown())) {
+                    return Err(FilesError::IsOutput { path: shown(), kind: output.kind });
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether two paths are one, also as the target's file system sees them.
-    fn are_same(&self, one: &[u8], other: &[u8]) -> bool {
-        let folding = Folding { case: Case::Unicode, normalization: true, dots: true };
-        one == other || (folding.key(one) == folding.key(other) && self.equates(one, other))
+    /// Whether a path beneath the target is, or leads to, what is written about the transfer, and has to stay.
+    pub(super) fn is_output(&self, path: &[u8]) -> bool {
+        let shown = || self.destination().directory.join(OsStr::from_bytes(path));
+        let is_one = |output: &TargetOutput| {
+            output.path == path || output.is_beneath(path) || (output.may_be(path) && output.is_file(&shown()))
+        };
+        self.outputs().iter().any(is_one)
     }
 
     /// Checks that a directory whose name the sender chose ([`ItemName::NewDirectory`]) does not exist, unless an
@@ -145,8 +146,8 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
             return Err(FilesError::bad_name(name, NameError::Reserved));
         }
         let path = into.join(OsStr::from_bytes(name));
-        if let Some((kind, _)) = spec.outputs.beneath(into).into_iter().find(|(_, output)| output == name) {
-            return Err(FilesError::IsOutput { path, kind });
+        if let Some(output) = spec.outputs.beneath(into).into_iter().find(|output| output.path == *name) {
+            return Err(FilesError::IsOutput { path, kind: output.kind });
         }
         check_named(spec, &path)?;
     }

@@ -20,6 +20,7 @@ use super::super::filter::Filter;
 use super::super::held::Held;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
+use super::super::outputs::TargetOutput;
 use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Destination, Existing, Modes, ReceiveSpec};
 use super::super::staged_id::path_hash;
@@ -47,6 +48,8 @@ pub(super) struct Place {
     /// The sender's name of the item, once known.
     renamed: Arc<OnceLock<Vec<u8>>>,
     spec: Arc<ReceiveSpec>,
+    /// What is written about the transfer beneath the target.
+    outputs: Vec<TargetOutput>,
     report: Arc<Report>,
 }
 
@@ -95,6 +98,7 @@ impl Place {
             sent: Mutex::default(),
             renamed: Arc::clone(renamed),
             spec: Arc::clone(spec),
+            outputs: spec.outputs.beneath(into),
             report: Arc::clone(report),
         }))
     }
@@ -209,9 +213,9 @@ impl Place {
         Ok(true)
     }
 
-    /// Whether a path is part of the transfer.
+    /// Whether a path is part of the transfer, or of what is written about it.
     fn is_sent(&self, path: &[u8]) -> bool {
-        lock(&self.sent).has(path)
+        lock(&self.sent).has(path) || self.outputs.iter().any(|output| output.path == path)
     }
 
     /// Notes that what stands at `path` loses this name.

@@ -12,7 +12,7 @@ use super::super::error::FilesError;
 use super::super::extras::ExtraRule;
 use super::super::metadata::ModeRule;
 use super::super::names::check_path;
-use super::super::outputs::OutputKind;
+use super::super::outputs::TargetOutput;
 use super::super::sandbox::DirectorySandbox;
 use super::super::spec::{Destination, Evidence, First, ReceiveSpec};
 use super::TOP;
@@ -38,7 +38,7 @@ pub(super) struct Shared {
     target_is_directory: bool,
     destination: OnceLock<Destination>,
     /// What is written about the transfer beneath the destination.
-    outputs: OnceLock<Vec<(OutputKind, Vec<u8>)>>,
+    outputs: OnceLock<Vec<TargetOutput>>,
     place: OnceLock<Place>,
     /// The target as a dry run sees it, if it exists.
     seen: OnceLock<Option<DirectorySandbox>>,
@@ -121,7 +121,7 @@ impl Shared {
     }
 
     /// Returns what is written about the transfer beneath the destination, relative to it.
-    pub(super) fn outputs(&self) -> &[(OutputKind, Vec<u8>)] {
+    pub(super) fn outputs(&self) -> &[TargetOutput] {
         self.outputs.get_or_init(|| self.spec.outputs.beneath(&self.destination().directory))
     }
 
