@@ -122,6 +122,9 @@ class Testing {
 
   async #start() {
     this.startButton.disabled = true;
+    // The answer to this is what counts, and not that of a check before it.
+    clearTimeout(this.#pause);
+    this.#asked++;
     try {
       const name = this.#again;
       const found = name ? await (await ask("testing/check", { json: this.#asks() })).json() : null;
