@@ -26,6 +26,8 @@ use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
+use crate::files::directory::parent_of;
+
 pub use pasted::goes_on;
 
 /// Most addresses in a ticket.
@@ -342,8 +344,7 @@ fn may_replace(path: &Path) -> io::Result<bool> {
     };
     if found.is_symlink() {
         // /dev/stdout and its like are the system's.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = folder.canonicalize()?;
+        let folder = parent_of(path).canonicalize()?;
         return Ok(!["/dev", "/proc"].iter().any(|system| folder.starts_with(system)));
     }
     if !found.is_file() || found.len() > MAX_TEXT as u64 {

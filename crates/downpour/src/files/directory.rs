@@ -3,8 +3,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{Dir, Mode, OFlags, openat};
+
+/// Returns the directory in which the last component of a path is: the current one for a mere name.
+pub(crate) fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
 
 /// Flags to open a directory that the user has named, on the way to names in it: these can be looked up, made, moved
 /// and removed as far as the user may do that, and nothing is asked of the directory itself but that it is there.

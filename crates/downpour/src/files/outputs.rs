@@ -1,5 +1,6 @@
 //! Files that this side writes about a transfer: they are neither sent nor replaced by it.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::Metadata;
 use std::os::fd::BorrowedFd;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::fstat;
 
+use super::directory::parent_of;
 use super::error::FilesError;
 use super::folding::{Case, Folding};
 use super::metadata::{Identity, Status};
@@ -138,14 +140,19 @@ pub(super) struct TargetOutput {
 }
 
 impl TargetOutput {
-    /// Whether `path` is another spelling of its path, which the file system may take for the same.
-    pub(super) fn may_be(&self, path: &[u8]) -> bool {
-        let folding = Folding { case: Case::Unicode, normalization: true, dots: true };
-        self.path != path && folding.key(&self.path) == folding.key(path)
+    /// Whether it has this path beneath the target, a directory: as it is spelled, or as the file system takes it.
+    pub(super) fn is_at(&self, directory: &Path, path: &[u8]) -> bool {
+        self.path == path || (self.folds_like(path) && self.is_file(&directory.join(OsStr::from_bytes(path))))
     }
 
-    /// Whether its file has this path, too.
-    pub(super) fn is_file(&self, path: &Path) -> bool {
+    /// Whether a file system that folds names may take this path for its own.
+    fn folds_like(&self, path: &[u8]) -> bool {
+        let folding = Folding { case: Case::Unicode, normalization: true, dots: true };
+        folding.key(&self.path) == folding.key(path)
+    }
+
+    /// Whether its file has this path.
+    fn is_file(&self, path: &Path) -> bool {
         self.file.is_some() && path.symlink_metadata().ok().map(|found| Identity::from(&found)) == self.file
     }
 
@@ -158,8 +165,7 @@ impl TargetOutput {
 /// Returns the path without links above its last component, which need not exist.
 fn in_directory(path: &Path) -> Option<PathBuf> {
     let Some(name) = path.file_name() else { return path.canonicalize().ok() };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Some(parent.canonicalize().ok()?.join(name))
+    Some(parent_of(path).canonicalize().ok()?.join(name))
 }
 
 #[cfg(test)]

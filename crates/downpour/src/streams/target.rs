@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::CWD;
 
 use super::error::StreamError;
-use crate::files::directory::is_append_only;
+use crate::files::directory::{is_append_only, parent_of};
 use crate::files::{is_staging_name, leads_to_special, rename_new, under_random_name};
 
 /// Where a stream goes.
@@ -123,7 +123,7 @@ impl Staged {
             io::ErrorKind::AlreadyExists => StreamError::Exists(self.path.clone()),
             _ => self.failed(error),
         })?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = parent_of(&self.path);
         // Where a directory cannot be synced the name may be lost in a power cut, but not a part of the file.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(())

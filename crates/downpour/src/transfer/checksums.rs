@@ -13,6 +13,7 @@ use data_encoding::HEXLOWER;
 use rustix::fs::{Access, access};
 
 use crate::error::Error;
+use crate::files::directory::parent_of;
 use crate::files::{Identity, Notice, NoticeKind, OutputKind};
 
 /// Configuration of a list.
@@ -87,7 +88,7 @@ impl List {
             },
             Err(error) => return Err(error.into()),
         };
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = parent_of(&path);
         Ok(Place { directory: directory.to_owned(), path, replaced })
     }
 }

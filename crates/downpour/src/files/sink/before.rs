@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 use super::place::open_target;
 use super::shared::Shared;
+use crate::files::directory::parent_of;
 use crate::files::error::{FilesError, NotPermitted};
 use crate::files::journal::Item;
 use crate::files::metadata::{Status, birth, leads_to_special};
 use crate::files::names::{NameError, check_path};
-use crate::files::outputs::TargetOutput;
 use crate::files::spec::{Destination, Existing, ReceiveSpec};
 use crate::files::staging::{Site, Staging, is_staging_name, may_hold_elsewhere};
 use crate::messages::{Entry, Kind, SourceId};
@@ -91,14 +91,15 @@ impl Shared {
 
     /// Checks that no item replaces what is written about the transfer, or a directory above that.
     pub(super) fn check_outputs(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        let directory = self.destination().directory.as_path();
         for output in self.outputs() {
             for entry in entries {
                 // A name that goes nowhere is refused later.
                 let Ok(path) = self.goes_to(&entry.path, 0) else { continue };
-                let shown = || self.destination().directory.join(OsStr::from_bytes(&path));
                 let is_above = !matches!(entry.kind, Kind::Directory) && output.is_beneath(&path);
-                if is_above || output.path == path || (output.may_be(&path) && output.is_file(&shown())) {
-                    return Err(FilesError::IsOutput { path: shown(), kind: output.kind });
+                if is_above || output.is_at(directory, &path) {
+                    let path = directory.join(OsStr::from_bytes(&path));
+                    return Err(FilesError::IsOutput { path, kind: output.kind });
                 }
             }
         }
@@ -107,11 +108,8 @@ impl Shared {
 
     /// Whether a path beneath the target is, or leads to, what is written about the transfer, and has to stay.
     pub(super) fn is_output(&self, path: &[u8]) -> bool {
-        let shown = || self.destination().directory.join(OsStr::from_bytes(path));
-        let is_one = |output: &TargetOutput| {
-            output.path == path || output.is_beneath(path) || (output.may_be(path) && output.is_file(&shown()))
-        };
-        self.outputs().iter().any(is_one)
+        let directory = self.destination().directory.as_path();
+        self.outputs().iter().any(|output| output.is_beneath(path) || output.is_at(directory, path))
     }
 
     /// Checks that a directory whose name the sender chose ([`ItemName::NewDirectory`]) does not exist, unless an
@@ -159,7 +157,7 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
         Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
         Ok(_) => may_hold_some(spec, destination).map_err(|error| failed(into, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = into.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent = parent_of(into);
             parent.metadata().map_err(|e| failed(parent, e))?;
             // Nothing in it exists, and it is not to be created.
             if spec.existing == Existing::Only { Err(failed(into, error)) } else { Ok(spec.dry_run) }
@@ -190,7 +188,7 @@ fn check_named(spec: &ReceiveSpec, path: &Path) -> Result<(), FilesError> {
 fn leads_to_descriptor(path: &Path) -> bool {
     let mut link = path.to_owned();
     for _ in 0..MAX_LINKS {
-        let parent = link.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = parent_of(&link);
         let (Ok(parent), Some(name)) = (parent.canonicalize(), link.file_name()) else { return false };
         if parent.starts_with("/proc") {
             return true;

@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 
 use super::super::backup::{NoBackup, Original};
 use super::super::delete::{Deletion, Newcomers, SentPaths};
-use super::super::directory::{FOLDER, NAMED_WAY, readable};
+use super::super::directory::{FOLDER, NAMED_WAY, parent_of, readable};
 use super::super::error::FilesError;
 use super::super::extras::{Applied, ExtraRule};
 use super::super::filter::Filter;
@@ -442,7 +442,7 @@ fn set_mode(directory: &OwnedFd, mode: u32) -> io::Result<()> {
 
 /// Makes the name of a new target durable: without it everything in the target would be lost.
 fn sync_parent(into: &Path, target: &OwnedFd) -> io::Result<()> {
-    let parent = into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent_of(into);
     match openat(CWD, parent, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty()) {
         Ok(parent) => Ok(fsync(parent)?),
         // This user may not read it, unlike the target, which was made just now.

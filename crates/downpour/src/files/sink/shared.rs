@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rustix::fs::statvfs;
 use rustix::process::geteuid;
 
+use super::super::directory::parent_of;
 use super::super::error::FilesError;
 use super::super::extras::ExtraRule;
 use super::super::metadata::ModeRule;
@@ -292,8 +293,7 @@ impl Shared {
 /// Returns the number of bytes that this process may write to the file system of a directory, or of the one that it
 /// will be made in.
 fn room(directory: &Path) -> Option<u64> {
-    let parent = || directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let found = statvfs(directory).or_else(|_| statvfs(parent())).ok()?;
+    let found = statvfs(directory).or_else(|_| statvfs(parent_of(directory))).ok()?;
     let blocks = if geteuid().is_root() { found.f_bfree } else { found.f_bavail };
     // Some file systems do not tell.
     (found.f_blocks > 0).then(|| blocks.saturating_mul(found.f_frsize))
