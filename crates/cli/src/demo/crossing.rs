@@ -59,6 +59,7 @@ impl Crossing<'_> {
             bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             valid_for: TICKET_LIFETIME,
             keep: false,
+            // Where it fails there is no other sender to wait for.
             once: true,
         });
         let mut receiver = downpour::receive(

@@ -61,17 +61,17 @@ pub(crate) fn names(folder: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// Returns the sorted paths of everything in a folder that is no folder.
-pub(crate) fn files(folder: &Path) -> Vec<String> {
+/// Returns the sorted paths of all names beneath a directory that are not directories themselves.
+pub(crate) fn files(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    let mut left = vec![folder.to_owned()];
-    while let Some(folder) = left.pop() {
-        for item in fs::read_dir(folder).expect("a folder") {
+    let mut left = vec![directory.to_owned()];
+    while let Some(directory) = left.pop() {
+        for item in fs::read_dir(directory).expect("a directory") {
             let path = item.expect("a name").path();
             if path.is_dir() && !path.is_symlink() { left.push(path) } else { found.push(path) }
         }
     }
-    let shown = |path: &Path| path.strip_prefix(folder).expect("beneath it").to_string_lossy().into_owned();
+    let shown = |path: &Path| path.strip_prefix(directory).expect("beneath it").to_string_lossy().into_owned();
     let mut found: Vec<_> = found.iter().map(|path| shown(path)).collect();
     found.sort();
     found
