@@ -1,14 +1,12 @@
 //! The commit that is built, for build scripts.
 
-use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Returns the first 12 digits of the commit checked out, and whether sources differ from it; `None` where this is not a
-/// checkout of its own, so that an unpacked archive always builds the same.
-pub(crate) fn checked_out() -> Option<(String, bool)> {
-    let workspace = Path::new(&env::var_os("CARGO_MANIFEST_DIR")?).ancestors().nth(2)?.canonicalize().ok()?;
-    if Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != workspace {
+/// Returns the first 12 digits of the commit checked out, and whether sources differ from it; `None` where `root`, the
+/// directory of the repository, is not a checkout of its own, so that an unpacked archive always builds the same.
+pub(crate) fn checked_out(root: &Path) -> Option<(String, bool)> {
+    if Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != root.canonicalize().ok()? {
         return None;
     }
     // A commit moves the log of HEAD, a checkout HEAD itself.
@@ -19,7 +17,7 @@ pub(crate) fn checked_out() -> Option<(String, bool)> {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    let changed = git(&["status", "--porcelain", "--", ":(top,glob)crates/*/src/**"])?;
+    let changed = git(&["status", "--porcelain", "--", ":(top,glob)crates/*/src/**", ":(top)lab/src"])?;
     Some((git(&["rev-parse", "--short=12", "HEAD"])?, !changed.is_empty()))
 }
 

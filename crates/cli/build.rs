@@ -4,6 +4,7 @@
 mod commit;
 
 use std::env;
+use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -12,7 +13,8 @@ fn main() {
     for (name, variable) in [("BUILD_TARGET", "TARGET"), ("BUILD_PROFILE", "PROFILE")] {
         println!("cargo::rustc-env={name}={}", env::var(variable).unwrap_or_default());
     }
-    if let Some((commit, _)) = commit::checked_out() {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
+    if let Some((commit, _)) = commit::checked_out(&root) {
         println!("cargo::rustc-env=BUILD_COMMIT={commit}");
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum as _};
 
-use crate::failure::Failure;
 use crate::fuzz::{self, Reached, Searched, TARGETS};
+use crate::miri;
 use crate::soak::{self, Property, Soaked};
-use crate::{miri, tools};
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// What `assure` understands.
 #[derive(Args, Debug)]
@@ -27,7 +28,7 @@ fn hours(text: &str) -> Result<Duration, String> {
 /// Runs Miri, every fuzz target guided by coverage and every property, each with seeds of its own. Ends with a table;
 /// an error lists what is red.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    if tools::rerun_optimised()? {
+    if tools::rerun_optimised(tools::root(), "xtask")? {
         return Ok(());
     }
     let properties = Property::value_variants();

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// Where the short names are resolved.
 const REFERENCES: &str = "docs/REFERENCES.md";
@@ -16,11 +16,11 @@ const PLACES: [(&str, &str); 8] = [
     ("crates", "rs"),
     ("crates", "md"),
     ("xtask", "rs"),
-    ("examples", "rs"),
     ("fuzz", "md"),
     ("docs", "md"),
     ("docs", "py"),
-    ("experiments", "md"),
+    ("lab", "rs"),
+    ("lab", "md"),
 ];
 
 /// Words before a section sign that continue a citation: `ttp §II-B and §III-A`.

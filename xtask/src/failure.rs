@@ -4,16 +4,16 @@ use std::fmt;
 
 /// One line for stderr.
 #[derive(Debug)]
-pub(crate) struct Failure(String);
+pub struct Failure(String);
 
 impl Failure {
-    /// With this line.
-    pub(crate) fn new(message: impl fmt::Display) -> Self {
+    /// Creates one with this line.
+    pub fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
 
-    /// For `map_err`: what was being done, then the error.
-    pub(crate) fn at<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
+    /// Returns a function for `map_err`: what was being done, then the error.
+    pub fn at<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
         move |error| Self(format!("{what}: {error}"))
     }
 }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// What `interrupt` understands.
 #[derive(Args, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Options {
 
 /// Runs the test; its output has the seeds.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let mut test = tools::cargo();
+    let mut test = tools::cargo(tools::root());
     test.args(["test", "--package", "cli", "--test", "cli", "--", "--nocapture", "interrupting::"]);
     test.env("INTERRUPTIONS", options.count.to_string());
     if let Some(seed) = options.seed {

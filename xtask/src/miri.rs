@@ -1,8 +1,8 @@
 //! `cargo xtask miri`: the tests of unsafe code and of code that threads share, in an interpreter that finds undefined
 //! behaviour and data races.
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// Packages, and the unit tests that Miri can run within minutes: it has no wide registers, no cryptography in
 /// assembly, no UDP and no `poll`.

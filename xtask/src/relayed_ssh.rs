@@ -17,7 +17,7 @@ use downpour::Ticket;
 use netsim::Duplex;
 use relay::Relay;
 
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// How the remote side's line begins.
 const GREETING: &str = "DOWNPOUR1 ";

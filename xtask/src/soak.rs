@@ -8,8 +8,8 @@ use std::{panic, thread};
 
 use clap::{Args, ValueEnum};
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// What `soak` understands.
 #[derive(Args, Debug)]
@@ -89,7 +89,7 @@ pub(crate) struct Soaked {
 
 /// Runs seed after seed on every core; an error lists those that broke the property.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    if tools::rerun_optimised()? {
+    if tools::rerun_optimised(tools::root(), "xtask")? {
         return Ok(());
     }
     let Soaked { tried, failed, .. } = soak(options.property, options.seed, Duration::from_secs(60 * options.minutes));

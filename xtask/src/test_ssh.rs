@@ -4,8 +4,8 @@
 use std::env;
 use std::ffi::OsString;
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// What the tests start, and the packages that have it on Debian.
 const NEEDED: [(&str, &str); 10] = [
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failure> {
             packages.join(" ")
         )));
     }
-    let mut tests = tools::cargo();
+    let mut tests = tools::cargo(tools::root());
     tests.args(["test", "--package", "cli", "--test", "ssh", "--", "--ignored"]).args(arguments);
     // For `relayed-ssh`.
     tests.env("XTASK", env::current_exe().map_err(Failure::at("this program"))?);

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 
-use crate::failure::Failure;
-use crate::{Cli, tools};
+use xtask::failure::Failure;
+use xtask::tools;
+
+use crate::Cli;
 
 const THREATS: &str = "docs/THREATS.md";
 

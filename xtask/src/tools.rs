@@ -7,15 +7,15 @@ use std::{env, fs};
 
 use crate::failure::Failure;
 
-/// The workspace's folder.
-pub(crate) fn root() -> &'static Path {
+/// Returns the directory of the repository, which is that of the product's workspace.
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
 }
 
-/// The cargo that started this program, in the workspace.
-pub(crate) fn cargo() -> Command {
+/// Returns the cargo that started this program, in the directory of a workspace.
+pub fn cargo(workspace: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root());
+    command.current_dir(workspace);
     // What cargo tells this program of its own package: ring's build script asks for the same names, and all that
     // depends on it would be built anew each time that one changes between this command and cargo itself.
     for (name, _) in env::vars_os() {
@@ -26,37 +26,43 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The cargo of the nightly toolchain, in the workspace: that of the toolchain manager, not the one that started this
-/// program.
-pub(crate) fn cargo_nightly() -> Command {
+/// Returns the cargo of the nightly toolchain, in the product's workspace: that of the toolchain manager, not the one
+/// that started this program.
+pub fn cargo_nightly() -> Command {
     let mut command = Command::new("cargo");
     command.arg("+nightly").current_dir(root()).env_remove("RUSTUP_TOOLCHAIN");
     command
 }
 
 /// Runs a program to its end; what it prints is shown.
-pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
+///
+/// # Errors
+/// It cannot be started, or does not end well.
+pub fn run(command: &mut Command) -> Result<(), Failure> {
     let line = shown(command);
     let status = command.status().map_err(Failure::at(&line))?;
     if status.success() { Ok(()) } else { Err(Failure::new(format_args!("{line}: {status}"))) }
 }
 
-/// Whether a program is there and answers well; what it prints is not shown.
-pub(crate) fn answers(command: &mut Command) -> bool {
+/// Returns whether a program is there and answers well; what it prints is not shown.
+pub fn answers(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// A program in PATH, or in the folders for administrators, which are not in everybody's PATH.
-pub(crate) fn find(name: &str) -> Option<PathBuf> {
+/// Finds a program in PATH, or in the directories for administrators, which are not in everybody's PATH.
+pub fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Where cargo puts what it builds.
-pub(crate) fn target() -> Result<PathBuf, Failure> {
-    let mut metadata = cargo();
+/// Returns where cargo puts what it builds, of either workspace.
+///
+/// # Errors
+/// Cargo does not say.
+pub fn target() -> Result<PathBuf, Failure> {
+    let mut metadata = cargo(root());
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]).stderr(Stdio::inherit());
     let output = metadata.output().map_err(Failure::at("cargo metadata"))?;
     let parsed: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(Failure::at("cargo metadata"))?;
@@ -64,25 +70,36 @@ pub(crate) fn target() -> Result<PathBuf, Failure> {
     folder.map(PathBuf::from).ok_or_else(|| Failure::new("cargo metadata names no target directory"))
 }
 
-/// Builds a package's program for speed and says where it is.
-pub(crate) fn build(package: &str, program: &str) -> Result<PathBuf, Failure> {
-    run(cargo().args(["build", "--release", "--package", package]))?;
+/// Builds a program of a workspace for speed and returns where it is.
+///
+/// # Errors
+/// It cannot be built.
+pub fn build(workspace: &Path, package: &str, program: &str) -> Result<PathBuf, Failure> {
+    run(cargo(workspace).args(["build", "--release", "--package", package]))?;
     Ok(target()?.join("release").join(format!("{program}{}", env::consts::EXE_SUFFIX)))
 }
 
-/// Runs this command once more in another profile, unless it is this one already.
+/// Runs this command, of this package of a workspace, once more in another profile, unless it is this one already.
 ///
 /// Commands start in the dev profile, which is built soonest and checks arithmetic; measuring needs the other one.
-pub(crate) fn rerun_optimised() -> Result<bool, Failure> {
+///
+/// # Errors
+/// It cannot be built, or does not end well.
+pub fn rerun_optimised(workspace: &Path, package: &str) -> Result<bool, Failure> {
     if !cfg!(debug_assertions) {
         return Ok(false);
     }
-    run(cargo().args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(env::args_os().skip(1)))?;
+    run(cargo(workspace)
+        .args(["run", "--quiet", "--release", "--package", package, "--"])
+        .args(env::args_os().skip(1)))?;
     Ok(true)
 }
 
-/// The files below a folder whose names end so, sorted.
-pub(crate) fn files(folder: &Path, extension: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+/// Returns the files below a directory whose names end so, sorted.
+///
+/// # Errors
+/// One of the directories cannot be read.
+pub fn files(folder: &Path, extension: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

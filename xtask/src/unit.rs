@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 const UNIT: &str = "packaging/systemd/downpour-recv@.service";
 

@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// Runs it; an error where a vector disagrees with the document, or there is no Python.
 pub(crate) fn run() -> Result<(), Failure> {

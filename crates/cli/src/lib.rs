@@ -1,7 +1,7 @@
 //! The program `downpour`: copies files fast over networks that lose packets.
 //!
 //! Everything is in [`main`], so that a crate can add a congestion controller or a schedule of its own and be the whole
-//! program: `examples/own-controller` is one. The program chooses exit codes, words and escapes; the library `downpour`
+//! program: `lab/examples/own-controller` is one. The program chooses exit codes, words and escapes; the library `downpour`
 //! does the work.
 
 mod announce;

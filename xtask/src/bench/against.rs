@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::program::{Crossing, cross};
 use super::stage::{Stage, compare, generate, remove};
-use super::stats::Sample;
-use super::table::heading;
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::heading;
 
 /// What is compared of a transfer, smaller is better.
 const QUANTITIES: [Quantity; 4] = [

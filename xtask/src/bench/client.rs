@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::program::{Guard, peak, start};
 use super::scp::Server;
-use crate::failure::Failure;
 use crate::relayed_ssh::RELAY_LATE;
+use xtask::failure::Failure;
 
 /// How often a process is looked at.
 const PERIOD: Duration = Duration::from_millis(10);

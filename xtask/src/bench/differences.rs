@@ -10,10 +10,10 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use super::client::Client;
 use super::scp::Server;
 use super::stage::{Stage, compare, generate, remove, room, sync};
-use super::stats::Sample;
-use super::table::{Tally, heading};
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
+use xtask::tools;
 
 /// Length of the file, if there is room for it.
 const SIZE: u64 = 10_000_000_000;

@@ -18,9 +18,9 @@ use super::client::{Client, Remote};
 use super::program::{Guard, start};
 use super::scp::Server;
 use super::stage::{Stage, compare, generate, remove};
-use super::stats::Sample;
-use super::table::{Tally, heading};
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
 
 /// Round trips in milliseconds, and the share of packets that is lost each way.
 const ROUND_TRIPS: [u64; 3] = [20, 70, 600];

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use super::client::Client;
 use super::scp::Server;
 use super::stage::{Stage, compare, generate, sync};
-use super::stats::Sample;
-use super::table::{Tally, heading};
 use super::tree;
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
+use xtask::tools;
 
 const LINK: &str = "rate=100M,delay=60ms,loss=0.1%,queue=2MB";
 /// The rate that is told with it.

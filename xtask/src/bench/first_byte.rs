@@ -14,9 +14,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::client::{Client, Remote};
 use super::scp::Server;
 use super::stage::{Stage, compare, generate, remove, staged};
-use super::stats::Sample;
-use super::table::{Tally, heading};
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
 
 const LINK: &str = "rate=100M,delay=60ms,loss=0.1%,queue=2MB";
 const ROUND_TRIP: Duration = Duration::from_millis(120);

@@ -7,9 +7,9 @@ use super::program::cross;
 use super::quinn::Quinn;
 use super::scp::Server;
 use super::stage::{Stage, compare, generate, remove};
-use super::stats::Sample;
-use super::table::{Tally, heading};
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
 
 /// Times scp's speed, at least.
 const TARGET: f64 = 1.8;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::program::cross;
 use super::stage::{Stage, compare, generate, remove};
-use super::stats::Sample;
-use super::table::{Tally, heading};
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
 
 /// Megabytes of either side, at most.
 const TARGET: f64 = 100.0;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use super::client::{Client, Run};
 use super::scp::Server;
 use super::stage::{Stage, sync};
-use super::table::{Tally, heading};
 use super::tree;
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::measuring::{Tally, heading};
+use xtask::tools;
 
 /// Megabytes of either side, at most.
 const TARGET: f64 = 300.0;

@@ -19,20 +19,17 @@ mod scp;
 mod simulated;
 mod simulator;
 mod stage;
-pub(crate) mod stats;
 mod survive;
-pub(crate) mod table;
 mod tree;
 
 use std::collections::BTreeSet;
-use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::failure::Failure;
-use crate::tools;
-use table::Tally;
+use xtask::failure::Failure;
+use xtask::measuring::{Tally, machine};
+use xtask::tools;
 
 /// What `bench` understands.
 #[derive(Args, Debug)]
@@ -83,18 +80,22 @@ impl Part {
 
 /// Measures.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    if tools::rerun_optimised()? {
+    if tools::rerun_optimised(tools::root(), "xtask")? {
         return Ok(());
     }
     if let Some(other) = &options.against {
-        let program = tools::build("cli", "downpour")?;
+        let program = tools::build(tools::root(), "cli", "downpour")?;
         println!("{}\n", machine());
         return against::run(&program, other, options.quick);
     }
     let all = Part::value_variants();
     let parts: BTreeSet<Part> = if options.only.is_empty() { all } else { &options.only }.iter().copied().collect();
     // The program is built only for the parts that run it.
-    let program = if parts.iter().any(Part::runs_program) { tools::build("cli", "downpour")? } else { PathBuf::new() };
+    let program = if parts.iter().any(Part::runs_program) {
+        tools::build(tools::root(), "cli", "downpour")?
+    } else {
+        PathBuf::new()
+    };
     println!("{}\n", machine());
     let mut tally = Tally::default();
     let mut failed = Vec::new();
@@ -121,12 +122,4 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     println!("{tally}");
     if failed.is_empty() { Ok(()) } else { Err(Failure::new(format_args!("not measured: {}", failed.join(", ")))) }
-}
-
-/// How many cores, and how busy they are: nothing below means much on a busy machine.
-pub(crate) fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("unknown");
-    format!("{cores} cores, load {load} before the start")
 }

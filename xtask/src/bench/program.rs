@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::stage::{Stage, remove};
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// For a listener to be ready, and for the sender to end after the receiver.
 const PATIENCE: Duration = Duration::from_secs(20);

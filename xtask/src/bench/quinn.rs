@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::program::{Guard, start};
 use super::stage::{Stage, remove};
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// The lab's program, which is both ends.
 pub(super) struct Quinn {
@@ -22,7 +22,7 @@ impl Quinn {
         if !cfg!(target_os = "linux") {
             return Err(Failure::new("the lab, whose peer it is, needs Linux"));
         }
-        Ok(Self { lab: tools::build("lab", "downpour-lab")? })
+        Ok(Self { lab: tools::build(&tools::root().join("lab"), "lab", "downpour-lab")? })
     }
 
     /// Sends a file over 127.0.0.1; the time from the start of the sender, with the receiver waiting, until the

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::stats::Sample;
-use super::table::{Tally, heading};
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
 
 const LINK: &str = "rate=100M,delay=25ms,queue=256KB,loss=5%";
 /// Floors, at most.

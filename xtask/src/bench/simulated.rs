@@ -2,8 +2,8 @@
 
 use sim::reference::{self, Reference, Row};
 
-use super::table::{Tally, heading};
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::{Tally, heading};
 
 /// No seed of any case may take longer than this many floors.
 const WORST: f64 = 1.7;

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use sim::Case;
 
-use super::stats::Sample;
-use super::table::{Tally, heading};
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
 
 const LINK: &str = "rate=1G,delay=10ms,queue=2MB,loss=1%";
 /// Packets a second, at least.

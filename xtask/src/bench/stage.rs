@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// A file system in memory, where there is one: a transfer is measured, not a disk.
 const MEMORY: &str = "/dev/shm";

@@ -19,9 +19,9 @@ use downpour::{EndpointOptions, Family, Profile, TransferEvent};
 use super::client::Remote;
 use super::scp::Server;
 use super::stage::{Stage, generate, remove, staged, sync};
-use super::stats::Sample;
-use super::table::{Tally, heading};
-use crate::failure::Failure;
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+use xtask::measuring::{Tally, heading};
 
 /// Symbol bytes moved by bytes of the file, at most.
 const TARGET: f64 = 1.02;

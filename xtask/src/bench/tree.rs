@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// Files of a folder.
 const IN_A_FOLDER: u64 = 1000;

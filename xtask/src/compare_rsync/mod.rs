@@ -17,8 +17,8 @@ use rustix::fs::{XattrFlags, lsetxattr};
 
 use self::case::{Case, Compared, LIST};
 use self::tree::{ACL, DEFAULT_ACL, Node, Object, Scope, Tree, acl};
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// What `compare-rsync` understands.
 #[derive(Args, Debug)]
@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if tools::find("rsync").is_none() {
         return Err(Failure::new("there is no rsync here: on Debian, apt-get install rsync"));
     }
-    tools::run(tools::cargo().args(["build", "--quiet", "--package", "cli"]))?;
+    tools::run(tools::cargo(tools::root()).args(["build", "--quiet", "--package", "cli"]))?;
     let program = tools::target()?.join("debug").join("downpour");
     let home = tempfile::tempdir().map_err(Failure::at("a temporary folder"))?;
     let probe = home.path().join("probe");

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use ring::digest;
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// Packs the folder `name` in `folder` with tar and gzip, every file as of `time`, in seconds since 1970; returns the
 /// path of the archive.

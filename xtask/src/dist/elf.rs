@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 const MAGIC: &[u8] = b"\x7fELF";
 /// 64 bits, little-endian: the two bytes after the magic.

@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// A crate that is linked into the program.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Package {
 
 /// The program's own crate, first, and everything it is linked with, tests and build scripts left out.
 pub(super) fn read(root: &Path, target: &str) -> Result<Vec<Package>, Failure> {
-    let mut metadata = tools::cargo();
+    let mut metadata = tools::cargo(tools::root());
     metadata.current_dir(root).stderr(Stdio::inherit());
     metadata.args(["metadata", "--format-version", "1", "--filter-platform", target]);
     let output = metadata.output().map_err(Failure::at("cargo metadata"))?;

@@ -14,8 +14,8 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// What goes into the archive as it stands here.
 const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -88,7 +88,7 @@ impl Source {
         if let Some(rustup) = tools::find("rustup") {
             tools::run(Command::new(rustup).args(["--quiet", "target", "add", triple]).current_dir(&self.root))?;
         }
-        let mut cargo = tools::cargo();
+        let mut cargo = tools::cargo(tools::root());
         cargo.current_dir(&self.root).args(["build", "--locked", "--profile", "dist", "--package", "cli"]);
         cargo.args(["--target", triple, "--target-dir"]).arg(&self.target);
         let variable = triple.replace('-', "_");

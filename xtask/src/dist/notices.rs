@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::linked::Package;
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 const HEAD: &str = "\
 The program `downpour` of this archive is linked with the crates below, with Rust's standard library (MIT OR Apache-2.0,

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::linked::Package;
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// Writes the bill of the program and of every crate that is linked into it, the program first.
 pub(super) fn write(root: &Path, linked: &[Package], path: &Path) -> Result<(), Failure> {

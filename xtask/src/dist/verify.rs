@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Source, archive};
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// Builds HEAD in a worktree of its own and compares its archive with `first`, which was built here.
 pub(super) fn run(first: &Path) -> Result<(), Failure> {

@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::{Reached, Searched, Target};
-use crate::failure::Failure;
-use crate::tools;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// Returns whether there is a cargo-fuzz.
 pub(super) fn is_possible() -> bool {

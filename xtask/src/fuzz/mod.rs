@@ -15,9 +15,9 @@ use std::time::Duration;
 use clap::Args;
 use erasure::BlockCode;
 
-use crate::failure::Failure;
-use crate::tools;
 use search::Search;
+use xtask::failure::Failure;
+use xtask::tools;
 
 /// What `fuzz` understands.
 #[derive(Args, Debug)]

@@ -9,7 +9,7 @@ use std::{fs, panic, process, thread};
 use fastrand::Rng;
 
 use super::{Searched, Target, mutate};
-use crate::failure::Failure;
+use xtask::failure::Failure;
 
 /// An input that takes longer than this hangs, or does work out of all proportion to its size.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -242,10 +242,10 @@ mod tests {
     fn the_lab_is_spoken_to_as_it_understands_it() {
         let link = "rate=200M,delay=2ms,queue=100KB,loss=2%,seed=7".parse().expect("a link");
         let limit = Duration::from_secs(15);
-        assert_eq!(plan_of(300_000, &link, limit), include_str!("../../../lab/tests/demo/plan.toml"));
+        assert_eq!(plan_of(300_000, &link, limit), include_str!("../../tests/demo/plan.toml"));
         let took = Duration::from_millis(1500);
         let result = TcpResult { took, bytes: 1_000_000, is_complete: true, sent_ip_bytes: None };
-        assert_eq!(read(include_str!("../../../lab/tests/demo/record.json"), limit), Ok(result));
+        assert_eq!(read(include_str!("../../tests/demo/record.json"), limit), Ok(result));
     }
 
     #[test]

@@ -1,0 +1,24 @@
+//! Results: one record for each run, as a line of JSON that is never changed, and their statistics.
+
+mod csv;
+mod folder;
+mod made;
+mod packed;
+mod record;
+mod statistics;
+mod store;
+
+pub use csv::csv;
+pub(crate) use folder::{PLAN, keep, open, write};
+pub(crate) use made::{COMMIT, Maker, is_stale, of_one_build, processor};
+pub use made::{Engine, Made};
+pub use packed::PACKED;
+pub(crate) use packed::{has_records, pack};
+pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES, Written};
+pub(crate) use statistics::line_through_origin;
+pub use statistics::{Bound, Mean, PointSummary, Times};
+pub(crate) use store::Reader;
+pub use store::{RECORDS, Store, StoreError, StoreOf};
+
+#[cfg(test)]
+pub(crate) use record::tests;

@@ -1,0 +1,376 @@
+//! The folder of results: records are only ever appended, line by line. Finished experiments may be packed.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::packed::{self, Identity};
+use super::{Record, SCHEMA};
+
+/// The file of a folder of results that holds the records.
+pub const RECORDS: &str = "results.jsonl";
+
+/// The records of runs over links in one folder.
+pub type Store = StoreOf<Record>;
+
+/// The records of one folder, open for appending. No other process can open it meanwhile.
+#[derive(Debug)]
+pub struct StoreOf<R> {
+    file: File,
+    path: PathBuf,
+    /// Bytes of complete lines.
+    length: u64,
+    records: Vec<R>,
+    /// Bytes of a truncated last line that were removed.
+    cut: u64,
+}
+
+/// The reason why results cannot be stored or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Reading or making the folder failed.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A record did not fit on the disk.
+    #[error("{} cannot take another result: {error}; make room and run the same command again, what is there is kept", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// Another process writes there.
+    #[error("another run writes to {}: wait for it, or name another folder with --out", .0.display())]
+    Busy(PathBuf),
+    /// A line that is no record.
+    #[error("{}:{line}: {error}: mend that line or take it out", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The error.
+        error: serde_json::Error,
+    },
+    /// A line of a later version of the program.
+    #[error("{}:{line}: form {schema} of records, and this program knows {SCHEMA}: use a newer one", path.display())]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Its version.
+        schema: u64,
+    },
+}
+
+impl<R: Serialize + DeserializeOwned> StoreOf<R> {
+    /// Opens a folder of results and reads its records; creates it if there is none. A last line without its end, which
+    /// a killed program or a full disk leaves, is removed.
+    ///
+    /// # Errors
+    /// See [`StoreError`]. Nothing is changed then.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(RECORDS);
+        let failed = |error| StoreError::Io { path: path.clone(), error };
+        fs::create_dir_all(folder).map_err(|error| StoreError::Io { path: folder.to_owned(), error })?;
+        let file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy(folder.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let bytes = fs::read(&path).map_err(failed)?;
+        let Found { records, mut length, is_packed } = read_all(folder, &path, &bytes)?;
+        let cut = bytes.len() as u64 - length;
+        if cut > 0 {
+            file.set_len(length).map_err(failed)?;
+        }
+        if is_packed {
+            file.set_len(0).map_err(failed)?;
+            length = 0;
+        }
+        Ok(Self { file, path, length, records, cut })
+    }
+
+    /// Reads the records of a folder, if there are any, packed or not. A truncated last line is skipped and left where it is.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub fn read(folder: &Path) -> Result<Vec<R>, StoreError> {
+        let path = folder.join(RECORDS);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(StoreError::Io { path, error }),
+        };
+        Ok(read_all(folder, &path, &bytes)?.records)
+    }
+
+    /// Returns the records.
+    pub fn records(&self) -> &[R] {
+        &self.records
+    }
+
+    /// Returns the bytes of a truncated last line that opening removed.
+    pub fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// Appends a record, and returns when it is on disk.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] if it could not be written completely. The previous records are unchanged.
+    pub fn append(&mut self, record: R) -> Result<(), StoreError> {
+        let mut line = serde_json::to_vec(&record).expect("plain values have a JSON form");
+        line.push(b'\n');
+        if let Err(error) = self.file.write_all(&line).and_then(|()| self.file.sync_data()) {
+            // If this fails too, the next process to open the file removes the truncated line.
+            let _ = self.file.set_len(self.length);
+            return Err(StoreError::Full { path: self.path.clone(), error });
+        }
+        self.length += line.len() as u64;
+        self.records.push(record);
+        Ok(())
+    }
+}
+
+/// The records of a folder.
+struct Found<R> {
+    /// The packed ones, then the others.
+    records: Vec<R>,
+    /// How many bytes of the others are whole lines.
+    length: u64,
+    /// Whether packing was interrupted, so that the others are among the packed ones: each record has the moment of its run.
+    is_packed: bool,
+}
+
+/// Returns the packed records of a folder followed by those of these bytes.
+fn read_all<R: DeserializeOwned>(folder: &Path, path: &Path, bytes: &[u8]) -> Result<Found<R>, StoreError> {
+    let (mut records, lines) = packed::read(folder)?;
+    let (new, length) = parse(path, bytes, 0)?;
+    let is_packed = length > 0 && lines.ends_with(&bytes[..length as usize]);
+    if !is_packed {
+        records.extend(new);
+    }
+    Ok(Found { records, length, is_packed })
+}
+
+/// Reads the records of a folder as another process appends them.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    folder: PathBuf,
+    /// Unless everything is to be read the next time.
+    seen: Option<Seen>,
+}
+
+/// How far a reader is.
+#[derive(Debug)]
+struct Seen {
+    /// The packed records, which are read at once.
+    packed: Option<Identity>,
+    /// The inode of the file of records, if there is one, and what of it has been read: bytes of complete lines, and their
+    /// number.
+    file: Option<u64>,
+    length: u64,
+    lines: usize,
+}
+
+impl Reader {
+    /// Creates the reader of a folder, in which there may be no results yet.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), seen: None }
+    }
+
+    /// Appends the records that were written since; returns whether anything has changed. If another file is there now, or it
+    /// has become shorter, the records are all read again; if that fails, they stay.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub(crate) fn more<R: DeserializeOwned>(&mut self, records: &mut Vec<R>) -> Result<bool, StoreError> {
+        let path = self.folder.join(RECORDS);
+        let failed = |error| StoreError::Io { path: path.clone(), error };
+        let packed = packed::identity(&self.folder)?;
+        let mut file = match File::open(&path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        let found = file.as_ref().map(File::metadata).transpose().map_err(failed)?;
+        let is_same = |seen: &&mut Seen| {
+            let length = found.as_ref().map_or(0, fs::Metadata::len);
+            let is_other = seen.file.is_some() && seen.file != found.as_ref().map(fs::Metadata::ino);
+            seen.packed == packed && !is_other && length >= seen.length
+        };
+        let start = self.seen.as_mut().filter(is_same);
+        let mut bytes = Vec::new();
+        if let Some(file) = &mut file {
+            let start = start.as_ref().map_or(0, |seen| seen.length);
+            file.seek(SeekFrom::Start(start)).and_then(|_| file.read_to_end(&mut bytes)).map_err(failed)?;
+        }
+        let file = found.map(|found| found.ino());
+        if let Some(seen) = start {
+            match parse(&path, &bytes, seen.lines) {
+                Ok((new, length)) => {
+                    *seen = Seen { packed, file, length: seen.length + length, lines: seen.lines + new.len() };
+                    let has_changed = !new.is_empty();
+                    records.extend(new);
+                    return Ok(has_changed);
+                }
+                // What was read before may have been edited, and that line is another one.
+                Err(_) if seen.length > 0 => {
+                    self.seen = None;
+                    return self.more(records);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let Found { records: all, length, .. } = read_all(&self.folder, &path, &bytes)?;
+        let lines = bytes[..length as usize].split_inclusive(|byte| *byte == b'\n').count();
+        self.seen = Some(Seen { packed, file, length, lines });
+        let has_changed = !(all.is_empty() && records.is_empty());
+        *records = all;
+        Ok(has_changed)
+    }
+
+    /// Reads everything again the next time.
+    pub(crate) fn restart(&mut self) {
+        self.seen = None;
+    }
+}
+
+/// Parses the records of complete lines, which follow `before` others; returns them and the bytes of these lines.
+pub(super) fn parse<R: DeserializeOwned>(
+    path: &Path,
+    bytes: &[u8],
+    before: usize,
+) -> Result<(Vec<R>, u64), StoreError> {
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let mut records = Vec::new();
+    for (index, line) in bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let at = |error| StoreError::Line { path: path.to_owned(), line: before + index + 1, error };
+        #[derive(serde::Deserialize)]
+        struct Form {
+            schema: u64,
+        }
+        let Form { schema } = serde_json::from_slice(line).map_err(at)?;
+        if schema > u64::from(SCHEMA) {
+            return Err(StoreError::Schema { path: path.to_owned(), line: before + index + 1, schema });
+        }
+        records.push(serde_json::from_slice(line).map_err(at)?);
+    }
+    Ok((records, whole as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    fn seconds(store: &Store) -> Vec<f64> {
+        let of = |record: &Record| match record.outcome.ending {
+            super::super::Ending::Finished { seconds } => seconds,
+            _ => f64::NAN,
+        };
+        store.records().iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_torn_last_line_is_cut_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(RECORDS);
+        let mut store = Store::open(folder.path()).expect("a new folder");
+        store.append(record(1.0)).expect("room");
+        store.append(record(2.0)).expect("room");
+        drop(store);
+        let whole = fs::read(&path).expect("records");
+        for torn in [1, 10, whole.len() / 2 - 1] {
+            let mut bytes = whole.clone();
+            bytes.extend_from_slice(&whole[..torn]);
+            fs::write(&path, &bytes).expect("written");
+            assert_eq!(Store::read(folder.path()).expect("readable").len(), 2);
+            let mut store = Store::open(folder.path()).expect("a torn line is no error");
+            assert_eq!((store.cut(), seconds(&store)), (torn as u64, vec![1.0, 2.0]));
+            assert_eq!(fs::read(&path).expect("records"), whole);
+            store.append(record(3.0)).expect("room");
+            drop(store);
+            assert_eq!(seconds(&Store::open(folder.path()).expect("whole")), [1.0, 2.0, 3.0]);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_further_up_is_named_and_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(RECORDS);
+        let good = serde_json::to_string(&record(1.0)).expect("JSON");
+        for (text, hint) in [
+            (format!("{good}\n{{\"schema\":1}}\n{good}\n"), "results.jsonl:2: missing field `id`"),
+            (format!("{good}\n{good}\nhello\n"), "results.jsonl:3: expected value"),
+            (good.replacen(":1,", ":2,", 1) + "\n", "results.jsonl:1: form 2 of records, and this program knows 1"),
+        ] {
+            fs::write(&path, &text).expect("written");
+            let error = Store::open(folder.path()).expect_err("no record").to_string();
+            assert!(error.contains(hint), "{error}");
+            assert_eq!(fs::read_to_string(&path).expect("text"), text);
+        }
+    }
+
+    #[test]
+    fn a_reader_follows_what_is_appended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(RECORDS);
+        let (mut reader, mut records) = (Reader::new(folder.path()), Vec::<Record>::new());
+        assert!(!reader.more(&mut records).expect("nothing yet"));
+        let mut store = Store::open(folder.path()).expect("a new folder");
+        store.append(record(1.0)).expect("room");
+        store.append(record(2.0)).expect("room");
+        assert!(reader.more(&mut records).expect("readable") && records.len() == 2);
+        assert!(!reader.more(&mut records).expect("readable"), "nothing has changed");
+        // Half a line is none, until the other half is there.
+        let line = serde_json::to_string(&record(3.0)).expect("JSON") + "\n";
+        let append = |text: &str| {
+            let mut file = OpenOptions::new().append(true).open(&path).expect("it is there");
+            file.write_all(text.as_bytes()).expect("written");
+        };
+        append(&line[..20]);
+        assert!(!reader.more(&mut records).expect("readable"));
+        append(&line[20..]);
+        assert!(reader.more(&mut records).expect("readable"));
+        assert_eq!(records, [1.0, 2.0, 3.0].map(record));
+        append("hello\n");
+        let error = reader.more(&mut records).expect_err("no record").to_string();
+        assert!(error.contains("results.jsonl:4: expected value"), "{error}");
+        // One that was edited further up: the line is named where it is.
+        let text = fs::read_to_string(&path).expect("text").replace("hello\n", "");
+        let (first, rest) = text.split_at(text.find('\n').expect("lines") + 1);
+        fs::write(&path, format!("{first}hello\n{rest}")).expect("written");
+        let error = reader.more(&mut records).expect_err("no record").to_string();
+        assert!(error.contains("results.jsonl:2: expected value"), "{error}");
+        assert_eq!(records, [1.0, 2.0, 3.0].map(record), "what was read stays");
+        fs::write(&path, &line).expect("written");
+        assert!(reader.more(&mut records).expect("readable"));
+        assert_eq!(records, [record(3.0)], "of a shorter file all is read again");
+        fs::remove_file(&path).expect("it is there");
+        assert!(reader.more(&mut records).expect("no file") && records.is_empty());
+    }
+
+    #[test]
+    fn one_writer_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = Store::open(folder.path()).expect("a new folder");
+        let error = Store::open(folder.path()).expect_err("locked").to_string();
+        assert!(error.contains("another run writes to"), "{error}");
+        assert_eq!(Store::read(folder.path()).expect("reading is free").len(), 0);
+        drop(first);
+        Store::open(folder.path()).expect("free again");
+    }
+}

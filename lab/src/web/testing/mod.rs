@@ -1,0 +1,415 @@
+//! The room `testing`: plans that are made, run and watched in a browser.
+//!
+//! It is a front of `run` and no second engine: the page makes the text of a plan, the readers of plans check it, and a process
+//! of this very program runs it. What the page shows are the records that `run` stores, so that a run from a terminal can be
+//! followed too, and what was stopped here goes on there.
+
+mod child;
+mod choices;
+mod follow;
+mod holder;
+mod plans;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::background::in_background;
+use super::lock;
+use super::quiet::{Quiet, Turn};
+use super::refusal::Refusal;
+use super::shelf::{Book, Shelf};
+use crate::exit::Failure;
+use crate::measured::{Measured, Outlook};
+use crate::output::warn;
+use crate::peers::Programs;
+use crate::plan::read_text;
+use crate::results::{PLAN, RECORDS, has_records, keep, write};
+use child::Run;
+use follow::Followed;
+use holder::Locks;
+
+/// Folders that are followed or remembered at a time, and simulated plans that run at a time.
+const MOST_FOLLOWED: usize = 32;
+const MOST_RUNS: usize = 4;
+/// The most runs of a plan at a time.
+const MOST_JOBS: usize = 64;
+
+type Answer = Result<Json<Value>, Refusal>;
+type Asked<T> = Result<Json<T>, JsonRejection>;
+
+/// The room.
+#[derive(Debug)]
+pub(super) struct Testing {
+    shelf: Arc<Shelf>,
+    /// The program that runs plans: this one.
+    program: PathBuf,
+    programs: Programs,
+    open: Mutex<Open>,
+    /// Starts at a time: others wait for it without a thread.
+    starts: Semaphore,
+    quiet: Arc<Quiet>,
+}
+
+/// What is followed or runs.
+#[derive(Debug, Default)]
+struct Open {
+    /// By the names of their books.
+    followed: BTreeMap<String, Arc<Followed>>,
+    /// Whether the program ends, and nothing is started any more.
+    is_ending: bool,
+}
+
+/// A plan as text.
+#[derive(Debug, Deserialize)]
+struct Written {
+    text: String,
+    /// The book or topology beside which its topologies lie.
+    #[serde(default)]
+    beside: Option<String>,
+    #[serde(default)]
+    jobs: Option<usize>,
+    /// Whether it takes the place of the plan of this name, whose results stay.
+    #[serde(default)]
+    again: bool,
+}
+
+/// A book, and what to do with it.
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
+    #[serde(default)]
+    jobs: Option<usize>,
+    /// Repeats to add.
+    #[serde(default)]
+    more: u32,
+}
+
+impl Testing {
+    pub(super) fn new(shelf: Arc<Shelf>, quiet: Arc<Quiet>, program: PathBuf, programs: Programs) -> Arc<Self> {
+        Arc::new(Self { shelf, program, programs, open: Mutex::default(), starts: Semaphore::new(1), quiet })
+    }
+
+    pub(super) fn quiet(&self) -> Arc<Quiet> {
+        Arc::clone(&self.quiet)
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub(super) fn shelf(&self) -> Arc<Shelf> {
+        Arc::clone(&self.shelf)
+    }
+
+    pub(super) fn routes(self: Arc<Self>) -> Router {
+        let room = Router::new()
+            .route("/choices", get(choices))
+            .route("/plan", get(plan))
+            .route("/check", post(check))
+            .route("/start", post(start))
+            .route("/stop", post(stop))
+            .route("/more", post(more))
+            .route("/watch", get(watch))
+            .layer(DefaultBodyLimit::max(2 * plans::LONGEST));
+        Router::new().nest("/testing", room.with_state(self))
+    }
+
+    /// Ends all runs, when the program ends as it was told: their results are kept. However else it ends, they go on.
+    pub(super) fn end(&self) {
+        let mut all: Vec<_> = {
+            let mut open = lock(&self.open);
+            open.is_ending = true;
+            open.followed.values().cloned().collect()
+        };
+        all.retain(|followed| followed.is_running().is_some());
+        for followed in &all {
+            warn(&format!("stopping {}: what it has stored is kept", followed.book.name));
+        }
+        thread::scope(|scope| {
+            for followed in &all {
+                scope.spawn(|| followed.end());
+            }
+        });
+    }
+
+    /// Returns the folder in which a plan's topologies are looked for.
+    fn beside(&self, name: Option<&str>) -> Result<PathBuf, Refusal> {
+        let Some(name) = name else { return Ok(PathBuf::new()) };
+        let topology = self.shelf.topologies().into_iter().find(|file| file.name == name).map(|file| file.path);
+        let file = topology.map_or_else(|| self.shelf.find(name).map(|book| book.plan), Ok)?;
+        Ok(file.parent().map(PathBuf::from).unwrap_or_default())
+    }
+
+    fn check(&self, written: &Written) -> Result<Value, Refusal> {
+        let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?, &self.shelf)?;
+        let (title, plan) = measured.title_and_name();
+        let jobs = jobs(written.jobs)?;
+        let Outlook { total, least, most, about, .. } = measured.outlook(jobs);
+        let name = Shelf::name(plan);
+        let has_results = has_records(&self.shelf.folder(plan));
+        Ok(json!({
+            "name": name, "title": title, "runs": total, "least": least, "most": most, "about": about,
+            "needsQuiet": measured.needs_quiet(), "lacking": plans::lacking(&measured, &self.programs), "isThere": has_results,
+        }))
+    }
+
+    /// Writes a plan to its folder, and starts it.
+    fn start(&self, written: &Written) -> Result<Value, Refusal> {
+        let jobs = jobs(written.jobs)?;
+        let beside = self.beside(written.beside.as_deref())?;
+        let measured = plans::read(&written.text, &beside, &self.shelf)?;
+        let (_, plan) = measured.title_and_name();
+        let (folder, name) = (self.shelf.folder(plan), Shelf::name(plan));
+        let _turn = self.turn(&name, &folder.join(RECORDS), measured.needs_quiet())?;
+        if !written.again && has_records(&folder) {
+            return Err(Refusal::conflict(format_args!(
+                "there are results of {plan} already: open them and go on, or give this plan another name"
+            )));
+        }
+        for (file, place) in plans::topologies(&measured, &beside) {
+            keep(&file, &folder, place).map_err(unwritten)?;
+        }
+        write(&folder.join(PLAN), written.text.as_bytes()).map_err(unwritten)?;
+        let plan = folder.join(PLAN);
+        let has_results = has_records(&folder);
+        let book = Book { name, source: plan.clone(), plan, folder, has_results };
+        self.run(book, &measured, jobs)
+    }
+
+    /// Goes on with a plan, with more repeats if so many are asked for.
+    fn go_on(&self, named: &Named) -> Result<Value, Refusal> {
+        let jobs = jobs(named.jobs)?;
+        let book = self.shelf.find(&named.name)?;
+        if !book.is_own() {
+            return Err(Refusal::bad(
+                "stored experiments are not run in their place: start this plan, which makes a copy",
+            ));
+        }
+        let text = read_text(&book.plan).map_err(Refusal::failed)?;
+        let text = if named.more > 0 { plans::with_more_repeats(&text, named.more)? } else { text };
+        let measured = plans::read(&text, &book.folder, &self.shelf)?;
+        // Of records that cannot be read none is run again, and the plan stays as it is.
+        self.shelf.read(&book)?;
+        let _turn = self.turn(&book.name, &book.folder.join(RECORDS), measured.needs_quiet())?;
+        write(&book.plan, text.as_bytes()).map_err(unwritten)?;
+        self.run(book, &measured, jobs)
+    }
+
+    /// Starts a run, and waits until everybody can see it.
+    fn run(&self, book: Book, measured: &Measured, jobs: NonZeroUsize) -> Result<Value, Refusal> {
+        // Codes are timed one after the other, and take no such option.
+        let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs) };
+        let settled = {
+            let reading = self.shelf.read(&book)?;
+            lock(&reading).measured().outlook(NonZeroUsize::MIN).settled
+        };
+        let mut open = lock(&self.open);
+        if open.is_ending {
+            return Err(Refusal::conflict("downpour-lab web ends: nothing was started"));
+        }
+        let entry = entry(&mut open.followed, book)?;
+        let files = [entry.book.plan.as_path(), entry.book.folder.as_path()];
+        let run = Run::start(&self.program, files, jobs, measured.needs_quiet(), settled)
+            .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
+        entry.begin(run);
+        drop(open);
+        entry.follow(&self.shelf);
+        entry.until_begun();
+        Ok(json!({ "name": entry.book.name }))
+    }
+
+    /// Checks that nothing runs that would disturb a run, or be disturbed by it, and sees to it that nothing else is started as
+    /// long as what is returned is kept.
+    fn turn(&self, name: &str, records: &Path, needs_quiet: bool) -> Result<(File, Option<Turn>), Refusal> {
+        let turn = holder::turn(self.shelf.results())?;
+        let own = lock(&self.open).followed.clone();
+        let own = own.into_iter().filter_map(|(name, followed)| Some((name, followed.is_running()?)));
+        let mut running: BTreeMap<String, bool> = own.collect();
+        // Those that others have started, or this lab before it was started again.
+        running.extend(self::running(&self.shelf));
+        if running.contains_key(name) || Locks::now().holder(records).is_some() {
+            return Err(Refusal::conflict(format_args!("{name} runs already: stop it first")));
+        }
+        if let Some((other, _)) = running.iter().find(|(_, is_quiet)| **is_quiet || needs_quiet) {
+            return Err(Refusal::conflict(format_args!(
+                "{other} runs, and real programs and timed codes are measured alone: wait until it has ended, or stop it"
+            )));
+        }
+        if running.len() >= MOST_RUNS {
+            return Err(Refusal::conflict(format_args!("{MOST_RUNS} plans run already: stop one first")));
+        }
+        Ok((turn, needs_quiet.then(|| self.quiet.measure()).transpose()?))
+    }
+}
+
+fn is_running(locks: &Locks, book: &Book) -> bool {
+    book.has_results && locks.holder(&book.folder.join(RECORDS)).is_some()
+}
+
+/// Returns what runs in the folders of the shelf, whoever has started it, and whether it needs the machine for itself.
+pub(super) fn running(shelf: &Shelf) -> BTreeMap<String, bool> {
+    let locks = Locks::now();
+    let mut running = shelf.books();
+    running.retain(|book| is_running(&locks, book));
+    let needs_quiet = |book: &Book| Measured::of_plan(&book.plan).map_or(true, |measured| measured.needs_quiet());
+    running.into_iter().map(|book| (book.name.clone(), needs_quiet(&book))).collect()
+}
+
+/// Why a plan has not been started.
+fn unwritten(failure: Failure) -> Refusal {
+    Refusal::failed(format_args!(
+        "{}; nothing was started: make room there, or start downpour-lab web in a folder that you may write to",
+        failure.message
+    ))
+}
+
+/// Returns the followed book of this name, from now on.
+fn entry(followed: &mut BTreeMap<String, Arc<Followed>>, book: Book) -> Result<Arc<Followed>, Refusal> {
+    if let Some(known) = followed.get(&book.name).filter(|known| known.book.plan == book.plan) {
+        return Ok(Arc::clone(known));
+    }
+    if followed.len() >= MOST_FOLLOWED {
+        followed.retain(|_, followed| !followed.is_idle());
+    }
+    if followed.len() >= MOST_FOLLOWED {
+        return Err(Refusal::conflict("too many results are open: close some of the pages that show them"));
+    }
+    let new = Followed::new(book);
+    followed.insert(new.book.name.clone(), Arc::clone(&new));
+    Ok(new)
+}
+
+fn jobs(asked: Option<usize>) -> Result<NonZeroUsize, Refusal> {
+    let jobs = NonZeroUsize::new(asked.unwrap_or(1)).filter(|jobs| jobs.get() <= MOST_JOBS);
+    jobs.ok_or_else(|| Refusal::bad(format_args!("write 1 to {MOST_JOBS} runs at a time")))
+}
+
+/// Returns what was asked, or why it cannot be understood.
+fn asked<T>(body: Asked<T>) -> Result<T, Refusal> {
+    match body {
+        Ok(Json(asked)) => Ok(asked),
+        Err(JsonRejection::BytesRejection(_)) => {
+            Err(Refusal::bad(format_args!("this is too long for a plan: at most {} KiB", plans::LONGEST >> 10)))
+        }
+        Err(other) => Err(Refusal::bad(other.body_text())),
+    }
+}
+
+async fn choices(State(room): State<Arc<Testing>>) -> Answer {
+    let of = Arc::clone(&room);
+    room.shelf.work(move || Ok(Json(choices::all(&of.shelf, &of.programs)))).await
+}
+
+async fn plan(State(room): State<Arc<Testing>>, Query(named): Query<Named>) -> Answer {
+    let of = Arc::clone(&room);
+    let found = move || {
+        let book = of.shelf.find(&named.name)?;
+        let text = read_text(&book.plan).map_err(Refusal::failed)?;
+        Ok(Json(json!({ "name": book.name, "text": text, "isOwn": book.is_own() })))
+    };
+    room.shelf.work(found).await
+}
+
+async fn check(State(room): State<Arc<Testing>>, body: Asked<Written>) -> Answer {
+    let (of, written) = (Arc::clone(&room), asked(body)?);
+    room.shelf.work(move || of.check(&written).map(Json)).await
+}
+
+async fn start(State(room): State<Arc<Testing>>, body: Asked<Written>) -> Answer {
+    let (of, written) = (Arc::clone(&room), asked(body)?);
+    let _start = room.starts.acquire().await;
+    in_background(move || of.start(&written).map(Json)).await
+}
+
+async fn more(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
+    let (of, named) = (Arc::clone(&room), asked(body)?);
+    let _start = room.starts.acquire().await;
+    in_background(move || of.go_on(&named).map(Json)).await
+}
+
+async fn stop(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
+    let (of, named) = (Arc::clone(&room), asked(body)?);
+    let stopped = move || {
+        let book = of.shelf.find(&named.name)?;
+        let followed = entry(&mut lock(&of.open).followed, book)?;
+        followed.stop().map(|()| Json(json!({})))
+    };
+    room.shelf.work(stopped).await
+}
+
+async fn watch(
+    State(room): State<Arc<Testing>>,
+    Query(named): Query<Named>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let of = Arc::clone(&room);
+    // Viewers ask often, and a book is found by reading all of them.
+    let known = lock(&room.open).followed.get(&named.name).cloned();
+    let find = move || {
+        let book = of.shelf.find(&named.name)?;
+        entry(&mut lock(&of.open).followed, book)
+    };
+    let followed = match known {
+        Some(followed) => followed,
+        None => room.shelf.work(find).await?,
+    };
+    let answer = followed.topic.watch(&headers);
+    followed.follow(&room.shelf);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A room whose runs fail at once.
+    fn room(folder: &Path) -> Arc<Testing> {
+        let shelf = Shelf::of(None, folder.join("lab-results"));
+        let shelf = Arc::new(shelf);
+        Testing::new(Arc::clone(&shelf), Quiet::new(shelf), "false".into(), Programs::beside("false".into()))
+    }
+
+    #[test]
+    fn timed_codes_do_not_start_beside_a_demonstration() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let room = room(folder.path());
+        let playing = room.quiet().play().expect("nothing runs");
+        let codes = "name = \"codes\"\ntitle = \"x\"\ncodes = [\"raptorq\"]\nsize = \"10KB\"\nsymbol = \"1024B\"\n\
+                     repair = \"15%\"\ndrops = [\"0%\", \"10%\"]\nruns = 2\ncap = \"5s\"\n[[sweep]]\nname = \"size\"\nmeasure = \"encode\"\n\
+                     vary = \"size\"\nvalues = [\"10KB\"]\n";
+        let refused = room.start(&written(codes)).expect_err("it would be disturbed").to_string();
+        assert!(refused.starts_with("a demonstration plays"), "{refused}");
+        room.start(&written(plans::tests::PLAN)).expect("that is in virtual time");
+        drop(playing);
+        room.start(&written(codes)).expect("nothing plays");
+    }
+
+    fn written(text: &str) -> Written {
+        Written { text: text.to_owned(), beside: None, jobs: None, again: false }
+    }
+
+    /// Its text may have been read while the program was told to end.
+    #[test]
+    fn nothing_is_started_once_the_program_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let room = room(folder.path());
+        room.end();
+        let refused = room.start(&written(plans::tests::PLAN)).expect_err("too late").to_string();
+        assert_eq!(refused, "downpour-lab web ends: nothing was started");
+        assert!(lock(&room.open).followed.is_empty());
+    }
+}

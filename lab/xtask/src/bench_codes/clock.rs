@@ -1,0 +1,95 @@
+//! Time, taken in turns.
+
+use std::time::{Duration, Instant};
+
+/// Processor time of this thread: what else runs on the machine is not in it.
+pub(super) use lab::codes::timed;
+
+use xtask::failure::Failure;
+use xtask::measuring::Sample;
+
+/// How long a comparison goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// So many rounds at least, and at most.
+    pub(super) rounds: (usize, usize),
+    /// No further round is begun after that, once there are enough.
+    pub(super) time: Duration,
+}
+
+impl Patience {
+    pub(super) fn new(quick: bool) -> Self {
+        let (rounds, seconds) = if quick { ((3, 50), 0.4) } else { ((9, 400), 3.0) };
+        Self { rounds, time: Duration::from_secs_f64(seconds) }
+    }
+}
+
+/// Seconds that something took, round by round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times(Vec<f64>);
+
+impl Times {
+    /// All of them.
+    pub(super) fn sample(&self) -> Sample {
+        self.0.iter().copied().collect()
+    }
+
+    /// MB/s, where each round took care of so many bytes.
+    pub(super) fn speed(&self, bytes: usize) -> Sample {
+        self.0.iter().map(|seconds| bytes as f64 / 1e6 / seconds).collect()
+    }
+
+    /// How many times as long as another took in the same round. What slowed both down at that moment is in neither
+    /// number.
+    pub(super) fn over(&self, other: &Self) -> Sample {
+        self.0.iter().zip(&other.0).map(|(this, other)| this / other).collect()
+    }
+}
+
+/// Something that is done once and says what that took.
+pub(super) type Round<'a> = dyn FnMut() -> Result<Duration, Failure> + 'a;
+
+/// Does each of them in turn, round after round. The first round makes tables and plans and does not count.
+pub(super) fn in_turns<const N: usize>(
+    patience: Patience,
+    mut all: [&mut Round<'_>; N],
+) -> Result<[Times; N], Failure> {
+    let mut times = [const { Times(Vec::new()) }; N];
+    for one in &mut all {
+        one()?;
+    }
+    let started = Instant::now();
+    let (least, most) = patience.rounds;
+    for round in 0..most {
+        if round >= least && started.elapsed() > patience.time {
+            break;
+        }
+        for (one, times) in all.iter_mut().zip(&mut times) {
+            times.0.push(one()?.as_secs_f64());
+        }
+    }
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_alternate_and_the_first_round_does_not_count() {
+        let order = std::cell::RefCell::new(String::new());
+        let side = |name: char, millis: u64| {
+            let order = &order;
+            move || {
+                order.borrow_mut().push(name);
+                Ok(Duration::from_millis(millis))
+            }
+        };
+        let (mut a, mut b) = (side('a', 10), side('b', 30));
+        let patience = Patience { rounds: (3, 3), time: Duration::ZERO };
+        let [a, b] = in_turns(patience, [&mut a, &mut b]).expect("both go well");
+        assert_eq!(*order.borrow(), "abababab");
+        assert_eq!((a.0.len(), b.over(&a).median()), (3, 3.0));
+        assert_eq!(a.speed(1_000_000).median(), 100.0);
+    }
+}

@@ -1,0 +1,242 @@
+//! How many symbols beyond k a decoder takes, trial after trial on every core.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use erasure::{Block, BlockCode, Encoder, Progress};
+use fastrand::Rng;
+
+use super::ours::block;
+use xtask::failure::Failure;
+
+/// Failing has nothing to do with the size of symbols.
+const SYMBOL_SIZE: usize = 2;
+/// Repair symbols come from so many of the first ones.
+const REACH: u32 = 1 << 20;
+/// A trial that took more than so many symbols for each of the block's has failed for good.
+const MOST: u32 = 3;
+/// Trials that a thread takes at once.
+const BATCH: u64 = 64;
+
+/// Which symbols reach the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrivals {
+    /// Of the source symbols any number is lost, at random, and random repair symbols come instead.
+    Repaired,
+    /// Coded symbols only, as the senders of these codes have it.
+    Coded,
+    /// All symbols that the code has, in random order.
+    Shuffled,
+}
+
+impl Arrivals {
+    fn of(code: BlockCode, k: u32) -> Self {
+        match code {
+            _ if code.symbol_limit(k) / k <= 8 => Self::Shuffled,
+            BlockCode::Lt | BlockCode::PrecodedLt => Self::Coded,
+            _ => Self::Repaired,
+        }
+    }
+}
+
+/// What trials came to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overheads {
+    /// How many of the trials took so many symbols beyond k.
+    counts: Vec<u64>,
+    /// How many did not decode from all that was sent.
+    never: u64,
+}
+
+impl Overheads {
+    /// Runs so many trials.
+    pub(super) fn of(code: BlockCode, k: u32, trials: u64, seed: u64) -> Result<Self, Failure> {
+        let next = AtomicU64::new(0);
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let source = block(k, SYMBOL_SIZE, &mut Rng::with_seed(seed));
+        thread::scope(|scope| {
+            let work = || {
+                let mut receiver = Receiver::new(code, &source)?;
+                let mut overheads = Self::default();
+                loop {
+                    let first = next.fetch_add(BATCH, Ordering::Relaxed);
+                    if first >= trials {
+                        return Ok(overheads);
+                    }
+                    for trial in first..trials.min(first + BATCH) {
+                        // Each trial has a generator of its own, so that threads change nothing.
+                        let rng = Rng::with_seed(seed ^ trial.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                        overheads.add(receiver.trial(rng)?);
+                    }
+                }
+            };
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let mut all = Self::default();
+            for worker in workers {
+                all.merge(worker.join().map_err(|_| Failure::new(format_args!("{code}, k = {k}: panicked")))??);
+            }
+            Ok(all)
+        })
+    }
+
+    fn add(&mut self, beyond: Option<u32>) {
+        let Some(beyond) = beyond else {
+            self.never += 1;
+            return;
+        };
+        let place = beyond as usize;
+        self.counts.resize(self.counts.len().max(place + 1), 0);
+        self.counts[place] += 1;
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.never += other.never;
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts.iter_mut().zip(other.counts).for_each(|(count, other)| *count += other);
+    }
+
+    pub(super) fn trials(&self) -> u64 {
+        self.never + self.counts.iter().sum::<u64>()
+    }
+
+    /// Trials that did not decode from any number of symbols.
+    pub(super) fn never(&self) -> u64 {
+        self.never
+    }
+
+    /// Trials that do not decode with so many symbols beyond k.
+    pub(super) fn failures(&self, beyond: usize) -> u64 {
+        self.never + self.counts.iter().skip(beyond + 1).sum::<u64>()
+    }
+
+    /// So many symbols beyond k are enough for this share of the trials; nothing where no number is.
+    pub(super) fn quantile(&self, share: f64) -> Option<usize> {
+        let allowed = (self.trials() as f64 * (1.0 - share)).floor() as u64;
+        (0..self.counts.len()).find(|&beyond| self.failures(beyond) <= allowed)
+    }
+
+    /// The largest number that was needed.
+    pub(super) fn largest(&self) -> usize {
+        self.counts.len().saturating_sub(1)
+    }
+}
+
+/// A receiver, and the sender whose symbols it is given.
+struct Receiver<'a> {
+    code: BlockCode,
+    source: &'a Block,
+    encoder: Box<dyn Encoder>,
+    arrivals: Arrivals,
+    symbol: Vec<u8>,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(code: BlockCode, source: &'a Block) -> Result<Self, Failure> {
+        let (k, size) = (source.k(), source.symbol_size());
+        let encoder = code.encoder(k, size).map_err(Failure::at(code))?;
+        Ok(Self { code, source, encoder, arrivals: Arrivals::of(code, k), symbol: vec![0; size] })
+    }
+
+    /// Symbols beyond k until the block is there, or nothing.
+    fn trial(&mut self, mut rng: Rng) -> Result<Option<u32>, Failure> {
+        let (k, size) = (self.source.k(), self.source.symbol_size());
+        let mut ids = Ids::new(self.arrivals, k, self.encoder.symbol_limit(), &mut rng);
+        let mut block = Block::empty(k, size, vec![0xee; self.source.bytes().len()]);
+        let mut decoder = self.code.decoder(k, size).map_err(Failure::at(self.code))?;
+        let mut came = 0;
+        // A decoder asks for no more than it is sure to need, so what it asks for are the symbols with which it cannot
+        // decode.
+        while let Progress::Need(more) = decoder.recover(&mut block) {
+            for _ in 0..more {
+                let Some(esi) = ids.next(&mut rng).filter(|_| came < MOST * k.max(100)) else { return Ok(None) };
+                came += 1;
+                if let Some(symbol) = self.source.symbol(esi) {
+                    block.insert(esi, symbol);
+                } else {
+                    self.encoder.repair(self.source, esi, &mut self.symbol);
+                    decoder.push(&block, esi, &self.symbol);
+                }
+            }
+        }
+        if block == *self.source {
+            Ok(Some(came - k))
+        } else {
+            Err(Failure::new(format_args!("{}, k = {k}: decoded to other bytes", self.code)))
+        }
+    }
+}
+
+/// Ids of symbols in the order they arrive, none twice.
+struct Ids {
+    /// Those that are drawn already, from the end.
+    drawn: Vec<u32>,
+    repairs: std::ops::Range<u32>,
+    known: std::collections::BTreeSet<u32>,
+}
+
+impl Ids {
+    fn new(arrivals: Arrivals, k: u32, limit: u32, rng: &mut Rng) -> Self {
+        let mut drawn: Vec<u32> = match arrivals {
+            Arrivals::Repaired => (0..k).collect(),
+            Arrivals::Coded => Vec::new(),
+            Arrivals::Shuffled => (0..limit).collect(),
+        };
+        rng.shuffle(&mut drawn);
+        let repairs = match arrivals {
+            Arrivals::Repaired => {
+                drawn.truncate(rng.u32(0..k) as usize);
+                k..limit.min(k + REACH)
+            }
+            Arrivals::Coded => k..limit.min(k + REACH),
+            Arrivals::Shuffled => k..k,
+        };
+        Self { drawn, repairs, known: std::collections::BTreeSet::new() }
+    }
+
+    fn next(&mut self, rng: &mut Rng) -> Option<u32> {
+        if let Some(esi) = self.drawn.pop() {
+            return Some(esi);
+        }
+        if self.known.len() >= self.repairs.len() {
+            return None;
+        }
+        loop {
+            let esi = rng.u32(self.repairs.clone());
+            if self.known.insert(esi) {
+                return Some(esi);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_follow_from_their_seed_and_are_counted() {
+        let run = || Overheads::of(BlockCode::RaptorQ, 10, 3000, 5).expect("right bytes");
+        let once = run();
+        assert_eq!((once.trials(), once.never()), (3000, 0));
+        assert_eq!(once.counts, run().counts, "whichever thread ran a trial");
+        // The chance is 1 in 256; 40 of 3000 has one of 1e-10.
+        assert!((1..40).contains(&once.failures(0)) && once.failures(1) <= 2, "{once:?}");
+        assert_eq!((once.quantile(0.5), once.quantile(1.0)), (Some(0), Some(once.largest())));
+        // Any k symbols decode.
+        let exact = Overheads::of(BlockCode::ReedSolomon, 30, 200, 5).expect("right bytes");
+        assert_eq!((exact.failures(0), exact.largest()), (0, 0));
+    }
+
+    #[test]
+    fn ids_are_drawn_once() {
+        let mut rng = Rng::with_seed(3);
+        for (arrivals, count) in [(Arrivals::Repaired, 60), (Arrivals::Coded, 40), (Arrivals::Shuffled, 60)] {
+            let mut ids = Ids::new(arrivals, 20, 60, &mut rng);
+            let all: Vec<u32> = std::iter::from_fn(|| ids.next(&mut rng)).collect();
+            let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+            assert_eq!(distinct.len(), all.len(), "{arrivals:?}");
+            assert!(all.len() <= count && all.len() >= 40, "{arrivals:?}: {}", all.len());
+        }
+    }
+}

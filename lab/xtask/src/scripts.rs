@@ -1,0 +1,56 @@
+//! The types of the scripts of the lab's page, which `tsc` reads from their comments.
+
+use std::path::Path;
+use std::process::Command;
+
+use xtask::failure::Failure;
+use xtask::tools;
+
+/// The scripts, and the settings by which they are checked, here and in editors.
+const SETTINGS: &str = "src/web/page/jsconfig.json";
+/// The compiler in npm's registry, and its version.
+const COMPILER: (&str, &str) = ("typescript", "7.0.2");
+
+/// Checks them. Where the compiler is not here and cannot be had, that is an error if `CI` is `true`, unless `NO_NPM` says that
+/// this machine can get nothing from npm; elsewhere it says so.
+pub(crate) fn check() -> Result<(), Failure> {
+    let folder = tools::target()?.join("typescript");
+    let compiler = folder.join("node_modules").join(".bin").join("tsc");
+    if !is_current(&compiler) {
+        let Some(npm) = tools::find("npm") else {
+            return not_run("there is no npm here (on Debian: apt-get install --no-install-recommends npm)".to_owned());
+        };
+        let (name, version) = COMPILER;
+        let mut install = Command::new(npm);
+        install.args([
+            "install",
+            "--loglevel=error",
+            "--no-save",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+        ]);
+        install.arg(&folder).arg(format!("{name}@{version}"));
+        if tools::run(&mut install).is_err() || !is_current(&compiler) {
+            return not_run(format!("npm cannot install {name} {version} here"));
+        }
+    }
+    tools::run(Command::new(compiler).arg("--project").arg(SETTINGS).current_dir(crate::root()))
+}
+
+/// Says why they are not checked, or fails where they have to be.
+fn not_run(why: String) -> Result<(), Failure> {
+    let is_true = |name| std::env::var_os(name).is_some_and(|value| value == "true");
+    if is_true("CI") && !is_true("NO_NPM") {
+        return Err(Failure::new(why));
+    }
+    println!("NOT RUN: {why}");
+    Ok(())
+}
+
+/// Whether the compiler is there, runs, and has the version that is wanted.
+fn is_current(compiler: &Path) -> bool {
+    let told = Command::new(compiler).arg("--version").output();
+    told.is_ok_and(|told| told.stdout.trim_ascii_end().ends_with(COMPILER.1.as_bytes()))
+}
