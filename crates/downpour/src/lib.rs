@@ -11,12 +11,8 @@
 struct Readme;
 
 pub mod activity;
-mod base64;
 mod error;
-pub mod files;
 pub mod home;
-pub mod messages;
-mod own_folder;
 mod path_cache;
 mod protocol;
 pub mod remote;
@@ -26,9 +22,12 @@ mod transfer;
 pub mod tunnel;
 mod wait;
 
+pub(crate) use store::{base64, own_folder};
+
 pub use error::{CloseCode, Error, ErrorKind};
 pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError, Refused};
 pub use path_cache::PathCache;
+pub use store::{self as files, messages};
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
     Bottleneck, Bound, Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop,

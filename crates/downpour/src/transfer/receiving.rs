@@ -1,6 +1,7 @@
 //! The receiving side of a transfer: what is offered, accepted and verified.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -251,7 +252,10 @@ impl Receiving {
                 self.report();
                 Ok(())
             }
-            Step::Limit(limit) => self.say(&Message::Limit(limit)),
+            Step::Limit(limit) => {
+                let bits = limit.and_then(|limit| NonZeroU64::new(limit.bits_per_second()));
+                self.say(&Message::Limit(bits))
+            }
             Step::Network(_) | Step::Scanned | Step::Listed => Ok(()),
         }
     }

@@ -12,11 +12,14 @@ use super::step::Input;
 use crate::error::Error;
 use crate::files::{Attributes, Batch, BatchSource, IdName, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
 
-/// Reads the blocks of a batch.
-impl Source for BatchSource {
+/// The object of a batch, for the network.
+#[derive(Clone, Debug)]
+pub(super) struct BatchObject(pub(super) Arc<BatchSource>);
+
+impl Source for BatchObject {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         // Unreadable files are voided, and read as zeros.
-        Self::read(self, offset, out);
+        self.0.read(offset, out);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use net::{BlockDigest, Event};
+use transport::Rate;
 
 use super::TransferEvent;
 use super::changed::{Again, Changed};
@@ -12,7 +13,7 @@ use super::checksums::{Checksums, List};
 use super::lister::Lister;
 use super::mailbox::Mailbox;
 use super::removing::Removing;
-use super::scanning::{Found, Scan};
+use super::scanning::{BatchObject, Found, Scan};
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
 use crate::error::Error;
@@ -251,7 +252,7 @@ impl Sending {
                 Ok(None)
             }
             Message::Limit(limit) => {
-                self.session.limit_by_peer(limit);
+                self.session.limit_by_peer(limit.map(|bits| Rate::from_bits_per_second(bits.get())));
                 Ok(None)
             }
             Message::Untouched(untouched) => {
@@ -599,7 +600,8 @@ impl Sending {
             let nothing = length == 0 || self.dry_run;
             if !nothing {
                 free -= 1;
-                self.session.connection.send_object(*tag, length, Arc::clone(&source) as _);
+                let object = BatchObject(Arc::clone(&source));
+                self.session.connection.send_object(*tag, length, Arc::new(object));
             }
             begun.phase = Phase::Open { source, digested: if nothing { length } else { 0 }, sent: nothing };
         }

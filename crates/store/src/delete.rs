@@ -1,0 +1,409 @@
+//! Deletion of files that the sender does not have.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use rustix::io::Errno;
+
+use super::backup::{Backup, Original};
+use super::filter::Filter;
+use super::folding::Folding;
+use super::metadata::{Identity, Status};
+use super::sandbox::{DirectorySandbox, errno};
+use super::staged_id::path_hash;
+
+/// Number of items that are folders and are remembered by their names.
+const MAX_FOLDERS: usize = 1000;
+
+/// The paths of a transfer as 64-bit hashes. A collision, which keeps a name that should be deleted, happens once in
+/// 10^7 transfers of a million names.
+#[derive(Debug, Default)]
+pub(super) struct SentPaths {
+    all: HashSet<u64>,
+    /// The items that are, or contain, something other than folders.
+    filled: HashSet<u64>,
+    /// The first items that are folders, for a target that cannot be listed.
+    folders: Vec<Vec<u8>>,
+    folding: Folding,
+    /// How the paths are spelled, where names fold.
+    spellings: SentSpellings,
+}
+
+/// The paths of a transfer as they are spelled: which of them have the same folding key is known, and the file system
+/// has to say whether they are the same.
+#[derive(Debug, Default)]
+struct SentSpellings {
+    exact: HashSet<u64>,
+    /// Hashes of the folding keys of paths in ASCII, which have all spellings of their letters.
+    plain: HashSet<u64>,
+    /// All other paths by the hash of their folding key.
+    others: HashMap<u64, Vec<Box<[u8]>>>,
+}
+
+impl SentSpellings {
+    fn add(&mut self, path: &[u8], key: &[u8]) {
+        if !self.exact.insert(path_hash(path)) {
+            return;
+        }
+        if path.is_ascii() {
+            self.plain.insert(path_hash(key));
+        } else {
+            self.others.entry(path_hash(key)).or_default().push(path.into());
+        }
+    }
+
+    /// Whether a path was added, in a spelling that is the same.
+    fn has(&self, path: &[u8], key: &[u8], is_same: &dyn Fn(&[u8], &[u8]) -> bool) -> bool {
+        let is_plain = || self.plain.contains(&path_hash(key));
+        self.exact.contains(&path_hash(path))
+            || (is_plain() && (path.is_ascii() || is_same(key, path)))
+            || self.others.get(&path_hash(key)).is_some_and(|others| others.iter().any(|other| is_same(other, path)))
+    }
+}
+
+impl SentPaths {
+    /// Sets which names the target's file system equates. Called before paths that may exist in the target are added.
+    pub(super) fn fold(&mut self, folding: Folding) {
+        self.folding = folding;
+    }
+
+    pub(super) fn add(&mut self, path: &[u8], is_folder: bool) {
+        let (spelled, path) = (path, &*self.folding.key(path));
+        if self.folding.folds() {
+            self.spellings.add(spelled, path);
+        }
+        self.all.insert(path_hash(path));
+        if is_folder {
+            if !path.contains(&b'/') && self.folders.len() <= MAX_FOLDERS {
+                self.folders.push(path.to_vec());
+            }
+            self.all.insert(path_hash(&as_folder(path)));
+        } else {
+            self.filled.insert(path_hash(item(path)));
+        }
+    }
+
+    /// Whether the sender has nothing but folders: at all, or in the item that `path` belongs to. Its disk may not be
+    /// mounted.
+    fn is_empty(&self, path: Option<&[u8]>) -> bool {
+        path.map_or(self.filled.is_empty(), |path| !self.filled.contains(&path_hash(item(&self.folding.key(path)))))
+    }
+
+    /// Adds a path that the sender could not read: its contents on the sender are unknown.
+    pub(super) fn add_unread(&mut self, path: &[u8]) {
+        let (spelled, path) = (path, &*self.folding.key(path));
+        // It may come before it is known whether names fold.
+        self.spellings.add(spelled, path);
+        self.all.insert(path_hash(path));
+        self.all.insert(path_hash(&as_unread(path)));
+        self.filled.insert(path_hash(item(path)));
+    }
+
+    /// Whether a path was sent, or may have been in another spelling.
+    pub(super) fn has(&self, path: &[u8]) -> bool {
+        self.all.contains(&path_hash(&self.folding.key(path)))
+    }
+
+    /// Whether a path that may have been sent is none of those that were. `is_same` asks the file system about two
+    /// spellings of a path.
+    fn is_stranger(&self, path: &[u8], is_same: &dyn Fn(&[u8], &[u8]) -> bool) -> bool {
+        self.folding.folds() && !self.spellings.has(path, &self.folding.key(path), is_same)
+    }
+
+    /// Returns the items that are folders; `None` if they are too many to remember.
+    fn folders(&self) -> Option<Vec<(Vec<u8>, bool)>> {
+        let is_all = self.folders.len() <= MAX_FOLDERS;
+        is_all.then(|| self.folders.iter().map(|name| (name.clone(), true)).collect())
+    }
+
+    fn has_folder(&self, path: &[u8]) -> bool {
+        let path = &*self.folding.key(path);
+        self.all.contains(&path_hash(&as_folder(path))) && !self.all.contains(&path_hash(&as_unread(path)))
+    }
+}
+
+/// Returns a key that no sent path equals, since none ends in a slash.
+fn as_folder(path: &[u8]) -> Vec<u8> {
+    [path, b"/"].concat()
+}
+
+/// Returns another such key, with a second slash.
+fn as_unread(path: &[u8]) -> Vec<u8> {
+    [path, b"//"].concat()
+}
+
+/// Tells names that have appeared at the target since a transfer began, which nobody has asked to delete, from those
+/// that were there. A file that was written, renamed or otherwise changed since then counts as new.
+#[derive(Debug)]
+pub(super) struct Newcomers {
+    /// Something that was changed when the transfer began.
+    begun: Status,
+    /// Files with several names, of which the transfer has changed one: that alone makes the others look new.
+    shared: HashSet<Identity>,
+}
+
+impl Newcomers {
+    pub(super) fn since(begun: Status) -> Self {
+        Self { begun, shared: HashSet::new() }
+    }
+
+    /// Notes that the transfer changes this file, or gives it another name, or takes one away.
+    pub(super) fn changes(&mut self, file: &Status) {
+        if !file.is_directory() {
+            self.shared.insert(file.identity);
+        }
+    }
+
+    fn has(&self, found: &Status) -> bool {
+        found.changed_after(&self.begun) && !self.shared.contains(&found.identity)
+    }
+}
+
+/// A walk over a target that deletes names.
+pub(super) struct Deletion<'a> {
+    pub(super) target: &'a DirectorySandbox,
+    /// The file system on which names may be deleted; [`None`] for any.
+    pub(super) device: Option<u64>,
+    /// Names that it excludes are kept.
+    pub(super) filter: &'a Filter,
+    /// Where what is deleted is kept; what may be a backup itself is not deleted.
+    pub(super) backup: Option<&'a Backup>,
+    /// Whether a path is part of the transfer, so that no backup takes it.
+    pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
+    /// Whether a path is kept though the sender does not have it.
+    pub(super) is_kept: &'a dyn Fn(&[u8]) -> bool,
+    /// Whether the file system takes two spellings of a path for one.
+    pub(super) is_same: &'a dyn Fn(&[u8], &[u8]) -> bool,
+    /// Maps a path beneath the target to its name at the sender, which is what the filter applies to.
+    pub(super) sent_as: &'a dyn Fn(&[u8]) -> Vec<u8>,
+    /// Checked before each name; once it returns true the rest is kept.
+    pub(super) is_stopped: &'a dyn Fn() -> bool,
+    /// Report only, delete nothing.
+    pub(super) dry_run: bool,
+    /// Names that may still be deleted; [`None`] for any number.
+    pub(super) most: Option<u64>,
+    /// Whether a name was kept because no more may be deleted.
+    pub(super) is_limited: bool,
+    /// Names that are kept because they are new; [`None`] deletes those too.
+    pub(super) newcomers: Option<&'a mut Newcomers>,
+    /// Called with the path of each name that is kept for that.
+    pub(super) kept: &'a mut dyn FnMut(&[u8]),
+    /// Called with the path of each deleted name beneath the target.
+    pub(super) deleted: &'a mut dyn FnMut(&[u8]),
+    /// Called for each name that could not be deleted.
+    pub(super) failed: &'a mut dyn FnMut(&[u8], io::Error),
+}
+
+/// Next step of a walk. Not recursive, since a tree may have any depth.
+enum Visit {
+    Enter(Vec<u8>),
+    Leave(Vec<u8>),
+}
+
+impl Deletion<'_> {
+    /// Deletes names that were not sent in folders that were, and at the top if `top` is set. Keeps names for which
+    /// `spare` returns true. Calls `empty` for each folder in which the sender has nothing, and deletes there only if
+    /// it returns true.
+    pub(super) fn run(
+        &mut self,
+        sent: &SentPaths,
+        top: bool,
+        spare: impl Fn(&[u8]) -> bool,
+        mut empty: impl FnMut(&[u8]) -> bool,
+    ) {
+        let mut folders = vec![Vec::new()];
+        while !(self.is_stopped)()
+            && let Some(folder) = folders.pop()
+        {
+            let at_top = folder.is_empty();
+            let names = match self.target.list(&folder) {
+                Ok(names) => names,
+                // Nothing is deleted at the top, and the names that were sent are known.
+                Err(error) if at_top && !top && errno(&error) == Errno::ACCESS && sent.folders().is_some() => {
+                    sent.folders().unwrap_or_default()
+                }
+                Err(error) => {
+                    (self.failed)(&folder, error);
+                    continue;
+                }
+            };
+            // The item itself, or the folder whose contents are sent.
+            let is_item = if top { at_top } else { !at_top && item(&folder) == folder };
+            let has_names = names.iter().any(|(name, _)| !(at_top && spare(name)));
+            if is_item && has_names && sent.is_empty((!top).then_some(&folder)) && !empty(&folder) {
+                continue;
+            }
+            for (name, is_folder) in names {
+                let path = join(&folder, &name);
+                let is_stranger = sent.is_stranger(&path, self.is_same);
+                if is_folder && sent.has_folder(&path) && !is_stranger {
+                    if !self.is_elsewhere(&path) {
+                        folders.push(path);
+                    }
+                } else if (is_stranger || !sent.has(&path)) && (!at_top || top && !spare(&name)) {
+                    self.delete(path, is_folder);
+                }
+            }
+        }
+    }
+
+    /// Deletes a name and everything beneath it, except names that the filter excludes and the folders that lead to
+    /// them.
+    pub(super) fn delete(&mut self, path: Vec<u8>, is_folder: bool) {
+        if (self.is_stopped)() || !self.allows(&path, is_folder) {
+            return;
+        }
+        if !is_folder {
+            self.delete_name(&path);
+            return;
+        }
+        // Folders that are not empty at the end.
+        let mut needed = HashSet::new();
+        if self.is_new(&path) {
+            return;
+        }
+        let mut visits = vec![Visit::Enter(path)];
+        while !(self.is_stopped)()
+            && let Some(visit) = visits.pop()
+        {
+            match visit {
+                Visit::Enter(folder) => match self.target.list(&folder) {
+                    Ok(names) => {
+                        visits.push(Visit::Leave(folder.clone()));
+                        for (name, is_folder) in names {
+                            let path = join(&folder, &name);
+                            if is_folder && self.allows(&path, true) && !self.is_new(&path) {
+                                visits.push(Visit::Enter(path));
+                            } else if is_folder || !self.allows(&path, false) || !self.delete_name(&path) {
+                                needed.insert(folder.clone());
+                            }
+                        }
+                    }
+                    // One that is empty need not be read.
+                    Err(error) if errno(&error) == Errno::ACCESS && self.removes_unread(&folder) => {
+                        self.tell(&folder, Ok(()));
+                    }
+                    Err(error) => {
+                        needed.insert(parent(&folder));
+                        (self.failed)(&folder, error);
+                    }
+                },
+                Visit::Leave(folder) if needed.remove(&folder) => drop(needed.insert(parent(&folder))),
+                Visit::Leave(folder) if !self.takes_one() => drop(needed.insert(parent(&folder))),
+                Visit::Leave(folder) => {
+                    let result = if self.dry_run { Ok(()) } else { self.target.remove_folder(&folder) };
+                    // Another process has created a file in it in the meantime.
+                    let stays = matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY);
+                    if stays || !self.tell(&folder, result) {
+                        needed.insert(parent(&folder));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes a folder that cannot be read, if it is empty; returns whether it did.
+    fn removes_unread(&mut self, folder: &[u8]) -> bool {
+        !self.dry_run && self.most != Some(0) && self.target.remove_folder(folder).is_ok() && self.takes_one()
+    }
+
+    /// Deletes a name that is not a folder; returns whether it is gone from its folder.
+    fn delete_name(&mut self, path: &[u8]) -> bool {
+        if self.is_new(path) || !self.takes_one() {
+            return false;
+        }
+        let result = match self.backup {
+            _ if self.dry_run => Ok(()),
+            Some(backup) => backup.keep(self.target, path, Original::Goes, self.is_sent).map(drop),
+            None => self.target.remove(path),
+        };
+        self.tell(path, result) && !self.backup.is_some_and(Backup::is_beside)
+    }
+
+    /// Whether a name is kept because it has appeared since the transfer began. If not, it is about to be deleted.
+    fn is_new(&mut self, path: &[u8]) -> bool {
+        // The transfer itself may have made it, which keeps nothing else in it.
+        if self.backup.is_some_and(|backup| backup.is_reached_by(path)) {
+            return false;
+        }
+        let Some(newcomers) = &mut self.newcomers else { return false };
+        // What cannot be looked at cannot be deleted either, which is reported.
+        let Ok(Some(found)) = self.target.look(path) else { return false };
+        if newcomers.has(&found) {
+            (self.kept)(path);
+            return true;
+        }
+        if found.links > 1 && !self.dry_run {
+            newcomers.changes(&found);
+        }
+        false
+    }
+
+    /// Whether one more name may be deleted.
+    fn takes_one(&mut self) -> bool {
+        let Some(most) = &mut self.most else { return true };
+        self.is_limited |= *most == 0;
+        let takes = *most > 0;
+        *most = most.saturating_sub(1);
+        takes
+    }
+
+    /// Whether another file system is mounted at a folder, and nothing may be deleted there.
+    fn is_elsewhere(&self, folder: &[u8]) -> bool {
+        // One that cannot be looked at is left alone.
+        self.device.is_some_and(|device| {
+            !self.target.look(folder).is_ok_and(|found| found.is_some_and(|found| found.identity.device == device))
+        })
+    }
+
+    fn allows(&self, path: &[u8], is_folder: bool) -> bool {
+        let is_kept = (self.is_kept)(path) || self.backup.is_some_and(|backup| backup.protects(path));
+        if is_kept || (is_folder && self.is_elsewhere(path)) {
+            return false;
+        }
+        self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_folder)
+    }
+
+    /// Reports the result of a deletion; returns whether the name is gone.
+    fn tell(&mut self, path: &[u8], result: io::Result<()>) -> bool {
+        let gone = result.is_ok();
+        match result {
+            Ok(()) => (self.deleted)(path),
+            Err(error) => (self.failed)(path, error),
+        }
+        gone
+    }
+}
+
+/// Returns the item that `path` belongs to: its first component.
+fn item(path: &[u8]) -> &[u8] {
+    path.split(|b| *b == b'/').next().unwrap_or(path)
+}
+
+/// Returns the folder that contains `path`.
+fn parent(path: &[u8]) -> Vec<u8> {
+    path.iter().rposition(|b| *b == b'/').map_or(Vec::new(), |slash| path[..slash].to_vec())
+}
+
+fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folding::Case;
+
+    #[test]
+    fn a_name_that_was_sent_in_another_spelling_is_spared_where_names_fold() {
+        for (case, spared) in [(Case::Kept, false), (Case::Unicode, true)] {
+            let mut sent = SentPaths::default();
+            sent.fold(Folding { case, ..Folding::default() });
+            sent.add(b"Dir", true);
+            sent.add(b"Dir/Readme", false);
+            assert_eq!((sent.has(b"DIR/README"), sent.has_folder(b"DIR")), (spared, spared));
+            assert_eq!(sent.is_empty(Some(b"DIR")), !spared);
+            assert!(sent.has(b"Dir/Readme") && sent.has_folder(b"Dir") && !sent.has(b"Dir/other"));
+        }
+    }
+}

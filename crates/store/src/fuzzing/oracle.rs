@@ -1,0 +1,229 @@
+//! What a request permits, formulated once more and slowly, and applied to what a transfer has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
+
+use rustix::process::geteuid;
+
+use super::sender::{SENT, Said};
+use super::tree::{Found, Object, Tree};
+use crate::{Entry, Existing, ItemName, Kind, Modes, Permitted, Preserve, ReceiveSpec, Special};
+
+/// The announced paths that may be touched, as they are beneath the destination, with their entries.
+type Allowed<'a> = BTreeMap<Vec<u8>, Vec<&'a Entry>>;
+
+pub(super) struct Oracle<'a> {
+    pub(super) spec: &'a ReceiveSpec,
+    pub(super) said: &'a Said,
+    /// The name of the single item at the destination, if it is not the sender's.
+    pub(super) rename: Option<&'a [u8]>,
+    /// The destination before the first transfer. What exists was there then; an item created since then belongs to
+    /// the same transfer, which may go on with it.
+    pub(super) original: &'a Tree,
+}
+
+impl Oracle<'_> {
+    /// Panics if the change from `before` to `after` was not permitted.
+    pub(super) fn judge(&self, before: &Tree, after: &Tree) {
+        let allowed = self.allowed();
+        let mut deleted = 0;
+        let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        for path in paths {
+            let (old, new) = (before.get(path), after.get(path));
+            if old == new {
+                continue;
+            }
+            let what = format!("{}: {old:?} became {new:?}", path.escape_ascii());
+            assert!(!self.spec.dry_run, "a dry run changed {what}");
+            let refuses = self.spec.existing == Existing::Refuse && self.original.contains_key(first_component(path));
+            // Deletion is requested apart from that.
+            assert!(!refuses || old.is_none() || new.is_none(), "existing names are refused: {what}");
+            match new {
+                None => {
+                    deleted += u64::from(!is_cleared(path, &allowed, after));
+                    self.judge_deletion(path, &allowed, after, &what);
+                }
+                Some(new) => self.judge_object(path, allowed.get(path), (old, new), &what),
+            }
+        }
+        assert!(self.spec.max_delete.is_none_or(|most| deleted <= most), "{deleted} names were deleted");
+    }
+
+    /// Judges an object that is new, or another than before.
+    fn judge_object(
+        &self,
+        path: &[u8],
+        entries: Option<&Vec<&Entry>>,
+        (old, new): (Option<&Found>, &Found),
+        what: &str,
+    ) {
+        let (object, mode) = new;
+        let entries = entries.unwrap_or_else(|| panic!("not announced, or not requested: {what}"));
+        assert!(entries.iter().any(|entry| fits(entry, object)), "not as announced: {what}");
+        if let Object::File(bytes) = object {
+            let is_kept = old.is_some_and(|(old, _)| old == object);
+            // A hard link may name a file that was there.
+            let may_be_old = is_kept || entries.iter().any(|entry| matches!(entry.kind, Kind::HardLink { .. }));
+            assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {what}");
+        }
+        let Preserve { owner, group, .. } = self.spec.preserve;
+        let may_have_rights = owner && group && geteuid().is_root() && self.spec.modes == Modes::Exact;
+        assert!(
+            mode & 0o6000 == 0 || may_have_rights || old.is_some_and(|(_, old)| old & 0o6000 != 0),
+            "set-id bits: {what}"
+        );
+        let keeps = self.spec.existing == Existing::Skip && self.original.contains_key(path);
+        assert!(!keeps || old.is_none(), "existing names are kept: {what}");
+        assert!(self.spec.existing != Existing::Only || self.original.contains_key(path), "nothing is created: {what}");
+        let is_unsafe = matches!(object, Object::Link(to) if leads_out(path, to));
+        assert!(!self.spec.safe_links || !is_unsafe, "an unsafe link: {what}");
+    }
+
+    fn judge_deletion(&self, path: &[u8], allowed: &Allowed<'_>, after: &Tree, what: &str) {
+        // A directory may give way to a hard link that then had no file; it was empty.
+        if allowed.contains_key(path) {
+            return;
+        }
+        let filter = self.spec.delete.as_ref().unwrap_or_else(|| panic!("nothing may be deleted: {what}"));
+        let cleared = is_cleared(path, allowed, after);
+        assert!(cleared || !self.said.skipped, "the sender could not read everything: {what}");
+        let all = parents(path).map(|parent| (parent, true)).chain([(path, false)]);
+        let may_go = |(part, is_directory): (&[u8], bool)| {
+            let sent = self.sent_as(part);
+            allowed.contains_key(part) || filter.allows(&sent, is_directory) || filter.allows(&sent, true)
+        };
+        assert!(all.into_iter().all(may_go), "excluded from deletion: {what}");
+        let item = first_component(path);
+        assert!(self.spec.requested.contents || allowed.contains_key(item), "beside what was sent: {what}");
+        let is_filled = allowed.iter().any(|(path, entries)| {
+            let same = self.spec.requested.contents || first_component(path) == item;
+            same && entries.iter().any(|entry| entry.kind != Kind::Directory)
+        });
+        assert!(is_filled || self.spec.force_empty || cleared, "the source is empty: {what}");
+    }
+
+    /// Returns the name at the sender, to which filters apply, of a path beneath the destination.
+    fn sent_as(&self, path: &[u8]) -> Vec<u8> {
+        let item = first_component(path);
+        match (self.rename, self.said.entries.first()) {
+            (Some(name), Some(first)) if name == item => [first_component(&first.path), &path[item.len()..]].concat(),
+            _ => path.to_vec(),
+        }
+    }
+
+    fn allowed(&self) -> Allowed<'_> {
+        let mut allowed = Allowed::new();
+        let (mut directories, mut chosen) = (BTreeSet::new(), None);
+        for entry in &self.said.entries {
+            let text = String::from_utf8_lossy(&entry.path).into_owned();
+            let components: Vec<_> = text.split('/').collect();
+            if text.contains('\0') || components.iter().any(|name| matches!(*name, "" | "." | "..")) {
+                break;
+            }
+            let rules = &self.spec.permitted;
+            let is_directory = entry.kind == Kind::Directory;
+            let parent = components[..components.len() - 1].join("/");
+            let has_parent = parent.is_empty() || directories.contains(&parent);
+            let is_named = is_named(rules, &components, is_directory, &mut chosen);
+            let is_unasked = matches!(entry.kind, Kind::Special(_)) && !self.spec.preserve.specials;
+            if is_unasked || !is_named || !has_parent || !is_selected(rules, entry, &components) {
+                // The transfer ends here.
+                break;
+            }
+            if is_directory {
+                directories.insert(text.clone());
+            }
+            let path = match self.rename {
+                Some(name) => [name, &entry.path[components[0].len()..]].concat(),
+                None => entry.path.clone(),
+            };
+            allowed.entry(path).or_default().push(entry);
+        }
+        allowed
+    }
+}
+
+/// Returns whether the request names the item of an entry. `chosen` is the new directory whose name was left to the
+/// sender, once it is known.
+fn is_named(rules: &Permitted, components: &[&str], is_directory: bool, chosen: &mut Option<String>) -> bool {
+    let Some(items) = &rules.items else { return true };
+    let item = components[0];
+    let is_told = items.iter().any(|name| match name {
+        ItemName::Exact(name) => name == item.as_bytes(),
+        ItemName::Wildcard(_) => !item.starts_with('.'),
+        ItemName::NewDirectory => false,
+    });
+    if is_told || !items.contains(&ItemName::NewDirectory) {
+        return is_told;
+    }
+    let is_free = chosen.as_ref().is_none_or(|chosen| chosen == item);
+    (components.len() > 1 || is_directory) && is_free && {
+        *chosen = Some(item.to_owned());
+        true
+    }
+}
+
+/// Returns whether filters and `files_from` select an entry.
+fn is_selected(rules: &Permitted, entry: &Entry, components: &[&str]) -> bool {
+    let is_directory = entry.kind == Kind::Directory;
+    let is_filtered = || rules.filter.allows(&entry.path, is_directory);
+    let Some(names) = &rules.files_from else { return is_filtered() };
+    let beneath = if rules.items.is_some() { &components[1..] } else { components }.join("/");
+    let is_in = |inner: &str, outer: &str| inner == outer || inner.starts_with(&format!("{outer}/"));
+    let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+    if names.iter().any(|name| is_in(&beneath, name)) {
+        return is_filtered();
+    }
+    // A directory on the way to a name.
+    is_directory && names.iter().any(|name| beneath.is_empty() || (**name != *beneath && is_in(name, &beneath)))
+}
+
+/// Returns whether a link at `path` may lead out of the tree: it climbs above it, or climbs after a name, which may be
+/// that of another link.
+fn leads_out(path: &[u8], to: &Path) -> bool {
+    let (mut above, mut has_name) = (parents(path).count(), false);
+    to.components().any(|component| match component {
+        Component::ParentDir if has_name || above == 0 => true,
+        Component::ParentDir => {
+            above -= 1;
+            false
+        }
+        Component::Normal(_) => {
+            has_name = true;
+            false
+        }
+        Component::CurDir => false,
+        Component::RootDir | Component::Prefix(_) => true,
+    })
+}
+
+/// Returns whether `path` was beneath a directory that an announced name has replaced.
+fn is_cleared(path: &[u8], allowed: &Allowed<'_>, after: &Tree) -> bool {
+    parents(path).any(|parent| {
+        let (Some(entries), Some((object, _))) = (allowed.get(parent), after.get(parent)) else { return false };
+        let is_announced = |as_directory| entries.iter().any(|entry| (entry.kind == Kind::Directory) == as_directory);
+        // A name that is announced twice may be a directory again.
+        is_announced(false) && (*object != Object::Directory || is_announced(true))
+    })
+}
+
+/// The directories above a path, the outermost first.
+fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+}
+
+fn first_component(path: &[u8]) -> &[u8] {
+    path.split(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// Returns whether an object is what this entry announces.
+fn fits(entry: &Entry, object: &Object) -> bool {
+    match (&entry.kind, object) {
+        (Kind::Directory, Object::Directory) | (Kind::HardLink { .. }, Object::File(_)) => true,
+        (Kind::File { size, .. }, Object::File(bytes)) => bytes.len() as u64 == *size,
+        (Kind::Special(special), Object::Pipe) => *special == Special::Pipe,
+        (Kind::Symlink { target }, Object::Link(to)) => to.as_os_str().as_bytes() == target,
+        _ => false,
+    }
+}

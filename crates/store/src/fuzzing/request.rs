@@ -1,0 +1,56 @@
+//! What the user asks for.
+
+use std::path::Path;
+
+use super::draws::Draws;
+use super::tree::{NAMES, path};
+use crate::{Existing, Filter, ItemName, Modes, Permitted, Preserve, ReceiveSpec, Requested};
+
+fn filter(draws: &mut Draws<'_>) -> Filter {
+    let rules: [&[u8]; 4] = [b"", b"- .ssh\n", b"- *.sh\n", b"+ /a\n- A\n"];
+    Filter::parse(draws.one_of(&rules)).expect("rules")
+}
+
+fn item(draws: &mut Draws<'_>) -> ItemName {
+    match draws.below(6) {
+        0 => ItemName::Wildcard("*".into()),
+        1 => ItemName::NewDirectory,
+        _ => ItemName::Exact(draws.one_of(&NAMES).into()),
+    }
+}
+
+/// Draws a request for a transfer into the directory `into`, or to a name in it.
+pub(super) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveSpec {
+    let contents = draws.one_in(2);
+    let target = if contents || draws.one_in(2) { into.to_owned() } else { into.join(draws.one_of(&NAMES)) };
+    // A link that the user names as the target is followed.
+    let target = if target.is_symlink() { into.to_owned() } else { target };
+    let items = (!contents && draws.one_in(2)).then(|| (0..=draws.below(2)).map(|_| item(draws)).collect());
+    let files_from = draws.one_in(6).then(|| (0..3).map(|_| path(draws, 2).into()).collect());
+    ReceiveSpec {
+        requested: Requested { many: contents || draws.one_in(2), contents, ..Requested::default() },
+        existing: draws.one_of(&[
+            Existing::Refuse,
+            Existing::Replace,
+            Existing::Skip,
+            Existing::KeepNewer,
+            Existing::Only,
+        ]),
+        modes: draws.one_of(&[Modes::Masked, Modes::Exact]),
+        preserve: Preserve {
+            owner: draws.one_in(4),
+            group: draws.one_in(4),
+            acls: draws.one_in(4),
+            xattrs: draws.one_in(4),
+            specials: draws.one_in(2),
+            ..Preserve::default()
+        },
+        delete: draws.one_in(3).then(|| filter(draws)),
+        max_delete: draws.one_in(4).then(|| draws.below(3).into()),
+        force_empty: draws.one_in(3),
+        safe_links: draws.one_in(2),
+        dry_run: draws.one_in(8),
+        permitted: Permitted { items, filter: filter(draws), files_from, ..Permitted::default() },
+        ..ReceiveSpec::to_target(target)
+    }
+}

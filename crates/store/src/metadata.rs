@@ -1,0 +1,392 @@
+//! Modes, times and kinds of what stands in the file system.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futimens, major, minor};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::inheritance::Inherited;
+use super::preserve::Preserve;
+use super::spec::Modes;
+use crate::messages::{DeviceNumber, Mtime, Special};
+
+/// Set-user-id and set-group-id. They give away the rights of the owner and group: a transfer sets them only with both.
+pub(super) const SET_ID: u32 = 0o6000;
+const PERMISSIONS: u32 = 0o7777;
+
+/// More than a tick of any kernel: time stamps are no finer on most file systems before Linux 6.13.
+const TICK: Duration = Duration::from_millis(20);
+
+/// The status of a file, directory or link, as `stat(2)` reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) file_type: FileType,
+    /// In bytes.
+    pub(super) size: u64,
+    /// Permission bits, `st_mode & 0o7777`.
+    pub(super) mode: u32,
+    pub(super) mtime: Mtime,
+    /// Seconds and nanoseconds of the last change of the inode.
+    ctime: (i64, u64),
+    pub(super) identity: Identity,
+    /// Number of names.
+    pub(super) links: u64,
+    /// User id.
+    pub(super) owner: u32,
+    /// Group id.
+    pub(super) group: u32,
+    /// Its number, for a device.
+    device: DeviceNumber,
+}
+
+/// Device and inode number: the same for all names of a file or directory, and for nothing else that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+impl From<&std::fs::Metadata> for Identity {
+    fn from(found: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        Self { device: found.dev(), inode: found.ino() }
+    }
+}
+
+impl From<Stat> for Status {
+    fn from(stat: Stat) -> Self {
+        Self {
+            file_type: FileType::from_raw_mode(stat.st_mode),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mode: stat.st_mode & PERMISSIONS,
+            mtime: Mtime { seconds: stat.st_mtime, nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) },
+            ctime: (stat.st_ctime, stat.st_ctime_nsec),
+            identity: Identity { device: stat.st_dev, inode: stat.st_ino },
+            links: stat.st_nlink,
+            owner: stat.st_uid,
+            group: stat.st_gid,
+            device: DeviceNumber { major: major(stat.st_rdev), minor: minor(stat.st_rdev) },
+        }
+    }
+}
+
+impl Status {
+    /// Whether its modification time is `mtime`, at the resolution of its file system.
+    pub(super) fn has_time(&self, mtime: Mtime) -> bool {
+        /// Timestamp resolutions in nanoseconds: most file systems, NTFS, some network file systems, one second.
+        const STEPS: [u32; 4] = [1, 100, 1000, 1_000_000_000];
+        let kept = |step| mtime.nanoseconds / step * step == self.mtime.nanoseconds;
+        mtime.seconds == self.mtime.seconds && STEPS.into_iter().any(kept)
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        self.file_type == FileType::RegularFile
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        self.file_type == FileType::Directory
+    }
+
+    pub(super) fn is_symlink(&self) -> bool {
+        self.file_type == FileType::Symlink
+    }
+
+    /// Whether it is a socket, pipe or device.
+    pub(super) fn is_special(&self) -> bool {
+        !matches!(self.file_type, FileType::RegularFile | FileType::Directory | FileType::Symlink)
+    }
+
+    /// Which pipe, socket or device it is.
+    pub(super) fn special(&self) -> Option<Special> {
+        match self.file_type {
+            FileType::Fifo => Some(Special::Pipe),
+            FileType::Socket => Some(Special::Socket),
+            FileType::CharacterDevice => Some(Special::CharacterDevice(self.device)),
+            FileType::BlockDevice => Some(Special::BlockDevice(self.device)),
+            _ => None,
+        }
+    }
+
+    /// Returns how long to wait until no write can leave its change time as it is: a write within the tick of the
+    /// kernel's clock in which it was changed last may.
+    pub(super) fn unsettled_for(&self) -> Option<Duration> {
+        let (seconds, nanoseconds) = (u64::try_from(self.ctime.0).ok()?, u32::try_from(self.ctime.1).ok()?);
+        let (now, changed) = (SystemTime::now(), UNIX_EPOCH + Duration::new(seconds, nanoseconds));
+        // Where that is far ahead, the file system has another clock.
+        let since = now
+            .duration_since(changed)
+            .or_else(|ahead| if ahead.duration() < TICK { Ok(Duration::ZERO) } else { Err(ahead) });
+        TICK.checked_sub(since.ok()?).filter(|rest| !rest.is_zero())
+    }
+
+    /// Whether its inode has changed after another one's did, by the clock of their file system.
+    pub(super) fn changed_after(&self, other: &Self) -> bool {
+        self.ctime > other.ctime
+    }
+
+    /// Distinguishes one content of a file from another: FNV-1a over inode number and change time, which no user can
+    /// set. The device is left out: on some file systems its number changes with every reboot.
+    pub(super) fn version(&self) -> u64 {
+        const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+        const PRIME: u64 = 0x0000_0100_0000_01b3;
+        let fields = [self.identity.inode, self.ctime.0.cast_unsigned(), self.ctime.1];
+        let bytes = fields.into_iter().flat_map(u64::to_be_bytes);
+        bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+    }
+}
+
+/// When what stands under a name was made, in nanoseconds since 1970: together with its inode number this tells it from
+/// what takes that number later. Zero where the file system does not say; the change time does not serve, for it moves
+/// with every name made inside.
+#[cfg(target_os = "linux")]
+pub(super) fn birth(folder: impl AsFd, name: impl rustix::path::Arg) -> u64 {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let Ok(found) = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME) else { return 0 };
+    if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME) {
+        return 0;
+    }
+    let seconds = found.stx_btime.tv_sec.cast_unsigned();
+    seconds.wrapping_mul(1_000_000_000).wrapping_add(found.stx_btime.tv_nsec.into())
+}
+
+/// Not known how.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn birth(_: impl AsFd, _: impl rustix::path::Arg) -> u64 {
+    0
+}
+
+/// From a sent mode to the one that is applied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ModeRule {
+    modes: Modes,
+    mask: u32,
+    /// Whether set-id bits come with the owner and group whose rights they give away.
+    set_id: bool,
+}
+
+impl ModeRule {
+    /// The rule for this process.
+    pub(super) fn new(modes: Modes, preserve: Preserve) -> Self {
+        let set_id = modes == Modes::Exact && preserve.rights() && geteuid().is_root();
+        Self { modes, mask: process_mask(), set_id }
+    }
+
+    /// Whether modes are those of the sender.
+    pub(super) fn is_exact(self) -> bool {
+        self.modes == Modes::Exact
+    }
+
+    /// The mode for a name that came with `sent`.
+    pub(super) fn apply(self, sent: u32) -> u32 {
+        self.apply_in(sent, &Inherited::default())
+    }
+
+    /// The same where new names inherit something: unless modes are exact, a default ACL stands for the umask.
+    pub(super) fn apply_in(self, sent: u32, inherited: &Inherited) -> u32 {
+        match self.modes {
+            Modes::Masked => sent & PERMISSIONS & !SET_ID & (!0o777 | self.permitted(inherited)),
+            Modes::Exact if self.set_id => sent & PERMISSIONS,
+            Modes::Exact => sent & PERMISSIONS & !SET_ID,
+        }
+    }
+
+    /// What a name that was to get `mode` gets where the system has denied some of its permissions when it was made: as
+    /// for `cp`, these stay denied unless modes are exact.
+    pub(super) fn without(self, mode: u32, denied: u32) -> u32 {
+        if self.is_exact() { mode } else { mode & !denied }
+    }
+
+    fn permitted(self, inherited: &Inherited) -> u32 {
+        inherited.permitted().unwrap_or(!self.mask) & 0o777
+    }
+
+    /// The mode for a file or folder that came with `sent` and stands as `found`: as for `cp`, it keeps its own unless
+    /// modes are exact. Even then a folder keeps its set-id bits, and a file those that it has at the sender too.
+    pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
+        match self.modes {
+            Modes::Masked => found.mode,
+            Modes::Exact if self.set_id => self.apply(sent),
+            Modes::Exact if found.is_directory() => with_set_id(self.apply(sent), found.mode),
+            Modes::Exact => with_set_id(self.apply(sent), found.mode & sent),
+        }
+    }
+
+    /// The same for a file that gets another content, which is not to run with another's rights.
+    pub(super) fn replace(self, sent: u32, found: u32) -> u32 {
+        match self.modes {
+            Modes::Masked => found & !SET_ID,
+            Modes::Exact => self.apply(sent),
+        }
+    }
+
+    /// The final mode of a folder that was to get `mode` and stands as `found`.
+    pub(super) fn seal(self, mode: u32, found: &Status) -> u32 {
+        if self.set_id { mode } else { with_set_id(mode, found.mode) }
+    }
+
+    /// The mode that a name made with `mode` should have: the system applies the mask or default ACL itself.
+    pub(super) fn as_made(self, mode: u32, inherited: &Inherited) -> u32 {
+        mode & self.permitted(inherited)
+    }
+}
+
+/// `mode` with the set-id bits of `found`. A folder may have got the latter from its parent.
+pub(super) fn with_set_id(mode: u32, found: u32) -> u32 {
+    mode & !SET_ID | found & SET_ID
+}
+
+/// The mask for new files.
+fn process_mask() -> u32 {
+    // The system call can only replace it, which other threads would notice (`clippy.toml` forbids it).
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
+}
+
+/// The mask, where the system does not tell it: what a new file lacks.
+fn probed_mask() -> io::Result<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let all = std::fs::Permissions::from_mode(0o777);
+    let file = tempfile::Builder::new().permissions(all).tempfile()?;
+    Ok(!file.as_file().metadata()?.permissions().mode() & 0o777)
+}
+
+/// Sets mode and time of an open file or folder, where given. The content stands where the file system has no modes or
+/// times (FAT, some network ones).
+///
+/// # Errors
+/// I/O errors, also if it belongs to another user.
+pub(super) fn set_metadata(file: impl AsFd, mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
+    let file = file.as_fd();
+    mode.map_or(Ok(()), |mode| tolerate(fchmod(file, mode_of(mode)), file, || fstat(file)))?;
+    mtime.map_or(Ok(()), |mtime| tolerate(futimens(file, &timestamps(mtime)), file, || fstat(file)))
+}
+
+/// Ignores that a file system does not have what was asked for. `look` returns the status of the object, which is on
+/// the file system of `on`: where that has owners, a lack of permission for another user's object is an error.
+pub(super) fn tolerate(
+    result: rustix::io::Result<()>,
+    on: BorrowedFd<'_>,
+    look: impl FnOnce() -> rustix::io::Result<Stat>,
+) -> io::Result<()> {
+    let is_ours = || look().is_ok_and(|found| found.st_uid == geteuid().as_raw());
+    match result {
+        Err(Errno::PERM) if !has_no_owners(on) && !is_ours() => Err(Errno::PERM.into()),
+        result => tolerate_own(result),
+    }
+}
+
+/// As [`tolerate`], for an object that this program has created where nobody else can replace it.
+pub(super) fn tolerate_own(result: rustix::io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if !is_unsupported(error) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the file system of an open file gives all its files the same owner.
+#[cfg(target_os = "linux")]
+fn has_no_owners(on: BorrowedFd<'_>) -> bool {
+    /// FAT, exFAT, NTFS, CIFS and SMB2, from `linux/magic.h` and the file systems' sources.
+    const TYPES: [u32; 5] = [0x4d44, 0x2011_bab0, 0x7366_746e, 0xff53_4d42, 0xfe53_4d42];
+    rustix::fs::fstatfs(on)
+        .is_ok_and(|found| TYPES.iter().any(|number| i128::from(found.f_type) == i128::from(*number)))
+}
+
+/// Not known on this platform.
+#[cfg(not(target_os = "linux"))]
+fn has_no_owners(_: BorrowedFd<'_>) -> bool {
+    false
+}
+
+/// What systems answer when a file system does not have what was asked for.
+pub(super) fn is_unsupported(error: Errno) -> bool {
+    [Errno::PERM, Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&error)
+}
+
+/// Whether a path is, or leads to, what programs communicate through: a device, a pipe or a socket.
+pub fn leads_to_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// Permission bits of `st_mode`; bits beyond are dropped.
+pub(super) fn mode_of(mode: u32) -> Mode {
+    Mode::from_raw_mode((mode & PERMISSIONS) as rustix::fs::RawMode)
+}
+
+/// Both times of a file, the last access being the last modification too.
+pub(super) fn timestamps(mtime: Mtime) -> Timestamps {
+    let time = Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanoseconds.into() };
+    Timestamps { last_access: time, last_modification: time }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_is_found_without_the_system_telling_it() {
+        assert_eq!(probed_mask().unwrap(), process_mask());
+    }
+
+    #[test]
+    fn a_change_is_settled_after_a_tick() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut status = Status::from(fstat(std::fs::File::open(dir.path()).unwrap()).unwrap());
+        let since = UNIX_EPOCH.elapsed().unwrap();
+        for (seconds, settled) in [(-100, true), (-1, true), (1000, true)] {
+            status.ctime = (i64::try_from(since.as_secs()).unwrap() + seconds, 0);
+            assert_eq!(status.unsettled_for().is_none(), settled, "{seconds}");
+        }
+        status.ctime = (i64::try_from(since.as_secs()).unwrap(), u64::from(since.subsec_nanos()));
+        let unsettled = status.unsettled_for();
+        // This process may have waited meanwhile.
+        assert!(unsettled.is_none_or(|rest| rest <= TICK), "{unsettled:?}");
+    }
+
+    #[test]
+    fn set_id_bits_are_never_taken_over() {
+        let masked = ModeRule { modes: Modes::Masked, mask: 0o022, set_id: false };
+        assert_eq!(masked.apply(0o6777), 0o755);
+        assert_eq!(masked.apply(0o1777), 0o1755);
+        assert_eq!(masked.as_made(0o1777, &Inherited::default()), 0o755);
+        assert_eq!((masked.without(0o755, 0o7), masked.without(0o644, 0)), (0o750, 0o644));
+        let exact = ModeRule { modes: Modes::Exact, mask: 0o022, set_id: false };
+        assert_eq!(exact.apply(0o7777), 0o1777);
+        assert_eq!(exact.without(0o755, 0o7), 0o755);
+        assert_eq!((masked.replace(0o4755, 0o6700), exact.replace(0o4755, 0o6700)), (0o700, 0o755));
+    }
+
+    #[test]
+    fn what_stands_keeps_set_id_bits_that_it_should_have() {
+        let rule = |modes| ModeRule { modes, mask: 0o022, set_id: false };
+        let (masked, exact) = (rule(Modes::Masked), rule(Modes::Exact));
+        let stands = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
+        let file = |mode| stands(FileType::RegularFile, mode);
+        let folder = |mode| stands(FileType::Directory, mode);
+        assert_eq!(masked.apply_over(0o755, &file(0o4700)), 0o4700);
+        assert_eq!(exact.apply_over(0o755, &file(0o4700)), 0o755);
+        assert_eq!(exact.apply_over(0o6755, &file(0o4700)), 0o4755);
+        assert_eq!(exact.apply_over(0o755, &folder(0o2700)), 0o2755);
+        assert_eq!(exact.apply_over(0o2755, &folder(0o700)), 0o755);
+    }
+
+    #[test]
+    fn a_time_is_compared_as_far_as_a_file_system_keeps_it() {
+        let stat = rustix::fs::stat("/").unwrap();
+        let at = |nanoseconds| Mtime { seconds: 5, nanoseconds };
+        let found = |nanoseconds| Status { mtime: at(nanoseconds), ..Status::from(stat) };
+        assert!(found(123_456_789).has_time(at(123_456_789)));
+        assert!(found(123_456_700).has_time(at(123_456_789)));
+        assert!(found(123_456_000).has_time(at(123_456_789)));
+        assert!(found(0).has_time(at(123_456_789)));
+        assert!(!found(123_456_788).has_time(at(123_456_789)));
+        assert!(!found(123_456_789).has_time(at(123_456_700)));
+        assert!(!found(123_456_789).has_time(at(0)));
+        assert!(!found(0).has_time(Mtime { seconds: 6, nanoseconds: 0 }));
+    }
+}

@@ -1,0 +1,310 @@
+//! Checks of the target before anything is created there.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, statat};
+use rustix::io::Errno;
+
+use super::place::open_target;
+use super::shared::Shared;
+use crate::directory::parent_of;
+use crate::error::{FilesError, NotPermitted};
+use crate::journal::Item;
+use crate::messages::{Entry, Kind, SourceId};
+use crate::metadata::{Status, birth, leads_to_special};
+use crate::names::{NameError, check_path};
+use crate::spec::{Destination, Existing, ReceiveSpec};
+use crate::staging::{Site, Staging, is_staging_name, may_hold_elsewhere};
+
+impl Shared {
+    /// Whether an earlier, interrupted transfer from `source` created the target as its single item. A copy to a name
+    /// that was free then finds a directory there now, and must not go into it.
+    pub(super) fn is_own_target(&self, source: SourceId) -> bool {
+        // Do not continue a target that has appeared since the handshake: the sender, told that nothing is held here,
+        // does not wait for wants.
+        let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return false };
+        let Some(name) = &named.rename else { return false };
+        // Nothing to continue there if it cannot be read.
+        let own = || -> Option<bool> {
+            let target = open_target(&named.directory, &self.spec).ok()??;
+            let site = Site::of(&target, &named.directory, source, self.spec.within.as_deref()).ok()?;
+            let held = Staging::peek(&site, !self.spec.dry_run).ok()??;
+            let found = statat(&target, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some(held.items.contains(&Item::new(name, found.st_ino, birth(&target, name.as_slice()))))
+        };
+        own().unwrap_or(false)
+    }
+
+    /// Checks that no item among `entries` exists already where it must not be replaced ([`Existing::Refuse`]); also
+    /// called before the user accepts.
+    ///
+    /// # Errors
+    /// [`FilesError::TargetExists`] with the final names of all such items, a bad name, or a target that cannot be
+    /// accessed.
+    pub(super) fn check_conflicts(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        let mut names = Vec::new();
+        if self.spec.existing != Existing::Refuse {
+            return Ok(());
+        }
+        for entry in entries {
+            let top = check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
+            if top.len() < entry.path.len() {
+                // Beneath an item, which was checked when it arrived.
+                continue;
+            }
+            let name = self.destination().rename.as_deref().unwrap_or(top);
+            if is_staging_name(name) {
+                // Refused later as a reserved name.
+                continue;
+            }
+            let path = self.destination().directory.join(OsStr::from_bytes(name));
+            let found = match statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(found) => Status::from(found),
+                // Names that are too long are reported when they arrive.
+                Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => continue,
+                Err(error) => return Err(FilesError::system(path, error)),
+            };
+            if !self.staged().is_some_and(|place| place.is_own(name, &found)) {
+                names.push(self.destination().directory.join(OsStr::from_bytes(name)));
+            }
+        }
+        if names.is_empty() { Ok(()) } else { Err(FilesError::TargetExists { names }) }
+    }
+
+    /// Checks that a folder does not replace an object that the user named as the target: the user meant a folder, or
+    /// another name.
+    pub(super) fn check_named(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        let is_item = |entry: &&Entry| matches!(entry.kind, Kind::Directory) && !entry.path.contains(&b'/');
+        if let Some(name) = &self.destination().rename
+            && entries.iter().any(|entry| is_item(&entry))
+        {
+            let path = self.destination().directory.join(OsStr::from_bytes(name));
+            if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+                return Err(FilesError::TargetNotAFolder { path });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no item replaces what is written about the transfer, or a directory above that.
+    pub(super) fn check_outputs(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        let directory = self.destination().directory.as_path();
+        for output in self.outputs() {
+            for entry in entries {
+                // A name that goes nowhere is refused later.
+                let Ok(path) = self.goes_to(&entry.path, 0) else { continue };
+                let is_above = !matches!(entry.kind, Kind::Directory) && output.is_beneath(&path);
+                if is_above || output.is_at(directory, &path) {
+                    let path = directory.join(OsStr::from_bytes(&path));
+                    return Err(FilesError::IsOutput { path, kind: output.kind });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a path beneath the target is, or leads to, what is written about the transfer, and has to stay.
+    pub(super) fn is_output(&self, path: &[u8]) -> bool {
+        let directory = self.destination().directory.as_path();
+        self.outputs().iter().any(|output| output.is_beneath(path) || output.is_at(directory, path))
+    }
+
+    /// Checks that a directory whose name the sender chose ([`ItemName::NewDirectory`]) does not exist, unless an
+    /// earlier run of the transfer created it.
+    pub(super) fn check_chosen(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        if !self.spec.permitted.lets_host_choose() || self.destination().rename.is_some() {
+            return Ok(());
+        }
+        let is_item = |entry: &&Entry| !entry.path.contains(&b'/');
+        for Entry { path, .. } in entries.iter().filter(is_item) {
+            let shown = self.destination().directory.join(OsStr::from_bytes(path));
+            if !self.spec.permitted.names(path)
+                && let Ok(found) = statat(CWD, &shown, AtFlags::SYMLINK_NOFOLLOW)
+                && !self.staged().is_some_and(|place| place.is_own(path, &found.into()))
+            {
+                return Err(FilesError::not_permitted(path, NotPermitted::Chosen));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that items can go to `destination`; returns whether it may already hold some of them.
+///
+/// # Errors
+/// [`FilesError::TargetNotAFolder`], a name that is refused, or a parent that is missing or inaccessible.
+pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Result<bool, FilesError> {
+    let into = destination.directory.as_path();
+    if let Some(name) = &destination.rename {
+        check_path(name).map_err(|reason| FilesError::bad_name(name, reason))?;
+        if is_staging_name(name) {
+            return Err(FilesError::bad_name(name, NameError::Reserved));
+        }
+        let path = into.join(OsStr::from_bytes(name));
+        if let Some(output) = spec.outputs.beneath(into).into_iter().find(|output| output.path == *name) {
+            return Err(FilesError::IsOutput { path, kind: output.kind });
+        }
+        check_named(spec, &path)?;
+    }
+    let failed = |path: &Path, error: io::Error| match error.kind() {
+        io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
+        _ => FilesError::system(path, error),
+    };
+    match into.metadata() {
+        Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
+        Ok(_) => may_hold_some(spec, destination).map_err(|error| failed(into, error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = parent_of(into);
+            parent.metadata().map_err(|e| failed(parent, e))?;
+            // Nothing in it exists, and it is not to be created.
+            if spec.existing == Existing::Only { Err(failed(into, error)) } else { Ok(spec.dry_run) }
+        }
+        Err(error) => Err(failed(into, error)),
+    }
+}
+
+/// Checks what the user named for the single item, and meant to be written: `/dev/stdout` is a link, which a file would
+/// replace for all that use it, also while it leads to a file. What fails to be looked at is left to what opens it.
+fn check_named(spec: &ReceiveSpec, path: &Path) -> Result<(), FilesError> {
+    if spec.compared {
+        return Ok(());
+    }
+    let is_link = path.is_symlink();
+    let leads_to_special = leads_to_special(path);
+    // A special file that is named itself may be replaced by another one.
+    let is_refused = if is_link {
+        leads_to_special || leads_to_descriptor(path)
+    } else {
+        leads_to_special && !spec.preserve.specials
+    };
+    if is_refused { Err(FilesError::TargetSpecial { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// Whether a path is a link to an open file of a process, or leads to one over other links: as `/dev/stdout` and
+/// `/dev/fd/1` do, and links to them.
+fn leads_to_descriptor(path: &Path) -> bool {
+    let mut link = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let parent = parent_of(&link);
+        let (Ok(parent), Some(name)) = (parent.canonicalize(), link.file_name()) else { return false };
+        if parent.starts_with("/proc") {
+            return true;
+        }
+        let Ok(target) = parent.join(name).read_link() else { return false };
+        link = parent.join(target);
+    }
+    false
+}
+
+/// Links that a path may lead over (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+
+/// Whether an existing directory may already hold some of the items.
+fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bool> {
+    let directory = &destination.directory;
+    if spec.dry_run || spec.existing == Existing::Only || holds_staging(directory)? {
+        return Ok(true);
+    }
+    // Existing names are refused, unless an earlier run has created them.
+    if spec.existing == Existing::Refuse {
+        return Ok(false);
+    }
+    let items = match (&destination.rename, &spec.requested.items) {
+        (Some(renamed), _) => std::slice::from_ref(renamed),
+        (None, Some(items)) => items,
+        (None, None) => {
+            return match directory.read_dir() {
+                Ok(mut items) => Ok(items.next().is_some()),
+                // What cannot be listed may hold anything.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
+                Err(error) => Err(error),
+            };
+        }
+    };
+    let stands = |name: &Vec<u8>| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
+    Ok(items.iter().any(stands))
+}
+
+/// Whether an interrupted transfer may have left a staging folder in `folder`, or for it: one that cannot be listed may
+/// hold anything.
+pub(super) fn holds_staging(folder: &Path) -> io::Result<bool> {
+    if may_hold_elsewhere(folder) {
+        return Ok(true);
+    }
+    let items = match folder.read_dir() {
+        Ok(items) => items,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    for item in items {
+        if is_staging_name(item?.file_name().as_bytes()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::Extra;
+    use crate::{DirectoryIf, FileSink, Mtime, Requested};
+
+    fn item(path: &str, kind: Kind) -> Entry {
+        Entry { path: path.into(), kind, mode: 0o755, mtime: Mtime::default(), extra: Extra::default() }
+    }
+
+    /// Creates a sink whose target is a directory only if the first item is one.
+    fn undecided(target: &Path) -> FileSink {
+        let directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
+        let requested = Requested { directory_if, ..Requested::default() };
+        FileSink::new(ReceiveSpec { requested, ..ReceiveSpec::to_target(target) }).unwrap()
+    }
+
+    #[test]
+    fn the_first_item_decides_once_where_everything_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("name");
+        let file = item("a", Kind::File { size: 0, version: 0, hash: None });
+        let directory = item("a", Kind::Directory);
+        for (first, into) in [(Some(&file), dir.path()), (Some(&directory), &target), (None, dir.path())] {
+            let sink = undecided(&target);
+            sink.begin(SourceId([1; 16])).unwrap();
+            assert!(!sink.is_decided());
+            sink.decide(first).unwrap();
+            // Later items do not change the decision.
+            sink.decide(Some(&directory)).unwrap();
+            assert_eq!(sink.destination().directory, into, "{first:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_does_not_go_into_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("name");
+        std::fs::write(&target, "mine").unwrap();
+        let sink = undecided(&target);
+        sink.begin(SourceId([1; 16])).unwrap();
+        let error = sink.decide(Some(&item("a", Kind::Directory))).unwrap_err();
+        assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{error}");
+    }
+
+    #[test]
+    fn what_the_sender_was_told_holds_whatever_comes_and_goes_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("name");
+        std::fs::create_dir(&target).unwrap();
+        let sink = || FileSink::new(ReceiveSpec::to_target(&target)).unwrap();
+        let before = sink();
+        assert!(!before.may_hold_some());
+        let staging = dir.path().join(".downpour-aaaaaaaa");
+        std::fs::create_dir(&staging).unwrap();
+        let during = sink();
+        assert!(during.may_hold_some() && !before.may_hold_some());
+        std::fs::remove_dir(&staging).unwrap();
+        assert!(during.may_hold_some());
+    }
+}

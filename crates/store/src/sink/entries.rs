@@ -1,0 +1,563 @@
+//! Turning the entries of a manifest into folders, links, and files to be received.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use super::super::error::FilesError;
+use super::super::folding::Folding;
+use super::super::metadata::{Identity, Status, with_set_id};
+use super::super::names::{NameError, link_leads_out};
+use super::super::ranges::RangeSet;
+use super::super::spec::Existing;
+use super::super::staged_id::{StagedId, path_hash};
+use super::super::staging::is_staging_name;
+use super::batch::{FileState, ReceivedFile};
+use super::differences;
+use super::fate::{Fate, Judge, Replaced, absent};
+use super::links::link_bytes;
+use super::lock;
+use super::manifest::{Building, Intake};
+use super::place::{Clearing, Place, refusal_of};
+use super::shared::Shared;
+use super::writer::WRITABLE;
+use crate::extras::Applied;
+use crate::messages::{Attributes, Entry, Kind, ManifestPart, NoticeKind, Special};
+use crate::sandbox::{DirectorySandbox, errno};
+
+/// Permissions that a folder needs while names are created in it.
+pub(super) const FILLABLE: u32 = 0o700;
+
+/// A file as it is staged now.
+struct Staged {
+    id: StagedId,
+    /// Ranges that are present and verified.
+    held: RangeSet,
+    state: FileState,
+    /// Its final mode.
+    mode: u32,
+    /// Whether that is the mode of the file that it replaces.
+    keeps_mode: bool,
+    /// Whether another version stands at the target, to be compared.
+    compared: bool,
+}
+
+/// Admits entries: decides about each one by what exists at the target.
+pub(super) struct Admission<'a> {
+    pub(super) shared: &'a Shared,
+}
+
+impl Admission<'_> {
+    /// Processes the entries of a checked part.
+    pub(super) fn take_entries(&self, intake: &mut Intake, part: &ManifestPart) -> Result<(), FilesError> {
+        for entry in &part.entries {
+            self.shared.check_stopped()?;
+            let path = self.shared.goes_to(&entry.path, part.batch)?;
+            let target = match &entry.kind {
+                Kind::HardLink { target } => Some(self.shared.goes_to(target, part.batch)?),
+                _ => None,
+            };
+            let folding = self.shared.staged().map_or_else(Folding::default, |place| place.staging.folding);
+            if let Some(sent) = &mut intake.sent {
+                sent.fold(folding);
+                sent.add(&path, matches!(entry.kind, Kind::Directory));
+            }
+            if let Some(place) = self.shared.staged().filter(|_| self.shared.spec.backup.is_some()) {
+                let mut sent = lock(&place.sent);
+                sent.fold(folding);
+                sent.add(&path, matches!(entry.kind, Kind::Directory));
+            }
+            let is_other = intake.spellings.admit(&path, folding, |one, other| self.shared.equates(one, other));
+            if part.again {
+                if intake.repeat(part.batch, entry)? {
+                    self.shared.report.forgive(&entry.path);
+                } else {
+                    let building = intake.batches.building(part);
+                    self.leave_out(building, &path, entry);
+                    building.count(entry.size(), entry.name_bytes());
+                    continue;
+                }
+            }
+            let local;
+            let mut entry = entry;
+            if !entry.extra.is_empty() {
+                local = Entry { extra: intake.ids.localize(&entry.extra), ..entry.clone() };
+                entry = &local;
+            }
+            let building = intake.batches.building(part);
+            let number = (part.batch, building.entries);
+            if matches!(entry.kind, Kind::Special(_)) && !self.shared.spec.preserve.specials {
+                let reason = "it has a special file, which was not asked for";
+                return Err(FilesError::Protocol { batch: part.batch, reason });
+            }
+            // In a folder too: a later transfer into that would take it for its own.
+            if path.split(|byte| *byte == b'/').any(is_staging_name) {
+                self.refuse(building, &path, entry, NoticeKind::Reserved);
+            } else if !is_other {
+                self.refuse(building, &path, entry, NoticeKind::Folded);
+            } else if self.shared.spec.safe_links && leads_out(entry) {
+                self.refuse(building, &path, entry, NoticeKind::UnsafeLink);
+            } else if self.shared.spec.dry_run {
+                let stands = target.as_deref().map(|target| intake.standing.get(&path_hash(target)).copied());
+                // A file that would be replaced has none of its links yet.
+                let target = target.as_deref().filter(|_| stands == Some(Some(true)));
+                if let Some(is_there) = self.foresee(building, number, &path, entry, target, stands != Some(None))? {
+                    intake.standing.insert(path_hash(&path), is_there);
+                }
+            } else {
+                self.take_entry(building, number, &path, entry, target.as_deref())?;
+            }
+            building.count(entry.size(), entry.name_bytes());
+        }
+        Ok(())
+    }
+
+    /// Does everything that can be done for an entry at once.
+    fn take_entry(
+        &self,
+        building: &mut Building,
+        number: (u32, u32),
+        path: &[u8],
+        entry: &Entry,
+        target: Option<&[u8]>,
+    ) -> Result<(), FilesError> {
+        let place = self.shared.place()?;
+        let fate = match target {
+            // The link is made later, when its file is in place.
+            Some(target) => {
+                let pushed = lock(&place.staging.links).push(path, &link_bytes(number, target));
+                return pushed.map_err(|error| FilesError::system(place.staging.path(), error));
+            }
+            None => self.judge(&place.target).fate(path, entry, None),
+        };
+        // The result is meaningless if hashing was stopped early.
+        self.shared.check_stopped()?;
+        let stands = matches!(fate, Ok(Fate::Same { .. }));
+        let is_stored = self.is_stored(&entry.kind, &fate);
+        let staged = match (fate, &entry.kind) {
+            (Err(error), _) => Err(error),
+            (Ok(Fate::Refused(kind)), _) => {
+                self.refuse(building, path, entry, kind);
+                return Ok(());
+            }
+            (Ok(Fate::Kept), _) => {
+                self.shared.report.kept(path);
+                Ok(None)
+            }
+            (Ok(fate), Kind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
+            (Ok(fate), Kind::Symlink { target }) => self.take_symlink(place, path, entry, target, fate).map(|()| None),
+            (Ok(fate), Kind::Special(special)) => self.take_special(place, path, entry, *special, fate).map(|()| None),
+            (Ok(Fate::Same { attributes, identity }), _) => {
+                self.take_same(place, path, entry, attributes.then_some(identity)).map(|()| None)
+            }
+            (Ok(fate), _) => match place.target.may_write(path) {
+                Ok(true) => Ok(Some(self.stage(place, path, entry, fate, self.waits(building))?)),
+                Ok(false) => {
+                    self.refuse(building, path, entry, NoticeKind::Permission);
+                    return Ok(());
+                }
+                Err(error) => Err(error),
+            },
+        };
+        match staged {
+            Ok(Some(staged)) => self.receive(building, path, entry, staged),
+            Ok(None) => {
+                if is_stored {
+                    let noted = self.shared.note_stored(place, number, path);
+                    noted.map_err(|error| FilesError::system(place.shown(path), error))?;
+                }
+                self.leave_out(building, path, entry);
+            }
+            Err(error) => {
+                let kind = match (&entry.kind, errno(&error)) {
+                    // Linux returns these on a file system without links, such as FAT.
+                    (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if !stands => {
+                        NoticeKind::NoLinks
+                    }
+                    (Kind::Special(_), Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if !stands => {
+                        NoticeKind::NoSpecials
+                    }
+                    _ => place.refusal(path, error)?,
+                };
+                self.refuse(building, path, entry, kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports what would happen to an entry. For a hard link `stands` says whether its file would exist, and `target`
+    /// is the path of a file that does already. Returns for a file to which links could be made whether it does.
+    fn foresee(
+        &self,
+        building: &mut Building,
+        number: (u32, u32),
+        path: &[u8],
+        entry: &Entry,
+        target: Option<&[u8]>,
+        stands: bool,
+    ) -> Result<Option<bool>, FilesError> {
+        let fate = match self.shared.seen()? {
+            Some(seen) => self.foresee_fate(seen, path, entry, target, stands),
+            None => Ok(absent(self.shared.spec.existing)),
+        };
+        self.shared.check_stopped()?;
+        let fate = match fate {
+            // Its folder would be created.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                absent(self.shared.spec.existing)
+            }
+            Err(error) => match refusal_of(&error) {
+                Some(kind) => Fate::Refused(kind),
+                None => return Err(FilesError::system(&self.shared.destination().directory, error)),
+            },
+            Ok(fate) => fate,
+        };
+        let fate = if stands { fate } else { without_first_name(fate, self.shared.spec.existing) };
+        let kind = match fate {
+            Fate::Same { attributes: false, .. } => None,
+            Fate::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
+            Fate::New => Some(NoticeKind::Create),
+            Fate::Replace { .. } => Some(NoticeKind::Replace),
+            Fate::Kept => {
+                self.shared.report.kept(path);
+                return Ok(None);
+            }
+            Fate::Refused(kind) => {
+                self.shared.refused(&entry.path, kind);
+                return Ok(None);
+            }
+        };
+        if let Some(kind) = kind {
+            self.shared.report.notice(kind, path);
+        }
+        if self.is_stored(&entry.kind, &Ok(fate)) {
+            self.shared.note_foreseen(number, path);
+        }
+        let is_there = matches!(fate, Fate::Same { .. });
+        if !is_there {
+            building.wanted.push(building.length..building.length + entry.size());
+        }
+        self.shared.report.count(entry, is_there);
+        Ok(matches!(entry.kind, Kind::File { .. }).then_some(is_there))
+    }
+
+    /// Decides about an entry, and reports the deletion of a folder that it would replace.
+    fn foresee_fate(
+        &self,
+        seen: &DirectorySandbox,
+        path: &[u8],
+        entry: &Entry,
+        target: Option<&[u8]>,
+        stands: bool,
+    ) -> io::Result<Fate> {
+        let fate = self.judge(seen).fate(path, entry, target)?;
+        if !matches!(fate, Fate::Replace { .. }) || matches!(entry.kind, Kind::Directory) || !stands {
+            return Ok(fate);
+        }
+        let Shared { spec, report, .. } = self.shared;
+        let renamed = self.shared.renaming();
+        let clearing = Clearing { target: seen, spec, report, renamed, newcomers: None, is_sent: &|_| false };
+        Ok(if clearing.foresee(path)? { fate } else { Fate::Refused(NoticeKind::FolderInTheWay) })
+    }
+
+    /// Whether an entry with this fate is in place as it was sent, if all goes well. With [`Existing::Skip`], what
+    /// exists does not count: nothing is said about it.
+    fn is_stored(&self, kind: &Kind, fate: &io::Result<Fate>) -> bool {
+        let is_placed = match fate {
+            Ok(Fate::Same { .. }) => self.shared.spec.existing != Existing::Skip,
+            Ok(Fate::New | Fate::Replace { .. }) => true,
+            Ok(Fate::Kept | Fate::Refused(_)) | Err(_) => false,
+        };
+        is_placed && !matches!(kind, Kind::Directory)
+    }
+
+    fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
+        Judge {
+            spec: &self.shared.spec,
+            modes: self.shared.modes,
+            extras: self.shared.extras,
+            target,
+            stopped: &self.shared.stopped,
+        }
+    }
+
+    fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {
+        let inherited = place.target.inherited(path)?;
+        let mut mode = self.shared.modes.apply_in(entry.mode, &inherited);
+        let made = (mode | FILLABLE) & 0o777;
+        let skips = self.shared.spec.existing == Existing::Skip;
+        if let Fate::Same { identity, .. } = fate {
+            let found = look_again(place, path, identity)?;
+            // A folder with the mode with which an interrupted run creates folders is that run's, and has not got its
+            // final mode yet.
+            let is_made = found.mode == with_set_id(self.shared.modes.as_made(made, &inherited), found.mode);
+            if place.staging.is_new || !is_made {
+                mode = self.shared.modes.apply_over(entry.mode, &found);
+            }
+            if found.mode & FILLABLE != FILLABLE && !skips {
+                place.target.set_attributes(path, identity, Some(mode | FILLABLE), None)?;
+            }
+        } else {
+            if matches!(fate, Fate::Replace { .. }) {
+                place.remove_name(path)?;
+            }
+            let found = if place.is_remembered(path) {
+                place.put_made(place.staging.make_folder(made)?, path)?;
+                place.target.enter_new(path)?
+            } else {
+                place.target.create_folder(path, made)?
+            };
+            self.shared.note_change();
+            mode = self.shared.modes.without(mode, made & !found.mode);
+            if found.mode & FILLABLE != FILLABLE {
+                place.target.set_attributes(path, found.identity, Some(found.mode | FILLABLE), None)?;
+            }
+        }
+        if !(skips && matches!(fate, Fate::Same { .. })) {
+            let attributes = Attributes { mode, mtime: entry.mtime, extra: entry.extra.clone() };
+            let bytes = attributes.to_bytes().map_err(io::Error::other)?;
+            lock(&place.staging.folders).push(path, &bytes)?;
+        }
+        self.shared.report.count(entry, false);
+        Ok(())
+    }
+
+    fn take_symlink(&self, place: &Place, path: &[u8], entry: &Entry, target: &[u8], fate: Fate) -> io::Result<()> {
+        match fate {
+            Fate::Same { attributes, identity } => {
+                if attributes {
+                    self.set(place, path, (identity, entry), None)?;
+                }
+            }
+            // One that is to get an owner or other attributes gets them before anybody can exchange it.
+            Fate::New if !place.is_guarded(path) && !self.shared.extras.is_active() => {
+                place.target.create_symlink(path, target)?;
+                self.shared.note_change();
+                self.set_link_time(place, path, entry)?;
+            }
+            _ => {
+                let made = place.staging.make_symlink(target)?;
+                self.set_made(place, made.0, None, entry)?;
+                place.put_made(made, path)?;
+                self.shared.note_change();
+                if !self.shared.extras.is_active() {
+                    self.set_link_time(place, path, entry)?;
+                }
+            }
+        }
+        self.shared.report.count(entry, false);
+        Ok(())
+    }
+
+    /// Sets the time of a link that was made. The link is there without it too, and says the same.
+    fn set_link_time(&self, place: &Place, path: &[u8], entry: &Entry) -> io::Result<()> {
+        let set = place.target.set_link_time(path, entry.mtime);
+        match set.map_err(|error| (refusal_of(&error), error)) {
+            Ok(()) => {}
+            Err((None, error)) => return Err(error),
+            Err((Some(_), _)) => self.shared.refused(&entry.path, NoticeKind::MetadataLost),
+        }
+        Ok(())
+    }
+
+    fn take_special(&self, place: &Place, path: &[u8], entry: &Entry, special: Special, fate: Fate) -> io::Result<()> {
+        if let Fate::Same { attributes, identity } = fate {
+            if attributes {
+                let found = look_again(place, path, identity)?;
+                self.set(place, path, (identity, entry), Some(self.shared.modes.apply_over(entry.mode, &found)))?;
+            }
+        } else {
+            let inherited = place.target.inherited(path)?;
+            let mode = self.shared.modes.apply_in(entry.mode, &inherited);
+            let made = place.staging.make_special(special, mode, entry.mtime)?;
+            if inherited != *place.staging.inherited() && !self.shared.extras.sets_acls() {
+                inherited.give(&place.staging.hold(made.0)?, mode)?;
+            }
+            self.set_made(place, made.0, Some(mode), entry)?;
+            place.put_made(made, path)?;
+            self.shared.note_change();
+        }
+        self.shared.report.count(entry, matches!(fate, Fate::Same { .. }));
+        Ok(())
+    }
+
+    /// Sets the attributes of what stands at the target and was compared.
+    fn set(
+        &self,
+        place: &Place,
+        path: &[u8],
+        (compared, entry): (Identity, &Entry),
+        mode: Option<u32>,
+    ) -> io::Result<()> {
+        let held = place.target.hold(path, compared)?;
+        let found = held.status()?;
+        place.changes(&found);
+        if !self.shared.extras.is_active() && !found.is_special() {
+            return match found.is_symlink() {
+                true => place.target.set_link_time(path, entry.mtime),
+                false => place.target.set_attributes(path, compared, mode, Some(entry.mtime)),
+            };
+        }
+        let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
+        self.tell(applied, entry);
+        Ok(())
+    }
+
+    /// Sets the attributes, if there are any but mode and time, of a link or special file before it gets its name.
+    fn set_made(&self, place: &Place, name: &str, mode: Option<u32>, entry: &Entry) -> io::Result<()> {
+        if self.shared.extras.is_active() {
+            let held = place.staging.hold(name)?;
+            let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
+            self.tell(applied, entry);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, applied: Applied, entry: &Entry) {
+        if let Some(kind) = applied.notice() {
+            self.shared.refused(&entry.path, kind);
+        }
+    }
+
+    /// Takes a file that exists; `outdated` has other attributes.
+    fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, outdated: Option<Identity>) -> io::Result<()> {
+        if let Some(identity) = outdated {
+            let found = look_again(place, path, identity)?;
+            let mode = self.shared.modes.is_exact().then(|| self.shared.modes.apply_over(entry.mode, &found));
+            self.set(place, path, (identity, entry), mode)?;
+        }
+        place.note_file(path)?;
+        self.shared.report.count(entry, true);
+        Ok(())
+    }
+
+    /// Whether the sender sends only what is wanted of a batch.
+    fn waits(&self, building: &Building) -> bool {
+        self.shared.may_hold_some && !building.whole
+    }
+
+    /// Determines what is staged of a file. `waits` says whether the sender waits to hear what is wanted of it.
+    fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate, waits: bool) -> Result<Staged, FilesError> {
+        let id = StagedId::new(path, entry);
+        if !self.shared.claim(id.path()) {
+            return Err(FilesError::bad_name(path, NameError::Duplicate));
+        }
+        let fresh = FileState::fresh(entry.size());
+        let replaced = if let Fate::Replace { file } = fate { file } else { None };
+        let new_mode = || {
+            let inherited = place.target.inherited(path).unwrap_or_default();
+            self.shared.modes.apply_in(entry.mode, &inherited)
+        };
+        let mode = replaced.map_or_else(new_mode, |replaced| replaced.mode);
+        let is_comparable = |replaced: Replaced| differences::is_comparable(entry.size(), replaced.size);
+        let compared = waits && self.shared.compares() && replaced.is_some_and(is_comparable);
+        let keeps_mode = replaced.is_some();
+        let new = Staged { id, held: RangeSet::default(), state: fresh, mode, keeps_mode, compared };
+        // An unusable staging folder affects more than one name.
+        let failed = |error| FilesError::system(place.staging.path(), error);
+        match place.staging.claim(id).map_err(failed)? {
+            true if waits => self.resume(place, entry, new),
+            true => place.staging.remove_file(id).map(|()| new).map_err(failed),
+            false => Ok(new),
+        }
+    }
+
+    /// Takes over the part of what an earlier run has staged of a file that is still as it was recorded.
+    fn resume(&self, place: &Place, entry: &Entry, new: Staged) -> Result<Staged, FilesError> {
+        let (size, id, staging) = (entry.size(), new.id, &place.staging);
+        let failed = |error| FilesError::system(staging.path(), error);
+        let recorded = staging.held().take(id);
+        // It may already have its final mode.
+        staging.set_mode(id, WRITABLE).map_err(failed)?;
+        let held = self.shared.kept(staging, id, &recorded)?;
+        if held.iter().next().is_none() {
+            staging.remove_file(id).map_err(failed)?;
+            return Ok(new);
+        }
+        // The content of gaps is unknown; holes are known to be zeros.
+        let dense = held.gaps(size).any(|gap| staging.punch(id, gap).is_err());
+        let left = held.gaps(size).map(|gap| gap.end - gap.start).sum();
+        let state = FileState { left, made: true, short: true, dense, wrong_mode: true, ..new.state };
+        Ok(Staged { held, state, ..new })
+    }
+
+    /// Adds a file to those that are to be received.
+    fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
+        let base = building.length;
+        // Too much if the file fails later; corrected in `Report::outcome`.
+        let held = entry.size() - staged.state.left;
+        self.shared.report.update(|outcome| outcome.present += held);
+        if staged.state.left > 0 {
+            // The missing ranges are wanted; the whole file if the sender does not wait for wants.
+            for gap in staged.held.gaps(entry.size()) {
+                building.wanted.push(base + gap.start..base + gap.end);
+            }
+            if staged.compared {
+                building.compared.push(building.files.len());
+            }
+        }
+        self.push(building, path, entry, staged);
+    }
+
+    /// Adds the bytes of a file that is not to be received: they arrive anyway if the sender does not wait for wants.
+    fn leave_out(&self, building: &mut Building, path: &[u8], entry: &Entry) {
+        if self.waits(building) || entry.size() == 0 {
+            return;
+        }
+        let state = FileState { dropped: true, ..FileState::fresh(entry.size()) };
+        let (id, mode) = (StagedId::new(path, entry), self.shared.modes.apply(entry.mode));
+        let staged = Staged { id, held: RangeSet::default(), state, mode, keeps_mode: false, compared: false };
+        self.push(building, path, entry, staged);
+    }
+
+    fn push(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
+        let file = ReceivedFile {
+            path: path.into(),
+            entry: building.entries,
+            id: staged.id,
+            start: building.length,
+            size: entry.size(),
+            mode: staged.mode,
+            keeps_mode: staged.keeps_mode,
+            mtime: entry.mtime,
+            extra: entry.extra.clone(),
+        };
+        building.files.push((file, staged.state));
+    }
+
+    fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) {
+        self.shared.refused(&entry.path, kind);
+        self.leave_out(building, path, entry);
+    }
+}
+
+/// Returns the status of an item that was compared before.
+///
+/// # Errors
+/// `ESTALE` if something else has its name by now: whoever can write its folder may have put it there.
+fn look_again(place: &Place, path: &[u8], compared: Identity) -> io::Result<Status> {
+    let found = place.target.look(path)?.filter(|found| found.identity == compared);
+    found.ok_or_else(|| Errno::STALE.into())
+}
+
+/// What happens to a hard link whose file would not exist.
+fn without_first_name(fate: Fate, existing: Existing) -> Fate {
+    match fate {
+        Fate::Same { .. } if existing == Existing::Skip => Fate::Kept,
+        Fate::Same { .. } | Fate::Replace { .. } if existing == Existing::KeepNewer => Fate::Kept,
+        Fate::Same { .. } | Fate::New | Fate::Replace { .. } => Fate::Refused(NoticeKind::NoFirstName),
+        // Judged later than the file, by the run too.
+        Fate::Refused(NoticeKind::FolderInTheWay | NoticeKind::SpecialInTheWay | NoticeKind::Exists) => {
+            Fate::Refused(NoticeKind::NoFirstName)
+        }
+        fate => fate,
+    }
+}
+
+/// Whether an entry is a symbolic link that points out of the copied tree.
+fn leads_out(entry: &Entry) -> bool {
+    match &entry.kind {
+        Kind::Symlink { target } => link_leads_out(&entry.path, target),
+        _ => false,
+    }
+}

@@ -1,0 +1,165 @@
+//! Hard links, created when all files are in place.
+
+use std::collections::HashSet;
+use std::io;
+
+use rustix::io::Errno;
+
+use super::super::error::FilesError;
+use super::super::list::Backwards;
+use super::super::metadata::Status;
+use super::super::spec::Existing;
+use super::super::staged_id::path_hash;
+use super::fate::{keeps_above, look};
+use super::lock;
+use super::place::Place;
+use super::shared::Shared;
+use crate::messages::NoticeKind;
+use crate::sandbox::errno;
+
+/// Bytes of link names processed at a time. The list of files is read once for each such group.
+const GROUP_BYTES: usize = 16 << 20;
+
+/// A link that is to be made.
+struct Link {
+    path: Vec<u8>,
+    /// Path of the file that it links to.
+    target: Vec<u8>,
+    /// Its batch, and its index there.
+    number: (u32, u32),
+}
+
+/// What the list of links on disk holds of a link besides its path.
+pub(super) fn link_bytes((batch, entry): (u32, u32), target: &[u8]) -> Vec<u8> {
+    [&batch.to_be_bytes(), &entry.to_be_bytes(), target].concat()
+}
+
+impl Link {
+    fn from_bytes(path: Vec<u8>, rest: &[u8]) -> Option<Self> {
+        let (batch, rest) = rest.split_first_chunk()?;
+        let (entry, target) = rest.split_first_chunk()?;
+        let number = (u32::from_be_bytes(*batch), u32::from_be_bytes(*entry));
+        Some(Self { path, target: target.to_vec(), number })
+    }
+}
+
+impl Shared {
+    /// Creates the hard links.
+    pub(super) fn make_links(&self, place: &Place) -> Result<(), FilesError> {
+        let failed = |error| FilesError::system(place.staging.path(), error);
+        let mut links = lock(&place.staging.links);
+        let mut links = links.backwards().map_err(failed)?;
+        loop {
+            self.check_stopped()?;
+            let group = next_group(&mut links).map_err(failed)?;
+            if group.is_empty() {
+                return Ok(());
+            }
+            let standing = self.standing(place, &group)?;
+            for link in &group {
+                self.check_stopped()?;
+                let path = &link.path;
+                let made = self.make_link(place, link, standing.contains(&path_hash(&link.target)));
+                let kind = match made {
+                    Ok(None) => continue,
+                    Ok(Some(kind)) => kind,
+                    Err(error) => match errno(&error) {
+                        Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::XDEV => NoticeKind::NoLinks,
+                        Errno::EXIST if place.is_guarded(path) => {
+                            return Err(FilesError::TargetExists { names: vec![place.shown(path)] });
+                        }
+                        _ => place.refusal(path, error)?,
+                    },
+                };
+                self.refused(&self.sent_as(path), kind);
+            }
+        }
+    }
+
+    /// Returns the 64-bit hashes of the link targets in `group` that are in place as they were sent.
+    fn standing(&self, place: &Place, group: &[Link]) -> Result<HashSet<u64>, FilesError> {
+        let failed = |error| FilesError::system(place.staging.path(), error);
+        let asked: HashSet<_> = group.iter().map(|link| path_hash(&link.target).to_be_bytes()).collect();
+        let mut standing = HashSet::new();
+        let mut files = lock(&place.staging.files);
+        let mut files = files.backwards().map_err(failed)?;
+        while let Some((hash, _)) = files.next().map_err(failed)? {
+            self.check_stopped()?;
+            if let Ok(hash) = <[u8; 8]>::try_from(hash)
+                && asked.contains(&hash)
+            {
+                standing.insert(u64::from_be_bytes(hash));
+            }
+        }
+        Ok(standing)
+    }
+
+    /// Creates one link; `stands` says whether its file is in place. Returns the reason if it cannot be created.
+    fn make_link(&self, place: &Place, link: &Link, stands: bool) -> io::Result<Option<NoticeKind>> {
+        let Link { path, target, number } = link;
+        // A file that was in place may have been removed in the meantime.
+        let file = if stands { place.target.look(target)? } else { None };
+        let file = file.filter(|file| file.is_file());
+        let there = match look(&place.target, path, self.spec.existing) {
+            Err(error) if keeps_above(self.spec.existing, &error) => {
+                self.report.kept(path);
+                return Ok(None);
+            }
+            looked => looked?,
+        };
+        let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
+        let same = file.as_ref().is_some_and(is_it);
+        if !same {
+            if keeps(self.spec.existing, file.as_ref(), there.as_ref()) {
+                self.report.kept(path);
+                return Ok(None);
+            }
+            if file.is_none() {
+                return Ok(Some(NoticeKind::NoFirstName));
+            }
+            if there.is_some_and(|there| there.is_special()) && !self.spec.preserve.specials {
+                return Ok(Some(NoticeKind::SpecialInTheWay));
+            }
+            let (folder, name) = place.target.parent(target)?;
+            file.iter().for_each(|file| place.changes(file));
+            place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;
+            self.note_change();
+        }
+        self.report.update(|outcome| {
+            outcome.files += 1;
+            outcome.unchanged += u64::from(same);
+        });
+        if !same || self.spec.existing != Existing::Skip {
+            self.note_stored(place, *number, path)?;
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the next group of links; empty at the end.
+fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<Link>> {
+    let (mut group, mut bytes) = (Vec::new(), 0);
+    while bytes < GROUP_BYTES
+        && let Some((path, rest)) = links.next()?
+    {
+        bytes += path.len() + rest.len();
+        group.push(Link::from_bytes(path, &rest).ok_or(io::ErrorKind::InvalidData)?);
+    }
+    Ok(group)
+}
+
+/// Whether `there`, which exists under the name of a link or does not, is left as it is. `file` is the first name, if
+/// that is in place as it was sent; the time of one is that of all.
+fn keeps(existing: Existing, file: Option<&Status>, there: Option<&Status>) -> bool {
+    match existing {
+        Existing::Refuse | Existing::Replace => false,
+        Existing::Skip => there.is_some(),
+        // Where the first name was kept, nothing has come with which this one could be replaced, or created.
+        Existing::KeepNewer => match (file, there) {
+            (Some(file), Some(there)) => there.is_file() && there.mtime > file.mtime,
+            (Some(_), None) => false,
+            (None, there) => there.is_some(),
+        },
+        Existing::Only => there.is_none(),
+    }
+}

@@ -1,0 +1,350 @@
+//! The sender's announcements: its messages in the order of flow 0, checked without the file system and hashed into the
+//! root.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+use super::super::delete::SentPaths;
+use super::super::error::FilesError;
+use super::super::ids::LocalIds;
+use super::super::names::{check_path, check_target};
+use super::super::spec::ReceiveSpec;
+use super::super::staged_id::path_hash;
+use super::announced::Announced;
+use super::batch::{FileState, OpenBatch, ReceivedFile};
+use super::lock;
+use super::spellings::Spellings;
+use crate::messages::{
+    Attributes, End, Entry, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher,
+    SkipReason, Skipped, SourceId, Wanted,
+};
+
+/// The announcements of one sender.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    intake: Mutex<Intake>,
+}
+
+/// State that depends on the order of messages on flow 0.
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    /// The names so far, which decide what may follow.
+    pub(super) announced: Announced,
+    pub(super) source: Option<SourceId>,
+    /// Mode and mtime of the directory whose contents are sent.
+    pub(super) top: Option<Attributes>,
+    pub(super) batches: Batches,
+    root: RootHasher,
+    skipped: u64,
+    /// Users and groups of the sender, by their numbers here.
+    pub(super) ids: LocalIds,
+    /// Files that have changed while they were read, by the hashes of their paths as sent, each with whether it was to
+    /// be received and its length: each may come once more.
+    pub(super) voided: HashMap<u64, (bool, u64)>,
+    /// Whether the sender has skipped names that it should send.
+    pub(super) incomplete: bool,
+    /// The paths announced, if names that are not sent are to be deleted.
+    pub(super) sent: Option<SentPaths>,
+    /// All paths so far, to detect those that the target's file system treats as equal.
+    pub(super) spellings: Spellings,
+    /// In a dry run: the files that would be in place, by the hashes of their paths, each with whether it is the file
+    /// that is there now.
+    pub(super) standing: HashMap<u64, bool>,
+    /// Reused to encode messages for the root.
+    encoded: Vec<u8>,
+}
+
+impl Manifest {
+    /// Creates the state before the first message.
+    pub(super) fn new(spec: &ReceiveSpec) -> Self {
+        let (announced, sent) = (Announced::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
+        let ids = LocalIds::new(spec.preserve);
+        Self { intake: Mutex::new(Intake { announced, sent, ids, ..Intake::default() }) }
+    }
+
+    /// Locks the announcements so far; held while one is processed.
+    pub(super) fn intake(&self) -> MutexGuard<'_, Intake> {
+        lock(&self.intake)
+    }
+
+    /// Hashes a message that is processed elsewhere.
+    pub(super) fn hash(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>) -> Result<(), FilesError> {
+        self.intake().hash(encode)
+    }
+}
+
+impl Intake {
+    /// Processes the first message.
+    pub(super) fn begin(&mut self, source: SourceId) -> Result<(), FilesError> {
+        self.source = Some(source);
+        self.hash(|out| source.encode(out))
+    }
+
+    /// Processes mode and mtime of the directory whose contents are sent.
+    pub(super) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
+        if self.source.is_none() || self.top.is_some() {
+            return Err(FilesError::Protocol { batch: 0, reason: "the top came twice, or before the beginning" });
+        }
+        self.hash(|out| top.encode(out))?;
+        self.top = Some(top);
+        Ok(())
+    }
+
+    /// Takes the name of a user or group.
+    pub(super) fn id_name(&mut self, name: &IdName) -> Result<(), FilesError> {
+        self.hash(|out| name.encode(out))?;
+        self.ids.name(name).map_err(|reason| FilesError::Protocol { batch: 0, reason })
+    }
+
+    /// Lets a file come again. Returns whether it was to be received before.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`] for one that has not changed before, or that comes a third time.
+    pub(super) fn repeat(&mut self, batch: u32, entry: &Entry) -> Result<bool, FilesError> {
+        let is_file = matches!(entry.kind, Kind::File { .. });
+        let was = self.voided.remove(&path_hash(&entry.path)).filter(|_| is_file);
+        let was = was.map(|(was_due, _)| was_due);
+        was.ok_or(FilesError::Protocol { batch, reason: "something comes again that was not voided" })
+    }
+
+    /// Takes a file that comes again out of what was announced.
+    pub(super) fn take_back(&mut self, entry: &Entry) {
+        if let Some((_, size)) = self.voided.get(&path_hash(&entry.path)) {
+            self.announced.take_back(*size);
+        }
+    }
+
+    /// Counts a name that the sender skipped.
+    pub(super) fn skip(&mut self, skipped: &Skipped) -> Result<(), FilesError> {
+        self.hash(|out| skipped.encode(out))?;
+        self.skipped += 1;
+        self.incomplete |= skipped.reason.is_failure() && skipped.reason != SkipReason::LargeXattrs;
+        Ok(())
+    }
+
+    /// Adds a message to the root.
+    pub(super) fn hash(
+        &mut self,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>,
+    ) -> Result<(), FilesError> {
+        self.encoded.clear();
+        encode(&mut self.encoded)?;
+        self.root.add(&self.encoded);
+        Ok(())
+    }
+
+    /// Compares the sender's last message with what was received.
+    pub(super) fn check_end(&self, end: &End) -> Result<(), FilesError> {
+        let Batches { count, entries, bytes, .. } = self.batches;
+        if (end.batches, end.entries, end.bytes, end.skipped) != (count, entries, bytes, self.skipped) {
+            return Err(FilesError::Protocol { batch: count, reason: "the end counts other than what came" });
+        }
+        if end.root != self.root.root() {
+            return Err(FilesError::Root);
+        }
+        Ok(())
+    }
+}
+
+/// The batches so far, and the one whose parts are arriving.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    /// Batches whose last part has arrived.
+    count: u32,
+    /// Entries in all parts.
+    entries: u64,
+    /// Total length of complete batches.
+    bytes: u64,
+    building: Option<Building>,
+    /// Bytes wanted of complete batches.
+    pub(super) wanted: u64,
+}
+
+/// A batch whose parts are arriving.
+#[derive(Debug)]
+pub(super) struct Building {
+    /// Length of the batch as every part states it.
+    full: u64,
+    /// Whether all of the batch comes, whatever is wanted.
+    pub(super) whole: bool,
+    /// Whether its files were voided before.
+    again: bool,
+    /// Length of the entries so far.
+    pub(super) length: u64,
+    pub(super) entries: u32,
+    name_bytes: usize,
+    pub(super) wanted: Wanted,
+    pub(super) files: Vec<(ReceivedFile, FileState)>,
+    /// Indices of those among `files` of which another version stands at the target and is to be compared.
+    pub(super) compared: Vec<usize>,
+}
+
+/// A batch whose manifest is complete.
+#[derive(Debug)]
+pub(super) struct Built {
+    pub(super) batch: OpenBatch,
+    /// What of its object is needed.
+    pub(super) wanted: Wanted,
+    /// Whether its object is all of it.
+    pub(super) whole: bool,
+    /// See [`Building::compared`].
+    pub(super) compared: Vec<usize>,
+}
+
+impl Batches {
+    /// Whether a batch has begun and not ended.
+    pub(super) fn is_building(&self) -> bool {
+        self.building.is_some()
+    }
+
+    /// Checks everything about a part that can be checked without the file system.
+    pub(super) fn check(&self, part: &ManifestPart) -> Result<(), FilesError> {
+        let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
+        if part.batch != self.count {
+            return Err(broken("its manifest is out of order"));
+        }
+        let (mut length, mut entries, mut name_bytes) = (0_u64, 0, 0);
+        if let Some(building) = &self.building {
+            if (building.full, building.whole, building.again) != (part.length, part.whole, part.again) {
+                return Err(broken("its length or kind changes between parts"));
+            }
+            (length, entries, name_bytes) = (building.length, building.entries as usize, building.name_bytes);
+        }
+        for entry in &part.entries {
+            check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
+            match &entry.kind {
+                Kind::Symlink { target } => {
+                    check_target(target).map_err(|reason| FilesError::bad_name(target, reason))?
+                }
+                Kind::HardLink { target } => {
+                    check_path(target).map_err(|reason| FilesError::bad_name(target, reason))?;
+                }
+                Kind::File { .. } | Kind::Directory | Kind::Special(_) => {}
+            }
+            length = length.checked_add(entry.size()).ok_or(broken("its files are longer than any object"))?;
+            name_bytes += entry.name_bytes();
+        }
+        entries += part.entries.len();
+        if entries > MAX_BATCH_ENTRIES {
+            return Err(broken("it has too many entries"));
+        }
+        if name_bytes > MAX_BATCH_NAMES {
+            return Err(broken("its names are too long together"));
+        }
+        if length > part.length || (part.last && length < part.length) {
+            return Err(broken("its files do not add up to its length"));
+        }
+        Ok(())
+    }
+
+    /// Returns the batch that a checked part belongs to.
+    pub(super) fn building(&mut self, part: &ManifestPart) -> &mut Building {
+        self.building.get_or_insert_with(|| Building {
+            full: part.length,
+            whole: part.whole,
+            again: part.again,
+            length: 0,
+            entries: 0,
+            name_bytes: 0,
+            wanted: Wanted::none(),
+            files: Vec::new(),
+            compared: Vec::new(),
+        })
+    }
+
+    /// Counts a part whose entries were processed; for the last part returns the batch. `all` says that the sender does
+    /// not wait for wants.
+    pub(super) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<Built>, FilesError> {
+        self.entries += part.entries.len() as u64;
+        if !part.last {
+            return Ok(None);
+        }
+        let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
+        let Some(Building { full, whole, again, entries, wanted, files, compared, .. }) = self.building.take() else {
+            return Ok(None);
+        };
+        self.wanted = self.wanted.saturating_add(wanted.length(full));
+        let wanted = if all { Wanted::all() } else { wanted };
+        let object = if whole { Wanted::all() } else { wanted.clone() };
+        self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
+        self.bytes = self.bytes.checked_add(full).ok_or(broken("the total length of the batches overflows"))?;
+        let mut batch = OpenBatch::new((part.batch, again), full, object, entries, files);
+        // Where all comes, what is needed is only told.
+        let wanted = if all || whole { wanted } else { batch.bound_wanted() };
+        Ok(Some(Built { batch, wanted, whole, compared }))
+    }
+}
+
+impl Building {
+    /// Counts an entry that was processed.
+    pub(super) fn count(&mut self, size: u64, name_bytes: usize) {
+        self.length += size;
+        self.entries += 1;
+        self.name_bytes += name_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::{Message, Root};
+    use crate::{Entry, Extra, Mtime};
+
+    fn file(path: &str, size: u64) -> Entry {
+        let kind = Kind::File { size, version: 0, hash: None };
+        Entry { path: path.into(), kind, mode: 0o644, mtime: Mtime::default(), extra: Extra::default() }
+    }
+
+    fn part(batch: u32, length: u64, last: bool, entries: Vec<Entry>) -> ManifestPart {
+        ManifestPart { batch, last, whole: false, again: false, length, entries }
+    }
+
+    fn reason(result: Result<(), FilesError>) -> &'static str {
+        match result {
+            Err(FilesError::Protocol { reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn parts_that_contradict_each_other_are_refused() {
+        let mut batches = Batches::default();
+        let first = part(0, 5, false, vec![file("a", 3)]);
+        batches.check(&first).unwrap();
+        let building = batches.building(&first);
+        building.count(3, 1);
+        assert!(batches.is_building());
+        assert_eq!(reason(batches.check(&part(1, 5, true, vec![]))), "its manifest is out of order");
+        assert_eq!(reason(batches.check(&part(0, 6, true, vec![]))), "its length or kind changes between parts");
+        assert_eq!(
+            reason(batches.check(&part(0, 5, true, vec![file("b", 1)]))),
+            "its files do not add up to its length"
+        );
+        assert_eq!(
+            reason(batches.check(&part(0, 5, true, vec![file("b", u64::MAX)]))),
+            "its files are longer than any object"
+        );
+        let last = part(0, 5, true, vec![file("b", 2)]);
+        batches.check(&last).unwrap();
+        assert!(batches.done(&first, true).unwrap().is_none());
+        let Built { wanted, .. } = batches.done(&last, true).unwrap().unwrap();
+        assert!(wanted.is_all() && !batches.is_building());
+        assert_eq!((batches.count, batches.entries, batches.bytes), (1, 2, 5));
+    }
+
+    #[test]
+    fn the_end_has_to_match_what_came() {
+        let manifest = Manifest::new(&ReceiveSpec::into_directory("to"));
+        let (source, mut root) = (SourceId([1; 16]), RootHasher::new());
+        let mut bytes = Vec::new();
+        Message::Begin(source).encode(&mut bytes).unwrap();
+        root.add(&bytes);
+        manifest.intake().begin(source).unwrap();
+        let end = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
+        manifest.intake().check_end(&end).unwrap();
+        let counts = End { skipped: 1, ..end };
+        assert_eq!(reason(manifest.intake().check_end(&counts)), "the end counts other than what came");
+        let other = End { root: Root([0; 32]), ..end };
+        assert!(matches!(manifest.intake().check_end(&other), Err(FilesError::Root)));
+    }
+}

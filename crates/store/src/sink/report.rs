@@ -1,0 +1,248 @@
+//! The outcome of a transfer.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::staged_id::path_hash;
+use super::super::staging::StagingLeft;
+use super::lock;
+use crate::base64;
+use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
+
+/// Maximum number of notices waiting to be taken.
+const MAX_NOTICES: usize = 65_536;
+
+/// Maximum number of names listed; the rest is only counted.
+const MAX_LISTED: usize = 1000;
+
+/// The outcome of a transfer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReceiveOutcome {
+    /// Regular files that are in place as they were sent, including hard links.
+    pub files: u64,
+    /// Bytes in them; a file with several hard links counts once.
+    pub bytes: u64,
+    /// Files among `files` that were in place before.
+    pub unchanged: u64,
+    /// Bytes among `bytes` that were present before, in whole or partial files.
+    pub present: u64,
+    /// Bytes kept from an earlier run without a check ([`ReceiveSpec::trust_staging`](crate::ReceiveSpec)).
+    pub unchecked: u64,
+    /// Bytes kept from an earlier run that had changed since, and were received again.
+    pub altered: u64,
+    /// Folders.
+    pub directories: u64,
+    /// Symlinks.
+    pub symlinks: u64,
+    /// Existing names left as they were ([`Existing::Skip`](crate::Existing::Skip)).
+    pub kept: u64,
+    /// Names deleted because the sender does not have them.
+    pub deleted: u64,
+    /// Deletion was requested but not carried out, because the sender could not read everything it should send.
+    pub delete_left_out: bool,
+    /// Names that should be in place and are not, for any reason.
+    pub failed_count: u64,
+    /// Those among them that had vanished when the sender came to them.
+    pub vanished_count: u64,
+    /// Sockets, pipes and devices that the sender skipped.
+    pub special_count: u64,
+    /// Symbolic links that the sender skipped because its user wanted it so.
+    pub links_left_out: u64,
+    /// Symbolic links that were left out because they point out of the copied tree
+    /// ([`ReceiveSpec::safe_links`](crate::ReceiveSpec)).
+    pub unsafe_links: u64,
+    /// The staging directory, if it could not be removed.
+    pub staging_left: Option<StagingLeft>,
+    /// The first thousand names that failed.
+    pub listed: Vec<Failed>,
+    /// The first thousand special files.
+    pub special: Vec<Failed>,
+}
+
+/// A name that is not in place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// The sender's name: any bytes, to be escaped before display.
+    #[serde(with = "base64::bytes")]
+    pub path: Vec<u8>,
+    /// The reason.
+    pub reason: FailReason,
+}
+
+/// The reason why a name is not in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum FailReason {
+    /// The sender could not read it unchanged.
+    #[error("{0}")]
+    Voided(VoidReason),
+    /// The sender skipped it.
+    #[error("{0}")]
+    Skipped(SkipReason),
+    /// The receiver cannot create it.
+    #[error("{0}")]
+    Refused(NoticeKind),
+}
+
+impl FailReason {
+    /// Whether it vanished after the sender had seen it.
+    #[must_use]
+    pub const fn has_vanished(self) -> bool {
+        matches!(self, Self::Voided(VoidReason::Vanished) | Self::Skipped(SkipReason::Vanished))
+    }
+}
+
+impl ReceiveOutcome {
+    /// Whether something that should be in place is not.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.failed_count > 0
+    }
+
+    /// Counts a name that is not in place, and lists it while there is room.
+    pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
+        let list = match reason {
+            FailReason::Skipped(SkipReason::Link) => {
+                self.links_left_out += 1;
+                return;
+            }
+            FailReason::Skipped(skip) if !skip.is_failure() => {
+                self.special_count += 1;
+                &mut self.special
+            }
+            FailReason::Refused(kind) if !kind.is_failure() => {
+                self.unsafe_links += 1;
+                return;
+            }
+            _ => {
+                self.failed_count += 1;
+                self.vanished_count += u64::from(reason.has_vanished());
+                &mut self.listed
+            }
+        };
+        if list.len() < MAX_LISTED {
+            list.push(Failed { path: path.to_vec(), reason });
+        }
+    }
+}
+
+/// Collects the outcome during the transfer, and the notices for the sender.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    outcome: Mutex<ReceiveOutcome>,
+    notices: Mutex<Vec<Notice>>,
+    /// Hashes of the sender's names of what is in place without all of its attributes.
+    lossy: Mutex<HashSet<u64>>,
+}
+
+impl Report {
+    /// Updates the counters.
+    pub(super) fn update(&self, update: impl FnOnce(&mut ReceiveOutcome)) {
+        update(&mut lock(&self.outcome));
+    }
+
+    /// Returns the outcome so far.
+    pub(super) fn outcome(&self) -> ReceiveOutcome {
+        let mut outcome = lock(&self.outcome).clone();
+        // Files that failed later were counted as present too.
+        outcome.present = outcome.present.min(outcome.bytes);
+        outcome
+    }
+
+    /// Returns the number of regular files that are in place so far.
+    pub(super) fn files(&self) -> u64 {
+        lock(&self.outcome).files
+    }
+
+    /// Counts a name that is deleted, or would be.
+    pub(super) fn deleted(&self, path: &[u8]) {
+        self.update(|outcome| outcome.deleted += 1);
+        self.notice(NoticeKind::Delete, path);
+    }
+
+    /// Counts an entry that is in place, or would be.
+    pub(super) fn count(&self, entry: &Entry, unchanged: bool) {
+        self.update(|outcome| match entry.kind {
+            Kind::File { .. } | Kind::HardLink { .. } | Kind::Special(_) => {
+                outcome.files += 1;
+                outcome.bytes += entry.size();
+                if unchanged {
+                    outcome.unchanged += 1;
+                    outcome.present += entry.size();
+                }
+            }
+            Kind::Directory => outcome.directories += 1,
+            Kind::Symlink { .. } => outcome.symlinks += 1,
+        });
+    }
+
+    /// Counts and lists a name, as the sender calls it, that is not in place.
+    pub(super) fn fail(&self, path: &[u8], reason: FailReason) {
+        self.update(|outcome| outcome.add(path, reason));
+    }
+
+    /// Takes back that a file has failed: it comes again.
+    pub(super) fn forgive(&self, path: &[u8]) {
+        self.update(|outcome| {
+            outcome.failed_count -= 1;
+            outcome.listed.retain(|failed| failed.path != path);
+        });
+    }
+
+    /// Counts a name that cannot be created as it was sent, and tells the sender.
+    pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
+        self.fail(sent, FailReason::Refused(kind));
+        if kind == NoticeKind::AttributesLost {
+            lock(&self.lossy).insert(path_hash(sent));
+        }
+        self.notice(kind, sent);
+    }
+
+    /// Whether what the sender calls `sent` is in place without all of its attributes.
+    pub(super) fn is_lossy(&self, sent: &[u8]) -> bool {
+        lock(&self.lossy).contains(&path_hash(sent))
+    }
+
+    /// Counts a name of the target that is left as it is.
+    pub(super) fn kept(&self, path: &[u8]) {
+        self.update(|outcome| outcome.kept += 1);
+        self.notice(NoticeKind::Kept, path);
+    }
+
+    /// Adds a notice for the sender, while there is room.
+    pub(super) fn notice(&self, kind: NoticeKind, path: &[u8]) {
+        let mut notices = lock(&self.notices);
+        if notices.len() < MAX_NOTICES {
+            notices.push(Notice::new(kind, path));
+        }
+    }
+
+    pub(super) fn take_notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut lock(&self.notices))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_listed_and_counted_however_much_else_is_left_out() {
+        let mut outcome = ReceiveOutcome::default();
+        let count = MAX_LISTED as u64 + 5;
+        for _ in 0..count {
+            outcome.add(b"pipe", FailReason::Skipped(SkipReason::SpecialFile));
+            outcome.add(b"link", FailReason::Skipped(SkipReason::Link));
+        }
+        assert!(!outcome.is_partial());
+        for _ in 0..count {
+            outcome.add(b"gone", FailReason::Voided(VoidReason::Vanished));
+            outcome.add(b"closed", FailReason::Skipped(SkipReason::Unreadable));
+        }
+        assert_eq!((outcome.special_count, outcome.links_left_out), (count, count));
+        assert_eq!((outcome.failed_count, outcome.vanished_count), (2 * count, count));
+        assert_eq!((outcome.listed.len(), outcome.special.len()), (MAX_LISTED, MAX_LISTED));
+        assert!(outcome.listed.iter().all(|failed| failed.path != b"pipe"));
+    }
+}

@@ -1,0 +1,139 @@
+//! What the sender may remove: entries that are durable under their final names, told batch by batch.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{AtFlags, fstat, statat};
+use rustix::io::Errno;
+
+use super::lock;
+use super::place::Place;
+use super::shared::Shared;
+use crate::error::FilesError;
+use crate::messages::StoredEntry;
+use crate::metadata::Status;
+use crate::sandbox::Folder;
+
+/// The entries of each batch until they are told; stays empty unless they are asked for.
+#[derive(Debug, Default)]
+pub(super) struct StoredEntries {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Batches of which something is still to be put in place.
+    open: BTreeMap<u32, Placed>,
+    /// The others, not yet durable.
+    complete: BTreeMap<u32, Placed>,
+    /// Those that are, not yet told.
+    durable: Vec<(u32, Vec<StoredEntry>)>,
+}
+
+/// Entries that are in place.
+#[derive(Debug, Default)]
+struct Placed {
+    entries: Vec<StoredEntry>,
+    /// A folder on each file system that they are on, by its device.
+    on: BTreeMap<u64, Arc<Folder>>,
+}
+
+impl StoredEntries {
+    /// Notes that nothing more of a batch is put in place, except hard links.
+    fn complete(&self, batch: u32) {
+        let mut state = lock(&self.state);
+        let placed = state.open.remove(&batch).unwrap_or_default();
+        state.complete.insert(batch, placed);
+    }
+
+    fn add(&self, batch: u32, entry: StoredEntry, on: Option<(u64, Arc<Folder>)>) {
+        let mut state = lock(&self.state);
+        let placed = state.open.entry(batch).or_default();
+        placed.entries.push(entry);
+        if let Some((device, folder)) = on {
+            placed.on.entry(device).or_insert(folder);
+        }
+    }
+}
+
+impl Shared {
+    /// Notes that an entry stands at `path` as it was sent, unless it has gone meanwhile or lacks some of its attributes.
+    pub(super) fn note_stored(&self, place: &Place, (batch, entry): (u32, u32), path: &[u8]) -> std::io::Result<()> {
+        if !self.spec.confirms || self.report.is_lossy(&self.sent_as(path)) {
+            return Ok(());
+        }
+        let (folder, name) = place.target.parent(path)?;
+        let found: Status = match statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => found.into(),
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let device = Status::from(fstat(&folder.fd)?).identity.device;
+        let stored = StoredEntry { entry, version: found.version() };
+        self.stored.add(batch, stored, Some((device, folder)));
+        Ok(())
+    }
+
+    /// Notes that an entry would stand in a dry run, with the version of what stands now.
+    pub(super) fn note_foreseen(&self, (batch, entry): (u32, u32), path: &[u8]) {
+        if !self.spec.confirms {
+            return;
+        }
+        let seen = self.seen().ok().flatten();
+        let found = seen.and_then(|seen| seen.look(path).ok().flatten());
+        let version = found.map_or(0, |found| found.version());
+        self.stored.add(batch, StoredEntry { entry, version }, None);
+    }
+
+    /// Notes that nothing more of a batch is put in place, except hard links.
+    pub(super) fn batch_stored(&self, batch: u32) {
+        if self.spec.confirms {
+            self.stored.complete(batch);
+        }
+    }
+
+    /// Makes the entries of complete batches durable: their content, their names and all folders above them. What was
+    /// in place before may be as new as the rest.
+    pub(super) fn sync_stored(&self) -> Result<(), FilesError> {
+        let complete = mem::take(&mut lock(&self.stored.state).complete);
+        let failed = |error| FilesError::system(&self.destination().directory, error);
+        let mut on = BTreeMap::new();
+        let mut told = Vec::new();
+        for (batch, mut placed) in complete {
+            on.append(&mut placed.on);
+            placed.entries.sort_unstable_by_key(|stored| stored.entry);
+            told.push((batch, placed.entries));
+        }
+        if let Some(place) = self.staged() {
+            for folder in on.values() {
+                sync_everything(place, folder).map_err(failed)?;
+            }
+        }
+        lock(&self.stored.state).durable.append(&mut told);
+        Ok(())
+    }
+
+    /// The same for the hard links.
+    pub(super) fn sync_stored_links(&self) -> Result<(), FilesError> {
+        {
+            let mut state = lock(&self.stored.state);
+            let mut links = mem::take(&mut state.open);
+            state.complete.append(&mut links);
+        }
+        self.sync_stored()
+    }
+
+    /// Returns the entries of each batch that are durable and were not returned before, in ascending order.
+    pub(super) fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)> {
+        mem::take(&mut lock(&self.stored.state).durable)
+    }
+}
+
+/// Makes everything on a folder's file system durable.
+fn sync_everything(place: &Place, folder: &Folder) -> std::io::Result<()> {
+    // Elsewhere only this call is about more than one file.
+    #[cfg(not(target_os = "linux"))]
+    rustix::fs::sync();
+    place.sync_around(&folder.fd)
+}

@@ -1,0 +1,354 @@
+//! The receive request: what was asked for, where it goes, and what may be changed there.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::backup::Backup;
+use super::filter::Filter;
+use super::outputs::Outputs;
+use super::permitted::Permitted;
+use super::preserve::Preserve;
+use crate::base64;
+use crate::messages::{Entry, Kind};
+
+/// What a receiver was asked for. The same value travels from the command line, through ssh where the target is on
+/// another machine, to the [`FileSink`](super::FileSink), which changes nothing at the target that is not in it.
+///
+/// Its JSON is part of the protocol between releases: fields are only added, with a default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiveSpec {
+    /// Where the items go: into this directory, or, for a single item, to this name. See [`ReceiveSpec::destination`].
+    ///
+    /// A directory is created if only its last component is missing. A symbolic link to a directory is followed, since
+    /// the user named it.
+    #[serde(with = "base64::path")]
+    pub target: PathBuf,
+    /// Which items were asked for.
+    #[serde(rename = "shape")]
+    pub requested: Requested,
+    /// What happens to names that exist.
+    pub existing: Existing,
+    /// Which existing files count as unchanged.
+    pub compare: Compare,
+    /// Which permission bits are applied.
+    pub modes: Modes,
+    /// What is applied beyond contents, modes and times.
+    #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
+    pub preserve: Preserve,
+    /// Delete what the sender does not have from the directories that it sends, except what this filter excludes.
+    /// Nothing is deleted if the sender had to skip something it could not read
+    /// ([`NoticeKind::NotDeleted`](super::NoticeKind::NotDeleted)).
+    pub delete: Option<Filter>,
+    /// Most names that are deleted; the rest is kept and reported
+    /// ([`NoticeKind::DeleteLimit`](super::NoticeKind::DeleteLimit)). With a limit, a directory that is not empty is
+    /// not replaced by a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_delete: Option<u64>,
+    /// Delete also where the sender has nothing but directories, so that its disk may not be mounted
+    /// ([`NoticeKind::EmptySource`](super::NoticeKind::EmptySource)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force_empty: bool,
+    /// Skip symbolic links that point out of the copied tree
+    /// ([`NoticeKind::UnsafeLink`](super::NoticeKind::UnsafeLink)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub safe_links: bool,
+    /// Delete nothing on other file systems than the target's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_file_system: bool,
+    /// Use what an interrupted run has left without reading and comparing it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trust_staging: bool,
+    /// Ask for the differences only where another version of a file stands.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub differences: bool,
+    /// With `dry_run`: two places are compared, and a directory stands for its contents.
+    pub compared: bool,
+    /// Change nothing; notices report what would be done.
+    pub dry_run: bool,
+    /// Keep what is replaced or deleted under another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Backup>,
+    /// Tell the sender which entries are durable under their final names, so that it can remove them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
+    /// What the sender may announce.
+    #[serde(default, skip_serializing_if = "Permitted::is_everything")]
+    pub permitted: Permitted,
+    /// The directory (a path without symbolic links) that must contain the target after links are resolved; `None`
+    /// allows any target. Set by the receiver only, never by a request.
+    #[serde(skip)]
+    pub within: Option<PathBuf>,
+    /// What is written about the transfer on this side.
+    #[serde(skip)]
+    pub outputs: Outputs,
+}
+
+/// The items that were asked for, as far as the receiver can know before they arrive.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requested {
+    /// Several items, or the contents of a directory: the target has to be a directory.
+    pub many: bool,
+    /// The contents of a directory, without the directory itself: the target stands for it, so that `delete` and the
+    /// directory's mode and time apply to the target.
+    pub contents: bool,
+    /// The names of the items, if they are known. Where none of them exists, the sender need not wait to hear what is
+    /// wanted.
+    #[serde(with = "base64::names")]
+    pub items: Option<Vec<Vec<u8>>>,
+    /// When a target that is no directory becomes one because of the first item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory_if: Option<DirectoryIf>,
+}
+
+/// When a target that is no directory becomes one because of the first item that arrives. Either condition is enough.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryIf {
+    /// The item is a directory: it keeps its name, so that the next run finds it.
+    pub is_directory: bool,
+    /// The item has another name than this: it matched a wildcard, and others may too.
+    #[serde(with = "base64::names")]
+    pub name_is_none_of: Option<Vec<Vec<u8>>>,
+}
+
+/// What happens to names that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Existing {
+    /// An item whose name exists ends the transfer before anything is touched, unless an earlier run of the same
+    /// transfer created it. Such an item is continued: below it, directories are merged, and another name that exists
+    /// and differs is kept and reported ([`NoticeKind::Exists`](super::NoticeKind::Exists)).
+    #[default]
+    Refuse,
+    /// Whatever differs is replaced: a file or link by anything, an empty directory by a file or link. Directories are
+    /// merged.
+    Replace,
+    /// Whatever exists is kept. Directories are merged.
+    Skip,
+    /// As `Replace`, but a file with a later modification time than the one that arrives is kept.
+    KeepNewer,
+    /// As `Replace`, but a name that does not exist is not created, and neither is anything below it.
+    Only,
+}
+
+impl Existing {
+    /// Whether what differs may be replaced.
+    pub(super) const fn replaces(self) -> bool {
+        matches!(self, Self::Replace | Self::KeepNewer | Self::Only)
+    }
+}
+
+/// Which existing files count as unchanged. Their sizes always have to match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Compare {
+    /// Those with a matching modification time, at the resolution of the file system.
+    #[default]
+    SizeAndTime,
+    /// Those with a matching BLAKE3 digest. A file that the sender gives no digest for counts as changed.
+    Checksum,
+}
+
+/// Which permission bits are applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Modes {
+    /// Those that the user's umask allows, but not set-user-id and set-group-id. Existing names keep their modes,
+    /// replaced files too, which lose these two bits.
+    #[default]
+    Masked,
+    /// All, but set-user-id and set-group-id only if the receiver is root and takes both owner and group over.
+    /// Otherwise existing directories keep these bits.
+    Exact,
+}
+
+/// Where the items of a transfer are placed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// The directory they are placed in.
+    pub directory: PathBuf,
+    /// The name of the single item there, one path component; `None` keeps the sender's names.
+    pub rename: Option<Vec<u8>>,
+}
+
+/// What is known when a destination is chosen. It grows: the target is looked at when the transfer starts, whose work
+/// it is shows when the source is known, and the first item comes last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence<'a> {
+    /// The target was a directory when the transfer started.
+    pub is_directory: bool,
+    /// An earlier, broken run of this transfer created it as its single item; `None` while that is unknown.
+    pub is_own: Option<bool>,
+    /// The first item.
+    pub first: First<'a>,
+}
+
+/// The first item of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First<'a> {
+    /// Not known yet.
+    Unknown,
+    /// There is none, or none soon.
+    Nothing,
+    /// This one.
+    Item(&'a Entry),
+}
+
+impl ReceiveSpec {
+    /// Receives into the directory `target`, and otherwise by defaults: nothing that exists is replaced.
+    #[must_use]
+    pub fn into_directory(target: impl Into<PathBuf>) -> Self {
+        let requested = Requested { many: true, ..Requested::default() };
+        Self { requested, ..Self::to_target(target) }
+    }
+
+    /// Receives a single item as `cp` does: into `target` if that is a directory, otherwise under its name.
+    #[must_use]
+    pub fn to_target(target: impl Into<PathBuf>) -> Self {
+        Self {
+            target: target.into(),
+            requested: Requested::default(),
+            existing: Existing::default(),
+            compare: Compare::default(),
+            modes: Modes::default(),
+            preserve: Preserve::default(),
+            delete: None,
+            max_delete: None,
+            force_empty: false,
+            safe_links: false,
+            one_file_system: false,
+            trust_staging: false,
+            differences: false,
+            compared: false,
+            dry_run: false,
+            backup: None,
+            confirms: false,
+            permitted: Permitted::default(),
+            within: None,
+            outputs: Outputs::default(),
+        }
+    }
+
+    /// Where the items go, or `None` while the evidence does not decide that.
+    ///
+    /// - Several items go into the target, and so does anything if the target is written like a directory (`a/`, `.`).
+    /// - A single item goes into a target that is a directory, as with `cp`, unless an earlier, broken run of the same
+    ///   transfer created that directory as the item itself: then the run continues there.
+    /// - It takes the target's name otherwise, unless [`Requested::directory_if`] says that it keeps its own.
+    #[must_use]
+    pub fn destination(&self, evidence: &Evidence<'_>) -> Option<Destination> {
+        let Some(named) = self.named() else { return Some(self.in_target()) };
+        if evidence.is_directory {
+            return evidence.is_own.map(|is_own| if is_own { named } else { self.in_target() });
+        }
+        match (&self.requested.directory_if, evidence.first) {
+            (Some(_), First::Unknown) => None,
+            (Some(rule), First::Item(item)) if rule.applies(item) => Some(self.in_target()),
+            _ => Some(named),
+        }
+    }
+
+    /// The single item under the target's name; `None` if the target has to be a directory.
+    pub(super) fn named(&self) -> Option<Destination> {
+        let written = self.target.as_os_str().as_bytes();
+        if self.requested.many || written.ends_with(b"/") || written.ends_with(b"/.") {
+            return None;
+        }
+        let (parent, name) = (self.target.parent()?, self.target.file_name()?);
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        Some(Destination { directory: parent.to_owned(), rename: Some(name.as_bytes().to_vec()) })
+    }
+
+    /// Everything in the target, under the sender's names.
+    pub(super) fn in_target(&self) -> Destination {
+        Destination { directory: self.target.clone(), rename: None }
+    }
+}
+
+impl Requested {
+    /// Takes into account that the wildcards match a single name, as if it had been typed.
+    pub fn only_one_matches(&mut self) {
+        self.directory_if.iter_mut().for_each(|rule| rule.name_is_none_of = None);
+        self.directory_if = self.directory_if.take().filter(|rule| *rule != DirectoryIf::default());
+    }
+}
+
+impl DirectoryIf {
+    fn applies(&self, item: &Entry) -> bool {
+        (self.is_directory && matches!(item.kind, Kind::Directory))
+            || self.name_is_none_of.as_ref().is_some_and(|names| !names.contains(&item.path))
+    }
+}
+
+impl<'a> Evidence<'a> {
+    /// What shows before the transfer starts.
+    #[must_use]
+    pub fn before(target_is_directory: bool) -> Self {
+        Self { is_directory: target_is_directory, is_own: None, first: First::Unknown }
+    }
+}
+
+impl From<PathBuf> for ReceiveSpec {
+    fn from(directory: PathBuf) -> Self {
+        Self::into_directory(directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mtime;
+    use crate::messages::Extra;
+
+    #[test]
+    fn the_destination_follows_from_the_spec_and_what_is_known() {
+        let item = |path: &str, kind| Entry {
+            path: path.into(),
+            kind,
+            mode: 0o755,
+            mtime: Mtime::default(),
+            extra: Extra::default(),
+        };
+        let file = item("a", Kind::File { size: 0, version: 0, hash: None });
+        let folder = item("a", Kind::Directory);
+        let directory = |path: &str| Some(Destination { directory: path.into(), rename: None });
+        let name = |path: &str, name: &str| Some(Destination { directory: path.into(), rename: Some(name.into()) });
+        let keep = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
+        let glob = |name: &str| Some(DirectoryIf { is_directory: false, name_is_none_of: Some(vec![name.into()]) });
+        let known = |is_directory, is_own, first| Evidence { is_directory, is_own, first };
+        let before = |is_directory| Evidence::before(is_directory);
+        let (first_file, first_folder) = (First::Item(&file), First::Item(&folder));
+        // Target, whether several items are expected, what makes it a directory, the evidence, and the destination.
+        let table = [
+            // Always a directory.
+            ("to", true, None, before(false), directory("to")),
+            ("to/", false, None, before(false), directory("to/")),
+            ("to/.", false, None, before(false), directory("to/.")),
+            (".", false, None, before(true), directory(".")),
+            ("..", false, None, before(true), directory("..")),
+            ("/", false, None, before(true), directory("/")),
+            // A name that is free, or a file's.
+            ("to", false, None, before(false), name(".", "to")),
+            ("a/to", false, None, before(false), name("a", "to")),
+            ("/to", false, None, before(false), name("/", "to")),
+            // A directory that exists.
+            ("a/to", false, None, before(true), None),
+            ("a/to", false, None, known(true, Some(false), First::Unknown), directory("a/to")),
+            ("a/to", false, None, known(true, Some(true), First::Unknown), name("a", "to")),
+            ("a/to", true, None, known(true, Some(true), First::Unknown), directory("a/to")),
+            // Directories keep their names.
+            ("a/to", false, keep.clone(), before(false), None),
+            ("a/to", false, keep.clone(), known(false, Some(false), First::Nothing), name("a", "to")),
+            ("a/to", false, keep.clone(), known(false, None, first_file), name("a", "to")),
+            ("a/to", false, keep.clone(), known(false, None, first_folder), directory("a/to")),
+            ("a/to", false, keep.clone(), known(true, Some(true), first_folder), name("a", "to")),
+            // A wildcard that matched something, or a name that looks like one.
+            ("a/to", false, glob("a*"), known(false, None, first_file), directory("a/to")),
+            ("a/to", false, glob("a"), known(false, None, first_file), name("a", "to")),
+            ("a/to", false, glob("a"), known(false, None, first_folder), name("a", "to")),
+        ];
+        for (target, many, directory_if, evidence, wanted) in table {
+            let requested = Requested { many, directory_if, ..Requested::default() };
+            let spec = ReceiveSpec { requested, ..ReceiveSpec::to_target(target) };
+            assert_eq!(spec.destination(&evidence), wanted, "{spec:?} {evidence:?}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Finding or creating the staging folder of a source. Only a folder that belongs to this user and that nobody else can
+//! write to is used: in a shared folder another user may have taken its name.
+
+use std::cell::OnceCell;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use data_encoding::BASE32_NOPAD;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::is_part;
+use crate::directory::{entries, readable};
+use crate::journal;
+use crate::messages::SourceId;
+use crate::metadata::Status;
+use crate::sandbox::{FOLDER, errno};
+
+/// Prefix of the names of all staging folders.
+const PREFIX: &str = ".downpour-";
+/// Base32 characters after the prefix.
+const ID_CHARACTERS: usize = 8;
+/// Permissions with which others can write.
+const OTHERS_WRITE: u32 = 0o022;
+/// Maximum number of folders with names of staging folders that are opened to find the one of a source.
+const MAX_CANDIDATES: usize = 1000;
+/// Maximum number of random names that are tried.
+const MAX_ATTEMPTS: usize = 16;
+
+/// An open staging folder.
+pub(super) struct Found {
+    /// Its name in the target.
+    pub(super) name: String,
+    pub(super) dir: OwnedFd,
+    /// Whether it was created just now.
+    pub(super) is_new: bool,
+}
+
+/// Looks for staging folders in one target.
+pub(super) struct Finder<'a> {
+    target: &'a OwnedFd,
+    /// Whether the target may be changed: a file created for a moment, to see what the file system makes of owners and
+    /// modes, and a staging folder closed to others.
+    may_change: bool,
+    created: OnceCell<Option<Status>>,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(target: &'a OwnedFd, may_change: bool) -> Self {
+        Self { target, may_change, created: OnceCell::new() }
+    }
+
+    /// Returns the staging folder of `source`. It has the name that follows from the source, or a random one if
+    /// somebody else had taken that.
+    pub(super) fn find(&self, source: SourceId) -> io::Result<Option<Found>> {
+        match self.open_for(staging_name(source), source)? {
+            Some(found) => Ok(Some(found)),
+            None => self.search(source),
+        }
+    }
+
+    /// As [`Finder::find`], but creates the folder if there is none.
+    ///
+    /// # Errors
+    /// I/O errors, also if other users keep replacing what is created.
+    pub(super) fn find_or_create(&self, source: SourceId) -> io::Result<Found> {
+        // A folder with a random name may hold what an earlier run has received, although the first name is free now.
+        if let Some(found) = self.find(source)? {
+            return Ok(found);
+        }
+        let mut last = match self.create(&staging_name(source)) {
+            Ok(found) => return Ok(found),
+            Err(error) if is_taken(error) => error,
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(found) = self.find(source)? {
+            return Ok(found);
+        }
+        // One with a random name could not be found again where names cannot be listed.
+        let is_listed = readable(self.target).is_ok();
+        for attempt in 0..MAX_ATTEMPTS {
+            let name = if is_listed { random_name()? } else { further_name(source, attempt) };
+            match self.create(&name) {
+                Ok(found) => return Ok(found),
+                Err(error) if is_taken(error) => last = error,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(last.into())
+    }
+
+    /// Creates a staging folder.
+    fn create(&self, name: &str) -> Result<Found, Errno> {
+        mkdirat(self.target, name, Mode::RWXU)?;
+        let dir = openat(self.target, name, FOLDER, Mode::empty())?;
+        if !self.is_ours(&dir)? {
+            return Err(Errno::EXIST);
+        }
+        close(&dir)?;
+        Ok(Found { name: name.to_owned(), dir, is_new: true })
+    }
+
+    /// Opens an existing staging folder; `None` if there is none of this name, or if it must not be used for `source`.
+    fn open_for(&self, name: String, source: SourceId) -> io::Result<Option<Found>> {
+        let Some(found) = self.open(name)? else { return Ok(None) };
+        if matches!(journal::source(&found.dir), Ok(Some(other)) if other != source) {
+            return Ok(None);
+        }
+        // A dry run changes no mode.
+        if self.may_change {
+            close(&found.dir)?;
+        }
+        Ok(Some(found))
+    }
+
+    /// Opens an existing staging folder of this user's; `None` if there is none of this name.
+    pub(super) fn open(&self, name: String) -> io::Result<Option<Found>> {
+        let dir = match openat(self.target, &name, FOLDER, Mode::empty()) {
+            Ok(dir) => dir,
+            // Missing, a link, a file, or a folder that we cannot enter.
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // Where others can rename, they could give this name to any folder of ours.
+        if !self.is_ours(&dir)? || !holds_only_parts(&dir)? {
+            return Ok(None);
+        }
+        Ok(Some(Found { name, dir, is_new: false }))
+    }
+
+    /// Returns the staging folder with a random name whose journal is that of `source`.
+    fn search(&self, source: SourceId) -> io::Result<Option<Found>> {
+        let names = match entries(self.target) {
+            Ok(names) => names,
+            Err(error) if errno(&error) == Errno::ACCESS => return self.try_further(source),
+            Err(error) => return Err(error),
+        };
+        let mut candidates = 0;
+        for item in names {
+            let item = item?;
+            let Ok(name) = item.file_name().to_str() else { continue };
+            if !is_staging_name(name.as_bytes()) || candidates >= MAX_CANDIDATES {
+                continue;
+            }
+            candidates += 1;
+            if let Some(found) = self.open_for(name.to_owned(), source)?
+                && matches!(journal::source(&found.dir), Ok(Some(of)) if of == source)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same where names cannot be listed: tries those that such a folder may have.
+    fn try_further(&self, source: SourceId) -> io::Result<Option<Found>> {
+        for attempt in 0..MAX_ATTEMPTS {
+            if let Some(found) = self.open_for(further_name(source, attempt), source)?
+                && matches!(journal::source(&found.dir), Ok(Some(of)) if of == source)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether an open folder belongs to this user and nobody else can write to it.
+    fn is_ours(&self, dir: &OwnedFd) -> rustix::io::Result<bool> {
+        let found = Status::from(fstat(dir)?);
+        let is_private =
+            |owner: u32, has_modes: bool| found.owner == owner && (!has_modes || found.mode & OTHERS_WRITE == 0);
+        if !is_private(geteuid().as_raw(), true) {
+            // Some file systems give every file the same owner or mode.
+            let Some(created) = self.created() else { return Ok(false) };
+            if !is_private(created.owner, created.mode & 0o077 == 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the status of a file that was created with mode 0600 in the target; `None` if none can be created.
+    fn created(&self) -> Option<Status> {
+        *self.created.get_or_init(|| {
+            let name = self.may_change.then(random_name)?.ok()?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = openat(self.target, &name, flags, Mode::RUSR | Mode::WUSR).ok()?;
+            let created = fstat(&file).ok().map(Status::from);
+            let _ = unlinkat(self.target, &name, AtFlags::empty());
+            created
+        })
+    }
+}
+
+/// Closes a folder to all other users.
+fn close(dir: &OwnedFd) -> rustix::io::Result<()> {
+    if Status::from(fstat(dir)?).mode & 0o777 != 0o700 {
+        // It keeps its mode where there are no modes.
+        let _ = fchmod(dir, Mode::RWXU);
+    }
+    Ok(())
+}
+
+/// Whether creating a folder failed because something else has its name, or took it before the folder was opened.
+fn is_taken(error: Errno) -> bool {
+    matches!(error, Errno::EXIST | Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS)
+}
+
+/// Whether a folder holds nothing but what this program keeps in a staging folder.
+fn holds_only_parts(dir: &OwnedFd) -> io::Result<bool> {
+    for item in Dir::read_from(dir)? {
+        let item = item?;
+        let name = item.file_name().to_bytes();
+        let is_link = item.file_type() == FileType::Symlink;
+        if !matches!(name, b"." | b"..") && (is_link || !is_part(name)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns the name of the staging folder of a source, unless somebody else has taken that.
+pub(crate) fn staging_name(source: SourceId) -> String {
+    named(&source.0)
+}
+
+/// Puts something under a random name that is reserved as those of staging folders are: other users cannot take it before.
+///
+/// # Errors
+/// Those of `put`, also if every name that was tried existed.
+pub fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Result<T>) -> io::Result<(String, T)> {
+    let mut attempts = 1..MAX_ATTEMPTS;
+    loop {
+        let name = random_name()?;
+        match put(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts.next().is_some() => {}
+            made => return made.map(|made| (name, made)),
+        }
+    }
+}
+
+/// Returns a name for the staging folder of a source where somebody else has taken the first one and names cannot be
+/// listed: each user has others.
+fn further_name(source: SourceId, attempt: usize) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&source.0).update(&geteuid().as_raw().to_be_bytes()).update(&attempt.to_be_bytes());
+    let mut id = [0; 16];
+    hasher.finalize_xof().fill(&mut id);
+    named(&id)
+}
+
+fn random_name() -> io::Result<String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(named(&random))
+}
+
+fn named(id: &[u8; 16]) -> String {
+    let mut id = BASE32_NOPAD.encode(id);
+    id.make_ascii_lowercase();
+    id.truncate(ID_CHARACTERS);
+    format!("{PREFIX}{id}")
+}
+
+/// Whether a name at the top of a target could be that of a staging folder; some file systems ignore case.
+pub fn is_staging_name(name: &[u8]) -> bool {
+    let Some((start, id)) = name.split_at_checked(PREFIX.len()) else { return false };
+    let is_digit = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'a'..=b'z' | b'2'..=b'7');
+    start.eq_ignore_ascii_case(PREFIX.as_bytes()) && id.len() == ID_CHARACTERS && id.iter().all(is_digit)
+}

@@ -1,0 +1,213 @@
+//! What interrupted transfers have left: staging folders, found and removed on request.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, open, openat, statat};
+use rustix::io::Errno;
+
+use super::find::{Finder, Found};
+use super::{LOCK, clear, is_folder_name, is_staging_name, lock, staged_files};
+use crate::directory::entries;
+use crate::error::FilesError;
+use crate::journal;
+use crate::metadata::Status;
+use crate::sandbox::FOLDER;
+use crate::staged_id::StagedId;
+
+/// A staging folder of this user's that an interrupted transfer has left, or that one uses now.
+#[derive(Debug, Clone)]
+pub struct Leftover {
+    /// Its path, which begins with that of the folder that was searched.
+    pub path: PathBuf,
+    /// When it was last used.
+    pub used: SystemTime,
+    /// Number of incomplete files in it.
+    pub files: u64,
+    /// The space that they take, in bytes.
+    pub bytes: u64,
+    /// A transfer uses it now, or the file system does not tell.
+    pub is_in_use: bool,
+    /// The folder that it is in. Its path may lead elsewhere by now.
+    target: Arc<OwnedFd>,
+}
+
+impl Leftover {
+    /// Removes it, and what has been received into it. The files that the transfer has put under their final names
+    /// stay.
+    ///
+    /// # Errors
+    /// [`FilesError::Busy`] if a transfer uses it; a failure of the disk. Nothing happens if it is gone.
+    pub fn remove(&self) -> Result<(), FilesError> {
+        let failed = |error: io::Error| FilesError::system(&self.path, error);
+        let name = self.path.file_name().unwrap_or_default();
+        let Some(found) = find(&self.target, name).map_err(failed)? else { return Ok(()) };
+        if let Some(foreign) = foreign(&found.dir).map_err(failed)? {
+            let error = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "it is no staged file: remove it by hand");
+            return Err(FilesError::system(self.path.join(foreign), error));
+        }
+        match lock(&found.dir) {
+            Ok(Some(locked)) => clear(&self.target, &found.name, &found.dir, || drop(locked)).map_err(failed),
+            Ok(None) => Ok(()),
+            Err(Errno::AGAIN) => Err(FilesError::Busy { path: self.path.clone() }),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+}
+
+/// Finds the staging folders of this user in `folder`, or also in all folders below it on the same file system, whose
+/// links are not followed. What cannot be read is told to `unread` and left out.
+///
+/// # Errors
+/// `folder` itself cannot be read.
+pub fn leftovers(
+    folder: &Path,
+    recursive: bool,
+    mut found: impl FnMut(Leftover),
+    mut unread: impl FnMut(&Path, &io::Error),
+) -> io::Result<()> {
+    let top = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let (device, mut below) = (fstat(&top)?.st_dev, Vec::new());
+    search(&Arc::new(top), folder, recursive, &mut below, &mut found, &mut unread)?;
+    while let Some((parent, path)) = below.pop() {
+        let name = path.file_name().unwrap_or_default();
+        let searched = openat(&parent, name, FOLDER, Mode::empty()).map_err(io::Error::from).and_then(|opened| {
+            drop(parent);
+            if fstat(&opened)?.st_dev != device {
+                return Ok(());
+            }
+            search(&Arc::new(opened), &path, recursive, &mut below, &mut found, &mut unread)
+        });
+        match searched {
+            // It was removed in the meantime, or gave its name to a link.
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) => {}
+            Err(error) => unread(&path, &error),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the names of this user's staging folders in `target` that no transfer uses.
+pub(crate) fn abandoned(target: &OwnedFd) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for item in entries(target)? {
+        let item = item?;
+        let name = OsStr::from_bytes(item.file_name().to_bytes());
+        if is_staging_name(name.as_bytes())
+            && let Ok(Some(found)) = find(target, name)
+            && !is_locked(&found.dir)
+        {
+            names.push(found.name);
+        }
+    }
+    Ok(names)
+}
+
+/// Looks into one open folder, and adds those in it to `below` if they are to be searched.
+fn search(
+    folder: &Arc<OwnedFd>,
+    path: &Path,
+    recursive: bool,
+    below: &mut Vec<(Arc<OwnedFd>, PathBuf)>,
+    found: &mut impl FnMut(Leftover),
+    unread: &mut impl FnMut(&Path, &io::Error),
+) -> io::Result<()> {
+    for item in Dir::read_from(folder)? {
+        let item = item?;
+        let name = OsStr::from_bytes(item.file_name().to_bytes());
+        if matches!(name.as_bytes(), b"." | b"..") {
+            continue;
+        }
+        if is_staging_name(name.as_bytes()) {
+            match look(folder, name, path.join(name)) {
+                Ok(leftover) => leftover.into_iter().for_each(&mut *found),
+                // A transfer has ended in the meantime.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => unread(&path.join(name), &error),
+            }
+        } else if recursive && is_folder(folder, &item) {
+            below.push((Arc::clone(folder), path.join(name)));
+        }
+    }
+    Ok(())
+}
+
+fn is_folder(folder: &OwnedFd, item: &rustix::fs::DirEntry) -> bool {
+    match item.file_type() {
+        FileType::Unknown => {
+            let found = statat(folder, item.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+            found.is_ok_and(|found| Status::from(found).is_directory())
+        }
+        file_type => file_type == FileType::Directory,
+    }
+}
+
+/// Opens a staging folder of this user's. Where others can rename, they could give its name to any folder of this
+/// user's: one that has no journal and is not empty is something else.
+fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<Found>> {
+    let Some(name) = name.to_str() else { return Ok(None) };
+    let Some(found) = Finder::new(target, false).open(name.to_owned())? else { return Ok(None) };
+    let has_journal = matches!(journal::source(&found.dir), Ok(Some(_)));
+    Ok((has_journal || is_empty(&found.dir)?).then_some(found))
+}
+
+/// Whether a staging folder holds nothing but its lock: its transfer has only begun.
+fn is_empty(dir: &OwnedFd) -> io::Result<bool> {
+    for item in Dir::read_from(dir)? {
+        if !matches!(item?.file_name().to_bytes(), b"." | b".." | b"lock") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns a file that this program has not put among the staged ones, if there is one.
+fn foreign(dir: &OwnedFd) -> io::Result<Option<PathBuf>> {
+    for folder in Dir::read_from(dir)? {
+        let folder = folder?;
+        if !is_folder_name(folder.file_name().to_bytes()) {
+            continue;
+        }
+        for item in Dir::read_from(openat(dir, folder.file_name(), FOLDER, Mode::empty())?)? {
+            let item = item?;
+            let name = item.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") && StagedId::from_name(name).is_none() {
+                let folder = Path::new(OsStr::from_bytes(folder.file_name().to_bytes()));
+                return Ok(Some(folder.join(OsStr::from_bytes(name))));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Looks at what has the name of a staging folder.
+fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option<Leftover>> {
+    let Some(found) = find(target, name)? else { return Ok(None) };
+    let (mut files, mut bytes) = (0, 0);
+    for id in staged_files(&found.dir)? {
+        if let Ok(found) = statat(&found.dir, id.place(), AtFlags::SYMLINK_NOFOLLOW) {
+            files += 1;
+            bytes += found.st_blocks.cast_unsigned() * 512;
+        }
+    }
+    // Each run begins by making the journal anew, and appends to it last.
+    let journal = statat(&found.dir, journal::NAME, AtFlags::SYMLINK_NOFOLLOW);
+    let used = Status::from(journal.or_else(|_| fstat(&found.dir))?).mtime;
+    let used = SystemTime::UNIX_EPOCH + Duration::new(used.seconds.max(0).cast_unsigned(), used.nanoseconds);
+    let (is_in_use, target) = (is_locked(&found.dir), Arc::clone(target));
+    Ok(Some(Leftover { path, used, files, bytes, is_in_use, target }))
+}
+
+/// Whether a process uses a staging folder, or may where the file system has no locks. A transfer that begins while
+/// this lock is held for a moment tries again.
+fn is_locked(dir: &OwnedFd) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(dir, LOCK, flags, Mode::empty());
+    file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+}

@@ -1,0 +1,123 @@
+//! Removing a staging folder once it has served. What cannot be removed costs nothing that was received: the caller
+//! tells what is left.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, Dir, Mode, fstat, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::{LOCK, MOVING, is_folder_name, is_part};
+use crate::directory::is_append_only;
+use crate::metadata::Status;
+use crate::sandbox::{FOLDER, errno};
+use crate::staged_id::StagedId;
+
+/// How often to try to remove a folder that seems not to be empty, and the pause after each time.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A staging directory that has served and could not be removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is no longer needed, and cannot be removed: {reason}", path.display())]
+pub struct StagingLeft {
+    /// Its path.
+    pub path: PathBuf,
+    /// Why it could not be removed.
+    pub reason: LeftReason,
+}
+
+/// Why a staging directory could not be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LeftReason {
+    /// It holds something that is in use, or that this program has not put there.
+    #[error("something in it is still in use; remove it later")]
+    InUse,
+    /// The target is append-only.
+    #[error("the directory that it is in is append-only, and gives up no names; remove it when that is no longer so")]
+    AppendOnly,
+    /// The system's error number.
+    #[error("{}", io::Error::from_raw_os_error(*.0))]
+    System(i32),
+}
+
+impl StagingLeft {
+    pub(super) fn new(path: &Path, parent: &OwnedFd, error: &io::Error) -> Self {
+        let reason = match errno(error) {
+            Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY => LeftReason::InUse,
+            Errno::PERM if is_append_only(parent) => LeftReason::AppendOnly,
+            error => LeftReason::System(error.raw_os_error()),
+        };
+        Self { path: path.to_owned(), reason }
+    }
+}
+
+/// Removes a staging folder and what this program has put into it, of which nothing but the lock may be open; that is
+/// given up by `unlock`.
+pub(super) fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd, unlock: impl FnOnce()) -> io::Result<()> {
+    for item in Dir::read_from(dir)? {
+        let item = item?;
+        match item.file_name().to_bytes() {
+            // The lock goes last: until then no other process can use the folder.
+            b"lock" => {}
+            b"moving" => clear_moving(dir)?,
+            name if is_folder_name(name) => remove_folder(dir, name)?,
+            name if is_part(name) => unlinkat(dir, name, AtFlags::empty())?,
+            _ => {}
+        }
+    }
+    unlinkat(dir, LOCK, AtFlags::empty())?;
+    let ours = Status::from(fstat(dir)?);
+    let named = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
+    if !named.is_ok_and(|named| named.identity == ours.identity) {
+        // Another user has moved it away.
+        return Err(Errno::NOTEMPTY.into());
+    }
+    match unlinkat(target, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => {}
+        removed => return Ok(removed?),
+    }
+    // Where a file that is removed while open keeps a name, as on NFS and FUSE, the lock has one.
+    unlock();
+    remove_closed(target, name)
+}
+
+/// Removes a folder whose files were closed and removed. A FUSE file system learns later that a file was closed: until
+/// then it may keep that.
+fn remove_closed(folder: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::Result<()> {
+    let mut attempts = 0..ATTEMPTS;
+    loop {
+        match unlinkat(folder, name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) if attempts.next().is_some() => thread::sleep(PAUSE),
+            removed => return Ok(removed?),
+        }
+    }
+}
+
+/// Removes an object that was created to be moved out but could not be moved.
+pub(super) fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
+    for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
+        match unlinkat(dir, MOVING, flags) {
+            // `unlink` of a folder fails with EISDIR on Linux and with EPERM elsewhere.
+            Err(Errno::ISDIR | Errno::PERM) if flags.is_empty() => {}
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Removes a folder of staged files.
+fn remove_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    let folder = openat(dir, name, FOLDER, Mode::empty())?;
+    for item in Dir::read_from(&folder)? {
+        let item = item?;
+        if StagedId::from_name(item.file_name().to_bytes()).is_some() {
+            unlinkat(&folder, item.file_name(), AtFlags::empty())?;
+        }
+    }
+    remove_closed(dir, name)
+}

@@ -1,0 +1,95 @@
+//! Targets whose file system treats different names as equal, such as FAT, APFS and casefold folders of ext4. The test
+//! mounts one: a casefold tmpfs (Linux 6.13 with `CONFIG_UNICODE`), for which an ordinary user needs nothing but
+//! namespaces, or, as root, FAT. A folder on another one can be given, such as one of `lowntfs-3g -o ignore_case`.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::geteuid;
+use store::{Existing, Filter, NoticeKind, ReceiveSpec};
+use tempfile::tempdir;
+
+use crate::common::{names, noise, transfer_as};
+
+/// Environment variable with a folder on such a file system. Without it, the test mounts one.
+const FOLDER: &str = "DOWNPOUR_FOLDING_FOLDER";
+
+/// Shell lines that make `$0/here/folder` such a folder.
+const MOUNTS: [&str; 2] = [
+    r#"mount -t tmpfs -o casefold downpour "$0/here" && mkdir "$0/here/folder" && chattr +F "$0/here/folder""#,
+    r#"truncate -s 64M "$0/image" && mkfs.vfat "$0/image" && mount -o loop "$0/image" "$0/here" && mkdir "$0/here/folder""#,
+];
+
+#[test]
+fn of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays() {
+    match std::env::var_os(FOLDER) {
+        Some(folder) => receive_into(&tempfile::tempdir_in(PathBuf::from(folder)).unwrap().keep()),
+        None => on_a_mount(),
+    }
+}
+
+/// Runs this test again in a mount namespace with such a file system. Where the kernel has none, says so on stderr,
+/// whatever the harness captures.
+fn on_a_mount() {
+    let home = tempdir().unwrap();
+    fs::create_dir(home.path().join("here")).unwrap();
+    let flags = if geteuid().is_root() { "-m" } else { "-rm" };
+    let unshared = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args([flags, "sh", "-c", script]).arg(home.path());
+        command
+    };
+    let runs = |script: &str| unshared(script).output().is_ok_and(|output| output.status.success());
+    assert!(
+        runs("true"),
+        "this test needs user namespaces: allow unprivileged ones, or run it as root, for `unshare {flags}`"
+    );
+    let Some(mount) = MOUNTS.into_iter().find(|mount| runs(mount)) else {
+        let text = format!(
+            "NOT TESTED: names that fold together, since neither a casefold tmpfs (Linux 6.13 with CONFIG_UNICODE) nor, \
+             as root, FAT can be mounted; set {FOLDER} to a folder on a file system that folds names\n"
+        );
+        std::io::stderr().write_all(text.as_bytes()).unwrap();
+        return;
+    };
+    let mut command = unshared(&format!("{mount} >&2 && exec \"$@\""));
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture"]);
+    command.arg("folding::of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays");
+    let output = command.env(FOLDER, home.path().join("here/folder")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+fn receive_into(into: &Path) {
+    let from = tempdir().unwrap();
+    let tree = from.path().join("tree");
+    for folder in ["Dir", "dir"] {
+        fs::create_dir_all(tree.join(folder)).unwrap();
+    }
+    for (seed, name) in (0..).zip(["A", "a", "Dir/x", "dir/x", "dir/y", "other"]) {
+        fs::write(tree.join(name), noise(2000 + seed as usize, seed)).unwrap();
+    }
+    // One file that exists under another spelling, and one that the sender does not have.
+    fs::create_dir(into.join("tree")).unwrap();
+    fs::write(into.join("tree/OTHER"), "old").unwrap();
+    fs::write(into.join("tree/gone"), "old").unwrap();
+    let delete = Some(Filter::default());
+    let spec = ReceiveSpec { existing: Existing::Replace, delete, ..ReceiveSpec::into_directory(into) };
+    for run in 0..2 {
+        let done = transfer_as(std::slice::from_ref(&tree), spec.clone(), 1, &mut |_| {}).unwrap();
+        let refused = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Folded);
+        let refused: Vec<_> = refused.map(|notice| String::from_utf8_lossy(&notice.path).into_owned()).collect();
+        assert_eq!(refused, ["tree/a", "tree/dir", "tree/dir/x", "tree/dir/y"], "run {run}");
+        assert_eq!(done.outcome.failed_count, 4, "run {run}");
+        assert_eq!(done.outcome.deleted, u64::from(run == 0), "run {run}");
+        let mut found: Vec<_> = names(&into.join("tree")).into_iter().map(|name| name.to_lowercase()).collect();
+        found.sort();
+        assert_eq!(found, ["a", "dir", "other"], "run {run}");
+        assert!(fs::read(into.join("tree/A")).unwrap() == noise(2000, 0));
+        assert!(fs::read(into.join("tree/Dir/x")).unwrap() == noise(2002, 2));
+        assert_eq!(names(&into.join("tree/Dir")).len(), 1, "run {run}");
+        assert!(fs::read(into.join("tree/other")).unwrap() == noise(2005, 5));
+    }
+}

@@ -1,0 +1,385 @@
+//! A lying sender: every case ends in a clear error, in bounded memory, with nothing outside the staging folder.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use store::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Root, Void};
+use store::{
+    Entry, Existing, Extra, FileSink, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, NoticeKind,
+    ReceiveSpec, SkipReason, Skipped, SourceId, VoidReason,
+};
+use tempfile::{TempDir, tempdir};
+
+use crate::common::{Control, SOURCE, names, transfer_as};
+
+const PETABYTE: u64 = 1 << 50;
+
+fn entry(path: impl AsRef<[u8]>, kind: Kind) -> Entry {
+    Entry { path: path.as_ref().to_vec(), kind, mode: 0o644, mtime: Mtime::default(), extra: Extra::default() }
+}
+
+fn file(path: impl AsRef<[u8]>, size: u64) -> Entry {
+    entry(path, Kind::File { size, version: 0, hash: None })
+}
+
+fn folder(path: &str) -> Entry {
+    entry(path, Kind::Directory)
+}
+
+fn link(path: &str, target: &str) -> Entry {
+    entry(path, Kind::Symlink { target: target.into() })
+}
+
+fn part(batch: u32, entries: Vec<Entry>) -> ManifestPart {
+    let length = entries.iter().map(Entry::size).sum();
+    ManifestPart { batch, last: true, whole: false, again: false, length, entries }
+}
+
+fn receiving() -> (TempDir, FileSink) {
+    let dir = tempdir().unwrap();
+    fs::create_dir(dir.path().join("into")).unwrap();
+    let receiving = FileSink::new(ReceiveSpec::into_directory(dir.path().join("into"))).unwrap();
+    receiving.begin(SOURCE).unwrap();
+    (dir, receiving)
+}
+
+/// Returns the rule that a manifest of `entries` violates. Checks that nothing was created beside the staging folder.
+fn name_rule(entries: Vec<Entry>) -> NameError {
+    let (dir, receiving) = receiving();
+    let error = receiving.add_manifest_part(&part(0, entries)).unwrap_err();
+    assert_eq!(names(dir.path()), ["into"]);
+    assert!(names(&dir.path().join("into")).iter().all(|n| n.starts_with(".downpour-")));
+    receiving.abandon(true).unwrap();
+    assert_eq!(names(&dir.path().join("into")), [""; 0]);
+    match error {
+        FilesError::BadName { reason, .. } => reason,
+        other => panic!("{other}"),
+    }
+}
+
+fn protocol(result: Result<impl std::fmt::Debug, FilesError>, wanted: &str) {
+    match result {
+        Err(FilesError::Protocol { reason, .. }) => assert_eq!(reason, wanted),
+        other => panic!("{other:?}, not {wanted}"),
+    }
+}
+
+#[test]
+fn names_that_lead_out_are_refused() {
+    assert_eq!(name_rule(vec![file("../../etc/passwd", 1)]), NameError::Dots);
+    assert_eq!(name_rule(vec![file("/etc/passwd", 1)]), NameError::Absolute);
+    assert_eq!(name_rule(vec![folder("a"), file("a/../../b", 1)]), NameError::Dots);
+    assert_eq!(name_rule(vec![folder("."), file("a", 1)]), NameError::Dots);
+    assert_eq!(name_rule(vec![folder("a"), file("a//b", 1)]), NameError::Empty);
+    assert_eq!(name_rule(vec![file("a\0b", 1)]), NameError::Nul);
+    assert_eq!(name_rule(vec![file("a".repeat(256), 1)]), NameError::TooLong);
+    assert_eq!(name_rule(vec![file("a/".repeat(2048) + "a", 1)]), NameError::TooLong);
+    assert_eq!(name_rule(vec![link("a", "")]), NameError::Empty);
+    assert_eq!(name_rule(vec![link("a", "b\0c")]), NameError::Nul);
+    assert_eq!(name_rule(vec![link("a", &"b".repeat(4097))]), NameError::TooLong);
+}
+
+#[test]
+fn names_without_an_announced_parent_are_refused() {
+    for entries in [
+        vec![file("a/b", 1)],
+        vec![file("a", 1), file("a/b", 1)],
+        vec![folder("a/b")],
+        vec![link("a", "../outside"), file("a/b", 1)],
+        vec![link("a", "../outside"), folder("a/b")],
+        vec![link("a", "../outside"), link("a/b", "x")],
+        vec![folder("d"), link("d/l", "../outside"), folder("d/l/x")],
+    ] {
+        assert_eq!(name_rule(entries), NameError::Orphan);
+    }
+}
+
+#[test]
+fn a_file_that_comes_twice_is_refused() {
+    assert_eq!(name_rule(vec![file("a", 1), file("a", 1)]), NameError::Duplicate);
+    assert_eq!(name_rule(vec![file("a", 1), file("a", 2)]), NameError::Duplicate);
+    let (_dir, receiving) = receiving();
+    receiving.add_manifest_part(&part(0, vec![file("a", 0)])).unwrap();
+    let error = receiving.add_manifest_part(&part(1, vec![file("a", 0)])).unwrap_err();
+    assert!(matches!(error, FilesError::BadName { reason: NameError::Duplicate, .. }), "{error}");
+}
+
+/// Links created by the sender, or by anyone during a transfer, are never followed.
+#[test]
+fn nothing_is_ever_reached_through_a_link() {
+    for existing in [Existing::Replace, Existing::Skip] {
+        let dir = tempdir().unwrap();
+        let (into, outside) = (dir.path().join("into"), dir.path().join("outside"));
+        fs::create_dir_all(into.join("d")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("victim"), b"old").unwrap();
+        for (name, to) in [("a", "../outside"), ("f", "../outside/victim"), ("d/l", "../../outside")] {
+            std::os::unix::fs::symlink(to, into.join(name)).unwrap();
+        }
+        let before = crate::common::snapshot(&outside);
+        let receiving = FileSink::new(ReceiveSpec { existing, ..ReceiveSpec::into_directory(&into) }).unwrap();
+        receiving.begin(SOURCE).unwrap();
+        let entries = vec![
+            file("f", 0),
+            folder("a"),
+            file("a/new", 0),
+            link("a/link", "x"),
+            folder("a/b"),
+            folder("d"),
+            folder("d/l"),
+            file("d/l/victim", 0),
+        ];
+        let hard = entry("hard", Kind::HardLink { target: b"a/victim".to_vec() });
+        receiving.add_manifest_part(&part(0, [entries, vec![hard]].concat())).unwrap();
+        receiving.settle(|_, _| {}).unwrap();
+        receiving.flush().unwrap();
+        assert_eq!(crate::common::snapshot(&outside), before, "{existing:?}");
+        let replaced = existing == Existing::Replace;
+        assert_eq!(into.join("f").symlink_metadata().unwrap().is_file(), replaced, "the link itself is replaced");
+    }
+}
+
+#[test]
+fn names_of_staging_folders_are_not_taken() {
+    let (dir, receiving) = receiving();
+    receiving.add_manifest_part(&ManifestPart { last: false, ..part(0, vec![folder("d")]) }).unwrap();
+    let staging = receiving.staging_path().unwrap();
+    let name = staging.file_name().unwrap().to_str().unwrap().to_owned();
+    let shouted = name.to_uppercase();
+    // Beneath a folder too: a later transfer into that folder would take it for its own, with all that it claims to
+    // hold.
+    let nested = "d/.downpour-abcdefgh".to_owned();
+    let entries = vec![folder(&name), file(format!("{name}/journal"), 0), link(&shouted, "d"), folder(&nested)];
+    let free = [".downpour-notes", ".downpour-abcdefg1", ".downpour-"];
+    let entries = [entries, free.map(folder).to_vec()].concat();
+    let other = |part: ManifestPart| ManifestPart { batch: 0, ..part };
+    receiving.add_manifest_part(&other(part(0, entries))).unwrap();
+    let refused: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
+    let expected = [name.clone(), format!("{name}/journal"), shouted, nested]
+        .map(|name| (NoticeKind::Reserved, name.into_bytes()));
+    assert_eq!(refused, expected);
+    for name in free {
+        assert!(dir.path().join("into").join(name).is_dir(), "{name} is free");
+    }
+}
+
+#[test]
+fn a_target_that_is_a_link_to_a_folder_is_not_entered() {
+    let (dir, receiving) = receiving();
+    fs::create_dir(dir.path().join("outside")).unwrap();
+    std::os::unix::fs::symlink("../outside", dir.path().join("into/a")).unwrap();
+    let error = receiving.add_manifest_part(&part(0, vec![folder("a"), file("a/b", 0)])).unwrap_err();
+    assert!(matches!(error, FilesError::TargetExists { .. }), "{error}");
+    assert_eq!(names(&dir.path().join("outside")), [""; 0]);
+}
+
+#[test]
+fn numbers_that_contradict_each_other_are_refused() {
+    let refuse = |part: ManifestPart, wanted| {
+        let (dir, receiving) = receiving();
+        protocol(receiving.add_manifest_part(&part), wanted);
+        assert_eq!(names(&dir.path().join("into")), [""; 0], "no staging folder");
+    };
+    refuse(part(1, vec![]), "its manifest is out of order");
+    refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
+    refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
+    let sum = vec![file("a", u64::MAX), file("b", 1)];
+    refuse(
+        ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries: sum },
+        "its files are longer than any object",
+    );
+    let many = (0..=MAX_BATCH_ENTRIES).map(|n| file(n.to_string(), 0)).collect();
+    refuse(part(0, many), "it has too many entries");
+    let long = (0..2100).map(|n| link(&format!("{n:0>200}"), &"x".repeat(4000))).collect();
+    refuse(part(0, long), "its names are too long together");
+    let (_dir, receiving) = receiving();
+    let first =
+        ManifestPart { batch: 0, last: false, whole: false, again: false, length: 9, entries: vec![file("a", 4)] };
+    assert_eq!(receiving.add_manifest_part(&first).unwrap(), ManifestState::More);
+    let changed =
+        ManifestPart { batch: 0, last: true, whole: false, again: false, length: 8, entries: vec![file("b", 4)] };
+    protocol(receiving.add_manifest_part(&changed), "its length or kind changes between parts");
+}
+
+#[test]
+fn a_claimed_petabyte_takes_no_space() {
+    let (dir, receiving) = receiving();
+    receiving.add_manifest_part(&part(0, vec![file("a", PETABYTE), file("b", PETABYTE)])).unwrap();
+    let staging = receiving.staging_path().unwrap();
+    assert_eq!(
+        fs::read_dir(&staging).unwrap().filter(|item| item.as_ref().unwrap().file_name().len() == 26).count(),
+        0
+    );
+    receiving.write(0, 5, b"abcd").unwrap();
+    assert!(!receiving.expect_digest(&Digest { batch: 0, block: u32::MAX, digest: [0; 32] }).unwrap());
+    let end = End { batches: 1, entries: 2, bytes: 2 * PETABYTE, skipped: 0, root: Root([0; 32]) };
+    let error = receiving.finish(&end).unwrap_err();
+    assert!(matches!(error, FilesError::Incomplete { unverified: 1 }), "{error}");
+    assert_eq!(receiving.abandon(false).unwrap(), Some(staging.clone()));
+    assert_eq!(names(&dir.path().join("into")), [staging.file_name().unwrap().to_str().unwrap()]);
+}
+
+#[test]
+fn open_batches_and_early_digests_are_bounded() {
+    let (_dir, receiving) = receiving();
+    for batch in 0..MAX_OPEN_BATCHES as u32 {
+        receiving.add_manifest_part(&part(batch, vec![file(batch.to_string(), 1)])).unwrap();
+    }
+    protocol(receiving.add_manifest_part(&part(MAX_OPEN_BATCHES as u32, vec![])), "too many batches are open");
+    let flood = (0..=65_536)
+        .try_for_each(|block| receiving.expect_digest(&Digest { batch: 0, block, digest: [0; 32] }).map(|_| ()));
+    protocol(flood, "too many digests ahead of their blocks");
+}
+
+#[test]
+fn digests_that_do_not_fit_are_refused() {
+    let open = || {
+        let (dir, receiving) = receiving();
+        receiving.add_manifest_part(&part(0, vec![file("first", 10), file("second", 10)])).unwrap();
+        (dir, receiving)
+    };
+    let digest = |block, byte| Digest { batch: 0, block, digest: [byte; 32] };
+    let (_dir, receiving) = open();
+    receiving.expect_digest(&digest(7, 1)).unwrap();
+    protocol(receiving.expect_digest(&digest(7, 1)), "a digest came twice");
+    let (_dir, receiving) = open();
+    receiving.expect_digest(&digest(1, 1)).unwrap();
+    let error = receiving.found_digest(0, 1, 10..20, [2; 32]).unwrap_err();
+    assert!(matches!(&error, FilesError::Integrity { batch: 0, block: 1, path: Some(p) } if p == b"second"), "{error}");
+    let (_dir, receiving) = open();
+    receiving.found_digest(0, 1, 0..10, [2; 32]).unwrap();
+    let error = receiving.expect_digest(&digest(1, 1)).unwrap_err();
+    assert!(matches!(error, FilesError::Integrity { .. }), "{error}");
+    let (_dir, receiving) = open();
+    for block in 0..2 {
+        receiving.expect_digest(&digest(block, 1)).unwrap();
+    }
+    receiving.found_digest(0, 0, 0..10, [1; 32]).unwrap();
+    protocol(receiving.found_digest(0, 1, 5..15, [1; 32]), "a block is empty or overlaps another");
+    let (_dir, receiving) = open();
+    receiving.write(0, 0, &[1; 20]).unwrap();
+    receiving.expect_digest(&digest(0, 1)).unwrap();
+    receiving.expect_digest(&digest(1, 1)).unwrap();
+    receiving.found_digest(0, 0, 0..20, [1; 32]).unwrap();
+    protocol(receiving.settle(|_, _| {}), "more digests than blocks");
+    protocol(receiving.expect_digest(&Digest { batch: 5, block: 0, digest: [0; 32] }), "it is not open");
+    protocol(receiving.write(5, 0, &[1]), "it is not open");
+}
+
+#[test]
+fn voids_must_name_an_entry_of_an_open_batch() {
+    let (_dir, receiving) = receiving();
+    receiving.add_manifest_part(&part(0, vec![folder("d"), file("d/a", 1)])).unwrap();
+    let void = |batch, entry| Void { batch, entry, reason: VoidReason::Changed };
+    receiving.void(&void(0, 0)).unwrap();
+    protocol(receiving.void(&void(0, u32::MAX)), "a void names no entry");
+    protocol(receiving.void(&void(1, 1)), "it is not open");
+    receiving.void(&void(0, 1)).unwrap();
+    receiving.void(&void(0, 1)).unwrap();
+    receiving.write(0, 0, b"x").unwrap();
+}
+
+/// Receives one file of three bytes, up to the end message.
+fn ready(into: &Path) -> (FileSink, End) {
+    let receiving = FileSink::new(ReceiveSpec::into_directory(into)).unwrap();
+    let mut control = Control::begin(&receiving).unwrap();
+    let batch = store::Batch {
+        versions: vec![],
+        number: 0,
+        entries: vec![file("f", 3)],
+        length: 3,
+        skipped: vec![],
+        id_names: Vec::new(),
+        is_last: true,
+    };
+    control.send_manifest(&batch).unwrap();
+    let digest = *blake3::hash(b"abc").as_bytes();
+    control.send(&store::messages::Message::Digest(Digest { batch: 0, block: 0, digest })).unwrap();
+    let end = control.end();
+    receiving.write(0, 0, b"abc").unwrap();
+    assert!(receiving.found_digest(0, 0, 0..3, digest).unwrap());
+    receiving.settle(|_, _| {}).unwrap();
+    (receiving, end)
+}
+
+#[test]
+fn an_end_that_does_not_fit_is_told_and_can_be_mended() {
+    let spoil: [fn(&mut End); 5] =
+        [|e| e.batches = 2, |e| e.entries = 0, |e| e.bytes = 4, |e| e.skipped = 1, |e| e.root.0[31] ^= 1];
+    for (case, spoil) in spoil.iter().enumerate() {
+        let dir = tempdir().unwrap();
+        let (receiving, mut end) = ready(dir.path());
+        spoil(&mut end);
+        let error = receiving.finish(&end).unwrap_err();
+        assert!(matches!(error, FilesError::Protocol { .. } | FilesError::Root), "case {case}: {error}");
+        let staging = receiving.abandon(false).unwrap();
+        assert!(staging.is_some_and(|staging| staging.is_dir()), "case {case}");
+        assert_eq!(fs::read(dir.path().join("f")).unwrap(), b"abc", "case {case}: what is verified stands");
+    }
+    let dir = tempdir().unwrap();
+    let (receiving, end) = ready(dir.path());
+    receiving.finish(&end).unwrap();
+    assert_eq!(names(dir.path()), ["f"]);
+    assert!(matches!(receiving.finish(&end), Err(FilesError::Over)));
+    assert!(matches!(receiving.write(0, 0, b"x"), Err(FilesError::Over)));
+}
+
+#[test]
+fn listed_failures_are_bounded() {
+    let (_dir, receiving) = receiving();
+    for _ in 0..5000 {
+        receiving.skipped(&Skipped { path: b"x".to_vec(), reason: SkipReason::Unreadable }).unwrap();
+    }
+    let mut root = store::messages::RootHasher::new();
+    let mut bytes = Vec::new();
+    store::messages::Message::Begin(SOURCE).encode(&mut bytes).unwrap();
+    root.add(&std::mem::take(&mut bytes));
+    let skipped = Skipped { path: b"x".to_vec(), reason: SkipReason::Unreadable };
+    store::messages::Message::Skipped(skipped).encode(&mut bytes).unwrap();
+    (0..5000).for_each(|_| root.add(&bytes));
+    let end = End { batches: 0, entries: 0, bytes: 0, skipped: 5000, root: root.root() };
+    let outcome = receiving.finish(&end).unwrap();
+    assert_eq!((outcome.failed_count, outcome.listed.len()), (5000, 1000));
+}
+
+#[test]
+fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
+    let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
+    std::fs::write(from.path().join("file"), "content").unwrap();
+    let of = |source| {
+        let receiving = FileSink::new(ReceiveSpec::into_directory(into.path())).unwrap();
+        receiving.begin(SourceId([source; 16])).unwrap();
+        receiving.add_manifest_part(&part(0, vec![file(format!("of {source}"), 9)])).unwrap();
+        receiving.write(0, 0, b"abc").unwrap();
+        receiving
+    };
+    let _used = of(7);
+    let left = of(8).abandon(false).unwrap().unwrap();
+    let done =
+        transfer_as(&[from.path().join("file")], ReceiveSpec::into_directory(into.path()), 1, &mut |_| {}).unwrap();
+    assert!(!done.outcome.is_partial());
+    let told: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Abandoned).collect();
+    assert_eq!(told.iter().map(|notice| notice.path.as_slice()).collect::<Vec<_>>(), [left.as_os_str().as_bytes()]);
+}
+
+#[test]
+fn abandoning_leaves_or_removes_what_was_made() {
+    let dir = tempdir().unwrap();
+    let into = dir.path().join("new");
+    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
+    assert_eq!(receiving.abandon(true).unwrap(), None);
+    assert!(!into.exists(), "nothing was made before the first manifest");
+    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
+    receiving.begin(SOURCE).unwrap();
+    receiving.add_manifest_part(&part(0, vec![file("f", 9)])).unwrap();
+    receiving.write(0, 0, b"abc").unwrap();
+    assert!(into.exists());
+    assert_eq!(receiving.abandon(true).unwrap(), None);
+    assert!(!into.exists(), "the target was made for this transfer only");
+    let receiving = FileSink::new(ReceiveSpec::into_directory(dir.path())).unwrap();
+    receiving.begin(SOURCE).unwrap();
+    receiving.add_manifest_part(&part(0, vec![])).unwrap();
+    assert_eq!(receiving.abandon(false).unwrap(), None, "nothing in it helps a later run");
+    assert_eq!(names(dir.path()), [""; 0]);
+}

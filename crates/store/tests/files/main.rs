@@ -1,0 +1,63 @@
+//! Files and messages without a network: real folders, hostile manifests and failures of the disk.
+
+// The lints know helper functions as tests by this attribute only.
+#[cfg(test)]
+mod attributes;
+#[cfg(test)]
+mod backups;
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod corpora;
+#[cfg(test)]
+mod differences;
+#[cfg(test)]
+mod exfat;
+#[cfg(test)]
+mod existing;
+#[cfg(test)]
+mod filters;
+#[cfg(test)]
+mod folding;
+#[cfg(test)]
+mod foreseeing;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod in_the_way;
+#[cfg(test)]
+mod inheriting;
+#[cfg(test)]
+mod journal;
+#[cfg(test)]
+mod law;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod links;
+#[cfg(test)]
+mod lists;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod mounted;
+#[cfg(test)]
+mod opening;
+#[cfg(test)]
+mod options;
+#[cfg(test)]
+mod removing;
+#[cfg(test)]
+mod resuming;
+#[cfg(test)]
+mod roundtrip;
+#[cfg(test)]
+mod scanning;
+#[cfg(test)]
+mod sources;
+#[cfg(test)]
+mod survival;
+#[cfg(test)]
+mod tidying;
+#[cfg(test)]
+mod users;
