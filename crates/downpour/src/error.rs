@@ -65,6 +65,9 @@ pub enum Error {
     /// The two programs are too different.
     #[error("the other side speaks no version of the protocol known here: update the older program")]
     Version,
+    /// A request has fields that this release does not know.
+    #[error("this downpour is too old for what was asked of it: it does not know {}; update it", .0.join(", "))]
+    UnknownFields(Vec<String>),
     /// The peer was there and is gone.
     #[error("the other side has vanished: it has ended without a word, or the network is down")]
     Vanished,
@@ -329,6 +332,7 @@ impl Error {
             | Self::NotCopied { .. }
             | Self::Net(_)
             | Self::Version
+            | Self::UnknownFields(_)
             | Self::Violation(_)
             | Self::Exhausted(_)
             | Self::Declined

@@ -149,7 +149,7 @@ impl Between {
     fn begin(&self, onward: Option<Onward>) -> Result<Attempt<'_>, Error> {
         let task = RemoteTask::Forward {
             sources: self.copy.sources.iter().map(|source| Bytes::from(source.path().as_path())).collect(),
-            scan: (&self.copy.scan).into(),
+            scan: self.copy.scan.clone(),
             compared: self.copy.receive.compared,
             dry_run: self.copy.receive.dry_run,
             onward: onward.map(Box::new),

@@ -91,7 +91,7 @@ impl Copy {
         let (requested, permitted) = self.unseen();
         let request = self.request(RemoteTask::Send {
             sources: self.paths().into_iter().map(Bytes).collect(),
-            scan: (&self.scan).into(),
+            scan: self.scan.clone(),
             compared: self.receive.compared,
             dry_run: self.receive.dry_run,
         });

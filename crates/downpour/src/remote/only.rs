@@ -637,14 +637,14 @@ mod tests {
         let spec = |dry_run| RemoteTask::Receive(Box::new(ReceiveSpec { dry_run, ..ReceiveSpec::to_target("x") }));
         let send = |links| RemoteTask::Send {
             sources: Vec::new(),
-            scan: (&ScanOptions { links, ..ScanOptions::default() }).into(),
+            scan: ScanOptions { links, ..ScanOptions::default() },
             compared: false,
             dry_run: false,
         };
         let plain = || send(crate::files::Links::Copy);
         let removing = |dry_run| RemoteTask::Send {
             sources: Vec::new(),
-            scan: (&ScanOptions { remove_sources: true, ..ScanOptions::default() }).into(),
+            scan: ScanOptions { remove_sources: true, ..ScanOptions::default() },
             compared: false,
             dry_run,
         };

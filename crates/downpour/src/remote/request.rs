@@ -1,7 +1,8 @@
 //! The request to the remote downpour: one frame on its standard input, a 4-byte length followed by JSON.
 //!
-//! Releases must understand the requests of earlier and later ones: fields are only added, with a default that gives
-//! old requests their meaning.
+//! Releases must understand the requests of earlier ones: fields are only added, with a default that gives old requests
+//! their meaning and is not written. A field that this release does not know is refused by its name, since whoever wrote it
+//! counts on it.
 
 use std::io::Read;
 use std::ops::RangeInclusive;
@@ -17,7 +18,7 @@ use super::Via;
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;
-use crate::files::{Filter, Links, Outputs, Preserve, ReceiveSpec, ScanOptions};
+use crate::files::{ReceiveSpec, ScanOptions};
 use crate::tunnel::Place;
 
 mod bounds;
@@ -26,6 +27,10 @@ pub(super) use bounds::Bounds;
 
 /// Version of the layout. A request of another version is refused with a line that says so.
 const VERSION: u32 = 1;
+
+/// How many unknown fields an error names, and how much of each name: whoever asks may be anybody with a limited login.
+const MOST_UNKNOWN: usize = 8;
+const LONGEST_UNKNOWN: usize = 64;
 
 /// What the other side is asked to do, and how.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,7 +57,7 @@ pub(super) enum RemoteTask {
     /// Send files of the remote machine.
     Send {
         sources: Vec<Bytes>,
-        scan: Scan,
+        scan: ScanOptions,
         /// Whether a directory stands for its contents.
         compared: bool,
         dry_run: bool,
@@ -60,7 +65,7 @@ pub(super) enum RemoteTask {
     /// Send files of the remote machine to a third one.
     Forward {
         sources: Vec<Bytes>,
-        scan: Scan,
+        scan: ScanOptions,
         compared: bool,
         dry_run: bool,
         /// How to get there without whoever asks; otherwise the datagrams go through the pipes to it.
@@ -103,72 +108,6 @@ pub(super) struct Onward {
     /// [`super::SshOptions::remote_program`].
     pub(super) program: Option<String>,
     pub(super) retry_for: Option<Duration>,
-}
-
-/// [`ScanOptions`] as sent through ssh.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Scan {
-    pub(super) recursive: bool,
-    pub(super) links: Links,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) follow_items: bool,
-    pub(super) hard_links: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) one_file_system: bool,
-    #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
-    pub(super) preserve: Preserve,
-    pub(super) hash: bool,
-    pub(super) filter: Filter,
-    pub(super) files_from: Option<Vec<Bytes>>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) refuse_empty: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) remove_sources: bool,
-}
-
-impl Scan {
-    /// Returns whether links inside folders are followed.
-    pub(super) fn follows_links(&self) -> bool {
-        self.links == Links::Follow
-    }
-}
-
-impl From<&ScanOptions> for Scan {
-    fn from(options: &ScanOptions) -> Self {
-        Self {
-            recursive: options.recursive,
-            links: options.links,
-            follow_items: options.follow_items,
-            hard_links: options.hard_links,
-            one_file_system: options.one_file_system,
-            preserve: options.preserve,
-            hash: options.hash,
-            filter: (*options.filter).clone(),
-            files_from: options.files_from.as_ref().map(|names| names.iter().cloned().map(Bytes).collect()),
-            refuse_empty: options.refuse_empty,
-            remove_sources: options.remove_sources,
-        }
-    }
-}
-
-impl From<Scan> for ScanOptions {
-    fn from(scan: Scan) -> Self {
-        Self {
-            recursive: scan.recursive,
-            links: scan.links,
-            follow_items: scan.follow_items,
-            hard_links: scan.hard_links,
-            one_file_system: scan.one_file_system,
-            preserve: scan.preserve,
-            hash: scan.hash,
-            filter: scan.filter.into(),
-            files_from: scan.files_from.map(|names| names.into_iter().map(|name| name.0).collect()),
-            follow_ways: true,
-            refuse_empty: scan.refuse_empty,
-            outputs: Outputs::default(),
-            remove_sources: scan.remove_sources,
-        }
-    }
 }
 
 impl Request {
@@ -236,7 +175,19 @@ impl Request {
         if version != VERSION {
             return Err(Error::Version);
         }
-        let request: Request<serde_json::Value> = serde_json::from_slice(&text).map_err(unreadable)?;
+        let mut unknown = Vec::new();
+        let mut input = serde_json::Deserializer::from_slice(&text);
+        let request: Request<serde_json::Value> = serde_ignored::deserialize(&mut input, |path| {
+            if unknown.len() < MOST_UNKNOWN {
+                let path = path.to_string();
+                unknown.push(path.rsplit('.').next().unwrap_or(&path).chars().take(LONGEST_UNKNOWN).collect());
+            }
+        })
+        .map_err(unreadable)?;
+        input.end().map_err(unreadable)?;
+        if !unknown.is_empty() {
+            return Err(Error::UnknownFields(unknown));
+        }
         // The program at the other end may have controllers of its own.
         let profile = names
             .deserialize(request.profile)
@@ -249,7 +200,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{Compare, Existing, Modes, Requested};
+    use crate::files::{Compare, Existing, Filter, Modes, Requested};
 
     fn frame(text: &str) -> Vec<u8> {
         [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat()
@@ -296,6 +247,33 @@ mod tests {
             assert_eq!(text.contains("max_memory"), bound.is_some(), "an earlier release is sent what it knows");
             let read = Request::read(&mut &frame[..], &Names::default(), Bounds::OF_USER).unwrap();
             assert_eq!(read.endpoint(), endpoint(bound));
+        }
+    }
+
+    #[test]
+    fn fields_of_a_later_release_are_refused_by_name() {
+        let receive = RemoteTask::Receive(Box::new(ReceiveSpec::to_target("to")));
+        let send =
+            RemoteTask::Send { sources: Vec::new(), scan: ScanOptions::default(), compared: false, dry_run: true };
+        for (task, field) in [
+            (receive, r#""existing":"#),
+            (send, r#""recursive":"#),
+            (RemoteTask::Pipe { command: "true".into() }, r#""family":"#),
+        ] {
+            let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), endpoint(None));
+            let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
+            let later = text.replace(field, &format!(r#""max_size":1000,{field}"#));
+            assert_ne!(later, text);
+            let read = Request::read(&mut &frame(&later)[..], &Names::default(), Bounds::OF_USER);
+            assert!(
+                matches!(&read, Err(Error::UnknownFields(names)) if names[..] == ["max_size"]),
+                "{later}: {read:?}"
+            );
+            let long = format!(r#""{}":0,"#, "x".repeat(1000));
+            let many: String = (0..100).map(|number| format!(r#""{number}{}"#, &long[1..])).collect();
+            let hostile = text.replace(field, &format!("{many}{field}"));
+            let read = Request::read(&mut &frame(&hostile)[..], &Names::default(), Bounds::LIMITED);
+            assert!(read.unwrap_err().to_string().len() < 700, "an answer is short");
         }
     }
 

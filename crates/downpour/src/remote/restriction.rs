@@ -1,9 +1,9 @@
 //! What a request asks for and earlier releases ignore without a word.
 
-use super::request::{Onward, RemoteTask, Scan};
+use super::request::{Onward, RemoteTask};
 use crate::base64::Bytes;
 use crate::error::{Error, ErrorKind};
-use crate::files::{ReceiveSpec, Requested};
+use crate::files::{ReceiveSpec, Requested, ScanOptions};
 use crate::home::names_user;
 
 /// A restriction of what a receiver changes, or something else that either side has to know.
@@ -90,8 +90,8 @@ impl Restriction {
         Self::of_receiver(receive)
     }
 
-    fn of_sender(sources: &[Bytes], scan: &Scan) -> Vec<Self> {
-        let Scan {
+    fn of_sender(sources: &[Bytes], scan: &ScanOptions) -> Vec<Self> {
+        let ScanOptions {
             // In the first release.
             recursive: _,
             links: _,
@@ -101,6 +101,9 @@ impl Restriction {
             files_from: _,
             // Without it, a link is sent.
             follow_items: _,
+            // Known to the sender alone.
+            follow_ways: _,
+            outputs: _,
             one_file_system,
             preserve,
             refuse_empty,

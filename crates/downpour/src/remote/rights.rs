@@ -1,9 +1,9 @@
 //! What a task does on the machine that it is asked of, and what a limited login has a right to.
 
 use super::only::Access;
-use super::request::{RemoteTask, Scan};
+use super::request::RemoteTask;
 use crate::error::Error;
-use crate::files::ReceiveSpec;
+use crate::files::{Links, ReceiveSpec, ScanOptions};
 
 /// Something that a task does, and that a login needs a right to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,8 @@ impl Deed {
     }
 
     /// A dry run tells everything but what files contain; since digests tell that too, it reads.
-    fn of_sender(scan: &Scan, dry_run: bool) -> Vec<Self> {
-        let Scan {
+    fn of_sender(scan: &ScanOptions, dry_run: bool) -> Vec<Self> {
+        let ScanOptions {
             // Which names are read: the sources themselves lie beneath the directory.
             recursive: _,
             follow_items: _,
@@ -75,12 +75,15 @@ impl Deed {
             hard_links: _,
             preserve: _,
             hash: _,
-            links: _,
+            links,
+            // No part of a request.
+            follow_ways: _,
+            outputs: _,
             remove_sources,
         } = scan;
         let does = [
             (Self::Read, true),
-            (Self::FollowLinks, scan.follows_links()),
+            (Self::FollowLinks, *links == Links::Follow),
             (Self::RemoveSources, *remove_sources && !dry_run),
         ];
         chosen(does)
@@ -193,7 +196,7 @@ mod tests {
         made
     }
 
-    fn scans() -> Vec<Scan> {
+    fn scans() -> Vec<ScanOptions> {
         let options: [fn(&mut ScanOptions); 14] = [
             |scan| scan.recursive = true,
             |scan| scan.links = Links::Follow,
@@ -211,7 +214,7 @@ mod tests {
             |scan| scan.remove_sources = true,
         ];
         let plain = || ScanOptions { recursive: false, follow_ways: false, ..ScanOptions::default() };
-        with_options(plain, &options).iter().map(Scan::from).collect()
+        with_options(plain, &options)
     }
 
     fn specs() -> Vec<ReceiveSpec> {

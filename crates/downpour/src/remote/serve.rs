@@ -216,7 +216,7 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
         RemoteTask::Send { sources: paths, scan, compared, dry_run }
         | RemoteTask::Forward { sources: paths, scan, compared, dry_run, .. } => {
             let paths = paths.iter().map(Bytes::to_path);
-            let mut scan = ScanOptions::from(scan);
+            let mut scan = scan;
             let roots = match only {
                 Some(only) => {
                     limited = limited_sources(only, paths, &scan, compared)?;
