@@ -27,7 +27,7 @@ pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result
         ..Doctor::new(host.as_str())
     })?;
     if !args.output.quiet && !args.output.json {
-        err(format_args!("Examining {}, which takes ten to twenty seconds.", host));
+        err(format_args!("Examining {}, which takes about ten seconds.", host));
     }
     let mut stopped = None;
     loop {

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::Doctor;
 use super::checkup::{Checkup, Side, Udp};
 use super::meter::Traffic;
-use super::survey::{Best, Survey, WHOLE_MEGABITS};
 use super::verdict::Bottleneck;
 
 /// Ports to open in a firewall if the user has named none, from the range that no system assigns automatically
@@ -17,6 +16,14 @@ const PORTS: RangeInclusive<u16> = 44_000..=44_009;
 /// Queues count as long if load multiplies the round-trip time by this factor and also adds this many seconds.
 const LONG_QUEUE: f64 = 3.0;
 const LONG_QUEUE_SECONDS: f64 = 0.1;
+
+/// Loss from which a set rate may exceed the line, and from which another control than `auto` gets little. Chosen: a
+/// controller that takes all loss for congestion gets some 10 Mbit/s at a loss of 0.1 % and 50 ms.
+const LOSSY_RATE: f64 = 0.01;
+const LOSSY_CONTROL: f64 = 0.001;
+
+/// Options of commands express rates from so many bits per second on in whole megabits, others in kilobits.
+const WHOLE_MEGABITS: f64 = 1e7;
 
 /// Share of a core's time spent waiting from which other work is in the way.
 const CROWDED: f64 = 0.2;
@@ -46,10 +53,10 @@ pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
     for side in [Side::Here, Side::There] {
         socket(side, checkup, &mut add);
     }
-    for (way, survey) in [("up", &checkup.up), ("down", &checkup.down)] {
-        if let Some(survey) = survey.as_ref().filter(|_| !checkup.over_ssh) {
-            rate(way, survey, &mut add);
-            queue(way, &survey.traffic, checkup, &mut add);
+    for (way, traffic) in [("up", &checkup.up), ("down", &checkup.down)] {
+        if let Some(traffic) = traffic.as_ref().filter(|_| !checkup.over_ssh) {
+            control(way, traffic, checkup, &mut add);
+            queue(way, traffic, checkup, &mut add);
         }
     }
     for side in [Side::Here, Side::There] {
@@ -129,30 +136,19 @@ fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     }
 }
 
-/// A rate or a congestion control with which more arrives: only what has been tried.
-fn rate(way: &str, survey: &Survey, add: &mut Add<'_>) {
-    let Traffic { control, goodput, loss, .. } = &survey.traffic;
-    let usual = units::bytes_per_second(*goodput as f64);
-    let tried =
-        |traffic: Option<&Traffic>| units::bytes_per_second(traffic.map_or(0, |traffic| traffic.goodput) as f64);
-    let (why, option) = match survey.best {
-        Best::Nothing | Best::Unclear => return,
-        Best::Auto => {
-            let auto = tried(survey.auto.as_ref());
-            (format!("{way}: {control} gets {usual} where auto gets {auto}"), "--set congestion=auto".to_owned())
-        }
-        Best::Rate(rate) => {
-            let set = tried(survey.tried_at(rate));
-            let why =
-                format!("{way}: at a set rate {set} arrive, with {control} {usual}: if the line is yours, set it");
-            (why, format!("--rate {}", option_rate(rate as f64)))
-        }
-        Best::LowerRate(rate) => {
-            let why = format!("{way}: the set rate exceeds the line, and {} is lost: set less", units::percent(*loss));
-            (why, format!("--rate {}", option_rate(rate as f64)))
-        }
+/// A set rate that may exceed the line, or a control that may take the line's own loss for congestion.
+fn control(way: &str, traffic: &Traffic, checkup: &Checkup, add: &mut Add<'_>) {
+    let Traffic { control, loss, .. } = traffic;
+    let (with, lossy) = match traffic.set_bits_per_second {
+        Some(rate) => (format!("at the set rate of {}", units::scaled(rate as f64, "bit/s")), LOSSY_RATE),
+        None => (format!("with {control}"), LOSSY_CONTROL),
     };
-    add(Side::Here, why, format!("downpour cp {option} ..."));
+    if control == "auto" || *loss < lossy {
+        return;
+    }
+    let lost = units::percent(*loss);
+    let why = format!("{way}: {lost} is lost {with}: see what arrives with auto");
+    add(Side::Here, why, format!("downpour doctor --set congestion=auto {}", checkup.host));
 }
 
 /// A queue that transfers fill.
@@ -198,8 +194,8 @@ fn waiting(side: Side, checkup: &Checkup) -> f64 {
         Side::Here => (&checkup.up, &checkup.down),
         Side::There => (&checkup.down, &checkup.up),
     };
-    let sending = sends.as_ref().and_then(|survey| survey.traffic.sender);
-    let taking = takes.as_ref().and_then(|survey| survey.traffic.receiver);
+    let sending = sends.as_ref().and_then(|traffic| traffic.sender);
+    let taking = takes.as_ref().and_then(|traffic| traffic.receiver);
     [sending, taking].into_iter().flatten().map(|share| share.waiting).fold(0.0, f64::max)
 }
 

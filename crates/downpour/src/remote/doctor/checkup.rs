@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::advice::Advice;
 use super::machine::Machine;
-use super::survey::Survey;
+use super::meter::Traffic;
 use super::verdict::Verdict;
 
 /// One of the two machines.
@@ -67,7 +67,7 @@ pub enum Finding {
         /// Whether the direction is from here to there.
         up: bool,
         /// The figures.
-        traffic: Box<Survey>,
+        traffic: Box<Traffic>,
     },
     /// The properties of a machine.
     Machine {
@@ -91,9 +91,9 @@ pub struct Checkup {
     /// Minimum round-trip time in seconds.
     pub min_rtt: Option<f64>,
     /// Traffic from here to there.
-    pub up: Option<Survey>,
+    pub up: Option<Traffic>,
     /// Traffic from there to here.
-    pub down: Option<Survey>,
+    pub down: Option<Traffic>,
     /// This machine.
     pub here: Machine,
     /// The other machine.

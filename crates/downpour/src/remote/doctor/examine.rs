@@ -16,7 +16,6 @@ use super::checkup::{Checkup, Finding, Side, Udp};
 use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
 use super::probe::{Direction, Failure, Opened, Target};
-use super::survey::Survey;
 use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
 use crate::base64::Bytes;
 use crate::error::Error;
@@ -122,8 +121,8 @@ pub(super) fn examine(
 struct Network {
     udp: Option<Udp>,
     min_rtt: Option<Duration>,
-    up: Option<Survey>,
-    down: Option<Survey>,
+    up: Option<Traffic>,
+    down: Option<Traffic>,
     troubles: Vec<String>,
 }
 
@@ -131,8 +130,8 @@ impl Network {
     /// Probes both directions. If there is no answer, returns the kernel's error, if any.
     fn probe(&mut self, target: &Target<'_>, reporter: &Reporter) -> Result<Option<Option<String>>, Error> {
         for direction in [Direction::Up, Direction::Down] {
-            let trouble = match Opened::new(target, direction, &target.profile.recovery.congestion) {
-                Ok(opened) => self.survey(opened, target, direction, reporter).err(),
+            let trouble = match Opened::new(target, direction) {
+                Ok(opened) => self.measure(opened, target, direction, reporter).err(),
                 Err(Failure::Silence(hint)) if direction == Direction::Up => return Ok(Some(hint)),
                 Err(failure) => Some(failure.into()),
             };
@@ -145,8 +144,8 @@ impl Network {
         Ok(None)
     }
 
-    /// Measures everything in one direction.
-    fn survey(
+    /// Measures one direction.
+    fn measure(
         &mut self,
         opened: Opened<'_>,
         target: &Target<'_>,
@@ -154,33 +153,20 @@ impl Network {
         reporter: &Reporter,
     ) -> Result<(), Error> {
         self.connected(&opened, reporter);
-        let is_limited = target.profile.limit.is_some() || opened.remote == PIPE_PEER;
-        let (traffic, takes_control) = self.run(opened)?;
-        let mut survey = Survey::new(traffic);
-        if !is_limited && (takes_control || direction == Direction::Up) {
-            // What was measured before counts, whatever becomes of the rest.
-            self.try_more(&mut survey, target, direction).or_else(|error| match error {
-                Error::Cancelled | Error::Terminated => Err(error),
-                error => {
-                    self.troubles.push(machine::cleaned(&format!("{direction}, with a set rate: {error}")));
-                    Ok(())
-                }
-            })?;
+        let remote = opened.remote;
+        let (sender, receiver) = opened.run()?;
+        let mut traffic = Traffic::of(&target.profile.recovery.congestion, &sender, &receiver, headers(remote));
+        if remote == PIPE_PEER {
+            // Pipes carry no ECN marks.
+            traffic.ecn = None;
         }
-        survey.conclude(self.rtt());
-        reporter.found(Finding::Traffic { up: direction == Direction::Up, traffic: Box::new(survey.clone()) });
+        // The handshake's sample includes the time in which both sides woke up.
+        let loaded = traffic.loaded_rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
+        self.min_rtt = [self.min_rtt, loaded].into_iter().flatten().min();
+        reporter.found(Finding::Traffic { up: direction == Direction::Up, traffic: Box::new(traffic.clone()) });
         match direction {
-            Direction::Up => self.up = Some(survey),
-            Direction::Down => self.down = Some(survey),
-        }
-        Ok(())
-    }
-
-    /// Probes under other congestion controls as long as these tell more.
-    fn try_more(&mut self, survey: &mut Survey, target: &Target<'_>, direction: Direction) -> Result<(), Error> {
-        while let Some(congestion) = survey.next(&target.profile.recovery.congestion, self.rtt()) {
-            let (traffic, _) = self.run(Opened::new(target, direction, &congestion)?)?;
-            survey.add(&congestion, traffic, self.rtt());
+            Direction::Up => self.up = Some(traffic),
+            Direction::Down => self.down = Some(traffic),
         }
         Ok(())
     }
@@ -199,27 +185,6 @@ impl Network {
             };
             self.tell_udp(udp, reporter);
         }
-    }
-
-    /// Runs one probe; returns what it measured, and whether the other side sends under another control if asked to.
-    fn run(&mut self, opened: Opened<'_>) -> Result<(Traffic, bool), Error> {
-        let (remote, congestion, direction) = (opened.remote, opened.congestion, opened.direction);
-        let (sender, receiver) = opened.run()?;
-        let mut traffic = Traffic::of(congestion, &sender, &receiver, headers(remote));
-        if remote == PIPE_PEER {
-            // Pipes carry no ECN marks.
-            traffic.ecn = None;
-        }
-        // The handshake's sample includes the time in which both sides woke up.
-        let loaded = traffic.loaded_rtt.and_then(|rtt| Duration::try_from_secs_f64(rtt).ok());
-        self.min_rtt = [self.min_rtt, loaded].into_iter().flatten().min();
-        let theirs = if direction == Direction::Up { receiver } else { sender };
-        Ok((traffic, theirs.takes_control))
-    }
-
-    /// Returns the minimum round trip in seconds.
-    fn rtt(&self) -> f64 {
-        self.min_rtt.unwrap_or_default().as_secs_f64()
     }
 
     fn tell_udp(&mut self, udp: Udp, reporter: &Reporter) {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use net::{Thread, ThreadTime};
 use serde::{Deserialize, Serialize};
-use transport::congestion::{CongestionConfig, LinkRate};
+use transport::congestion::CongestionConfig;
 use transport::{ConnectionStats, LimitedBy};
 
 /// Interval between two samples of a connection.
@@ -48,13 +48,9 @@ pub(super) struct Counts {
     running_micros: Option<u64>,
     waiting_micros: Option<u64>,
     micros: u64,
-    /// What packet trains have shown the sender.
-    link: Option<LinkRate>,
-    /// Whether this side sends under another control if asked to.
-    pub(super) takes_control: bool,
 }
 
-/// Measured traffic of one probe. The receiver counts what arrives, the sender what is lost.
+/// Measured traffic of one direction. The receiver counts what arrives, the sender what is lost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Traffic {
     /// What decided how fast it was sent: the name of a congestion control, `fixed-rate` if a rate was set.
@@ -84,8 +80,6 @@ pub struct Traffic {
     pub sender: Option<ThreadShare>,
     /// The network thread of the receiver.
     pub receiver: Option<ThreadShare>,
-    /// Rate of the slowest link, by packet trains at the beginning of the probe.
-    pub trains: Option<LinkRate>,
     /// IP bytes sent during the whole probe; what arrived of them if an earlier release sent them.
     pub bytes_sent: u64,
 }
@@ -191,8 +185,6 @@ impl Meter {
             running_micros: share(|time| time.running),
             waiting_micros: share(|time| time.waiting),
             micros: micros(self.began.elapsed()),
-            link: last.controller.and_then(|state| state.link),
-            takes_control: true,
         }
     }
 
@@ -244,7 +236,6 @@ impl Traffic {
         let datagram = sender.datagram.clamp(SYMBOL_OVERHEAD, 1 << 16);
         let useful = (datagram - SYMBOL_OVERHEAD) as f64 / (datagram + headers) as f64
             * (1.0 - share(receiver.surplus_symbols, receiver.packets_received));
-        let believed = |link: &LinkRate| (link.rate.bits_per_second() as f64) < MAX_RATE;
         Self {
             control: control.to_string().split(':').next().unwrap_or_default().to_owned(),
             set_bits_per_second: match control {
@@ -262,7 +253,6 @@ impl Traffic {
             limited_by: sender.limited_by,
             sender: sender.thread(),
             receiver: receiver.thread(),
-            trains: sender.link.filter(believed),
             bytes_sent: if sender.bytes_sent == 0 { receiver.bytes_received } else { sender.bytes_sent },
         }
     }

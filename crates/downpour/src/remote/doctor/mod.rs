@@ -11,7 +11,6 @@ mod machine;
 mod meter;
 mod probe;
 mod show;
-mod survey;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -37,7 +36,6 @@ pub use disk::Disk;
 pub use machine::{Core, Machine};
 pub use meter::{ThreadShare, Traffic};
 pub use net::{BufferFacts, SocketFacts};
-pub use survey::{Best, Line, Method, Shown, Survey, Trial};
 pub use verdict::{Bottleneck, Forecast, Speed, Verdict};
 
 /// Maximum number of events waiting for the program; there are fewer.
@@ -61,10 +59,9 @@ pub struct Doctor {
     pub target: Option<PathBuf>,
     /// The same on this machine; the current folder if `None`.
     pub local: Option<PathBuf>,
-    /// Profile of the engine in both directions; a fixed rate is probed at that rate.
+    /// Profile of the engine in both directions.
     pub profile: Profile,
-    /// How long to send in each direction as the profile has it; trains and trials take a part of it. Extended to up to
-    /// 15 s if round trips are long: a controller needs 20 of them.
+    /// How long to send in each direction. Extended to up to 15 s if round trips are long: a controller needs 20 of them.
     pub probe_time: Duration,
     /// Bytes that each of the two sides may buffer: see
     /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
@@ -106,7 +103,7 @@ pub enum DoctorEvent {
     Done(Result<Box<Checkup>, Error>),
 }
 
-/// Starts an examination; it takes about twelve seconds, and longer if round trips are long or the user types a password.
+/// Starts an examination; it takes about nine seconds, and longer if round trips are long or the user types a password.
 ///
 /// # Errors
 /// A host that ssh would take for an option; [`Error::System`] if a thread cannot be spawned. Other errors are reported

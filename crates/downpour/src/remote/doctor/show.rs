@@ -10,7 +10,6 @@ use super::checkup::{Checkup, Finding, Side, Udp};
 use super::disk::Disk;
 use super::machine::{Core, Machine};
 use super::meter::Traffic;
-use super::survey::{Best, Method, Shown, Survey, Trial};
 use super::verdict::{Bottleneck, Forecast, Speed};
 
 /// Maximum number of items of advice shown; the figures contain the rest.
@@ -18,9 +17,6 @@ const MAX_ADVICE: usize = 5;
 
 /// Tasks per core from which a machine is called busy.
 const BUSY: f64 = 1.0;
-
-/// Loss from which it is worth a word what causes it.
-const NOTICEABLE_LOSS: f64 = 0.001;
 
 fn bits(rate: u64) -> String {
     scaled(rate as f64, "bit/s")
@@ -85,52 +81,6 @@ impl Display for Traffic {
             LimitedBy::Source => "; the sender's cores hold it back",
             LimitedBy::Receiver => "; the receiver's cores hold it back",
         })
-    }
-}
-
-impl Display for Shown {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Carried => "the line carries it",
-            Self::Exceeded => "more than the line carries",
-            Self::NotSent => "the sender is too slow for it",
-        })
-    }
-}
-
-impl Display for Trial {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { traffic, shows } = self;
-        write!(f, "{traffic}; {shows}")?;
-        let is_own = *shows == Shown::Carried && traffic.loss >= NOTICEABLE_LOSS;
-        f.write_str(if is_own { ", and loses as much at any rate" } else { "" })
-    }
-}
-
-impl Survey {
-    /// Writes what is known of the line.
-    fn write_line(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let trains = self.link().map(|link| {
-            format!("{} by packet trains (median of {} reports)", bits(link.rate.bits_per_second()), link.reports)
-        });
-        let Some(line) = &self.line else { return f.write_str("unknown") };
-        let rate = bits(line.rate_bits_per_second);
-        match (line.method, trains) {
-            (Method::Trains, Some(trains)) => write!(f, "about {trains}"),
-            (Method::Exceeded, Some(trains)) => write!(f, "{rate} pass when more is sent; short bursts at {trains}"),
-            (Method::Exceeded, None) => write!(f, "{rate} pass when more is sent"),
-            (Method::AtLeast | Method::Trains, _) => write!(f, "at least {rate}, the most that was tried"),
-        }
-    }
-}
-
-impl Display for Survey {
-    /// Prints two to five lines.
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n  line  ", self.traffic)?;
-        self.write_line(f)?;
-        self.auto.as_ref().map_or(Ok(()), |traffic| write!(f, "\n  auto  {traffic}"))?;
-        self.trials.iter().try_for_each(|trial| write!(f, "\n  trial {trial}"))
     }
 }
 
@@ -218,18 +168,17 @@ impl Display for Forecast {
 }
 
 impl Display for Checkup {
-    /// Prints at most 34 lines.
+    /// Prints at most 26 lines.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "UDP     {}", self.udp)?;
         for (name, traffic) in [("up", &self.up), ("down", &self.down)] {
             match traffic {
-                // The line below the pipes of ssh is not measured.
-                Some(survey) if self.over_ssh => writeln!(f, "{name:<7} over ssh: {}", survey.traffic)?,
-                Some(survey) => writeln!(f, "{name:<7} {survey}")?,
+                Some(traffic) if self.over_ssh => writeln!(f, "{name:<7} over ssh: {traffic}")?,
+                Some(traffic) => writeln!(f, "{name:<7} {traffic}")?,
                 None => writeln!(f, "{name:<7} unknown")?,
             }
         }
-        let sent = |survey: &Option<Survey>| bytes(survey.as_ref().map_or(0, Survey::bytes_sent));
+        let sent = |traffic: &Option<Traffic>| bytes(traffic.as_ref().map_or(0, |traffic| traffic.bytes_sent));
         writeln!(f, "sent    {} up and {} down for these figures", sent(&self.up), sent(&self.down))?;
         for side in [Side::Here, Side::There] {
             let machine = self.machine(side);
@@ -251,13 +200,6 @@ impl Display for Checkup {
             |speed: &Option<Speed>| speed.map_or_else(|| "unknown".to_owned(), |speed| speed.bottleneck.to_string());
         let (up, down) = (narrowest(&self.verdict.up), narrowest(&self.verdict.down));
         write!(f, "{:<32} {up:<13} {down}", "limited by")?;
-        let is_best = |survey: &Option<Survey>| {
-            let survey = survey.as_ref();
-            survey.is_some_and(|survey| survey.best == Best::Nothing && !survey.trials.is_empty())
-        };
-        if is_best(&self.up) && is_best(&self.down) {
-            write!(f, "\nset     nothing: no rate that was tried is much faster")?;
-        }
         for advice in self.advice.iter().take(MAX_ADVICE) {
             write!(f, "\n{:<7} {}; run: {}", advice.side, advice.why, advice.command)?;
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tokio::sync::mpsc::Receiver;
-use transport::congestion::{CongestionConfig, LinkRate};
-use transport::{LimitedBy, Rate};
+use transport::LimitedBy;
+use transport::congestion::CongestionConfig;
 
 use super::meter::{Counts, Traffic};
 use super::verdict::judge;
@@ -60,28 +60,7 @@ fn traffic() -> Traffic {
         limited_by: LimitedBy::Window,
         sender: share,
         receiver: share,
-        trains: None,
         bytes_sent: 300_000_000,
-    }
-}
-
-/// What such traffic and a trial of twice the rate, which the line carries, show.
-fn gains() -> Survey {
-    let set = 1_700_000_000;
-    let tried = Traffic {
-        control: "fixed-rate".into(),
-        set_bits_per_second: Some(set),
-        sent_bits_per_second: Some(set),
-        rate_bits_per_second: 1_683_000_000,
-        goodput: 200_000_000,
-        loss: 0.01,
-        ..traffic()
-    };
-    Survey {
-        line: Some(Line { rate_bits_per_second: 1_790_000_000, method: Method::Trains }),
-        trials: vec![Trial { traffic: tried, shows: Shown::Carried }],
-        best: Best::Rate(set),
-        ..Survey::new(Traffic { loss: 0.01, ..traffic() })
     }
 }
 
@@ -98,8 +77,8 @@ fn checkup() -> Checkup {
         },
         over_ssh: false,
         min_rtt: Some(0.05),
-        up: Some(Survey::new(traffic())),
-        down: Some(Survey::new(traffic())),
+        up: Some(traffic()),
+        down: Some(traffic()),
         here: machine(),
         there: machine(),
         troubles: Vec::new(),
@@ -118,30 +97,23 @@ fn judged(mut checkup: Checkup, doctor: &Doctor) -> Checkup {
 #[test]
 fn each_figure_says_what_it_is() {
     let mut found = checkup();
-    let mut survey = gains();
-    survey.trains = Some(Traffic {
-        trains: Some(LinkRate { rate: Rate::from_bits_per_second(1_790_000_000), reports: 30 }),
+    found.down = Some(Traffic {
+        control: "fixed-rate".into(),
+        set_bits_per_second: Some(1_700_000_000),
+        rate_bits_per_second: 1_683_000_000,
+        goodput: 200_000_000,
+        loss: 0.01,
         ..traffic()
     });
-    survey.auto = Some(traffic());
-    found.up = Some(survey);
     let text = judged(found, &Doctor::new("far")).to_string();
     for line in [
         "UDP     open both ways at 192.0.2.1:4000; datagrams of 1451 bytes pass (IP packets of 1479); idle round trip 50 ms",
-        "  line  about 1.79 Gbit/s by packet trains (median of 30 reports)",
-        "  auto  100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, round trip 60 ms under load; congestion control holds it back",
-        "  trial set to 1.7 Gbit/s: 1.68 Gbit/s arrive (200 MB/s of files), 1.0 % lost, round trip 60 ms under load; the line carries it, and loses as much at any rate",
-        "  line  unknown",
-        "sent    1.2 GB up and 300 MB down for these figures",
+        "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, round trip 60 ms under load; congestion control holds it back",
+        "down    set to 1.7 Gbit/s: 1.68 Gbit/s arrive (200 MB/s of files), 1.0 % lost, round trip 60 ms under load",
+        "sent    300 MB up and 300 MB down for these figures",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
-    assert!(!text.contains("\nset "), "there is something to set: {text}");
-    let (mut clear, mut survey) = (checkup(), gains());
-    survey.best = Best::Nothing;
-    (clear.up, clear.down) = (Some(survey.clone()), Some(survey));
-    let text = judged(clear, &Doctor::new("far")).to_string();
-    assert!(text.ends_with("\nset     nothing: no rate that was tried is much faster"), "{text}");
 }
 
 #[test]
@@ -157,15 +129,9 @@ fn counters_of_the_other_side_are_bounded_and_those_of_an_earlier_release_unders
     let up = of(&ours, &lie);
     assert_eq!((up.sent_bits_per_second, up.rate_bits_per_second), (Some(8_000_000), 12_000_000));
     assert_eq!((up.loss, up.packets), (0.02, 1000));
-    let trains = |rate: &str| {
-        let text = format!(r#"{{"link":{{"rate":{rate},"reports":30}},"takes_control":true}}"#);
-        of(&counts(&text), &ours).trains.map(|link| link.rate.bits_per_second())
-    };
-    assert_eq!([trains("90000000"), trains("18446744073709551615")], [Some(90_000_000), None]);
     let earlier = counts(
         r#"{"half_micros":1500000,"half_received":0,"packets_sent":3000,"packets_lost":30,"packets_received":10,"surplus_symbols":0,"marked":0,"ecn":null,"datagram":1451,"rtt_micros":51000,"limited_by":"window","running_micros":1,"waiting_micros":1,"micros":3000000}"#,
     );
-    assert!(!earlier.takes_control);
     let receiver = counts(r#"{"half_micros":1000000,"half_received":1000000,"bytes_received":3000000}"#);
     let down = of(&earlier, &receiver);
     assert_eq!((down.loss, down.rate_bits_per_second, down.sent_bits_per_second), (0.01, 8_000_000, None));
@@ -188,22 +154,17 @@ fn what_limits_a_transfer() {
         ("unknown disk", |c| c.here.disk = Disk::default(), Network, Network),
         (
             "full core here",
-            |c| c.up.as_mut().unwrap().traffic.sender = Some(ThreadShare { running: 0.6, waiting: 0.3 }),
+            |c| c.up.as_mut().unwrap().sender = Some(ThreadShare { running: 0.6, waiting: 0.3 }),
             Cpu(Side::Here),
             Network,
         ),
         (
             "full core of the receiver here",
-            |c| c.down.as_mut().unwrap().traffic.receiver = Some(ThreadShare { running: 0.95, waiting: 0.0 }),
+            |c| c.down.as_mut().unwrap().receiver = Some(ThreadShare { running: 0.95, waiting: 0.0 }),
             Network,
             Cpu(Side::Here),
         ),
-        (
-            "slow receiver",
-            |c| c.up.as_mut().unwrap().traffic.limited_by = LimitedBy::Receiver,
-            Cpu(Side::There),
-            Network,
-        ),
+        ("slow receiver", |c| c.up.as_mut().unwrap().limited_by = LimitedBy::Receiver, Cpu(Side::There), Network),
         ("over ssh", |c| c.over_ssh = true, Ssh, Ssh),
     ];
     for (name, change, up, down) in cases {
@@ -214,7 +175,7 @@ fn what_limits_a_transfer() {
         assert_eq!(found, [up, down], "{name}");
     }
     let mut paced = checkup();
-    paced.up.as_mut().unwrap().traffic.limited_by = LimitedBy::Pacing;
+    paced.up.as_mut().unwrap().limited_by = LimitedBy::Pacing;
     assert_eq!(judge(&paced, true, None).up.unwrap().bottleneck, ToldRate);
     paced.down = None;
     assert_eq!(judge(&paced, false, None).down, None);
@@ -243,7 +204,7 @@ fn how_long_it_will_take() {
 #[test]
 fn advice_is_given_where_it_applies() {
     type Change = fn(&mut Checkup, &mut Doctor);
-    let cases: [(&str, Change, Side, &str); 16] = [
+    let cases: [(&str, Change, Side, &str); 15] = [
         ("closed", |c, _| c.udp = closed(false), Side::There, "sudo ufw allow 44000:44009/udp "),
         ("closed, one port", |c, d| (c.udp, d.ports) = (closed(false), Some(7..=7)), Side::There, "udp dport 7 accept"),
         ("half closed", |c, _| c.udp = closed(true), Side::Here, "ct state established,related accept"),
@@ -273,26 +234,28 @@ fn advice_is_given_where_it_applies() {
             "sudo sysctl -w net.core.rmem_max=8388608 net.core.wmem_max=8388608",
         ),
         ("no offload", |c, _| c.here.socket.as_mut().unwrap().send_segments = 1, Side::Here, "uname -r"),
-        ("a set rate is faster", |c, _| c.up = Some(gains()), Side::Here, "downpour cp --rate 1700M ..."),
-        (
-            "auto is faster",
-            |c, _| {
-                let survey = c.down.as_mut().unwrap();
-                (survey.best, survey.auto) = (Best::Auto, Some(traffic()));
-            },
-            Side::Here,
-            "downpour cp --set congestion=auto ...",
-        ),
         (
             "set too much",
-            |c, _| c.down.as_mut().unwrap().best = Best::LowerRate(9_500_000),
+            |c, _| {
+                let up = c.up.as_mut().unwrap();
+                (up.control, up.set_bits_per_second, up.loss) = ("fixed-rate".into(), Some(9_500_000), 0.2);
+            },
             Side::Here,
-            "downpour cp --rate 9500K ...",
+            "downpour doctor --set congestion=auto far",
         ),
-        ("long queue", |c, _| c.up.as_mut().unwrap().traffic.loaded_rtt = Some(0.4), Side::Here, "--limit 756M"),
+        (
+            "loss taken for congestion",
+            |c, _| {
+                let down = c.down.as_mut().unwrap();
+                (down.control, down.loss) = ("cubic".into(), 0.004);
+            },
+            Side::Here,
+            "downpour doctor --set congestion=auto far",
+        ),
+        ("long queue", |c, _| c.up.as_mut().unwrap().loaded_rtt = Some(0.4), Side::Here, "--limit 756M"),
         (
             "busy there",
-            |c, _| c.down.as_mut().unwrap().traffic.sender = Some(ThreadShare { running: 0.2, waiting: 0.5 }),
+            |c, _| c.down.as_mut().unwrap().sender = Some(ThreadShare { running: 0.2, waiting: 0.5 }),
             Side::There,
             "top -b -n 1",
         ),
@@ -333,7 +296,7 @@ fn a_checkup_is_short_whatever_is_wrong() {
         side.load = Some(100.0);
     }
     let text = judged(worst, &doctor).to_string();
-    assert!(text.lines().count() <= 34, "{text}");
+    assert!(text.lines().count() <= 26, "{text}");
     assert!(text.contains("CLOSED: port 4000 did not answer in 4 s") && text.contains("2 more"), "{text}");
     let text = judged(checkup(), &Doctor::new("far")).to_string();
     assert!(text.contains("100,000 files of 4 kB    5.00 s        5.00 s"), "{text}");
@@ -430,8 +393,8 @@ fn examined(firewall: Firewall) -> Scene {
     Scene { attending, events, result, port: address.port() }
 }
 
-fn assert_sane(survey: Option<&Survey>) {
-    let traffic = &survey.expect("a figure").traffic;
+fn assert_sane(traffic: Option<&Traffic>) {
+    let traffic = traffic.expect("a figure");
     let line = traffic.rate_bits_per_second as f64 / 8.0;
     assert!(line > 1e6 && traffic.goodput as f64 > 0.5 * line && (traffic.goodput as f64) < line, "{traffic:?}");
     assert!((0.0..0.5).contains(&traffic.loss) && traffic.loaded_rtt.is_some_and(|rtt| rtt < 5.0), "{traffic:?}");
@@ -461,7 +424,7 @@ fn an_open_path_is_measured_both_ways() {
     assert!(checkup.verdict.forecasts.iter().all(|forecast| forecast.up.is_some() && forecast.down.is_some()));
     let json: serde_json::Value = serde_json::to_value(&checkup).unwrap();
     assert_eq!((&json["udp"]["state"], &json["udp"]["datagram"]), (&"open".into(), &1451.into()));
-    assert!(json["up"]["control"] == "auto" && json["up"]["best"]["set"].is_string(), "{json}");
+    assert!(json["up"]["control"] == "auto" && json["up"]["limited_by"].is_string(), "{json}");
     assert!(json["verdict"]["up"]["bottleneck"]["what"].is_string(), "{json}");
     assert_eq!(std::iter::from_fn(|| events.blocking_recv()).count(), 5, "UDP, two ways, two machines");
 }

@@ -8,7 +8,6 @@ use transport::{Connector, LimitedBy, Rate, floor};
 use super::checkup::{Checkup, Side};
 use super::machine::Machine;
 use super::meter::{ThreadShare, Traffic};
-use super::survey::Survey;
 
 /// Share of a core's time, used or waited for, from which a thread is at its limit: there are always moments in which
 /// it has nothing to do.
@@ -85,9 +84,8 @@ struct Lane<'a> {
 pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict {
     let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
     let (here, there, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
-    let measured = |survey: &Option<Survey>| {
-        let traffic = survey.as_ref().map(|survey| survey.traffic.clone());
-        traffic.filter(|traffic| traffic.goodput > 0 && traffic.rate_bits_per_second > 0)
+    let measured = |traffic: &Option<Traffic>| {
+        traffic.clone().filter(|traffic| traffic.goodput > 0 && traffic.rate_bits_per_second > 0)
     };
     let up = measured(&checkup.up).map(|traffic| Lane {
         traffic,
