@@ -8,6 +8,11 @@
 //! Of a file that stands at the target in another version only the differences cross: the sender lists the chunks of its
 //! version (`chunks`), and the receiver copies those that it finds in its own.
 
+/// The examples of README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod backup;
 pub mod base64;
 mod batch;
