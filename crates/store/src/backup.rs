@@ -12,8 +12,8 @@ use super::held::Held;
 use super::inheritance::has_acl;
 use super::metadata::{SET_ID, Status, mode_of};
 use super::names::{NameError, check_path};
+use super::refusal::{NoBackup, refusal};
 use super::sandbox::{DirectorySandbox, errno};
-use super::sink::refusal;
 use super::staging::{is_staging_name, under_random_name};
 use crate::base64::Bytes;
 
@@ -201,11 +201,6 @@ pub(super) enum Original {
     Stays,
     Goes,
 }
-
-/// Inside an [`io::Error`]: there can be no backup.
-#[derive(Debug, thiserror::Error)]
-#[error("there can be no backup of it")]
-pub(super) struct NoBackup;
 
 /// Returns a path without slashes at its end and `.` at its beginning.
 fn normal(mut path: &[u8]) -> &[u8] {

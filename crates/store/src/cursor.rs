@@ -17,7 +17,8 @@ use rustix::process::geteuid;
 
 use super::directory::{FOLDER, NAMED_WAY, WAY};
 use super::held::Held;
-use super::root::{Links, Roots};
+use super::links::Links;
+use super::root::Roots;
 
 /// What a directory is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use rustix::fs::statvfs;
 use rustix::io::Errno;
 
 use super::names::NameError;
-use super::outputs::OutputKind;
+use super::output_kind::OutputKind;
 use crate::messages::MessageError;
 
 /// A failure of scanning, reading or receiving files.

@@ -9,14 +9,11 @@ use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futi
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::inheritance::Inherited;
-use super::preserve::Preserve;
-use super::spec::Modes;
 use crate::messages::{DeviceNumber, Mtime, Special};
 
 /// Set-user-id and set-group-id. They give away the rights of the owner and group: a transfer sets them only with both.
 pub(super) const SET_ID: u32 = 0o6000;
-const PERMISSIONS: u32 = 0o7777;
+pub(super) const PERMISSIONS: u32 = 0o7777;
 
 /// More than a tick of any kernel: time stamps are no finer on most file systems before Linux 6.13.
 const TICK: Duration = Duration::from_millis(20);
@@ -31,7 +28,7 @@ pub(super) struct Status {
     pub(super) mode: u32,
     pub(super) mtime: Mtime,
     /// Seconds and nanoseconds of the last change of the inode.
-    ctime: (i64, u64),
+    pub(super) ctime: (i64, u64),
     pub(super) identity: Identity,
     /// Number of names.
     pub(super) links: u64,
@@ -40,7 +37,7 @@ pub(super) struct Status {
     /// Group id.
     pub(super) group: u32,
     /// Its number, for a device.
-    device: DeviceNumber,
+    pub(super) device: DeviceNumber,
 }
 
 /// Device and inode number: the same for all names of a file or directory, and for nothing else that exists.
@@ -159,100 +156,9 @@ pub(super) fn birth(_: impl AsFd, _: impl rustix::path::Arg) -> u64 {
     0
 }
 
-/// From a sent mode to the one that is applied.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ModeRule {
-    modes: Modes,
-    mask: u32,
-    /// Whether set-id bits come with the owner and group whose rights they give away.
-    set_id: bool,
-}
-
-impl ModeRule {
-    /// The rule for this process.
-    pub(super) fn new(modes: Modes, preserve: Preserve) -> Self {
-        let set_id = modes == Modes::Exact && preserve.rights() && geteuid().is_root();
-        Self { modes, mask: process_mask(), set_id }
-    }
-
-    /// Whether modes are those of the sender.
-    pub(super) fn is_exact(self) -> bool {
-        self.modes == Modes::Exact
-    }
-
-    /// The mode for a name that came with `sent`.
-    pub(super) fn apply(self, sent: u32) -> u32 {
-        self.apply_in(sent, &Inherited::default())
-    }
-
-    /// The same where new names inherit something: unless modes are exact, a default ACL stands for the umask.
-    pub(super) fn apply_in(self, sent: u32, inherited: &Inherited) -> u32 {
-        match self.modes {
-            Modes::Masked => sent & PERMISSIONS & !SET_ID & (!0o777 | self.permitted(inherited)),
-            Modes::Exact if self.set_id => sent & PERMISSIONS,
-            Modes::Exact => sent & PERMISSIONS & !SET_ID,
-        }
-    }
-
-    /// What a name that was to get `mode` gets where the system has denied some of its permissions when it was made: as
-    /// for `cp`, these stay denied unless modes are exact.
-    pub(super) fn without(self, mode: u32, denied: u32) -> u32 {
-        if self.is_exact() { mode } else { mode & !denied }
-    }
-
-    fn permitted(self, inherited: &Inherited) -> u32 {
-        inherited.permitted().unwrap_or(!self.mask) & 0o777
-    }
-
-    /// The mode for a file or folder that came with `sent` and stands as `found`: as for `cp`, it keeps its own unless
-    /// modes are exact. Even then a folder keeps its set-id bits, and a file those that it has at the sender too.
-    pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
-        match self.modes {
-            Modes::Masked => found.mode,
-            Modes::Exact if self.set_id => self.apply(sent),
-            Modes::Exact if found.is_directory() => with_set_id(self.apply(sent), found.mode),
-            Modes::Exact => with_set_id(self.apply(sent), found.mode & sent),
-        }
-    }
-
-    /// The same for a file that gets another content, which is not to run with another's rights.
-    pub(super) fn replace(self, sent: u32, found: u32) -> u32 {
-        match self.modes {
-            Modes::Masked => found & !SET_ID,
-            Modes::Exact => self.apply(sent),
-        }
-    }
-
-    /// The final mode of a folder that was to get `mode` and stands as `found`.
-    pub(super) fn seal(self, mode: u32, found: &Status) -> u32 {
-        if self.set_id { mode } else { with_set_id(mode, found.mode) }
-    }
-
-    /// The mode that a name made with `mode` should have: the system applies the mask or default ACL itself.
-    pub(super) fn as_made(self, mode: u32, inherited: &Inherited) -> u32 {
-        mode & self.permitted(inherited)
-    }
-}
-
 /// `mode` with the set-id bits of `found`. A folder may have got the latter from its parent.
 pub(super) fn with_set_id(mode: u32, found: u32) -> u32 {
     mode & !SET_ID | found & SET_ID
-}
-
-/// The mask for new files.
-fn process_mask() -> u32 {
-    // The system call can only replace it, which other threads would notice (`clippy.toml` forbids it).
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
-}
-
-/// The mask, where the system does not tell it: what a new file lacks.
-fn probed_mask() -> io::Result<u32> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let all = std::fs::Permissions::from_mode(0o777);
-    let file = tempfile::Builder::new().permissions(all).tempfile()?;
-    Ok(!file.as_file().metadata()?.permissions().mode() & 0o777)
 }
 
 /// Sets mode and time of an open file or folder, where given. The content stands where the file system has no modes or
@@ -329,11 +235,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mask_is_found_without_the_system_telling_it() {
-        assert_eq!(probed_mask().unwrap(), process_mask());
-    }
-
-    #[test]
     fn a_change_is_settled_after_a_tick() {
         let dir = tempfile::tempdir().unwrap();
         let mut status = Status::from(fstat(std::fs::File::open(dir.path()).unwrap()).unwrap());
@@ -346,33 +247,6 @@ mod tests {
         let unsettled = status.unsettled_for();
         // This process may have waited meanwhile.
         assert!(unsettled.is_none_or(|rest| rest <= TICK), "{unsettled:?}");
-    }
-
-    #[test]
-    fn set_id_bits_are_never_taken_over() {
-        let masked = ModeRule { modes: Modes::Masked, mask: 0o022, set_id: false };
-        assert_eq!(masked.apply(0o6777), 0o755);
-        assert_eq!(masked.apply(0o1777), 0o1755);
-        assert_eq!(masked.as_made(0o1777, &Inherited::default()), 0o755);
-        assert_eq!((masked.without(0o755, 0o7), masked.without(0o644, 0)), (0o750, 0o644));
-        let exact = ModeRule { modes: Modes::Exact, mask: 0o022, set_id: false };
-        assert_eq!(exact.apply(0o7777), 0o1777);
-        assert_eq!(exact.without(0o755, 0o7), 0o755);
-        assert_eq!((masked.replace(0o4755, 0o6700), exact.replace(0o4755, 0o6700)), (0o700, 0o755));
-    }
-
-    #[test]
-    fn what_stands_keeps_set_id_bits_that_it_should_have() {
-        let rule = |modes| ModeRule { modes, mask: 0o022, set_id: false };
-        let (masked, exact) = (rule(Modes::Masked), rule(Modes::Exact));
-        let stands = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
-        let file = |mode| stands(FileType::RegularFile, mode);
-        let folder = |mode| stands(FileType::Directory, mode);
-        assert_eq!(masked.apply_over(0o755, &file(0o4700)), 0o4700);
-        assert_eq!(exact.apply_over(0o755, &file(0o4700)), 0o755);
-        assert_eq!(exact.apply_over(0o6755, &file(0o4700)), 0o4755);
-        assert_eq!(exact.apply_over(0o755, &folder(0o2700)), 0o2755);
-        assert_eq!(exact.apply_over(0o2755, &folder(0o700)), 0o755);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Files that this side writes about a transfer: they are neither sent nor replaced by it.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::Metadata;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,24 +12,7 @@ use super::directory::parent_of;
 use super::error::FilesError;
 use super::folding::{Case, Folding};
 use super::metadata::{Identity, Status};
-
-/// What is written about a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputKind {
-    /// The list of BLAKE3 checksums, which replaces a file.
-    Checksums,
-    /// The engine's trace, which is appended to a file.
-    Trace,
-}
-
-impl fmt::Display for OutputKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Checksums => "the list of checksums",
-            Self::Trace => "the trace",
-        })
-    }
-}
+use super::output_kind::OutputKind;
 
 /// The files that are written about a transfer. A source that is one of them is refused, one that is met in a directory
 /// is left out ([`SkipReason::Output`](super::SkipReason::Output)), and none is replaced or deleted at the target.

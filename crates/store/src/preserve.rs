@@ -46,3 +46,15 @@ impl Preserve {
         self.acls || self.xattrs
     }
 }
+
+/// Which permission bits are applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Modes {
+    /// Those that the user's umask allows, but not set-user-id and set-group-id. Existing names keep their modes,
+    /// replaced files too, which lose these two bits.
+    #[default]
+    Masked,
+    /// All, but set-user-id and set-group-id only if the receiver is root and takes both owner and group over.
+    /// Otherwise existing directories keep these bits.
+    Exact,
+}

@@ -11,8 +11,9 @@ use rustix::io::Errno;
 use super::cursor::DirectoryCursor;
 use super::directory::NAMED_WAY;
 use super::held::Held;
+use super::links::Links;
 use super::metadata::Status;
-use super::root::{Links, Roots};
+use super::root::Roots;
 use crate::messages::{Entry, Kind, NoticeKind};
 
 /// Removes names from the sources, one by one. Folders stay.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
 use super::error::FilesError;
 use super::filter::Filter;
+use super::links::Links;
 use super::listing::Listing;
 use super::metadata::Status;
 use super::permitted::stands_for_contents;
@@ -21,20 +21,6 @@ use crate::messages::{MAX_COMPONENT, SkipReason};
 
 /// Said of pipes, sockets and devices.
 const NOT_SENT: &str = "it is neither a file, a folder nor a link";
-
-/// How symbolic links are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Links {
-    /// As links, never resolved.
-    #[default]
-    Copy,
-    /// The target of a link is sent under the link's name. A dangling link, or one to a folder that contains it, is
-    /// skipped and reported.
-    Follow,
-    /// Not at all. The receiver only learns that they exist ([`SkipReason::Link`](super::SkipReason::Link)), so that it
-    /// deletes nothing under their names. A link that the user names as an item is refused.
-    Skip,
-}
 
 /// An item to send: a file, a link, a folder, or the contents of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

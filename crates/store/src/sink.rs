@@ -32,6 +32,8 @@ mod report;
 mod shared;
 mod spellings;
 mod stored;
+mod stored_entries;
+mod usable;
 mod verifier;
 mod writer;
 
@@ -40,20 +42,20 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use self::announced::Announced;
 use self::batch::OpenBatch;
 use self::differences::Differences;
 use self::entries::Admission;
 use self::manifest::{Built, Manifest};
-pub(super) use self::place::refusal;
 use self::publisher::{Pipeline, Publisher};
 pub use self::report::{FailReason, Failed, ReceiveOutcome};
 use self::shared::Shared;
 use self::verifier::Verifier;
 use self::writer::Writer;
 use super::error::FilesError;
+use super::lock::lock;
 use super::names::check_path;
 use super::spec::{Destination, ReceiveSpec};
 use super::staged_id::path_hash;
@@ -61,9 +63,6 @@ use crate::messages::{
     Attributes, Chunks, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, SkipReason, Skipped,
     SourceId, StoredEntry, Void, Wanted,
 };
-
-/// Name of the target itself in notices.
-const TOP: &[u8] = b".";
 
 /// Receives one transfer.
 ///
@@ -540,8 +539,4 @@ impl FileSink {
     fn pipeline(&self) -> Pipeline<'_> {
         Pipeline { shared: &self.shared, verifier: &self.verifier, writer: &self.writer }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,9 +14,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use super::batch::{Batch, Voided};
 use super::consistency::{ReadConsistency, digest, fill, sum};
 use super::cursor::DirectoryCursor;
+use super::links::Links;
 use super::metadata::Status;
 use super::open::OpenFiles;
-use super::root::{Links, Roots};
+use super::root::Roots;
 use crate::messages::{Entry, Kind, VoidReason, Wanted};
 
 /// The object of one batch: the wanted ranges of its regular files, one after another.

@@ -9,7 +9,7 @@ use super::backup::Backup;
 use super::filter::Filter;
 use super::outputs::Outputs;
 use super::permitted::Permitted;
-use super::preserve::Preserve;
+use super::preserve::{Modes, Preserve};
 use crate::base64;
 use crate::messages::{Entry, Kind};
 
@@ -146,18 +146,6 @@ pub enum Compare {
     SizeAndTime,
     /// Those with a matching BLAKE3 digest. A file that the sender gives no digest for counts as changed.
     Checksum,
-}
-
-/// Which permission bits are applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Modes {
-    /// Those that the user's umask allows, but not set-user-id and set-group-id. Existing names keep their modes,
-    /// replaced files too, which lose these two bits.
-    #[default]
-    Masked,
-    /// All, but set-user-id and set-group-id only if the receiver is root and takes both owner and group over.
-    /// Otherwise existing directories keep these bits.
-    Exact,
 }
 
 /// Where the items of a transfer are placed.

@@ -12,6 +12,7 @@
 //! - temporarily, `moving` and the files of a probe ([`super::folding`]).
 
 mod find;
+mod layout;
 mod leftovers;
 mod remove;
 mod site;
@@ -27,8 +28,8 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, chmodat, flock, fstat,
-    fsync, ftruncate, futimens, makedev, mkdirat, mknodat, openat, statat, symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, chmodat, fstat, fsync, ftruncate, futimens,
+    makedev, mkdirat, mknodat, openat, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -36,6 +37,7 @@ use rustix::io::Errno;
 pub(super) use self::find::staging_name;
 use self::find::{Finder, Found};
 pub use self::find::{is_staging_name, under_random_name};
+use self::layout::{FILES, FOLDERS, LINKS, MOVING, SPELLING, lock, staged_files};
 pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{Leftover, leftovers};
 pub use self::remove::{LeftReason, StagingLeft};
@@ -43,7 +45,7 @@ use self::remove::{clear, clear_moving};
 pub use self::site::staged_elsewhere;
 pub(super) use self::site::{Site, may_hold_elsewhere};
 use super::error::FilesError;
-use super::folding::{Folding, PROBES};
+use super::folding::Folding;
 use super::held;
 use super::inheritance::Inherited;
 use super::journal::{self, Held, Journal};
@@ -52,13 +54,6 @@ use super::metadata::{Status, mode_of, timestamps, tolerate_own};
 use super::sandbox::FOLDER;
 use super::staged_id::StagedId;
 use crate::messages::{DeviceNumber, Mtime, SourceId, Special};
-
-const LOCK: &str = "lock";
-const FOLDERS: &str = "folders";
-const LINKS: &str = "links";
-const FILES: &str = "files";
-/// Name of an object created here only to be moved out at once.
-const MOVING: &str = "moving";
 
 /// A staging folder in use.
 #[derive(Debug)]
@@ -88,9 +83,6 @@ pub(super) struct Staging {
     /// What files staged here inherit.
     inherited: Inherited,
 }
-
-/// Begins the names by which the file system is asked whether two are the same.
-const SPELLING: &[u8] = b"spelling-";
 
 impl Staging {
     /// Opens the staging folder at `site`. Creates it if it does not exist and `make` is set.
@@ -447,51 +439,6 @@ fn remove(dir: &OwnedFd, id: StagedId) -> io::Result<()> {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Locks a staging folder; `None` if its last user has removed it in the meantime.
-fn lock(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = match openat(dir, LOCK, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // The file system does not support locks: continue without one.
-        Ok(()) | Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-        Err(error) => return Err(error),
-    }
-    Ok((fstat(&file)?.st_nlink > 0).then(|| File::from(file)))
-}
-
-/// Whether a name in a staging folder is that of a folder of staged files: a digit of base 32.
-fn is_folder_name(name: &[u8]) -> bool {
-    matches!(name, [b'a'..=b'z' | b'2'..=b'7'])
-}
-
-/// Whether a name in a staging folder is one that this program gives.
-fn is_part(name: &[u8]) -> bool {
-    let names = [LOCK, FOLDERS, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
-    is_folder_name(name)
-        || name.starts_with(SPELLING)
-        || names.iter().chain(&PROBES).any(|part| part.as_bytes() == name)
-}
-
-/// Returns the staged files in a staging folder.
-fn staged_files(dir: &OwnedFd) -> io::Result<BTreeSet<StagedId>> {
-    let mut found = BTreeSet::new();
-    for item in Dir::read_from(dir)? {
-        let item = item?;
-        if !is_folder_name(item.file_name().to_bytes()) {
-            continue;
-        }
-        let folder = openat(dir, item.file_name(), FOLDER, Mode::empty())?;
-        for item in Dir::read_from(&folder)? {
-            found.extend(StagedId::from_name(item?.file_name().to_bytes()));
-        }
-    }
-    Ok(found)
 }
 
 /// Whether to make `count` files or folders durable by one sync of the file system rather than one by one. Syncing them

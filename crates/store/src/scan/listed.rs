@@ -4,7 +4,7 @@ use super::super::cursor::shared_length;
 use super::super::error::FilesError;
 use super::super::names::tidy;
 use super::super::root::Item;
-use super::walk::{Candidate, Provenance, join};
+use super::candidate::{Candidate, Provenance, join};
 
 /// The names of a list, each after its parent folders, without repetition.
 #[derive(Debug)]

@@ -14,14 +14,14 @@ use super::super::cursor::{Purpose, open_way};
 use super::super::filter::Filter;
 use super::super::held::Held;
 use super::super::ids::NamesOfIds;
+use super::super::links::Links;
 use super::super::metadata::Status;
 use super::super::outputs::SourceOutputs;
 use super::super::preserve::Preserve;
-use super::super::root::Links;
 use super::super::xattrs::XattrRule;
+use super::candidate::{Candidate, Provenance, reason_of, skip_reason};
 use super::hard_links::HardLinks;
-use super::walk::{Candidate, Provenance, reason_of};
-use super::{ScanOptions, skip_reason};
+use super::options::ScanOptions;
 use crate::messages::{Extra, Kind, MAX_COMPONENT, MAX_PATH, Owner, SkipReason};
 
 /// Bytes read at a time from a file that is only hashed.

@@ -13,28 +13,9 @@ use super::super::cursor::{DirectoryCursor, Purpose};
 use super::super::listing::Listing;
 use super::super::metadata::{Identity, Status};
 use super::super::root::Roots;
+use super::candidate::{Candidate, Provenance, join, skip_reason};
 use super::listed::Listed;
-use super::skip_reason;
 use crate::messages::{SkipReason, Skipped};
-
-/// A name to look at.
-#[derive(Debug)]
-pub(super) struct Candidate {
-    /// Path of the entry.
-    pub(super) sent: Vec<u8>,
-    pub(super) provenance: Provenance,
-}
-
-/// The reason why a name is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Provenance {
-    /// The walk came across it.
-    Met,
-    /// The user's list names it.
-    Listed,
-    /// It is a parent folder of a listed name.
-    Way,
-}
 
 /// A walk through all items: depth first, sorted by name in each folder.
 #[derive(Debug)]
@@ -150,24 +131,4 @@ fn open(folder: BorrowedFd<'_>, known: Option<Arc<Listing>>) -> io::Result<(Iden
         None => Arc::new(Listing::read(fcntl_dupfd_cloexec(folder, 0)?)?),
     };
     Ok((identity, listing))
-}
-
-/// Joins the path of a folder and a name in it.
-pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
-    if !folder.is_empty() {
-        path.extend_from_slice(folder);
-        path.push(b'/');
-    }
-    path.extend_from_slice(name);
-    path
-}
-
-/// Returns the reason for which a name with this error is skipped.
-pub(super) fn reason_of(provenance: Provenance, error: &io::Error) -> SkipReason {
-    match skip_reason(error) {
-        SkipReason::Vanished if provenance != Provenance::Met => SkipReason::Absent,
-        _ if provenance != Provenance::Met && error.kind() == io::ErrorKind::NotADirectory => SkipReason::Absent,
-        reason => reason,
-    }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::super::journal::{RangeDigest, Record};
 use super::super::ranges::RangeSet;
 use super::super::staged_id::StagedId;
-use super::verifier::VerifyError;
+use crate::error::FilesError;
 use crate::messages::{Extra, Mtime, Wanted};
 
 /// Maximum number of digests received ahead of their blocks. Credit keeps an honest sender far below: it reads a block,
@@ -302,5 +302,27 @@ impl OpenBatch {
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The reason why data is not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VerifyError {
+    /// The sender broke a rule.
+    Protocol(&'static str),
+    /// A block differs from what the sender read. The file is the first one that it touches.
+    Mismatch { block: u32, file: Option<usize> },
+}
+
+impl VerifyError {
+    /// Converts it to an error of a batch.
+    pub(super) fn of(self, batch: &OpenBatch) -> FilesError {
+        match self {
+            Self::Protocol(reason) => FilesError::Protocol { batch: batch.number, reason },
+            Self::Mismatch { block, file } => {
+                let path = file.map(|file| batch.files[file].path.to_vec());
+                FilesError::Integrity { batch: batch.number, block, path }
+            }
+        }
     }
 }

@@ -16,10 +16,10 @@ use super::super::chunks::{Cuts, digest};
 use super::super::error::FilesError;
 use super::super::journal::Record;
 use super::batch::{OpenBatch, ReceivedFile, SMALL_FILE};
-use super::lock;
 use super::place::Place;
 use super::shared::Shared;
 use super::writer::Writer;
+use crate::lock::lock;
 use crate::messages::{Chunk, ChunkDigest, Chunks, ListState, Wanted, shortest};
 
 /// Most chunks of the version here that are looked for. A sender's list has at most half as many, unless its chunks are

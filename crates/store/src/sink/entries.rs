@@ -16,17 +16,15 @@ use super::batch::{FileState, ReceivedFile};
 use super::differences;
 use super::fate::{Fate, Judge, Replaced, absent};
 use super::links::link_bytes;
-use super::lock;
 use super::manifest::{Building, Intake};
-use super::place::{Clearing, Place, refusal_of};
+use super::place::{Clearing, FILLABLE, Place};
 use super::shared::Shared;
 use super::writer::WRITABLE;
 use crate::extras::Applied;
+use crate::lock::lock;
 use crate::messages::{Attributes, Entry, Kind, ManifestPart, NoticeKind, Special};
+use crate::refusal::refusal_of;
 use crate::sandbox::{DirectorySandbox, errno};
-
-/// Permissions that a folder needs while names are created in it.
-pub(super) const FILLABLE: u32 = 0o700;
 
 /// A file as it is staged now.
 struct Staged {

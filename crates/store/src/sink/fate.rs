@@ -8,7 +8,8 @@ use rustix::io::Errno;
 
 use super::super::extras::ExtraRule;
 use super::super::inheritance::has_acl;
-use super::super::metadata::{Identity, ModeRule, Status};
+use super::super::metadata::{Identity, Status};
+use super::super::mode_rule::ModeRule;
 use super::super::sandbox::{DirectorySandbox, errno};
 use super::super::spec::{Compare, Existing, ReceiveSpec};
 use crate::messages::{Entry, Kind, NoticeKind};

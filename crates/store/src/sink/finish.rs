@@ -15,13 +15,14 @@ use super::super::held::Held;
 use super::super::metadata::Status;
 use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staging::{abandoned, is_staging_name, sync_at_once};
-use super::entries::FILLABLE;
 use super::manifest::Intake;
-use super::place::{Place, refusal_of};
+use super::place::{FILLABLE, Place};
+use super::report::TOP;
 use super::shared::Shared;
 use super::spellings::{Answers, are_same};
-use super::{TOP, lock};
+use crate::lock::lock;
 use crate::messages::{Attributes, NoticeKind};
+use crate::refusal::refusal_of;
 use crate::xattrs::open_to_owner;
 
 impl Shared {

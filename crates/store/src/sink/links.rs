@@ -11,9 +11,9 @@ use super::super::metadata::Status;
 use super::super::spec::Existing;
 use super::super::staged_id::path_hash;
 use super::fate::{keeps_above, look};
-use super::lock;
 use super::place::Place;
 use super::shared::Shared;
+use crate::lock::lock;
 use crate::messages::NoticeKind;
 use crate::sandbox::errno;
 

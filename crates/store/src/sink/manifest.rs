@@ -12,8 +12,8 @@ use super::super::spec::ReceiveSpec;
 use super::super::staged_id::path_hash;
 use super::announced::Announced;
 use super::batch::{FileState, OpenBatch, ReceivedFile};
-use super::lock;
 use super::spellings::Spellings;
+use crate::lock::lock;
 use crate::messages::{
     Attributes, End, Entry, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher,
     SkipReason, Skipped, SourceId, Wanted,

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, openat, readlinkat, s
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::backup::{NoBackup, Original};
+use super::super::backup::Original;
 use super::super::delete::{Deletion, Newcomers, SentPaths};
 use super::super::directory::{FOLDER, NAMED_WAY, parent_of, readable};
 use super::super::error::FilesError;
@@ -21,15 +21,19 @@ use super::super::held::Held;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
 use super::super::outputs::TargetOutput;
+use super::super::preserve::Modes;
+use super::super::refusal::refusal_of;
 use super::super::sandbox::{DirectorySandbox, errno};
-use super::super::spec::{Destination, Existing, Modes, ReceiveSpec};
+use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staged_id::path_hash;
 use super::super::staging::{Site, Staging, StagingLeft, sync_file_system};
 use super::across::Carried;
-use super::entries::FILLABLE;
-use super::lock;
 use super::report::Report;
+use crate::lock::lock;
 use crate::messages::{NoticeKind, SourceId};
+
+/// Permissions that a folder needs while names are created in it.
+pub(super) const FILLABLE: u32 = 0o700;
 
 /// The location that files are written to.
 #[derive(Debug)]
@@ -474,35 +478,4 @@ pub(super) fn open_target(into: &Path, spec: &ReceiveSpec) -> Result<Option<Owne
         }
     }
     Ok(Some(target))
-}
-
-/// Maps an error for a single name to a notice; `None` if it concerns more than that name.
-pub(super) fn refusal_of(error: &io::Error) -> Option<NoticeKind> {
-    if error.get_ref().is_some_and(|inner| inner.is::<NoBackup>()) {
-        return Some(NoticeKind::NoBackup);
-    }
-    refusal(errno(error))
-}
-
-/// The same for an error of the system.
-pub(crate) fn refusal(error: Errno) -> Option<NoticeKind> {
-    match error {
-        Errno::NOSPC
-        | Errno::DQUOT
-        | Errno::FBIG
-        | Errno::ROFS
-        | Errno::IO
-        | Errno::MFILE
-        | Errno::NFILE
-        | Errno::NOMEM => None,
-        Errno::ACCESS | Errno::PERM => Some(NoticeKind::Permission),
-        Errno::NAMETOOLONG => Some(NoticeKind::NameTooLong),
-        Errno::INVAL | Errno::ILSEQ => Some(NoticeKind::BadCharacters),
-        Errno::ISDIR | Errno::NOTEMPTY => Some(NoticeKind::FolderInTheWay),
-        Errno::MLINK => Some(NoticeKind::TooManyLinks),
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Some(NoticeKind::NoDirectory),
-        Errno::BUSY | Errno::TXTBSY => Some(NoticeKind::Busy),
-        Errno::STALE => Some(NoticeKind::Exchanged),
-        _ => Some(NoticeKind::Other),
-    }
 }

@@ -15,11 +15,11 @@ use super::super::metadata::birth;
 use super::super::spec::Existing;
 use super::super::staged_id::StagedId;
 use super::batch::OpenBatch;
-use super::lock;
 use super::place::Place;
 use super::shared::Shared;
 use super::verifier::Verifier;
 use super::writer::Writer;
+use crate::lock::lock;
 use crate::sandbox::errno;
 
 /// A group is synced at this interval, if there is anything to sync...

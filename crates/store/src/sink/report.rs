@@ -7,9 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::super::staged_id::path_hash;
 use super::super::staging::StagingLeft;
-use super::lock;
 use crate::base64;
+use crate::lock::lock;
 use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
+
+/// Name of the target itself in notices.
+pub(super) const TOP: &[u8] = b".";
 
 /// Maximum number of notices waiting to be taken.
 const MAX_NOTICES: usize = 65_536;

@@ -11,17 +11,17 @@ use rustix::process::geteuid;
 use super::super::directory::parent_of;
 use super::super::error::FilesError;
 use super::super::extras::ExtraRule;
-use super::super::metadata::ModeRule;
+use super::super::mode_rule::ModeRule;
 use super::super::names::check_path;
 use super::super::outputs::TargetOutput;
 use super::super::sandbox::DirectorySandbox;
 use super::super::spec::{Destination, Evidence, First, ReceiveSpec};
-use super::TOP;
-use super::before::{check_usable, holds_staging};
-use super::lock;
 use super::place::{Place, open_target, sent_as};
 use super::report::Report;
-use super::stored::StoredEntries;
+use super::report::TOP;
+use super::stored_entries::StoredEntries;
+use super::usable::{check_usable, holds_staging};
+use crate::lock::lock;
 use crate::messages::{Entry, NoticeKind, SourceId};
 
 /// State shared by the parts of a sink. Every change of the target goes through its [`Place`], which follows the spec.

@@ -2,60 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Arc, Mutex};
 
 use rustix::fs::{AtFlags, fstat, statat};
 use rustix::io::Errno;
 
-use super::lock;
 use super::place::Place;
 use super::shared::Shared;
 use crate::error::FilesError;
+use crate::lock::lock;
 use crate::messages::StoredEntry;
 use crate::metadata::Status;
 use crate::sandbox::Folder;
-
-/// The entries of each batch until they are told; stays empty unless they are asked for.
-#[derive(Debug, Default)]
-pub(super) struct StoredEntries {
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Batches of which something is still to be put in place.
-    open: BTreeMap<u32, Placed>,
-    /// The others, not yet durable.
-    complete: BTreeMap<u32, Placed>,
-    /// Those that are, not yet told.
-    durable: Vec<(u32, Vec<StoredEntry>)>,
-}
-
-/// Entries that are in place.
-#[derive(Debug, Default)]
-struct Placed {
-    entries: Vec<StoredEntry>,
-    /// A folder on each file system that they are on, by its device.
-    on: BTreeMap<u64, Arc<Folder>>,
-}
-
-impl StoredEntries {
-    /// Notes that nothing more of a batch is put in place, except hard links.
-    fn complete(&self, batch: u32) {
-        let mut state = lock(&self.state);
-        let placed = state.open.remove(&batch).unwrap_or_default();
-        state.complete.insert(batch, placed);
-    }
-
-    fn add(&self, batch: u32, entry: StoredEntry, on: Option<(u64, Arc<Folder>)>) {
-        let mut state = lock(&self.state);
-        let placed = state.open.entry(batch).or_default();
-        placed.entries.push(entry);
-        if let Some((device, folder)) = on {
-            placed.on.entry(device).or_insert(folder);
-        }
-    }
-}
 
 impl Shared {
     /// Notes that an entry stands at `path` as it was sent, unless it has gone meanwhile or lacks some of its attributes.

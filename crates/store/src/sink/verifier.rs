@@ -7,29 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::super::error::FilesError;
 use super::super::journal::Record;
 use super::batch::{OpenBatch, Verified};
-use super::lock;
-
-/// The reason why data is not verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VerifyError {
-    /// The sender broke a rule.
-    Protocol(&'static str),
-    /// A block differs from what the sender read. The file is the first one that it touches.
-    Mismatch { block: u32, file: Option<usize> },
-}
-
-impl VerifyError {
-    /// Converts it to an error of a batch.
-    fn of(self, batch: &OpenBatch) -> FilesError {
-        match self {
-            Self::Protocol(reason) => FilesError::Protocol { batch: batch.number, reason },
-            Self::Mismatch { block, file } => {
-                let path = file.map(|file| batch.files[file].path.to_vec());
-                FilesError::Integrity { batch: batch.number, block, path }
-            }
-        }
-    }
-}
+use crate::lock::lock;
 
 /// Open batches, and their verified data until the publisher takes it.
 #[derive(Debug, Default)]

@@ -9,12 +9,14 @@ use rustix::fs::fstat;
 
 use super::super::error::FilesError;
 use super::super::extras::{Applied, ExtraRule};
-use super::super::metadata::{ModeRule, Status};
+use super::super::metadata::Status;
+use super::super::mode_rule::ModeRule;
 use super::super::open::OpenFiles;
 use super::super::staging::Staging;
 use super::batch::{OpenBatch, Piece, ReceivedFile, SMALL_FILE};
-use super::lock;
-use super::place::{Place, refusal_of};
+use super::place::Place;
+use crate::lock::lock;
+use crate::refusal::refusal_of;
 
 /// Permissions that a file needs while it is written in several pieces.
 pub(super) const WRITABLE: u32 = 0o600;

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, o
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::is_part;
+use super::layout::is_part;
 use crate::directory::{entries, readable};
 use crate::journal;
 use crate::messages::SourceId;

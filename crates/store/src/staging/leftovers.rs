@@ -11,8 +11,10 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, open, openat, statat};
 use rustix::io::Errno;
 
+use super::find::is_staging_name;
 use super::find::{Finder, Found};
-use super::{LOCK, clear, is_folder_name, is_staging_name, lock, staged_files};
+use super::layout::{LOCK, is_folder_name, lock, staged_files};
+use super::remove::clear;
 use crate::directory::entries;
 use crate::error::FilesError;
 use crate::journal;

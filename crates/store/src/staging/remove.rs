@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Dir, Mode, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::{LOCK, MOVING, is_folder_name, is_part};
+use super::layout::{LOCK, MOVING, is_folder_name, is_part};
 use crate::directory::is_append_only;
 use crate::metadata::Status;
 use crate::sandbox::{FOLDER, errno};

@@ -1,5 +1,6 @@
 use std::fs;
 
+use super::layout::{FILES, is_folder_name};
 use super::*;
 
 const SOURCE: SourceId = SourceId([9; 16]);

@@ -1,0 +1,17 @@
+//! What becomes of symbolic links at a source.
+
+use serde::{Deserialize, Serialize};
+
+/// How symbolic links are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Links {
+    /// As links, never resolved.
+    #[default]
+    Copy,
+    /// The target of a link is sent under the link's name. A dangling link, or one to a folder that contains it, is
+    /// skipped and reported.
+    Follow,
+    /// Not at all. The receiver only learns that they exist ([`SkipReason::Link`](super::SkipReason::Link)), so that it
+    /// deletes nothing under their names. A link that the user names as an item is refused.
+    Skip,
+}

@@ -1,0 +1,139 @@
+//! Which mode a name gets.
+
+use std::io;
+
+use rustix::process::geteuid;
+
+use super::inheritance::Inherited;
+use super::metadata::{PERMISSIONS, SET_ID, Status, with_set_id};
+use super::preserve::{Modes, Preserve};
+
+/// From a sent mode to the one that is applied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ModeRule {
+    modes: Modes,
+    mask: u32,
+    /// Whether set-id bits come with the owner and group whose rights they give away.
+    set_id: bool,
+}
+
+impl ModeRule {
+    /// The rule for this process.
+    pub(super) fn new(modes: Modes, preserve: Preserve) -> Self {
+        let set_id = modes == Modes::Exact && preserve.rights() && geteuid().is_root();
+        Self { modes, mask: process_mask(), set_id }
+    }
+
+    /// Whether modes are those of the sender.
+    pub(super) fn is_exact(self) -> bool {
+        self.modes == Modes::Exact
+    }
+
+    /// The mode for a name that came with `sent`.
+    pub(super) fn apply(self, sent: u32) -> u32 {
+        self.apply_in(sent, &Inherited::default())
+    }
+
+    /// The same where new names inherit something: unless modes are exact, a default ACL stands for the umask.
+    pub(super) fn apply_in(self, sent: u32, inherited: &Inherited) -> u32 {
+        match self.modes {
+            Modes::Masked => sent & PERMISSIONS & !SET_ID & (!0o777 | self.permitted(inherited)),
+            Modes::Exact if self.set_id => sent & PERMISSIONS,
+            Modes::Exact => sent & PERMISSIONS & !SET_ID,
+        }
+    }
+
+    /// What a name that was to get `mode` gets where the system has denied some of its permissions when it was made: as
+    /// for `cp`, these stay denied unless modes are exact.
+    pub(super) fn without(self, mode: u32, denied: u32) -> u32 {
+        if self.is_exact() { mode } else { mode & !denied }
+    }
+
+    fn permitted(self, inherited: &Inherited) -> u32 {
+        inherited.permitted().unwrap_or(!self.mask) & 0o777
+    }
+
+    /// The mode for a file or folder that came with `sent` and stands as `found`: as for `cp`, it keeps its own unless
+    /// modes are exact. Even then a folder keeps its set-id bits, and a file those that it has at the sender too.
+    pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
+        match self.modes {
+            Modes::Masked => found.mode,
+            Modes::Exact if self.set_id => self.apply(sent),
+            Modes::Exact if found.is_directory() => with_set_id(self.apply(sent), found.mode),
+            Modes::Exact => with_set_id(self.apply(sent), found.mode & sent),
+        }
+    }
+
+    /// The same for a file that gets another content, which is not to run with another's rights.
+    pub(super) fn replace(self, sent: u32, found: u32) -> u32 {
+        match self.modes {
+            Modes::Masked => found & !SET_ID,
+            Modes::Exact => self.apply(sent),
+        }
+    }
+
+    /// The final mode of a folder that was to get `mode` and stands as `found`.
+    pub(super) fn seal(self, mode: u32, found: &Status) -> u32 {
+        if self.set_id { mode } else { with_set_id(mode, found.mode) }
+    }
+
+    /// The mode that a name made with `mode` should have: the system applies the mask or default ACL itself.
+    pub(super) fn as_made(self, mode: u32, inherited: &Inherited) -> u32 {
+        mode & self.permitted(inherited)
+    }
+}
+
+/// The mask for new files.
+fn process_mask() -> u32 {
+    // The system call can only replace it, which other threads would notice (`clippy.toml` forbids it).
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
+}
+
+/// The mask, where the system does not tell it: what a new file lacks.
+fn probed_mask() -> io::Result<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let all = std::fs::Permissions::from_mode(0o777);
+    let file = tempfile::Builder::new().permissions(all).tempfile()?;
+    Ok(!file.as_file().metadata()?.permissions().mode() & 0o777)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::FileType;
+
+    use super::*;
+
+    #[test]
+    fn the_mask_is_found_without_the_system_telling_it() {
+        assert_eq!(probed_mask().unwrap(), process_mask());
+    }
+
+    #[test]
+    fn set_id_bits_are_never_taken_over() {
+        let masked = ModeRule { modes: Modes::Masked, mask: 0o022, set_id: false };
+        assert_eq!(masked.apply(0o6777), 0o755);
+        assert_eq!(masked.apply(0o1777), 0o1755);
+        assert_eq!(masked.as_made(0o1777, &Inherited::default()), 0o755);
+        assert_eq!((masked.without(0o755, 0o7), masked.without(0o644, 0)), (0o750, 0o644));
+        let exact = ModeRule { modes: Modes::Exact, mask: 0o022, set_id: false };
+        assert_eq!(exact.apply(0o7777), 0o1777);
+        assert_eq!(exact.without(0o755, 0o7), 0o755);
+        assert_eq!((masked.replace(0o4755, 0o6700), exact.replace(0o4755, 0o6700)), (0o700, 0o755));
+    }
+
+    #[test]
+    fn what_stands_keeps_set_id_bits_that_it_should_have() {
+        let rule = |modes| ModeRule { modes, mask: 0o022, set_id: false };
+        let (masked, exact) = (rule(Modes::Masked), rule(Modes::Exact));
+        let stands = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
+        let file = |mode| stands(FileType::RegularFile, mode);
+        let folder = |mode| stands(FileType::Directory, mode);
+        assert_eq!(masked.apply_over(0o755, &file(0o4700)), 0o4700);
+        assert_eq!(exact.apply_over(0o755, &file(0o4700)), 0o755);
+        assert_eq!(exact.apply_over(0o6755, &file(0o4700)), 0o4755);
+        assert_eq!(exact.apply_over(0o755, &folder(0o2700)), 0o2755);
+        assert_eq!(exact.apply_over(0o2755, &folder(0o700)), 0o755);
+    }
+}

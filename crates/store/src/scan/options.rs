@@ -1,0 +1,87 @@
+//! What is sent of the items, and how.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base64;
+use crate::filter::Filter;
+use crate::links::Links;
+use crate::outputs::Outputs;
+use crate::preserve::Preserve;
+
+/// Options for what is sent of the items, and how. A request to another machine carries them as they are; what a release
+/// adds has a default that it does not write, so that earlier ones can be asked for the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanOptions {
+    /// Send folders with their contents; otherwise an item that is a folder is refused.
+    pub recursive: bool,
+    /// Treatment of symbolic links.
+    pub links: Links,
+    /// Whether to follow an item that is a symbolic link and send its target under the link's name. Links inside
+    /// folders are handled according to `links`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follow_items: bool,
+    /// Whether a file found again under another name is sent as a hard link to the first one. Takes memory for each
+    /// file with more names still to come; beyond 96 MiB, such names are sent as separate files.
+    pub hard_links: bool,
+    /// Whether a directory on another file system than the item that it is in is sent without its contents
+    /// ([`SkipReason::OtherFileSystem`](super::SkipReason::OtherFileSystem)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_file_system: bool,
+    /// What is sent beyond contents, modes and times.
+    #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
+    pub preserve: Preserve,
+    /// Read and hash every file during the scan.
+    pub hash: bool,
+    /// Selects names by the path of the entry. Folders that it excludes are not entered.
+    pub filter: Arc<Filter>,
+    /// Names to send from the only item, a folder: paths relative to it, in any order. The folders above a name that
+    /// the filter includes are sent too, even if it excludes them; a listed folder is sent with its contents if
+    /// `recursive`, and otherwise without them, which is reported. Names that do not exist are skipped and reported.
+    #[serde(with = "base64::names")]
+    pub files_from: Option<Vec<Vec<u8>>>,
+    /// Whether a symbolic link to a folder that a listed name leads through is sent as a folder, as by rsync. It has to
+    /// belong to the user or to root: anybody else who may write in the source could make this user send what only they
+    /// may read. Set by the side that scans only, never by a request.
+    #[serde(skip, default = "follow_ways")]
+    pub follow_ways: bool,
+    /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
+    /// come, could not tell that the disk of one is not mounted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refuse_empty: bool,
+    /// What is written about the transfer on this side.
+    #[serde(skip)]
+    pub outputs: Outputs,
+    /// Whether names are to be removed once the receiver has stored them, which its request has to ask it to say
+    /// ([`ReceiveSpec::confirms`](super::ReceiveSpec::confirms)). An item that is a link to a file is then not followed,
+    /// but refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remove_sources: bool,
+}
+
+/// [`ScanOptions::follow_ways`] of a request.
+const fn follow_ways() -> bool {
+    true
+}
+
+impl Default for ScanOptions {
+    /// Folders with their contents, also of other file systems, links as links, no hard links, no hashes.
+    fn default() -> Self {
+        Self {
+            recursive: true,
+            links: Links::default(),
+            follow_items: false,
+            hard_links: false,
+            one_file_system: false,
+            preserve: Preserve::default(),
+            hash: false,
+            filter: Arc::default(),
+            files_from: None,
+            follow_ways: follow_ways(),
+            refuse_empty: false,
+            outputs: Outputs::default(),
+            remove_sources: false,
+        }
+    }
+}

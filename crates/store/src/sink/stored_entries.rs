@@ -1,0 +1,50 @@
+//! Entries that are in place, until the sender is told that they are durable.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
+use crate::messages::StoredEntry;
+use crate::sandbox::Folder;
+
+/// The entries of each batch until they are told; stays empty unless they are asked for.
+#[derive(Debug, Default)]
+pub(super) struct StoredEntries {
+    pub(super) state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Batches of which something is still to be put in place.
+    pub(super) open: BTreeMap<u32, Placed>,
+    /// The others, not yet durable.
+    pub(super) complete: BTreeMap<u32, Placed>,
+    /// Those that are, not yet told.
+    pub(super) durable: Vec<(u32, Vec<StoredEntry>)>,
+}
+
+/// Entries that are in place.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    pub(super) entries: Vec<StoredEntry>,
+    /// A folder on each file system that they are on, by its device.
+    pub(super) on: BTreeMap<u64, Arc<Folder>>,
+}
+
+impl StoredEntries {
+    /// Notes that nothing more of a batch is put in place, except hard links.
+    pub(super) fn complete(&self, batch: u32) {
+        let mut state = lock(&self.state);
+        let placed = state.open.remove(&batch).unwrap_or_default();
+        state.complete.insert(batch, placed);
+    }
+
+    pub(super) fn add(&self, batch: u32, entry: StoredEntry, on: Option<(u64, Arc<Folder>)>) {
+        let mut state = lock(&self.state);
+        let placed = state.open.entry(batch).or_default();
+        placed.entries.push(entry);
+        if let Some((device, folder)) = on {
+            placed.on.entry(device).or_insert(folder);
+        }
+    }
+}

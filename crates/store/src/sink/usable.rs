@@ -1,0 +1,128 @@
+//! Whether items can go where they were asked to go.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use crate::directory::parent_of;
+use crate::error::FilesError;
+use crate::metadata::leads_to_special;
+use crate::names::{NameError, check_path};
+use crate::spec::{Destination, Existing, ReceiveSpec};
+use crate::staging::{is_staging_name, may_hold_elsewhere};
+
+/// Checks that items can go to `destination`; returns whether it may already hold some of them.
+///
+/// # Errors
+/// [`FilesError::TargetNotAFolder`], a name that is refused, or a parent that is missing or inaccessible.
+pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Result<bool, FilesError> {
+    let into = destination.directory.as_path();
+    if let Some(name) = &destination.rename {
+        check_path(name).map_err(|reason| FilesError::bad_name(name, reason))?;
+        if is_staging_name(name) {
+            return Err(FilesError::bad_name(name, NameError::Reserved));
+        }
+        let path = into.join(OsStr::from_bytes(name));
+        if let Some(output) = spec.outputs.beneath(into).into_iter().find(|output| output.path == *name) {
+            return Err(FilesError::IsOutput { path, kind: output.kind });
+        }
+        check_named(spec, &path)?;
+    }
+    let failed = |path: &Path, error: io::Error| match error.kind() {
+        io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
+        _ => FilesError::system(path, error),
+    };
+    match into.metadata() {
+        Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
+        Ok(_) => may_hold_some(spec, destination).map_err(|error| failed(into, error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = parent_of(into);
+            parent.metadata().map_err(|e| failed(parent, e))?;
+            // Nothing in it exists, and it is not to be created.
+            if spec.existing == Existing::Only { Err(failed(into, error)) } else { Ok(spec.dry_run) }
+        }
+        Err(error) => Err(failed(into, error)),
+    }
+}
+
+/// Checks what the user named for the single item, and meant to be written: `/dev/stdout` is a link, which a file would
+/// replace for all that use it, also while it leads to a file. What fails to be looked at is left to what opens it.
+fn check_named(spec: &ReceiveSpec, path: &Path) -> Result<(), FilesError> {
+    if spec.compared {
+        return Ok(());
+    }
+    let is_link = path.is_symlink();
+    let leads_to_special = leads_to_special(path);
+    // A special file that is named itself may be replaced by another one.
+    let is_refused = if is_link {
+        leads_to_special || leads_to_descriptor(path)
+    } else {
+        leads_to_special && !spec.preserve.specials
+    };
+    if is_refused { Err(FilesError::TargetSpecial { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// Whether a path is a link to an open file of a process, or leads to one over other links: as `/dev/stdout` and
+/// `/dev/fd/1` do, and links to them.
+fn leads_to_descriptor(path: &Path) -> bool {
+    let mut link = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let parent = parent_of(&link);
+        let (Ok(parent), Some(name)) = (parent.canonicalize(), link.file_name()) else { return false };
+        if parent.starts_with("/proc") {
+            return true;
+        }
+        let Ok(target) = parent.join(name).read_link() else { return false };
+        link = parent.join(target);
+    }
+    false
+}
+
+/// Links that a path may lead over (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+
+/// Whether an existing directory may already hold some of the items.
+fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bool> {
+    let directory = &destination.directory;
+    if spec.dry_run || spec.existing == Existing::Only || holds_staging(directory)? {
+        return Ok(true);
+    }
+    // Existing names are refused, unless an earlier run has created them.
+    if spec.existing == Existing::Refuse {
+        return Ok(false);
+    }
+    let items = match (&destination.rename, &spec.requested.items) {
+        (Some(renamed), _) => std::slice::from_ref(renamed),
+        (None, Some(items)) => items,
+        (None, None) => {
+            return match directory.read_dir() {
+                Ok(mut items) => Ok(items.next().is_some()),
+                // What cannot be listed may hold anything.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
+                Err(error) => Err(error),
+            };
+        }
+    };
+    let stands = |name: &Vec<u8>| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
+    Ok(items.iter().any(stands))
+}
+
+/// Whether an interrupted transfer may have left a staging folder in `folder`, or for it: one that cannot be listed may
+/// hold anything.
+pub(super) fn holds_staging(folder: &Path) -> io::Result<bool> {
+    if may_hold_elsewhere(folder) {
+        return Ok(true);
+    }
+    let items = match folder.read_dir() {
+        Ok(items) => items,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    for item in items {
+        if is_staging_name(item?.file_name().as_bytes()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

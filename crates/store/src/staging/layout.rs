@@ -1,0 +1,68 @@
+//! What is in a staging directory: names, and its lock.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Dir, FlockOperation, Mode, OFlags, flock, fstat, openat};
+use rustix::io::Errno;
+
+use crate::folding::PROBES;
+use crate::journal;
+use crate::sandbox::FOLDER;
+use crate::staged_id::StagedId;
+
+pub(super) const LOCK: &str = "lock";
+pub(super) const FOLDERS: &str = "folders";
+pub(super) const LINKS: &str = "links";
+pub(super) const FILES: &str = "files";
+/// Name of an object created here only to be moved out at once.
+pub(super) const MOVING: &str = "moving";
+/// Begins the names by which the file system is asked whether two are the same.
+pub(super) const SPELLING: &[u8] = b"spelling-";
+
+/// Locks a staging folder; `None` if its last user has removed it in the meantime.
+pub(super) fn lock(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match openat(dir, LOCK, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        // The file system does not support locks: continue without one.
+        Ok(()) | Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error),
+    }
+    Ok((fstat(&file)?.st_nlink > 0).then(|| File::from(file)))
+}
+
+/// Whether a name in a staging folder is that of a folder of staged files: a digit of base 32.
+pub(super) fn is_folder_name(name: &[u8]) -> bool {
+    matches!(name, [b'a'..=b'z' | b'2'..=b'7'])
+}
+
+/// Whether a name in a staging folder is one that this program gives.
+pub(super) fn is_part(name: &[u8]) -> bool {
+    let names = [LOCK, FOLDERS, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
+    is_folder_name(name)
+        || name.starts_with(SPELLING)
+        || names.iter().chain(&PROBES).any(|part| part.as_bytes() == name)
+}
+
+/// Returns the staged files in a staging folder.
+pub(super) fn staged_files(dir: &OwnedFd) -> io::Result<BTreeSet<StagedId>> {
+    let mut found = BTreeSet::new();
+    for item in Dir::read_from(dir)? {
+        let item = item?;
+        if !is_folder_name(item.file_name().to_bytes()) {
+            continue;
+        }
+        let folder = openat(dir, item.file_name(), FOLDER, Mode::empty())?;
+        for item in Dir::read_from(&folder)? {
+            found.extend(StagedId::from_name(item?.file_name().to_bytes()));
+        }
+    }
+    Ok(found)
+}
