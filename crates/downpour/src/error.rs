@@ -1,6 +1,9 @@
 //! What ends a transfer: an error that says in one line what to do, its kind for programs, and its close code for the
 //! peer.
 
+mod close_code;
+mod kind;
+
 use std::ffi::OsStr;
 use std::io;
 use std::net::SocketAddr;
@@ -18,6 +21,8 @@ use crate::messages::MessageError;
 use crate::streams::StreamError;
 use crate::ticket::{Role, TicketError};
 use crate::tunnel::Place;
+pub use close_code::CloseCode;
+pub use kind::ErrorKind;
 
 /// Why a transfer ended without success.
 #[derive(Debug, thiserror::Error)]
@@ -247,32 +252,6 @@ pub enum Error {
     Internal(&'static str),
 }
 
-/// What kind of failure an error is, for programs that end with an exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// What was asked for makes no sense.
-    Usage,
-    /// A source does not exist, or the other machine has no downpour.
-    NotFound,
-    /// A ticket is damaged, expired or not accepted.
-    Authentication,
-    /// The other side does not answer.
-    Unreachable,
-    /// What arrived is not what was sent, or cannot be decoded.
-    Integrity,
-    /// A file or directory cannot be read or written.
-    Storage,
-    /// The other side fell silent.
-    Timeout,
-    /// The user stopped it.
-    Cancelled,
-    /// A signal stopped it.
-    Terminated,
-    /// Anything else.
-    Other,
-}
-
 /// Says how a program gets there, if it has the usual name.
 fn copied_by_bootstrap(program: &str, host: &str) -> String {
     if program == "downpour" { format!(": `downpour bootstrap {host}` copies this one there") } else { String::new() }
@@ -454,64 +433,6 @@ impl From<Error> for io::Error {
 impl From<MessageError> for Error {
     fn from(error: MessageError) -> Self {
         Self::Files(error.into())
-    }
-}
-
-/// Why a side closes the connection: the code of the close frame. The engine keeps the numbers below 0x100 for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum CloseCode {
-    /// Everything is done.
-    Done = 0,
-    /// The peer's packets or messages are malformed or contradict each other.
-    Protocol = 1,
-    /// A block cannot be decoded, and nothing more of it is sent.
-    Undecodable = 2,
-    /// A sequence number of the connection is exhausted, or its keys have reached a usage limit.
-    Exhausted = 3,
-    /// The receiver's user said no.
-    Declined = 0x100,
-    /// A name exists at the receiver already.
-    TargetExists = 0x101,
-    /// Disk full, or over quota, be it the file system's or the receiver's user's.
-    NoSpace = 0x102,
-    /// No permission.
-    Permission = 0x103,
-    /// Bytes do not match their digest.
-    Integrity = 0x104,
-    /// The user interrupted.
-    Interrupted = 0x105,
-    /// Both sides send, or both receive.
-    WrongRole = 0x106,
-    /// The ticket is in use or used up.
-    Busy = 0x107,
-    /// Anything else.
-    Other = 0x108,
-    /// A signal stopped the program.
-    Terminated = 0x109,
-}
-
-impl CloseCode {
-    /// The code with this number; an unknown one is [`CloseCode::Other`].
-    pub(crate) fn from_code(code: u32) -> Self {
-        [
-            Self::Done,
-            Self::Declined,
-            Self::TargetExists,
-            Self::NoSpace,
-            Self::Permission,
-            Self::Protocol,
-            Self::Undecodable,
-            Self::Exhausted,
-            Self::Integrity,
-            Self::Interrupted,
-            Self::WrongRole,
-            Self::Busy,
-            Self::Terminated,
-        ]
-        .into_iter()
-        .find(|known| *known as u32 == code)
-        .unwrap_or(Self::Other)
     }
 }
 

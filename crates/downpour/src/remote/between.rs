@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::answer::kind_of;
 use super::between_frames::{Frame, Frames, MAX_DATA, Order, Report, read_frame};
 use super::launch::log_in;
 use super::request::{Onward, RemoteTask, Request};
 use super::restriction::Restriction;
-use super::ssh::{Remote, kind_of};
+use super::ssh::Remote;
 use super::{Copy, Via};
 use crate::base64::Bytes;
 use crate::error::{Error, ErrorKind};

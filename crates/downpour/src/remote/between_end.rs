@@ -14,12 +14,14 @@ use net::Family;
 use tokio::sync::oneshot;
 
 use super::announced::Announced;
+use super::answer::Answer;
+use super::asked::{config, ticket};
 use super::between_frames::{Frame, Frames, MAX_DATA, Order, Report, read_frame};
-use super::launch::Answer;
 use super::only::{Only, Source};
 use super::request::{Onward, RemoteTask, Request};
 use super::restriction::Restriction;
-use super::serve::{Signals, answer, config, pipes_to_ssh, refuse, ticket};
+use super::signals::Signals;
+use super::standard_io::{answer, pipes_to_ssh, refuse};
 use super::{Copy, SshOptions, Via};
 use crate::error::Error;
 use crate::files::ReceiveSpec;

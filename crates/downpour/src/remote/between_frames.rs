@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use transport::Rate;
 
-use super::ssh::{kind_of, number_of};
+use super::answer::{kind_of, number_of};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::{Failed, NoticeKind};
@@ -200,7 +200,7 @@ pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Option<Frame>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ssh::KINDS;
+    use super::super::answer::KINDS;
     use super::*;
     use crate::error::ErrorKind;
 

@@ -11,9 +11,10 @@ use net::Family;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::SshOptions;
+use super::answer::ANSWER;
 use super::login::{Login, Patience};
 use super::process::TO_END;
-use super::{ANSWER, SshOptions};
 use crate::error::{Error, reason_of_peer};
 use crate::transfer::{Stop, Switch};
 

@@ -2,10 +2,9 @@
 
 use transport::profile::Names;
 
-use super::ANSWER;
+use super::answer::{ANSWER, Answer, parse_answer};
 use super::doctor::fuzzing::check_report;
 use super::greeting::Greeting;
-use super::launch::{Answer, parse_answer};
 use super::request::{Bounds, Request};
 
 /// Reads `data` as a request, as the output of a login with its answer, and as each line of a doctor. What is

@@ -9,23 +9,14 @@ use std::time::Duration;
 
 use net::Family;
 
+use super::SshOptions;
+use super::answer::{ANSWER, parse_answer};
 use super::login::{Login, Patience};
 use super::request::Request;
-use super::restriction::Restriction;
-use super::ssh::{Remote, Resolved, kind_of, remote_command};
-use super::{ANSWER, SshOptions};
-use crate::error::{Error, ErrorKind};
-use crate::ticket::{Ticket, TicketError};
+use super::ssh::{Remote, Resolved, remote_command};
+use crate::error::Error;
+use crate::ticket::Ticket;
 use crate::transfer::Switch;
-
-/// Prefix of the number of followed links in an answer.
-const FOLLOWED: &str = "followed=";
-
-/// Prefix of the number of items that the sources with wildcards stand for, in an answer.
-const ITEMS: &str = "items=";
-
-/// Prefix of the names of restrictions in an answer, separated by commas.
-const ENFORCES: &str = "enforces=";
 
 /// How long to wait for the lookup of the host's name after the answer has arrived; without it, the addresses that the
 /// host itself reports are tried.
@@ -114,71 +105,6 @@ impl Starting {
     }
 }
 
-/// The positive answer of the other side to a request.
-#[derive(Debug)]
-pub(super) struct Answer {
-    /// Ticket to connect to it.
-    pub(super) ticket: Ticket,
-    /// Number of sources at the other side that are symbolic links and were followed.
-    pub(super) links_followed: u64,
-    /// Number of items at the other side, if the request has wildcards.
-    pub(super) items: Option<u64>,
-    /// The restrictions of the request that the other side enforces.
-    pub(super) enforced: Vec<Restriction>,
-}
-
-impl Answer {
-    /// Returns the line without [`ANSWER`]: the ticket, followed by words `KEY=VALUE`, which are only present if
-    /// requested.
-    pub(super) fn to_text(&self) -> Result<String, TicketError> {
-        let mut text = self.ticket.to_text()?;
-        if self.links_followed > 0 {
-            text += &format!(" {FOLLOWED}{}", self.links_followed);
-        }
-        if let Some(items) = self.items {
-            text += &format!(" {ITEMS}{items}");
-        }
-        if !self.enforced.is_empty() {
-            let names: Vec<_> = self.enforced.iter().map(|restriction| restriction.name()).collect();
-            text += &format!(" {ENFORCES}{}", names.join(","));
-        }
-        Ok(text)
-    }
-}
-
-/// Parses a line that [`Answer::to_text`] wrote. Unknown words are ignored.
-///
-/// # Errors
-/// The error that the other side reports, or a damaged ticket.
-pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
-    match line.strip_prefix("ERROR ") {
-        Some(rest) => {
-            let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
-            let message = crate::error::reason_of_peer(message.to_owned());
-            Err(Error::Remote { kind: code.parse().map_or(ErrorKind::Other, kind_of), message })
-        }
-        None => {
-            let mut words = line.split_whitespace();
-            // The user knows of no ticket.
-            let ticket = Ticket::parse(words.next().unwrap_or_default()).map_err(|_| {
-                let message = "its downpour answers with what this one cannot read: update the older of the two";
-                Error::Remote { kind: ErrorKind::Other, message: message.into() }
-            })?;
-            let (mut links_followed, mut items, mut enforced) = (0, None, Vec::new());
-            for word in words {
-                if let Some(count) = word.strip_prefix(FOLLOWED) {
-                    links_followed = count.parse().unwrap_or_default();
-                } else if let Some(count) = word.strip_prefix(ITEMS) {
-                    items = count.parse().ok();
-                } else if let Some(names) = word.strip_prefix(ENFORCES) {
-                    enforced = names.split(',').filter_map(Restriction::from_name).collect();
-                }
-            }
-            Ok(Answer { ticket, links_followed, items, enforced })
-        }
-    }
-}
-
 /// Puts the addresses to which the host's name resolves before those that the host itself reports: behind a NAT only
 /// the former work.
 fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
@@ -205,8 +131,8 @@ mod tests {
 
     use super::super::Via;
     use super::super::request::RemoteTask;
-    use super::super::ssh::KINDS;
     use super::*;
+    use crate::error::ErrorKind;
 
     /// Long enough for a busy machine, and too short for a user.
     const SOON: Duration = Duration::from_secs(30);
@@ -350,47 +276,6 @@ mod tests {
             assert!(error.to_string().starts_with(&format!("{program} cannot be started: ")), "{error}");
             assert_eq!(error.kind(), ErrorKind::Other);
         }
-    }
-
-    #[test]
-    fn only_kinds_of_a_failed_start_are_taken_over() {
-        let kind = |code: &str| parse_answer(&format!("ERROR {code} whatever")).unwrap_err().kind();
-        for (taken, known) in KINDS {
-            assert_eq!(kind(&taken.to_string()), known);
-        }
-        assert_eq!(KINDS.map(|(number, _)| number), [1, 2, 3, 4, 5, 6, 7, 8, 75]);
-        for forged in ["0", "+0", "9", "23", "24", "130", "255", "256", "-1", "x", ""] {
-            assert_eq!(kind(forged), ErrorKind::Other, "{forged}");
-        }
-        assert_eq!(parse_answer("ERROR whatever").unwrap_err().kind(), ErrorKind::Other);
-    }
-
-    #[test]
-    fn an_answer_may_have_words_behind_its_ticket() {
-        let ticket = Ticket {
-            key: [7; 32],
-            expires: std::time::SystemTime::UNIX_EPOCH,
-            addresses: Vec::new(),
-            listener: crate::ticket::Role::Sends,
-        };
-        let answer =
-            |links_followed, items| Answer { ticket: ticket.clone(), links_followed, items, enforced: Vec::new() };
-        let text = |links_followed| answer(links_followed, None).to_text().unwrap();
-        assert_eq!(text(0), ticket.to_text().unwrap(), "what older programs read");
-        for (line, followed) in
-            [(text(0), 0), (text(3), 3), (text(0) + " new=1 followed=2", 2), (text(0) + " followed=x", 0)]
-        {
-            let answer = parse_answer(&line).unwrap();
-            assert_eq!((answer.ticket, answer.links_followed), (ticket.clone(), followed), "{line}");
-        }
-        for items in [None, Some(0), Some(1), Some(7)] {
-            assert_eq!(parse_answer(&answer(0, items).to_text().unwrap()).unwrap().items, items);
-        }
-        assert!(parse_answer("followed=1").is_err());
-        let line = text(2) + " enforces=safe-links,later,max-delete";
-        let answer = parse_answer(&line).unwrap();
-        assert_eq!(answer.enforced, [Restriction::SafeLinks, Restriction::MaxDelete]);
-        assert_eq!(answer.to_text().unwrap(), text(2) + " enforces=safe-links,max-delete");
     }
 
     #[test]

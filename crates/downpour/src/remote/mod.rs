@@ -1,6 +1,8 @@
 //! Transfers between this machine and one that ssh reaches.
 
 mod announced;
+mod answer;
+mod asked;
 mod between;
 mod between_end;
 mod between_frames;
@@ -26,10 +28,13 @@ mod request;
 mod restriction;
 mod rights;
 mod serve;
+mod signals;
 mod speech;
 mod ssh;
+mod standard_io;
 mod tunnel;
 mod tunnel_end;
+mod via;
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -45,7 +50,6 @@ use crate::files::{ReceiveSpec, ScanOptions};
 use crate::path_cache::PathCache;
 use crate::transfer::Switch;
 use request::{RemoteTask, Request};
-use serde::{Deserialize, Serialize};
 
 pub use bootstrap::{Bootstrap, BootstrapEvent, bootstrap, own_digest};
 pub use copy::copy;
@@ -58,9 +62,7 @@ pub use pipe_input::Witness;
 pub use serve::{Served, serve};
 pub use speech::{Hearer, Said};
 pub use tunnel::{Tunnel, tunnel};
-
-/// Beginning of the line in which the other side answers with its ticket.
-const ANSWER: &str = "DOWNPOUR1 ";
+pub use via::Via;
 
 /// How to call the user's ssh.
 #[derive(Clone, Debug)]
@@ -94,18 +96,6 @@ impl Default for SshOptions {
             hearer: None,
         }
     }
-}
-
-/// The carrier of the data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Via {
-    /// UDP, or ssh if UDP is blocked.
-    #[default]
-    Auto,
-    /// UDP only.
-    Udp,
-    /// Only ssh's own connection.
-    Ssh,
 }
 
 /// How a machine is reached to which streams go.

@@ -17,8 +17,7 @@ use tokio::sync::mpsc;
 use transport::ConnectOptions;
 
 use super::locator::from_there;
-use super::pipe_end::STREAM;
-use super::pipe_frames::Unsent;
+use super::pipe_frames::{STREAM, Unsent};
 use super::pipe_input::{Stdin, Witness};
 use super::pipe_output::Shown;
 use super::request::RemoteTask;

@@ -13,17 +13,16 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use transport::AcceptOptions;
 
+use super::asked::ticket;
 use super::pipe::{code, shell};
 use super::pipe_frames;
+use super::pipe_frames::STREAM;
 use super::pipe_guard::{Guarded, Started, kill, start};
-use super::serve::{Unbuffered, answer, goes_on, ticket};
+use super::standard_io::{Unbuffered, answer, goes_on};
 use crate::error::{CloseCode, Error};
 use crate::protocol::handshake::PIPE;
 use crate::ticket::Role;
 use crate::wait::{Blocking, block_on};
-
-/// Tag of the only stream.
-pub(super) const STREAM: u64 = 0;
 
 /// Maximum number of chunks received through ssh that the command has not read.
 const MAX_CHUNKS: usize = 32;

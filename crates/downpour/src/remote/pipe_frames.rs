@@ -5,6 +5,9 @@
 
 use std::io::{self, Read, Write};
 
+/// Tag of the only stream.
+pub(super) const STREAM: u64 = 0;
+
 /// Maximum length of a frame in bytes.
 const MAX_FRAME: usize = 128 << 10;
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use transport::Profile;
 use transport::profile::Names;
 
-use super::Via;
+use super::via::Via;
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;

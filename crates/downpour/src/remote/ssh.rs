@@ -16,11 +16,11 @@ use net::Family;
 use rustix::fs::{Access, access};
 
 use super::SshOptions;
-use super::launch::Answer;
+use super::answer::Answer;
 use super::location::host_name;
 use super::process::Process;
 use super::restriction::Restriction;
-use crate::error::{CloseCode, Error, ErrorKind};
+use crate::error::Error;
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::Ticket;
 
@@ -281,39 +281,6 @@ impl Drop for Remote {
         drop(self.stdout.take());
         self.process.ends_within(GOODBYE);
     }
-}
-
-/// Kinds of failure by their numbers on the line that answers a request: the exit codes of the first release. A remote
-/// side cannot be stopped by its own user, nor miss names, so those kinds are absent.
-pub(super) const KINDS: [(u8, ErrorKind); 9] = [
-    (1, ErrorKind::Other),
-    (2, ErrorKind::Usage),
-    (3, ErrorKind::NotFound),
-    (4, ErrorKind::Authentication),
-    (5, ErrorKind::Unreachable),
-    (6, ErrorKind::Integrity),
-    (7, ErrorKind::Storage),
-    (8, ErrorKind::Timeout),
-    (75, ErrorKind::Terminated),
-];
-
-/// Formats an error for the answer line.
-pub(super) fn answer_error(error: &Error) -> String {
-    let message = match error.close_code() {
-        CloseCode::Done => String::new(),
-        _ => error.close_reason(),
-    };
-    format!("ERROR {} {}", number_of(error.kind()), message.replace(['\n', '\r'], " "))
-}
-
-/// Returns the number of a kind of failure; that of [`ErrorKind::Other`] if it is not among [`KINDS`].
-pub(super) fn number_of(kind: ErrorKind) -> u8 {
-    KINDS.into_iter().find(|(_, known)| *known == kind).map_or(1, |(number, _)| number)
-}
-
-/// Returns the kind of failure with this number.
-pub(super) fn kind_of(number: u8) -> ErrorKind {
-    KINDS.into_iter().find(|(known, _)| *known == number).map_or(ErrorKind::Other, |(_, kind)| kind)
 }
 
 #[cfg(test)]

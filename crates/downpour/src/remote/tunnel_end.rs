@@ -8,8 +8,10 @@ use tokio::task::JoinSet;
 use transport::AcceptOptions;
 
 use super::Via;
+use super::asked::{VALID_FOR, ticket};
 use super::request::Request;
-use super::serve::{GoOnOverSsh, Signals, VALID_FOR, answer, listen_to_stdin, pipes_to_ssh, refuse, ticket};
+use super::signals::Signals;
+use super::standard_io::{GoOnOverSsh, answer, listen_to_stdin, pipes_to_ssh, refuse};
 use crate::error::Error;
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket};

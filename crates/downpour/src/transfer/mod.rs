@@ -9,11 +9,13 @@ mod changed;
 mod checksums;
 mod config;
 mod connect;
+mod events;
 mod figures;
 mod headway;
 #[cfg(test)]
 mod hostile;
 mod listen;
+mod listening;
 mod lister;
 mod mailbox;
 mod receiving;
@@ -22,11 +24,11 @@ mod scanning;
 mod sending;
 mod session;
 mod step;
+mod stop;
 mod switch;
 mod target;
 mod trace;
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,8 +38,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use transport::{Profile, Rate};
 
-use crate::error::{Error, ErrorKind};
-use crate::files::{Failed, NoticeKind, Outputs, ReceiveSpec, Root, ScanOptions, Scanner};
+use crate::error::Error;
+use crate::files::{Outputs, ReceiveSpec, Root, ScanOptions, Scanner};
 use crate::path_cache::PathCache;
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
@@ -45,18 +47,17 @@ pub use bottleneck::Bottleneck;
 pub(crate) use checksums::List;
 pub(crate) use config::{Task, TransferConfig};
 pub(crate) use connect::{LONGEST_PAUSE, PeerLocator, Route, follow};
+pub(crate) use events::Events;
+use events::MAX_EVENTS;
+pub use events::{Offer, TransferEvent};
 pub use figures::{Bound, Bytes, Progress, Summary};
 pub(crate) use headway::Patience;
 use listen::ListenCarrier;
-use net::{Bind, Endpoint, EndpointOptions};
-pub use receiving::Offer;
-pub use switch::Stop;
+pub use listening::ListenOptions;
+use net::{Endpoint, EndpointOptions};
+pub use stop::Stop;
 pub(crate) use switch::Switch;
 pub(crate) use trace::Trace;
-
-/// Maximum number of events waiting for the program. A program that does not read them stops its transfer, but never
-/// its network.
-const MAX_EVENTS: usize = 256;
 
 /// How the two sides find each other.
 #[derive(Clone, Debug)]
@@ -65,25 +66,6 @@ pub enum Peer {
     Connect(Ticket),
     /// Create a ticket and listen.
     Listen(ListenOptions),
-}
-
-/// Options of the side that can be reached.
-#[derive(Clone, Debug)]
-pub struct ListenOptions {
-    /// Local address; by default any port of every address of this host.
-    pub bind: Bind,
-    /// How long the ticket is valid. Peers that connect in time are served to the end.
-    pub valid_for: Duration,
-    /// Whether the ticket is valid for more than one complete transfer. A failed transfer never uses it up.
-    pub keep: bool,
-    /// Whether the ticket is valid for one attempt only, whether it succeeds or not.
-    pub once: bool,
-}
-
-impl Default for ListenOptions {
-    fn default() -> Self {
-        Self { bind: Bind::default(), valid_for: Duration::from_secs(3600), keep: false, once: false }
-    }
 }
 
 /// Options of a sender.
@@ -180,61 +162,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// See docs/design/recovery.md.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
-
-/// An event of a transfer. Names and texts are raw: programs must escape them before display.
-#[derive(Debug)]
-pub enum TransferEvent {
-    /// A peer with the right key has connected.
-    Connected {
-        /// Its address; `None` over pipes, of ssh or within this process.
-        peer: Option<SocketAddr>,
-    },
-    /// At the receiver: what the sender wants to send. With [`ReceiveOptions::confirm`] the transfer waits for an
-    /// answer.
-    Offer(Offer),
-    /// Progress of the transfer. Omitted if the program does not keep up.
-    Progress(Progress),
-    /// Transferred files, each with its path in the transfer and its length in bytes. At the receiver they have their
-    /// final names; at the sender the receiver has every byte of their batch.
-    Files(Vec<(Vec<u8>, u64)>),
-    /// What happens to a name at the receiver or, in a dry run, what would happen.
-    Notice {
-        /// Kind of notice.
-        kind: NoticeKind,
-        /// The name.
-        path: Vec<u8>,
-    },
-    /// A name that the sender skipped on purpose, such as a socket.
-    LeftOut(Failed),
-    /// A message for the user. It may quote the other side. A line break at its beginning says that ssh may have left a
-    /// question on the terminal, on a line that is not to be written on.
-    Note(String),
-    /// At a listener without [`ListenOptions::keep`]: an attempt has failed, and the ticket is still valid.
-    Attempt {
-        /// Description of the failure in one line.
-        message: String,
-        /// Kind of failure.
-        kind: ErrorKind,
-    },
-    /// The last event; with [`ListenOptions::keep`] the last of each peer.
-    Done(Result<Summary, Error>),
-}
-
-/// Sends events to the program.
-#[derive(Clone, Debug)]
-pub(crate) struct Events(mpsc::Sender<TransferEvent>);
-
-impl Events {
-    /// Sends an event, waiting for room; does nothing if the program has dropped its [`Transfer`].
-    pub(crate) fn tell(&self, event: TransferEvent) {
-        let _ = self.0.blocking_send(event);
-    }
-
-    /// Sends an event if there is room, otherwise drops it.
-    fn try_tell(&self, event: TransferEvent) {
-        let _ = self.0.try_send(event);
-    }
-}
 
 /// Sends files, folders and links.
 ///

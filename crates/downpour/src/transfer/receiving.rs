@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use net::{BlockDigest, Event, IncomingObject};
 
-use super::TransferEvent;
 use super::checksums::{Checksums, List};
+use super::events::{Offer, TransferEvent};
 use super::figures::Bytes;
 use super::session::{MAX_BACKLOG, Session};
 use super::step::{Counts, Step, Totals};
@@ -36,24 +35,6 @@ const LONG_CHECK: u64 = 1_000_000_000;
 
 /// Maximum number of names shown at the top of an offer.
 const MAX_NAMES: usize = 100;
-
-/// What a sender wants to send, as far as it is known when the user is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// The items, as the sender names them; at most a hundred.
-    pub names: Vec<Vec<u8>>,
-    /// Entries known so far: files, folders and links.
-    pub entries: u64,
-    /// Bytes known so far.
-    pub bytes: u64,
-    /// Whether that is all. If so, the sender can announce nothing else; if not, more files and items may follow,
-    /// within the limits.
-    pub is_all: bool,
-    /// Most bytes and most entries that may come in all, those known so far included.
-    pub limits: (Option<u64>, Option<u64>),
-    /// The folder that they are written to.
-    pub into: PathBuf,
-}
 
 /// How far the sender has announced what it sends. Scanned precedes the last part of the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

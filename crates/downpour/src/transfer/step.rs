@@ -7,7 +7,7 @@ use std::time::Duration;
 use net::{Event, Rate};
 
 use super::headway::Patience;
-use super::switch::Stop;
+use super::stop::Stop;
 use super::trace::Trace;
 use crate::error::Error;
 use crate::files::{FailReason, Failed};

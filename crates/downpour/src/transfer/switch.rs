@@ -9,25 +9,7 @@ use transport::Rate;
 
 use super::mailbox::Mailbox;
 use super::step::Input;
-use crate::error::Error;
-
-/// The reason why the user ends a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// Ctrl-C or similar.
-    Cancelled,
-    /// The system, or the process that started this program, ends it.
-    Terminated,
-}
-
-impl From<Stop> for Error {
-    fn from(why: Stop) -> Self {
-        match why {
-            Stop::Cancelled => Self::Cancelled,
-            Stop::Terminated => Self::Terminated,
-        }
-    }
-}
+use super::stop::Stop;
 
 /// Called when a transfer is stopped, for anything other than its sessions, such as a program that was started for it.
 type Watcher = Box<dyn FnMut(Stop) + Send>;

@@ -2,12 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use serde::Serialize;
-
 use super::Doctor;
-use super::checkup::{Checkup, Side, Udp};
+use super::checkup::{Advice, Bottleneck, Checkup, Side, Udp};
 use super::meter::Traffic;
-use super::verdict::Bottleneck;
 
 /// Ports to open in a firewall if the user has named none, from the range that no system assigns automatically
 /// (RFC 6335).
@@ -30,17 +27,6 @@ const CROWDED: f64 = 0.2;
 
 /// Files per second below which a disk is slow at creating small files.
 const SLOW_FILES: u64 = 1_000;
-
-/// A recommended action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Advice {
-    /// The machine to act on.
-    pub side: Side,
-    /// The problem, in a few words.
-    pub why: String,
-    /// The command to run.
-    pub command: String,
-}
 
 /// Returns advice for a checkup with its verdict.
 pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {

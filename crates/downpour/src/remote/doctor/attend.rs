@@ -15,11 +15,11 @@ use super::machine::{self, Machine};
 use super::probe::Answering;
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
+use crate::remote::answer::answer_error;
+use crate::remote::asked::ticket;
 use crate::remote::place::expand;
 use crate::remote::request::{RemoteTask, Request};
-use crate::remote::serve::answer_on;
-use crate::remote::serve::ticket;
-use crate::remote::ssh::answer_error;
+use crate::remote::standard_io::answer_on;
 use crate::ticket::{Role, Ticket};
 use crate::wait::block_on;
 

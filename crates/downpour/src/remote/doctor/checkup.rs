@@ -4,10 +4,8 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
-use super::advice::Advice;
 use super::machine::Machine;
 use super::meter::Traffic;
-use super::verdict::Verdict;
 
 /// One of the two machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -115,4 +113,64 @@ impl Checkup {
             Side::There => &self.there,
         }
     }
+}
+
+/// The bottleneck of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "what", content = "side", rename_all = "snake_case")]
+pub enum Bottleneck {
+    /// The path: its rate, its loss, or the controller's caution.
+    Network,
+    /// The configured rate or limit.
+    ToldRate,
+    /// ssh's own connection.
+    Ssh,
+    /// A core of this side.
+    Cpu(Side),
+    /// Reading the source, or writing the target.
+    Disk(Side),
+}
+
+/// What the findings mean for transfers; `None` for a direction that could not be probed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Verdict {
+    /// From here to there.
+    pub up: Option<Speed>,
+    /// From there to here.
+    pub down: Option<Speed>,
+    /// How long transfers will take.
+    pub forecasts: Vec<Forecast>,
+}
+
+/// The expected speed of a large file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Speed {
+    /// Bytes per second.
+    pub goodput: u64,
+    /// The bottleneck.
+    pub bottleneck: Bottleneck,
+}
+
+/// How long a transfer will take, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Number of files.
+    pub files: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// From here to there.
+    pub up: Option<f64>,
+    /// From there to here.
+    pub down: Option<f64>,
+}
+
+/// A recommended action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// The machine to act on.
+    pub side: Side,
+    /// The problem, in a few words.
+    pub why: String,
+    /// The command to run.
+    pub command: String,
 }

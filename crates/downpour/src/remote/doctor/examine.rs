@@ -12,7 +12,7 @@ use net::{Bind, Endpoint, PIPE_PEER};
 use serde::de::DeserializeOwned;
 
 use super::attend::Arrivals;
-use super::checkup::{Checkup, Finding, Side, Udp};
+use super::checkup::{Checkup, Finding, Side, Udp, Verdict};
 use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
 use super::probe::{Direction, Failure, Opened, Target};
@@ -204,7 +204,7 @@ impl Network {
             here,
             there,
             troubles: self.troubles,
-            verdict: verdict::Verdict::default(),
+            verdict: Verdict::default(),
             advice: Vec::new(),
         };
         checkup.verdict = verdict::judge(&checkup, told, doctor.size);

@@ -4,10 +4,10 @@ use serde::de::DeserializeOwned;
 use transport::Profile;
 
 use super::attend::Arrivals;
+use super::checkup::Verdict;
 use super::checkup::{Checkup, Udp};
 use super::machine::Machine;
 use super::meter::{Counts, Traffic};
-use super::verdict::Verdict;
 use super::{Doctor, advice, verdict};
 
 /// Bytes that IPv6 and UDP add to a datagram.

@@ -29,14 +29,12 @@ use crate::error::Error;
 use crate::transfer::{Stop, Switch};
 use net::{EndpointOptions, Family};
 
-pub use advice::Advice;
 pub(super) use attend::attend;
-pub use checkup::{Checkup, Finding, Side, Udp};
+pub use checkup::{Advice, Bottleneck, Checkup, Finding, Forecast, Side, Speed, Udp, Verdict};
 pub use disk::Disk;
 pub use machine::{Core, Machine};
 pub use meter::{ThreadShare, Traffic};
 pub use net::{BufferFacts, SocketFacts};
-pub use verdict::{Bottleneck, Forecast, Speed, Verdict};
 
 /// Maximum number of events waiting for the program; there are fewer.
 const MAX_EVENTS: usize = 64;

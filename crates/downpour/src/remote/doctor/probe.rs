@@ -18,7 +18,7 @@ use transport::{AcceptOptions, ConnectOptions, ConnectionStats, Profile};
 use super::meter::{Counts, Meter, TICK};
 use crate::error::{CloseCode, Error};
 use crate::protocol::handshake::PROBE;
-use crate::remote::serve::VALID_FOR;
+use crate::remote::asked::VALID_FOR;
 use crate::wait::block_on;
 
 /// Bytes of a probe's object: more than any path carries in the time.

@@ -6,11 +6,11 @@ use net::SocketFacts;
 use transport::LimitedBy;
 use units::{bytes, grouped, percent, scaled, seconds};
 
+use super::checkup::{Bottleneck, Forecast, Speed};
 use super::checkup::{Checkup, Finding, Side, Udp};
 use super::disk::Disk;
 use super::machine::{Core, Machine};
 use super::meter::Traffic;
-use super::verdict::{Bottleneck, Forecast, Speed};
 
 /// Maximum number of items of advice shown; the figures contain the rest.
 const MAX_ADVICE: usize = 5;

@@ -14,8 +14,8 @@ use transport::congestion::CongestionConfig;
 use super::meter::{Counts, Traffic};
 use super::verdict::judge;
 use super::*;
+use crate::remote::answer::{ANSWER, parse_answer};
 use crate::remote::greeting::Greeting;
-use crate::remote::launch::parse_answer;
 use crate::remote::request::Request;
 use crate::ticket::Ticket;
 
@@ -377,7 +377,7 @@ fn examined(firewall: Firewall) -> Scene {
     let (read, write) = halves(theirs);
     let attending = thread::spawn(move || attend(request, read, write));
     let (mut read, write) = halves(ours);
-    let (_, answer) = Greeting::default().read_to(&mut read, &[crate::remote::ANSWER]).unwrap().unwrap();
+    let (_, answer) = Greeting::default().read_to(&mut read, &[ANSWER]).unwrap().unwrap();
     let mut ticket: Ticket = parse_answer(&answer).unwrap().ticket;
     let behind = SocketAddr::from((Ipv4Addr::LOCALHOST, ticket.addresses[0].port()));
     let before = (firewall != Firewall::Open).then(|| stand_before(behind, firewall == Firewall::OneWay));

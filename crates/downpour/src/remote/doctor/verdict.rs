@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
 use transport::{Connector, LimitedBy, Rate, floor};
 
-use super::checkup::{Checkup, Side};
+use super::checkup::{Bottleneck, Checkup, Forecast, Side, Speed, Verdict};
 use super::machine::Machine;
 use super::meter::{ThreadShare, Traffic};
 
@@ -19,55 +18,6 @@ const USUAL_SIZES: [u64; 3] = [1_000_000_000, 100_000_000_000, 1_000_000_000_000
 /// Number of small files that are forecast, and bytes in each.
 const SMALL_FILES: u64 = 100_000;
 const SMALL_FILE: u64 = 4_000;
-
-/// The bottleneck of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "what", content = "side", rename_all = "snake_case")]
-pub enum Bottleneck {
-    /// The path: its rate, its loss, or the controller's caution.
-    Network,
-    /// The configured rate or limit.
-    ToldRate,
-    /// ssh's own connection.
-    Ssh,
-    /// A core of this side.
-    Cpu(Side),
-    /// Reading the source, or writing the target.
-    Disk(Side),
-}
-
-/// What the findings mean for transfers; `None` for a direction that could not be probed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Verdict {
-    /// From here to there.
-    pub up: Option<Speed>,
-    /// From there to here.
-    pub down: Option<Speed>,
-    /// How long transfers will take.
-    pub forecasts: Vec<Forecast>,
-}
-
-/// The expected speed of a large file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Speed {
-    /// Bytes per second.
-    pub goodput: u64,
-    /// The bottleneck.
-    pub bottleneck: Bottleneck,
-}
-
-/// How long a transfer will take, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Forecast {
-    /// Number of files.
-    pub files: u64,
-    /// Bytes of all of them.
-    pub bytes: u64,
-    /// From here to there.
-    pub up: Option<f64>,
-    /// From there to here.
-    pub down: Option<f64>,
-}
 
 /// The figures of one direction.
 struct Lane<'a> {

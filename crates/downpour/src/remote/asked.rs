@@ -1,0 +1,161 @@
+//! From the request to what the side that ssh starts does: its configuration and its ticket.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use net::Endpoint;
+
+use super::only::{Only, Reading, Source, as_typed};
+use super::place::{expand, sources};
+use super::request::{RemoteTask, Request};
+use crate::base64::Bytes;
+use crate::error::Error;
+use crate::files::{ReceiveSpec, Root, ScanOptions, Scanner};
+use crate::path_cache::PathCache;
+use crate::ticket::{Role, Ticket, fresh_key};
+use crate::transfer::{Task, TransferConfig, reachable};
+
+/// How long the other side may take to connect.
+pub(super) const VALID_FOR: Duration = Duration::from_secs(120);
+
+/// How long a peer that connects over ssh may be silent before its first message.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Creates a ticket for a listener with `role`: at `endpoint`'s address, or over ssh only.
+pub(super) fn ticket(endpoint: Option<&Endpoint>, role: Role) -> Result<Ticket, Error> {
+    let addresses = endpoint.map(|endpoint| reachable(endpoint.local_address())).transpose().map_err(Error::System)?;
+    let expires = SystemTime::now() + VALID_FOR;
+    let mut ticket = Ticket { key: fresh_key()?, expires, addresses: addresses.unwrap_or_default(), listener: role };
+    add_ssh_address(&mut ticket);
+    Ok(ticket)
+}
+
+/// Adds the address of this host to which ssh has connected: it is probably reachable from the other side.
+pub(super) fn add_ssh_address(ticket: &mut Ticket) {
+    let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let Some(Ok(own)) = connection.split(' ').nth(2).map(str::parse::<IpAddr>) else { return };
+    ticket.addresses.retain(|address| address.ip() != own);
+    ticket.addresses.insert(0, (own, port).into());
+    ticket.addresses.truncate(crate::ticket::MAX_ADDRESSES);
+}
+
+/// Returns the configuration, the number of sources that are followed links, and the sources of a limited login, whose
+/// folders must stay open.
+pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
+    let (mut links_followed, mut limited, endpoint) = (0, Vec::new(), request.endpoint());
+    // A limited login changes nothing outside its folder.
+    let remembers = only.is_none() && !request.forgets;
+    let task = match request.task {
+        RemoteTask::Send { sources: paths, scan, compared, dry_run }
+        | RemoteTask::Forward { sources: paths, scan, compared, dry_run, .. } => {
+            let paths = paths.iter().map(Bytes::to_path);
+            let mut scan = scan;
+            let roots = match only {
+                Some(only) => {
+                    limited = limited_sources(only, paths, &scan, compared)?;
+                    // Links have been followed already.
+                    scan.follow_items = false;
+                    // They may lead out of its folder.
+                    scan.follow_ways = false;
+                    limited.iter().map(|source| source.root.clone()).collect()
+                }
+                None => all_sources(paths, compared)?,
+            };
+            // Checks every path, so that a wrong one is reported at once.
+            let scanner = Scanner::new(roots.clone(), scan.clone()).map_err(|error| as_typed(error, &limited))?;
+            links_followed =
+                scanner.roots().followed() + limited.iter().filter(|source| source.is_followed).count() as u64;
+            Task::Send { roots, scan, dry_run }
+        }
+        RemoteTask::Receive(spec) => {
+            let spec = match only {
+                Some(only) => ReceiveSpec {
+                    target: only.enter(&spec.target)?,
+                    within: Some(only.path()?),
+                    differences: spec.differences && only.may_read(),
+                    ..*spec
+                },
+                None => ReceiveSpec { target: expand(&spec.target)?, ..*spec },
+            };
+            Task::receive(spec, false)
+        }
+        RemoteTask::Pipe { .. } | RemoteTask::Examine { .. } | RemoteTask::Tunnel { .. } => {
+            return Err(Error::Internal("not a transfer"));
+        }
+    };
+    let config = TransferConfig {
+        task,
+        profile: request.profile,
+        handshake_timeout: HANDSHAKE_TIMEOUT,
+        endpoint,
+        trace: None,
+        paths: remembers.then(PathCache::of_user).flatten(),
+        checksums: None,
+        retry_for: None,
+        by_ticket: false,
+        patience: None,
+    };
+    Ok((config, links_followed, limited))
+}
+
+/// Returns the items to send, without a limit.
+fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<Vec<Root>, Error> {
+    let mut roots = Vec::new();
+    for path in paths {
+        roots.extend(sources(&path)?);
+    }
+    for root in roots.iter_mut().filter(|root| compared && root.path.is_dir()) {
+        *root = Root::contents(root.path.clone());
+    }
+    Ok(roots)
+}
+
+/// Returns the items to send from the folder that the login is limited to.
+fn limited_sources(
+    only: &Only,
+    paths: impl Iterator<Item = PathBuf>,
+    scan: &ScanOptions,
+    compared: bool,
+) -> Result<Vec<Source>, Error> {
+    let reading = match scan.follow_items {
+        _ if compared => Reading::Compared,
+        true => Reading::Followed,
+        false => Reading::AsIs,
+    };
+    let mut sources = Vec::new();
+    for path in paths {
+        let found = only.sources(&path, reading)?;
+        let is_link = |source: &&Source| source.is_followed && !source.root.path.is_dir();
+        if scan.remove_sources && found.iter().any(|source| is_link(&source)) {
+            let what = "it does not remove what a link leads to: name the file itself";
+            return Err(Error::Limited(what.to_owned()));
+        }
+        sources.extend(found);
+    }
+    Ok(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use net::EndpointOptions;
+
+    use super::*;
+
+    #[test]
+    fn the_role_follows_the_task() {
+        let request = |task| {
+            Request::new(
+                task,
+                crate::remote::Via::Ssh,
+                net::Family::Any,
+                None,
+                transport::Profile::auto(),
+                EndpointOptions::new(Duration::from_secs(1)),
+            )
+        };
+        let task = RemoteTask::Receive(Box::new(ReceiveSpec::to_target("/tmp")));
+        assert_eq!(config(request(task), None).unwrap().0.task.role(), Role::Receives);
+    }
+}

@@ -1,0 +1,70 @@
+//! Standard input and output of the side that ssh starts: the answer, the word to go on over ssh, and the pipes themselves.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::thread;
+
+use tokio::sync::mpsc;
+
+use super::answer::{ANSWER, answer_error};
+use crate::error::Error;
+use crate::protocol::ssh::GO_ON;
+
+/// Sent on standard input after the request if UDP is blocked. If standard input ends instead, ssh or the other side
+/// has ended.
+pub(super) struct GoOnOverSsh;
+
+/// Reports an error to the other side.
+pub(super) fn refuse(error: &Error) {
+    answer(&answer_error(error));
+}
+
+/// Returns this process's standard input and output, which lead to the other side, as descriptors of their own.
+pub(super) fn pipes_to_ssh() -> Result<(OwnedFd, OwnedFd), Error> {
+    let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
+    Ok((own(io::stdin().as_fd().try_clone_to_owned())?, own(io::stdout().as_fd().try_clone_to_owned())?))
+}
+
+/// Unbuffered standard input: the bytes that follow belong to others.
+pub(super) struct Unbuffered;
+
+impl io::Read for Unbuffered {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(io::stdin(), out)?)
+    }
+}
+
+/// Starts a thread that reads standard input until it belongs to the carrier.
+pub(super) fn listen_to_stdin() -> mpsc::UnboundedReceiver<GoOnOverSsh> {
+    let (sender, words) = mpsc::unbounded_channel();
+    thread::spawn(move || {
+        if goes_on() {
+            // Fails if the transfer has ended.
+            let _ = sender.send(GoOnOverSsh);
+        }
+    });
+    words
+}
+
+/// Waits until standard input says to continue over ssh; returns false at its end.
+pub(super) fn goes_on() -> bool {
+    let mut byte = [0];
+    loop {
+        match Unbuffered.read(&mut byte) {
+            Ok(1) if byte == [GO_ON] => return true,
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Prints the answer line.
+pub(super) fn answer(text: &str) {
+    answer_on(&mut io::stdout().lock(), text);
+}
+
+/// Prints the answer line to `out`. Errors are ignored: there is then no reader.
+pub(super) fn answer_on(out: &mut impl io::Write, text: &str) {
+    let _ = write!(out, "\n{ANSWER}{text}\n").and_then(|()| out.flush());
+}

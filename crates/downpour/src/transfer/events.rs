@@ -1,0 +1,87 @@
+//! What a transfer reports to the program.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use tokio::sync::mpsc;
+
+use super::figures::{Progress, Summary};
+use crate::error::{Error, ErrorKind};
+use crate::files::{Failed, NoticeKind};
+
+/// Maximum number of events waiting for the program. A program that does not read them stops its transfer, but never
+/// its network.
+pub(super) const MAX_EVENTS: usize = 256;
+
+/// An event of a transfer. Names and texts are raw: programs must escape them before display.
+#[derive(Debug)]
+pub enum TransferEvent {
+    /// A peer with the right key has connected.
+    Connected {
+        /// Its address; `None` over pipes, of ssh or within this process.
+        peer: Option<SocketAddr>,
+    },
+    /// At the receiver: what the sender wants to send. With [`ReceiveOptions::confirm`] the transfer waits for an
+    /// answer.
+    Offer(Offer),
+    /// Progress of the transfer. Omitted if the program does not keep up.
+    Progress(Progress),
+    /// Transferred files, each with its path in the transfer and its length in bytes. At the receiver they have their
+    /// final names; at the sender the receiver has every byte of their batch.
+    Files(Vec<(Vec<u8>, u64)>),
+    /// What happens to a name at the receiver or, in a dry run, what would happen.
+    Notice {
+        /// Kind of notice.
+        kind: NoticeKind,
+        /// The name.
+        path: Vec<u8>,
+    },
+    /// A name that the sender skipped on purpose, such as a socket.
+    LeftOut(Failed),
+    /// A message for the user. It may quote the other side. A line break at its beginning says that ssh may have left a
+    /// question on the terminal, on a line that is not to be written on.
+    Note(String),
+    /// At a listener without [`ListenOptions::keep`]: an attempt has failed, and the ticket is still valid.
+    Attempt {
+        /// Description of the failure in one line.
+        message: String,
+        /// Kind of failure.
+        kind: ErrorKind,
+    },
+    /// The last event; with [`ListenOptions::keep`] the last of each peer.
+    Done(Result<Summary, Error>),
+}
+
+/// Sends events to the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Events(pub(super) mpsc::Sender<TransferEvent>);
+
+impl Events {
+    /// Sends an event, waiting for room; does nothing if the program has dropped its [`Transfer`].
+    pub(crate) fn tell(&self, event: TransferEvent) {
+        let _ = self.0.blocking_send(event);
+    }
+
+    /// Sends an event if there is room, otherwise drops it.
+    pub(super) fn try_tell(&self, event: TransferEvent) {
+        let _ = self.0.try_send(event);
+    }
+}
+
+/// What a sender wants to send, as far as it is known when the user is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The items, as the sender names them; at most a hundred.
+    pub names: Vec<Vec<u8>>,
+    /// Entries known so far: files, folders and links.
+    pub entries: u64,
+    /// Bytes known so far.
+    pub bytes: u64,
+    /// Whether that is all. If so, the sender can announce nothing else; if not, more files and items may follow,
+    /// within the limits.
+    pub is_all: bool,
+    /// Most bytes and most entries that may come in all, those known so far included.
+    pub limits: (Option<u64>, Option<u64>),
+    /// The folder that they are written to.
+    pub into: PathBuf,
+}
