@@ -4,14 +4,13 @@ mod assure;
 mod bench;
 mod check;
 mod citations;
-mod compare_rsync;
 mod dist;
 mod fuzz;
+mod ignored;
 mod interrupt;
 mod miri;
 mod relayed_ssh;
 mod soak;
-mod test_ssh;
 mod threats;
 mod unit;
 mod vectors;
@@ -39,7 +38,11 @@ enum Command {
     /// dependencies, documentation
     Check,
     /// Copy random trees with `downpour sync` and with rsync, and compare what they leave
-    CompareRsync(compare_rsync::Options),
+    CompareRsync {
+        /// Passed to the tests: names, --nocapture
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Run all tests
     Test,
     /// Run the tests of the program that need a real sshd, which they start themselves
@@ -87,9 +90,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Assure(options) => assure::run(&options),
         Command::Check => check::run(),
-        Command::CompareRsync(options) => compare_rsync::run(&options),
+        Command::CompareRsync { arguments } => ignored::RSYNC.run(&arguments),
         Command::Test => tools::run(tools::cargo(tools::root()).args(["test", "--workspace"])),
-        Command::TestSsh { arguments } => test_ssh::run(&arguments),
+        Command::TestSsh { arguments } => ignored::SSH.run(&arguments),
         Command::Vectors => vectors::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Demo { arguments } => {

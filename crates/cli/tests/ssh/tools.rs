@@ -12,7 +12,7 @@ pub(crate) fn find(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
     let mut files = folders.map(|folder| folder.join(name));
-    files.find(|file| file.is_file()).unwrap_or_else(|| panic!("there is no {name} here: cargo xtask test-ssh tells"))
+    files.find(|file| file.is_file()).unwrap_or_else(|| panic!("there is no {name} here"))
 }
 
 /// Returns the path of xtask, for `relayed-ssh`.

@@ -6,21 +6,21 @@ use std::path::Path;
 
 use fastrand::Rng;
 
-use super::tree::{NAMES, Node, Object, Scope, Tree, aged, default_acl, random};
+use crate::tree::{NAMES, Node, Object, Scope, Tree, aged, default_acl, random};
 
 /// One comparison.
 #[derive(Debug)]
-pub(super) struct Case {
-    pub(super) source: Tree,
+pub(crate) struct Case {
+    pub(crate) source: Tree,
     /// What is at the target before; `None` if it does not exist.
-    pub(super) target: Option<Tree>,
-    /// The same for both programs: sources, then the target, relative to a folder beside that of the source.
-    pub(super) paths: Vec<OsString>,
-    pub(super) rsync: Vec<OsString>,
-    pub(super) downpour: Vec<OsString>,
-    pub(super) compared: Compared,
+    pub(crate) target: Option<Tree>,
+    /// The same for both programs: sources, then the target, relative to a directory beside that of the source.
+    pub(crate) paths: Vec<OsString>,
+    pub(crate) rsync: Vec<OsString>,
+    pub(crate) downpour: Vec<OsString>,
+    pub(crate) compared: Compared,
     /// Names in a list, relative to the source.
-    pub(super) list: Option<Vec<u8>>,
+    pub(crate) list: Option<Vec<u8>>,
     /// Links are followed.
     follows: bool,
     /// Links are not copied as links.
@@ -28,34 +28,34 @@ pub(super) struct Case {
     /// Pipes are copied.
     specials: bool,
     /// Files are removed from the source.
-    pub(super) removes: bool,
-    /// Folder of backups.
-    pub(super) backups: Option<&'static str>,
+    pub(crate) removes: bool,
+    /// Directory of backups.
+    pub(crate) backups: Option<&'static str>,
     /// What new names in the target inherit, by its default ACL.
-    pub(super) inherited: Option<Vec<u8>>,
+    pub(crate) inherited: Option<Vec<u8>>,
 }
 
 /// Which attributes have to be the same.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Compared {
-    pub(super) owners: bool,
-    pub(super) xattrs: bool,
-    pub(super) acls: bool,
+pub(crate) struct Compared {
+    pub(crate) owners: bool,
+    pub(crate) xattrs: bool,
+    pub(crate) acls: bool,
     /// ACLs are copied, rather than left as they are at the target.
-    pub(super) acls_copied: bool,
-    pub(super) hard_links: bool,
-    /// What exists is kept, here also the attributes of folders.
-    pub(super) kept: bool,
-    /// The times of folders do not count: rsync does not always set them where it makes backups.
-    pub(super) untimed: bool,
+    pub(crate) acls_copied: bool,
+    pub(crate) hard_links: bool,
+    /// What exists is kept, here also the attributes of directories.
+    pub(crate) kept: bool,
+    /// The times of directories do not count: rsync does not always set them where it makes backups.
+    pub(crate) untimed: bool,
 }
 
 /// Name of the file with the list.
-pub(super) const LIST: &str = "list";
+pub(crate) const LIST: &str = "list";
 
 impl Case {
     /// Draws a case.
-    pub(super) fn random(rng: &mut Rng, scope: Scope) -> Self {
+    pub(crate) fn random(rng: &mut Rng, scope: Scope) -> Self {
         let source = random(rng, scope);
         let target = (rng.u8(..5) > 0).then(|| aged(&source, rng, scope));
         let mut case = Self {
@@ -80,7 +80,7 @@ impl Case {
         case.filters(rng);
         case.keeping(rng);
         if case.follows {
-            // A link to a folder that it is in: rsync goes round until the path is too long.
+            // A link to a directory that it is in: rsync goes round until the path is too long.
             let leads_up =
                 |node: &Node| matches!(&node.object, Object::Link(to) if to.to_string_lossy().contains(".."));
             case.source.retain(|_, node| !leads_up(node));
@@ -101,7 +101,7 @@ impl Case {
     }
 
     /// Whether names at the target are deleted.
-    pub(super) fn deletes(&self) -> bool {
+    pub(crate) fn deletes(&self) -> bool {
         self.rsync.iter().any(|option| option == "--delete")
     }
 
@@ -176,7 +176,7 @@ impl Case {
         match choice {
             0 => self.add("--backup", "--backup"),
             1 => {
-                // Not one that names have: rsync makes no backup of such a name where a folder replaces it.
+                // Not one that names have: rsync makes no backup of such a name where a directory replaces it.
                 self.add("--backup", "--backup");
                 self.add("--suffix=.bak", "--suffix=.bak");
             }
@@ -192,7 +192,7 @@ impl Case {
             _ => {}
         }
         self.compared.untimed = choice < 4;
-        // rsync also removes what it keeps because something newer stands at the target, nothing below a folder that a link
+        // rsync also removes what it keeps because something newer stands at the target, nothing below a directory that a link
         // leads to, and some files before it has read their attributes.
         let is_usual = !self.follows && !self.compared.xattrs && self.rsync.iter().all(|option| option != "-u");
         if rng.u8(..4) == 0 && is_usual {
@@ -206,7 +206,7 @@ impl Case {
         for _ in 0..patterns {
             let mut option = OsString::from(if rng.u8(..3) == 0 { "--include=" } else { "--exclude=" });
             let pattern = pattern(rng);
-            // rsync reports no link that leads nowhere if a pattern for folders excludes it.
+            // rsync reports no link that leads nowhere if a pattern for directories excludes it.
             if self.follows && pattern.as_bytes().ends_with(b"/") {
                 continue;
             }
@@ -256,7 +256,7 @@ impl Case {
         if self.list.is_none() && !self.follows && rng.u8(..2) == 0 {
             self.add("--delete", "--delete --force-empty");
         }
-        // One file into a target that is absent takes its name, and a folder without a slash becomes one in it.
+        // One file into a target that is absent takes its name, and a directory without a slash becomes one in it.
         let target = if self.paths.len() > 1 || self.target.is_none() { "target/" } else { target };
         self.paths.push(target.into());
     }
@@ -268,12 +268,12 @@ fn list(source: &Tree, rng: &mut Rng) -> Vec<u8> {
     let has_newline = |path: &Path| path.as_os_str().as_bytes().contains(&b'\n');
     let mut walked: Option<&Path> = None;
     for (path, node) in source.iter().filter(|(path, _)| !has_newline(path)) {
-        // What is beneath a listed folder comes with it, unless a filter excludes what is between; rsync then copies it.
-        let is_beneath = walked.is_some_and(|folder| path.starts_with(folder));
+        // What is beneath a listed directory comes with it, unless a filter excludes what is between; rsync then copies it.
+        let is_beneath = walked.is_some_and(|directory| path.starts_with(directory));
         if !is_beneath && rng.u8(..3) == 0 {
             walked = Some(path);
             list.extend(path.as_os_str().as_bytes());
-            if node.object == Object::Folder && rng.bool() {
+            if node.object == Object::Directory && rng.bool() {
                 list.push(b'/');
             }
             list.extend([&b"\n"[..], b"\r\n", b"\n\n"][rng.usize(..3)]);

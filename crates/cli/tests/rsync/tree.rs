@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 
 /// Few names, so that patterns match them and trees share them; some that shells and patterns take for something else.
-pub(super) const NAMES: [&[u8]; 14] = [
+pub(crate) const NAMES: [&[u8]; 14] = [
     b"a",
     b"b.txt",
     b"c d.txt",
@@ -38,9 +38,9 @@ const MOST: usize = 24;
 
 /// What a name stands for.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Object {
+pub(crate) enum Object {
     File(Vec<u8>),
-    Folder,
+    Directory,
     Link(PathBuf),
     Pipe,
     Other,
@@ -52,7 +52,7 @@ impl fmt::Debug for Object {
             Self::File(content) => {
                 write!(f, "file of {} bytes {:02x?}", content.len(), &content[..content.len().min(2)])
             }
-            Self::Folder => f.write_str("folder"),
+            Self::Directory => f.write_str("directory"),
             Self::Link(target) => write!(f, "link to {target:?}"),
             Self::Pipe => f.write_str("pipe"),
             Self::Other => f.write_str("socket or device"),
@@ -62,30 +62,43 @@ impl fmt::Debug for Object {
 
 /// A name with its attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) object: Object,
-    pub(super) mode: u32,
+pub(crate) struct Node {
+    pub(crate) object: Object,
+    pub(crate) mode: u32,
     /// Seconds and nanoseconds.
-    pub(super) mtime: (i64, i64),
+    pub(crate) mtime: (i64, i64),
     /// Owner and group.
-    pub(super) owner: (u32, u32),
-    pub(super) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) owner: (u32, u32),
+    pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The first name of the same file.
-    pub(super) same_as: Option<PathBuf>,
+    pub(crate) same_as: Option<PathBuf>,
 }
 
 /// Names by their paths, parents first.
-pub(super) type Tree = BTreeMap<PathBuf, Node>;
+pub(crate) type Tree = BTreeMap<PathBuf, Node>;
 
 /// What trees may contain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scope {
-    /// The program is root, so that names may belong to anybody.
-    pub(super) is_root: bool,
+pub(crate) struct Scope {
+    /// The program is root, so that names may belong to any user.
+    pub(crate) is_root: bool,
     /// The file system has extended attributes.
-    pub(super) has_xattrs: bool,
+    pub(crate) has_xattrs: bool,
     /// It has ACLs.
-    pub(super) has_acls: bool,
+    pub(crate) has_acls: bool,
+}
+
+impl Scope {
+    /// What this user may create in a directory.
+    pub(crate) fn of(directory: &Path) -> Self {
+        let probe = directory.join("probe");
+        fs::write(&probe, "").expect("a file");
+        Self {
+            is_root: rustix::process::geteuid().is_root(),
+            has_xattrs: lsetxattr(directory, "user.probe", b"", XattrFlags::empty()).is_ok(),
+            has_acls: lsetxattr(&probe, ACL, &acl(1, 4), XattrFlags::empty()).is_ok(),
+        }
+    }
 }
 
 fn name(rng: &mut Rng) -> PathBuf {
@@ -99,7 +112,7 @@ fn content(rng: &mut Rng) -> Vec<u8> {
 
 fn node(rng: &mut Rng, scope: Scope) -> Node {
     let object = match rng.u8(..20) {
-        0..6 => Object::Folder,
+        0..6 => Object::Directory,
         6..8 => Object::Link(
             [&b"a"[..], b"../d", b"/nowhere/a", b"nowhere", b"../../x", b"d/../a"][rng.usize(..6)].into_path(),
         ),
@@ -107,7 +120,7 @@ fn node(rng: &mut Rng, scope: Scope) -> Node {
         _ => Object::File(content(rng)),
     };
     let mode = match object {
-        Object::Folder => [0o755, 0o700, 0o775, 0o1777][rng.usize(..4)],
+        Object::Directory => [0o755, 0o700, 0o775, 0o1777][rng.usize(..4)],
         Object::Link(_) => 0o777,
         _ => [0o644, 0o600, 0o755, 0o444, 0o640][rng.usize(..5)],
     };
@@ -117,13 +130,13 @@ fn node(rng: &mut Rng, scope: Scope) -> Node {
         (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
     };
     let mut xattrs = BTreeMap::new();
-    if scope.has_xattrs && rng.u8(..4) == 0 && matches!(object, Object::File(_) | Object::Folder) {
+    if scope.has_xattrs && rng.u8(..4) == 0 && matches!(object, Object::File(_) | Object::Directory) {
         xattrs.insert(b"user.note".to_vec(), vec![rng.u8(..3); rng.usize(..40)]);
     }
     if scope.has_acls && rng.u8(..5) == 0 && !matches!(object, Object::Link(_)) {
         xattrs.insert(ACL.to_vec(), acl(rng.choice([1, 2, 4242]).unwrap_or(1), rng.u8(..8)));
     }
-    if scope.has_acls && rng.u8(..8) == 0 && object == Object::Folder {
+    if scope.has_acls && rng.u8(..8) == 0 && object == Object::Directory {
         xattrs.insert(DEFAULT_ACL.to_vec(), default_acl(rng));
     }
     // Not of whole seconds, which may be all that a file system keeps of another time, and all of the same fraction:
@@ -133,10 +146,10 @@ fn node(rng: &mut Rng, scope: Scope) -> Node {
 }
 
 /// Name of the attribute that holds an ACL.
-pub(super) const ACL: &[u8] = b"system.posix_acl_access";
+const ACL: &[u8] = b"system.posix_acl_access";
 
 /// An ACL that gives one more user these permissions (`acl(5)`, `linux/posix_acl_xattr.h`).
-pub(super) fn acl(user: u32, permissions: u8) -> Vec<u8> {
+fn acl(user: u32, permissions: u8) -> Vec<u8> {
     let permissions = u16::from(permissions);
     encoded(&[(1, 6, u32::MAX), (2, permissions, user), (4, 4, u32::MAX), (16, 7, u32::MAX), (32, 4, u32::MAX)])
 }
@@ -148,11 +161,11 @@ fn encoded(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     [&2_u32.to_le_bytes()[..], &entries.iter().map(entry).collect::<Vec<_>>().concat()].concat()
 }
 
-/// Name of the attribute that holds what new names in a folder inherit.
-pub(super) const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+/// Name of the attribute that holds what new names in a directory inherit.
+pub(crate) const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 
 /// Draws what new names inherit: less than the umask leaves, more than that, or rights of one more user.
-pub(super) fn default_acl(rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn default_acl(rng: &mut Rng) -> Vec<u8> {
     let plain = |group: u16, others: u16| vec![(1, 7, u32::MAX), (4, group, u32::MAX), (32, others, u32::MAX)];
     let entries: Vec<(u16, u16, u32)> = match rng.u8(..4) {
         0 => plain(5, 0),
@@ -174,7 +187,7 @@ impl IntoPath for &[u8] {
 }
 
 /// Draws a tree.
-pub(super) fn random(rng: &mut Rng, scope: Scope) -> Tree {
+pub(crate) fn random(rng: &mut Rng, scope: Scope) -> Tree {
     let mut tree = Tree::new();
     for _ in 0..rng.usize(1..MOST) {
         grow(&mut tree, rng, scope);
@@ -185,15 +198,15 @@ pub(super) fn random(rng: &mut Rng, scope: Scope) -> Tree {
 /// Adds a name at a random place, if that is free.
 fn grow(tree: &mut Tree, rng: &mut Rng, scope: Scope) {
     let mut path = PathBuf::new();
-    // Into a folder of the tree at most three deep.
+    // Into a directory of the tree at most three deep.
     for _ in 0..rng.usize(..4) {
         let inside: Vec<_> = tree
             .iter()
-            .filter(|(known, node)| node.object == Object::Folder && known.parent() == Some(path.as_path()))
+            .filter(|(known, node)| node.object == Object::Directory && known.parent() == Some(path.as_path()))
             .map(|(known, _)| known.clone())
             .collect();
         match rng.choice(inside) {
-            Some(folder) => path = folder,
+            Some(directory) => path = directory,
             None => break,
         }
     }
@@ -214,7 +227,7 @@ fn grow(tree: &mut Tree, rng: &mut Rng, scope: Scope) {
 }
 
 /// Draws what an earlier copy of a tree, and its users, may have left.
-pub(super) fn aged(source: &Tree, rng: &mut Rng, scope: Scope) -> Tree {
+pub(crate) fn aged(source: &Tree, rng: &mut Rng, scope: Scope) -> Tree {
     let mut tree = source.clone();
     for path in source.keys() {
         let Some(old) = tree.get(path).cloned() else { continue };
@@ -230,7 +243,7 @@ pub(super) fn aged(source: &Tree, rng: &mut Rng, scope: Scope) -> Tree {
             6 if matches!(old.object, Object::File(_)) => Node { object: Object::File(content(rng)), ..old.clone() },
             _ => continue,
         };
-        if changed.object != Object::Folder {
+        if changed.object != Object::Directory {
             remove(&mut tree, path);
         }
         tree.insert(path.clone(), Node { same_as: None, ..changed });
@@ -262,8 +275,8 @@ fn remove(tree: &mut Tree, path: &Path) {
     tree.retain(|known, _| !known.starts_with(path));
 }
 
-/// Makes a tree in a new folder.
-pub(super) fn make(at: &Path, tree: &Tree) -> io::Result<()> {
+/// Makes a tree in a new directory.
+pub(crate) fn make(at: &Path, tree: &Tree) -> io::Result<()> {
     fs::create_dir(at)?;
     for (path, node) in tree {
         let path = at.join(path);
@@ -271,7 +284,7 @@ pub(super) fn make(at: &Path, tree: &Tree) -> io::Result<()> {
             // Later, when its first name is there.
             (_, Some(_)) => continue,
             (Object::File(content), None) => fs::write(&path, content)?,
-            (Object::Folder, _) => fs::create_dir(&path)?,
+            (Object::Directory, _) => fs::create_dir(&path)?,
             (Object::Link(target), _) => symlink(target, &path)?,
             (Object::Pipe, _) => mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?,
             (Object::Other, _) => {}
@@ -282,7 +295,7 @@ pub(super) fn make(at: &Path, tree: &Tree) -> io::Result<()> {
             fs::hard_link(at.join(first), at.join(path))?;
         }
     }
-    // Times last, and those of a folder after what is in it.
+    // Times last, and those of a directory after what is in it.
     for (path, node) in tree.iter().rev() {
         let path = at.join(path);
         lchown(&path, Some(node.owner.0), Some(node.owner.1))?;
@@ -303,8 +316,8 @@ fn set_mtime(path: &Path, (seconds, nanoseconds): (i64, i64)) -> io::Result<()> 
     Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Reads what is in a folder; the folder itself has the empty path.
-pub(super) fn found(at: &Path) -> io::Result<Tree> {
+/// Reads what is in a directory; the directory itself has the empty path.
+pub(crate) fn found(at: &Path) -> io::Result<Tree> {
     let (mut tree, mut firsts) = (Tree::new(), HashMap::new());
     let mut left = vec![PathBuf::new()];
     while let Some(path) = left.pop() {
@@ -318,7 +331,7 @@ pub(super) fn found(at: &Path) -> io::Result<Tree> {
             // The last one is looked at first.
             inside.sort_by(|one, other| other.cmp(one));
             left.extend(inside);
-            Object::Folder
+            Object::Directory
         } else if kind.is_symlink() {
             Object::Link(fs::read_link(&full)?)
         } else if kind.is_fifo() {
