@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum as _};
 
-use crate::fuzz::{self, Reached, Searched, TARGETS};
+use crate::fuzz::{self, Reached, Searched};
 use crate::miri;
 use crate::soak::{self, Property, Soaked};
 use xtask::failure::Failure;
@@ -31,12 +31,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if tools::rerun_optimised(tools::root(), "xtask")? {
         return Ok(());
     }
-    let properties = Property::value_variants();
-    let time = options.hours / u32::try_from(TARGETS.len() + properties.len()).expect("a few");
+    fuzz::require()?;
+    let (targets, properties) = (fuzz::targets()?, Property::value_variants());
+    let time = options.hours / u32::try_from(targets.len() + properties.len()).expect("a few");
     let mut report = Report { header: format!("{}, {} s each", occasion()?, time.as_secs()), ..Report::default() };
     report.miri(miri::run());
-    for target in TARGETS {
-        report.fuzzed(target.name, fuzz::search_guided(target, time));
+    for target in targets {
+        report.fuzzed(&target, fuzz::search(&target, time));
     }
     for property in properties {
         report.soaked(*property, &soak::soak(*property, None, time));
@@ -74,9 +75,7 @@ impl Report {
 
     fn fuzzed(&mut self, name: &str, result: Result<Searched, Failure>) {
         let _ = match result {
-            Ok(Searched { inputs, reached }) => {
-                let Reached { edges, features, inputs: corpus } =
-                    reached.unwrap_or(Reached { edges: 0, features: 0, inputs: 0 });
+            Ok(Searched { inputs, reached: Reached { edges, features, inputs: corpus } }) => {
                 writeln!(self.targets, "| `{name}` | {inputs} | {edges} | {features} | {corpus} | green |")
             }
             Err(failure) => {
@@ -110,15 +109,15 @@ mod tests {
     fn what_is_red_is_in_the_table_and_can_be_repeated() {
         let mut report = Report { header: "today".to_owned(), ..Report::default() };
         report.miri(Ok(()));
-        let reached = Some(Reached { edges: 5, features: 6, inputs: 7 });
+        let reached = Reached { edges: 5, features: 6, inputs: 7 };
         report.fuzzed("wire", Ok(Searched { inputs: 1000, reached }));
-        report.fuzzed("sink", Err(Failure::new("sink broke\nagain: cargo xtask fuzz sink --replay FILE")));
+        report.fuzzed("sink", Err(Failure::new("sink broke\nagain: cargo +nightly fuzz run sink FILE")));
         report.soaked(Property::Moving, &Soaked { first: 12, tried: 30, failed: vec![15] });
         let table = report.table();
         assert!(table.contains("| `wire` | 1000 | 5 | 6 | 7 | green |\n| `sink` | | | | | red |\n"), "{table}");
         assert!(table.contains("| `moving` | 30 | 12 | 1 |\n\nMiri: green"), "{table}");
         assert_eq!(report.red.len(), 2);
-        assert!(report.red[0].ends_with("cargo xtask fuzz sink --replay FILE"));
+        assert!(report.red[0].ends_with("cargo +nightly fuzz run sink FILE"));
         assert!(report.red[1].ends_with("again: cargo xtask soak moving --seed 15 --minutes 1"), "{:?}", report.red);
     }
 
