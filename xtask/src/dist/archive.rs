@@ -1,4 +1,5 @@
-//! The archive and its sums. The same content gives the same bytes: order, owners, modes and times are fixed.
+//! The archive and its sums. The same content gives the same bytes: order, owners, modes and times are fixed, by options of
+//! tar and gzip, where the crates tar and flate2 would leave them to code of our own.
 
 use std::fs;
 use std::path::{Path, PathBuf};

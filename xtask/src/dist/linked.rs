@@ -1,4 +1,6 @@
 //! The crates that the program is built of, as cargo has resolved them.
+//!
+//! The crate cargo_metadata would give types to this graph, and leave the way through it to code of our own all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! The licences of all crates that are linked into the program, which ask to be passed on with it.
+//!
+//! cargo-about would take a configuration and a template of the length of this file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,7 +1,8 @@
 //! The bill of materials: CycloneDX 1.5 in JSON (<https://cyclonedx.org/docs/1.5/json/>).
 //!
 //! It has no serial number and no time, which the format leaves to the author, so that the same sources give the same
-//! bytes.
+//! bytes. That is also why it is not made by cargo-cyclonedx (0.5.9): in its bills, the `bom-ref` of a crate of this
+//! repository has the absolute path of the checkout.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +61,8 @@ fn expression(license: &str) -> String {
     license.replace(" / ", "/").replace('/', " OR ")
 }
 
-/// SHA-256 of each crate's file in the registry, by name and version.
+/// SHA-256 of each crate's file in the registry, by name and version. Cargo writes one field a line, which takes no reader of
+/// TOML.
 fn checksums(lock: &str) -> BTreeMap<(&str, &str), &str> {
     lock.split("[[package]]")
         .filter_map(|entry| Some(((field(entry, "name")?, field(entry, "version")?), field(entry, "checksum")?)))
