@@ -28,9 +28,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failure> {
             python.display()
         )));
     }
-    tools::run(tools::cargo(&root()).args(["build", "--package", "lab"]))?;
-    // With the features of the product's own workspace, as its users build it.
-    tools::run(tools::cargo(tools::root()).args(["build", "--package", "cli"]))?;
+    tools::run(tools::cargo(&root()).args(["build", "--workspace", "--bin", "downpour-lab"]))?;
+    // Of the whole workspace, since cargo would build the dependencies anew with the features of a single package.
+    tools::run(tools::cargo(tools::root()).args(["build", "--workspace", "--bin", "downpour"]))?;
     let mut tests = Command::new(python);
     tests.arg("-B").arg(root().join(FOLDER).join("harness.py")).args(arguments);
     tests.env("WEB_PROGRAMS", tools::target()?.join("debug")).env("CHROMIUM", chromium);
