@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, write};
 
-use crate::interrupt::stopping;
+use crate::stop_signal::stopping;
 
 /// The most that is written at once: less than a pipe or a terminal takes without waiting once it has room.
 const PIECE: usize = 512;

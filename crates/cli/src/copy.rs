@@ -14,8 +14,9 @@ use crate::args::{
 };
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
+use crate::notices::Notices;
 use crate::options;
-use crate::output::{Notices, Output};
+use crate::output::Output;
 use crate::watch::{Conduct, watch};
 use crate::web::Picture;
 

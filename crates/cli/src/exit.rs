@@ -7,7 +7,7 @@ use downpour::remote::Served;
 use downpour::{ErrorKind, Summary};
 
 use crate::escape;
-use crate::interrupt::StopSignal;
+use crate::stop_signal::StopSignal;
 
 /// The exit codes. They are part of the interface: scripts use them to distinguish failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,31 +5,13 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::SIGUSR1;
 use signal_hook::flag;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::stop_signal::{HANG_UP, INTERRUPT, StopSignal, TERMINATE};
 use crate::{announce, background};
-
-/// A signal to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopSignal {
-    /// Ctrl-C: SIGINT.
-    Interrupted,
-    /// SIGTERM: another process, perhaps the system, wants this process to end soon.
-    Terminated,
-}
-
-impl From<StopSignal> for downpour::Stop {
-    fn from(stop: StopSignal) -> Self {
-        match stop {
-            StopSignal::Interrupted => Self::Cancelled,
-            StopSignal::Terminated => Self::Terminated,
-        }
-    }
-}
 
 /// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,72 +22,6 @@ pub(crate) enum Heard {
     HangUp,
     /// SIGUSR1, or SIGINFO (Ctrl-T) where there is one: the user asks how far it is.
     Ask,
-}
-
-/// One of the signals, for the whole process.
-struct Handled {
-    number: i32,
-    /// Whether it has its default effect.
-    is_default: AtomicBool,
-    /// Whether it has come to a loop that attends to it.
-    has_come: AtomicBool,
-    /// Whether it was ignored when this program was started; unknown until it is asked for.
-    is_ignored: Mutex<Option<bool>>,
-}
-
-static INTERRUPT: Handled = Handled::new(SIGINT);
-static TERMINATE: Handled = Handled::new(SIGTERM);
-static HANG_UP: Handled = Handled::new(SIGHUP);
-
-/// Returns the signal to stop that has come, if any has. What blocks the loop that attends to it, such as an output that
-/// nobody reads, has to give up then.
-pub(crate) fn stopping() -> Option<StopSignal> {
-    let has_come = |handled: &Handled| handled.has_come.load(Ordering::SeqCst);
-    match (has_come(&INTERRUPT), has_come(&TERMINATE)) {
-        (true, _) => Some(StopSignal::Interrupted),
-        (false, true) => Some(StopSignal::Terminated),
-        (false, false) => None,
-    }
-}
-
-impl Handled {
-    const fn new(number: i32) -> Self {
-        let (is_default, has_come) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { number, is_default, has_come, is_ignored: Mutex::new(None) }
-    }
-
-    /// Takes the signal; `None` if it was ignored when this program was started, as SIGHUP is under `nohup`, and SIGINT
-    /// in what a shell without job control runs in the background. It remains ignored then, as by ssh.
-    fn take(&'static self) -> io::Result<Option<Signal>> {
-        let mut known = self.is_ignored.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_ignored = match *known {
-            Some(is_ignored) => is_ignored,
-            None => {
-                // Where the system does not tell, a hang-up is left alone.
-                let is_ignored = is_ignored(self.number).unwrap_or(self.number == SIGHUP);
-                if !is_ignored {
-                    self.watch()?;
-                }
-                *known = Some(is_ignored);
-                is_ignored
-            }
-        };
-        if is_ignored { Ok(None) } else { signal(SignalKind::from_raw(self.number)).map(Some) }
-    }
-
-    /// Keeps its default effect until a loop attends to it, whatever other handlers follow.
-    fn watch(&'static self) -> io::Result<()> {
-        flag::register_conditional_default(self.number, &self.is_default)?;
-        flag::register(self.number, &self.has_come).map(drop)
-    }
-}
-
-/// Whether a signal is ignored by this process; `None` if that cannot be found out.
-fn is_ignored(number: i32) -> Option<bool> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    // Bit 0 is signal 1.
-    Some(u64::from_str_radix(ignored.trim(), 16).ok()? >> (number - 1) & 1 == 1)
 }
 
 /// The signals, to which a loop may [attend](Self::attend).

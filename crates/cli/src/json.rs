@@ -10,7 +10,7 @@ use downpour::tunnel::ConnectionEvent;
 use serde::Serialize;
 
 use crate::escape;
-use crate::output::Notices;
+use crate::notices::Notices;
 use crate::progress::Figures;
 
 /// The version in every object. New fields and types may be added without changing it.

@@ -21,6 +21,7 @@ mod interrupt;
 mod json;
 mod limit;
 mod man_pages;
+mod notices;
 mod options;
 mod output;
 mod pipe;
@@ -35,6 +36,7 @@ mod remote;
 mod send;
 mod stats;
 mod status;
+mod stop_signal;
 mod stream;
 mod ticket;
 mod tunnel;
@@ -54,7 +56,8 @@ use rustix::process::DumpableBehavior;
 use args::{Command, OutputArgs};
 use bootstrap::Offer;
 use exit::{Code, Failure};
-use interrupt::{Interrupts, stopping};
+use interrupt::Interrupts;
+use stop_signal::stopping;
 
 /// Runs the program with these arguments, the first of which is its name; returns the exit code. Exits the process
 /// itself for `--help`, `--version` and invalid arguments.

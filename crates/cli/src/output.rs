@@ -15,6 +15,7 @@ use crate::escape;
 use crate::exit::{Code, Failure};
 use crate::json::{self, Line};
 use crate::limit::Limit;
+use crate::notices::Notices;
 use crate::print::{self, err, out, warn};
 use crate::progress::{Figures, Showing};
 use crate::rates::Both;
@@ -348,18 +349,6 @@ fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
         sentences.push("B has nothing of A: is its path right?".to_owned());
     }
     sentences.join(" ")
-}
-
-/// The meaning of a receiver's notices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Notices {
-    /// What it has done.
-    #[default]
-    Done,
-    /// What it would do, in a dry run.
-    Planned,
-    /// How the two sides differ.
-    Differences,
 }
 
 /// Returns a notice's word for `--json`, and its text as a difference between A and B; failures are in the summary.

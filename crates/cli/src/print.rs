@@ -8,7 +8,7 @@ use downpour::remote::Said;
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Failure};
-use crate::interrupt::stopping;
+use crate::stop_signal::stopping;
 use crate::{blocking, escape};
 
 /// The first error on stdout, which is global to the process.

@@ -6,8 +6,9 @@ use std::thread;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
-use crate::interrupt::{Attention, Interrupts, StopSignal};
+use crate::interrupt::{Attention, Interrupts};
 use crate::print;
+use crate::stop_signal::StopSignal;
 
 /// Maximum length of a line, which is cut there: far longer than any ticket or answer.
 const LONGEST_LINE: u64 = 64 * 1024;

@@ -12,9 +12,10 @@ use downpour::{Profile, Ticket};
 
 use crate::args::{OutputArgs, RecvArgs, SelectionArgs, SendArgs, TraceArgs, WhenExisting};
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Attention, Interrupts, StopSignal};
+use crate::interrupt::{Attention, Interrupts};
 use crate::output::Output;
 use crate::prompt::Question;
+use crate::stop_signal::StopSignal;
 use crate::ticket::{self, Guest};
 use crate::{announce, escape, options, print};
 

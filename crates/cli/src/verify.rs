@@ -7,7 +7,8 @@ use crate::args::VerifyArgs;
 use crate::copy::{Common, NamedLinks, scan};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
-use crate::output::{Notices, Output};
+use crate::notices::Notices;
+use crate::output::Output;
 use crate::watch::{Conduct, watch};
 
 /// Compares; returns the exit code. A comparison is a copy that is not carried out: what it would do is how the two

@@ -10,11 +10,13 @@ use tokio::time::{Instant, interval, sleep_until};
 use crate::announce;
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Attention, Heard, StopSignal, stopping};
+use crate::interrupt::{Attention, Heard};
 use crate::limit::{LOOK_AGAIN, Limit};
-use crate::output::{Notices, Output};
+use crate::notices::Notices;
+use crate::output::Output;
 use crate::prompt::Question;
 use crate::rates::Both;
+use crate::stop_signal::{StopSignal, stopping};
 
 /// How long a transfer may take to end after a signal to stop: the process must be gone within a second. What has arrived
 /// counts for the next run without a goodbye, too.

@@ -1,5 +1,6 @@
 //! Counters of connections and endpoints, as they are at the moment of the call.
 
+use crate::carrier::CarrierRefused;
 use crate::facts::ThreadTime;
 use transport::ConnectionStats;
 use transport::wire::RefusedCounts;
@@ -35,15 +36,6 @@ pub(crate) struct Elsewhere {
     pub(crate) refused: Refused,
     /// Datagrams that found the receive buffer full.
     pub(crate) overflowed: Option<u64>,
-}
-
-/// Datagrams and messages refused before they reach the engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CarrierRefused {
-    /// Empty datagrams.
-    pub(crate) empty: u64,
-    /// ICMP messages without useful information about a peer.
-    pub(crate) icmp: u64,
 }
 
 impl Refused {

@@ -9,8 +9,9 @@ use downpour::tunnel::{Forwarding, TunnelEvent, TunnelOptions};
 
 use crate::args::{Control, ReachArgs, TunnelArgs, Via};
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Interrupts, StopSignal};
+use crate::interrupt::Interrupts;
 use crate::print::out;
+use crate::stop_signal::StopSignal;
 use crate::{announce, background, options, taken, ticket};
 use show::Shown;
 

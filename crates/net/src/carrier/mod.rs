@@ -3,6 +3,7 @@
 mod datagram;
 mod overflow;
 mod pipe;
+mod refused;
 mod socket;
 mod unreachable;
 
@@ -10,10 +11,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::stats::CarrierRefused;
 pub use datagram::PIPE_PEER;
 pub(crate) use datagram::{Broken, Outgoing, Received, Sent};
 pub(crate) use pipe::Pipe;
+pub(crate) use refused::CarrierRefused;
 pub(crate) use socket::{KERNEL_BUFFER, Socket};
 
 /// The carrier with which the network thread sends and receives. Neither operation blocks.

@@ -13,8 +13,8 @@ use transport::recovery::EcnCodepoint;
 
 use super::datagram::{Outgoing, Received, Sent};
 use super::overflow::Overflow;
+use super::refused::CarrierRefused;
 use super::unreachable::{self, Told, is_of_an_earlier_datagram};
-use crate::stats::CarrierRefused;
 
 /// Number of buffers filled by one system call.
 const BUFFERS: usize = 16;
