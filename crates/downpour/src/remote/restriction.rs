@@ -1,4 +1,5 @@
-//! What a request asks for and earlier releases ignore without a word.
+//! What a request asks for and the first releases ignore without a word. A field that came later needs no entry here: where it
+//! is not known, it is refused by its name ([`Request::read`](super::request::Request::read)).
 
 use super::request::{Onward, RemoteTask};
 use crate::base64::Bytes;
@@ -64,7 +65,7 @@ impl Restriction {
     }
 
     /// Returns the restrictions of a task. Each of its fields is looked at: one that is added does not compile here until
-    /// its author has decided whether it is safe for an earlier release to ignore it.
+    /// its author has seen that it is refused where it is not known.
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
