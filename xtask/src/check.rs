@@ -7,7 +7,7 @@ use xtask::checks::{self, Step};
 use xtask::failure::Failure;
 use xtask::tools;
 
-use crate::{citations, threats, unit};
+use crate::{circles, citations, threats, unit};
 
 /// What is built for a target that may not be the one of this machine.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
@@ -17,9 +17,10 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
     ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "erasure"]),
 ];
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("format", || checks::format(tools::root())),
     ("lints", || checks::lints(tools::root())),
+    ("circles of imports", circles::check),
     ("other targets", elsewhere),
     ("citations", citations::check),
     ("threat model", threats::check),

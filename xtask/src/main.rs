@@ -3,6 +3,7 @@
 mod assure;
 mod bench;
 mod check;
+mod circles;
 mod citations;
 mod dist;
 mod fuzz;
@@ -34,7 +35,7 @@ struct Cli {
 enum Command {
     /// Fuzz every target and soak every property for hours, with new seeds, and print the table of docs/ASSURANCE.md
     Assure(assure::Options),
-    /// Check what must hold before a commit: format, lints, other targets, citations, threat model, systemd unit,
+    /// Check what must hold before a commit: format, lints, circles of imports, other targets, citations, threat model, systemd unit,
     /// dependencies, documentation
     Check,
     /// Copy random trees with `downpour sync` and with rsync, and compare what they leave
