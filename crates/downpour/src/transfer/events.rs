@@ -21,7 +21,7 @@ pub enum TransferEvent {
         /// Its address; `None` over pipes, of ssh or within this process.
         peer: Option<SocketAddr>,
     },
-    /// At the receiver: what the sender wants to send. With [`ReceiveOptions::confirm`] the transfer waits for an
+    /// At the receiver: what the sender wants to send. With [`ReceiveOptions::confirm`](super::ReceiveOptions::confirm) the transfer waits for an
     /// answer.
     Offer(Offer),
     /// Progress of the transfer. Omitted if the program does not keep up.
@@ -41,14 +41,14 @@ pub enum TransferEvent {
     /// A message for the user. It may quote the other side. A line break at its beginning says that ssh may have left a
     /// question on the terminal, on a line that is not to be written on.
     Note(String),
-    /// At a listener without [`ListenOptions::keep`]: an attempt has failed, and the ticket is still valid.
+    /// At a listener without [`ListenOptions::keep`](super::ListenOptions::keep): an attempt has failed, and the ticket is still valid.
     Attempt {
         /// Description of the failure in one line.
         message: String,
         /// Kind of failure.
         kind: ErrorKind,
     },
-    /// The last event; with [`ListenOptions::keep`] the last of each peer.
+    /// The last event; with [`ListenOptions::keep`](super::ListenOptions::keep) the last of each peer.
     Done(Result<Summary, Error>),
 }
 

@@ -26,7 +26,7 @@ pub struct ScanOptions {
     /// file with more names still to come; beyond 96 MiB, such names are sent as separate files.
     pub hard_links: bool,
     /// Whether a directory on another file system than the item that it is in is sent without its contents
-    /// ([`SkipReason::OtherFileSystem`](super::SkipReason::OtherFileSystem)).
+    /// ([`SkipReason::OtherFileSystem`](crate::SkipReason::OtherFileSystem)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_file_system: bool,
     /// What is sent beyond contents, modes and times.
@@ -54,7 +54,7 @@ pub struct ScanOptions {
     #[serde(skip)]
     pub outputs: Outputs,
     /// Whether names are to be removed once the receiver has stored them, which its request has to ask it to say
-    /// ([`ReceiveSpec::confirms`](super::ReceiveSpec::confirms)). An item that is a link to a file is then not followed,
+    /// ([`ReceiveSpec::confirms`](crate::ReceiveSpec::confirms)). An item that is a link to a file is then not followed,
     /// but refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove_sources: bool,
