@@ -29,7 +29,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat, renameat};
 
@@ -37,6 +37,7 @@ pub(super) use self::held::{Held, Recorded};
 use self::held::{fill, read};
 use self::record::{BootId, HEADER, RECORD, decode_header, header};
 pub(super) use self::record::{Item, RangeDigest, Record};
+use crate::lock::lock;
 use crate::messages::SourceId;
 
 pub(super) const NAME: &str = "journal";
@@ -150,7 +151,7 @@ impl Journal {
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.written)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
 
 /// Most files held open by one source or sink. Small enough for any descriptor limit, large enough that a block over
 /// many files and several workers at different places of an object do not reopen what they just used.
@@ -29,7 +31,7 @@ impl<K: Copy + PartialEq> OpenFiles<K> {
             return Ok(file);
         }
         let file = Arc::new(open()?);
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.files);
         let oldest = (files.len() >= MAX_OPEN).then(|| files.remove(0));
         files.push((key, Arc::clone(&file)));
         drop(files);
@@ -40,7 +42,7 @@ impl<K: Copy + PartialEq> OpenFiles<K> {
 
     /// Closes the file under `key` once its last user is done.
     pub(super) fn forget(&self, key: K) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.files);
         let closed = files.iter().position(|(k, _)| *k == key).map(|at| files.remove(at));
         drop(files);
         drop(closed);
@@ -48,12 +50,12 @@ impl<K: Copy + PartialEq> OpenFiles<K> {
 
     /// Closes all files.
     pub(super) fn clear(&self) {
-        let closed = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
+        let closed = std::mem::take(&mut *lock(&self.files));
         drop(closed);
     }
 
     fn touch(&self, key: K) -> Option<Arc<File>> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.files);
         let at = files.iter().position(|(k, _)| *k == key)?;
         files[at..].rotate_left(1);
         files.last().map(|(_, file)| Arc::clone(file))

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::fs::{
     Access, AtFlags, Dir, FileType, Mode, OFlags, accessat, fstat, linkat, mkdirat, openat, readlinkat, renameat,
@@ -22,6 +22,7 @@ use super::directory::{WAY, readable};
 use super::held::Held;
 use super::inheritance::Inherited;
 use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
+use crate::lock::lock;
 use crate::messages::Mtime;
 
 /// Number of folders kept open: enough for a few threads at different places of a tree.
@@ -290,7 +291,7 @@ impl DirectorySandbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

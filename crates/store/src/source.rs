@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Atomic};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
@@ -18,6 +18,7 @@ use super::links::Links;
 use super::metadata::Status;
 use super::open::OpenFiles;
 use super::root::Roots;
+use crate::lock::lock;
 use crate::messages::{Entry, Kind, VoidReason, Wanted};
 
 /// The object of one batch: the wanted ranges of its regular files, one after another.
@@ -134,7 +135,7 @@ impl BatchSource {
     ///
     /// Several threads may read at once. A range read twice may differ if a file was voided in between.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
-        let cursor = self.cursors.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let cursor = lock(&self.cursors).pop();
         let mut cursor = cursor.unwrap_or_else(|| DirectoryCursor::new(Arc::clone(&self.roots)));
         let mut rest = out;
         for range in self.wanted.locate(offset, rest.len() as u64, self.batch.length) {
@@ -146,7 +147,7 @@ impl BatchSource {
         }
         rest.fill(0);
         self.read_to.fetch_max(offset, Atomic::Relaxed);
-        self.cursors.lock().unwrap_or_else(PoisonError::into_inner).push(cursor);
+        lock(&self.cursors).push(cursor);
     }
 
     /// Returns the name of the file that is being read; `None` before the first read.
@@ -291,7 +292,7 @@ impl BatchSource {
         if seen.links == 0 {
             return Err(VoidReason::Vanished);
         }
-        let _comparing = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _comparing = lock(&self.comparing);
         for _ in 0..ATTEMPTS {
             let compared = self.compare(file, piece)?;
             let again = read_settled(file, piece, out)?;
@@ -365,7 +366,7 @@ impl BatchSource {
     }
 
     fn states(&self) -> MutexGuard<'_, States> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.states)
     }
 
     fn void(&self, index: u32, reason: VoidReason) {

@@ -23,7 +23,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ use rustix::io::Errno;
 pub(super) use self::find::staging_name;
 use self::find::{Finder, Found};
 pub use self::find::{is_staging_name, under_random_name};
-use self::layout::{FILES, FOLDERS, LINKS, MOVING, SPELLING, lock, staged_files};
+use self::layout::{FILES, FOLDERS, LINKS, MOVING, SPELLING, lock_directory, staged_files};
 pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{Leftover, leftovers};
 pub use self::remove::{LeftReason, StagingLeft};
@@ -53,6 +53,7 @@ use super::list::List;
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
 use super::sandbox::FOLDER;
 use super::staged_id::StagedId;
+use crate::lock::lock;
 use crate::messages::{DeviceNumber, Mtime, SourceId, Special};
 
 /// A staging folder in use.
@@ -104,7 +105,7 @@ impl Staging {
             let path = into.join(&name);
             // A new one is removed again.
             let failed = |error: io::Error| FilesError::system(if is_new { into } else { &path }, error);
-            match lock(&dir) {
+            match lock_directory(&dir) {
                 Ok(Some(lock)) => {
                     // The folder is locked until both are dropped.
                     let (held, locked) = (dir.try_clone().map_err(failed)?, lock.try_clone().map_err(failed)?);
@@ -196,13 +197,13 @@ impl Staging {
 
     /// Returns the state left by an earlier run of the transfer that this run has not used yet.
     pub(super) fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     /// Claims `id` for this run and returns whether an earlier run has staged it. Other staged contents of the same
     /// path are removed, since they are no longer needed.
     pub(super) fn claim(&self, id: StagedId) -> io::Result<bool> {
-        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut staged = lock(&self.staged);
         let mut known = false;
         for found in staged.extract_if(id.of_same_path(), |_| true) {
             if found == id {
@@ -421,9 +422,9 @@ impl Staging {
     pub(super) fn remove(&self) -> Result<(), StagingLeft> {
         self.journal.close();
         for list in [&self.folders, &self.links, &self.files] {
-            list.lock().unwrap_or_else(PoisonError::into_inner).close();
+            lock(list).close();
         }
-        let unlock = || drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let unlock = || drop(lock(&self.lock).take());
         let cleared = clear(&self.parent, &self.name, &self.dir, unlock);
         cleared.map_err(|error| StagingLeft::new(&self.path, &self.parent, &error))
     }

@@ -8,6 +8,7 @@ use super::super::journal::{RangeDigest, Record};
 use super::super::ranges::RangeSet;
 use super::super::staged_id::StagedId;
 use crate::error::FilesError;
+use crate::lock::lock;
 use crate::messages::{Extra, Mtime, Wanted};
 
 /// Maximum number of digests received ahead of their blocks. Credit keeps an honest sender far below: it reads a block,
@@ -301,7 +302,7 @@ impl OpenBatch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) const MOVING: &str = "moving";
 pub(super) const SPELLING: &[u8] = b"spelling-";
 
 /// Locks a staging folder; `None` if its last user has removed it in the meantime.
-pub(super) fn lock(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
+pub(super) fn lock_directory(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(dir, LOCK, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => file,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::find::is_staging_name;
 use super::find::{Finder, Found};
-use super::layout::{LOCK, is_folder_name, lock, staged_files};
+use super::layout::{LOCK, is_folder_name, lock_directory, staged_files};
 use super::remove::clear;
 use crate::directory::entries;
 use crate::error::FilesError;
@@ -53,7 +53,7 @@ impl Leftover {
             let error = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "it is no staged file: remove it by hand");
             return Err(FilesError::system(self.path.join(foreign), error));
         }
-        match lock(&found.dir) {
+        match lock_directory(&found.dir) {
             Ok(Some(locked)) => clear(&self.target, &found.name, &found.dir, || drop(locked)).map_err(failed),
             Ok(None) => Ok(()),
             Err(Errno::AGAIN) => Err(FilesError::Busy { path: self.path.clone() }),
