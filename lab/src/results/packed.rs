@@ -40,7 +40,7 @@ pub(super) fn identity(folder: &Path) -> Result<Option<Identity>, StoreError> {
 }
 
 /// Returns whether a folder has records, packed or not.
-pub(crate) fn has_records(folder: &Path) -> bool {
+pub fn has_records(folder: &Path) -> bool {
     folder.join(RECORDS).is_file() || folder.join(PACKED).is_file()
 }
 
@@ -61,7 +61,7 @@ fn unpack(file: File) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
     zstd::Decoder::new(file)?.take(MOST + 1).read_to_end(&mut lines)?;
     if lines.len() as u64 > MOST {
-        return Err(io::Error::other(format_args!("it unpacks to more than {MOST} bytes").to_string()));
+        return Err(io::Error::other(format!("it unpacks to more than {MOST} bytes")));
     }
     Ok(lines)
 }
@@ -84,9 +84,9 @@ pub(crate) fn pack(folder: &Path) -> Result<(), Failure> {
     // Checks that each line is JSON of a form that this version knows, and keeps runs from writing meanwhile.
     let store = StoreOf::<serde_json::Value>::open(folder)?;
     let path = folder.join(RECORDS);
-    let mut all = lines(folder)?;
     let appended = fs::read(&path).map_err(Failure::at(&path))?;
     if !appended.is_empty() {
+        let mut all = lines(folder)?;
         all.extend_from_slice(&appended);
         let packed = zstd::encode_all(&all[..], LEVEL).map_err(Failure::at(folder))?;
         write(&folder.join(PACKED), &packed)?;

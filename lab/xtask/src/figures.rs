@@ -11,7 +11,7 @@ use std::thread;
 
 use clap::Args;
 use lab::codes::CodePlan;
-use lab::results::{PACKED, RECORDS};
+use lab::results::{RECORDS, has_records};
 use lab::simulated::SimPlan;
 
 use xtask::failure::Failure;
@@ -152,7 +152,7 @@ fn left(lab: &Path, figure: &Figure, options: &Options) -> Result<String, Failur
 
 /// Draws what there is, and judges it.
 fn judge(lab: &Path, figures: &[Figure], options: &Options) -> Result<(), Failure> {
-    let has_results = |figure: &&Figure| [PACKED, RECORDS].iter().any(|name| figure.results.join(name).exists());
+    let has_results = |figure: &&Figure| has_records(&figure.results);
     let has_new = |figure: &&Figure| figure.results.join(RECORDS).exists();
     for Figure { name, results, .. } in figures.iter().filter(has_results) {
         let verdict = root().join("experiments").join(name).join("verdict.toml");

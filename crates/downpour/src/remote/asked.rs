@@ -48,10 +48,9 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
     // A limited login changes nothing outside its folder.
     let remembers = only.is_none() && !request.forgets;
     let task = match request.task {
-        RemoteTask::Send { sources: paths, scan, compared, dry_run }
-        | RemoteTask::Forward { sources: paths, scan, compared, dry_run, .. } => {
+        RemoteTask::Send { sources: paths, mut scan, compared, dry_run }
+        | RemoteTask::Forward { sources: paths, mut scan, compared, dry_run, .. } => {
             let paths = paths.iter().map(Bytes::to_path);
-            let mut scan = scan;
             let roots = match only {
                 Some(only) => {
                     limited = limited_sources(only, paths, &scan, compared)?;
