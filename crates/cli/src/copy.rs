@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use downpour::files::{self, Compare, Filter, Modes, Outputs, Preserve, ReceiveSpec, ScanOptions};
+use downpour::TransferOptions;
+use downpour::files::{self, Compare, Filter, Modes, Outputs, Preserve, ScanOptions};
 use downpour::remote::{self, Copy, Location};
 
 use crate::args::{
@@ -81,7 +82,7 @@ async fn picture(web: bool, copy: &mut Copy) -> Result<Option<Picture>, Failure>
         let message = "--web draws what only an end of the copy knows, and both are elsewhere";
         return Err(Failure::new(Code::Usage, format!("{message}: run the command on one of them")));
     }
-    Picture::open(&mut copy.qlog).await.map(Some)
+    Picture::open(&mut copy.options.qlog).await.map(Some)
 }
 
 impl CopyArgs {
@@ -95,7 +96,7 @@ impl CopyArgs {
     ) -> Result<(Copy, Common, OutputArgs), Failure> {
         let common = Common { ssh: self.ssh, connection: self.connection, speed: self.speed, trace: self.trace };
         let mut copy = common.copy(paths.sources, paths.target, scan)?;
-        copy.checksums = checksums;
+        copy.options.checksums = checksums;
         copy.scan.remove_sources = self.remove_source_files;
         copy.receive.compare = compare(self.at_target.checksum);
         copy.receive.modes = modes;
@@ -140,25 +141,18 @@ impl Common {
     /// # Errors
     /// An unknown profile.
     pub(crate) fn copy(&self, sources: Vec<Location>, target: Location, scan: ScanOptions) -> Result<Copy, Failure> {
-        let (target_host, target) = target.into_parts();
         Ok(Copy {
-            sources,
-            target_host,
-            through_here: false,
-            receive: ReceiveSpec { existing: files::Existing::Replace, ..ReceiveSpec::to_target(target) },
             scan,
-            keeps_names: false,
-            trusts_sender: false,
-            checksums: None,
-            via: options::via(self.connection.via),
             ssh: options::ssh(&self.ssh),
-            ports: self.connection.network.port.clone(),
-            family: options::family(&self.connection.network),
-            profile: options::profile(&self.speed)?,
-            endpoint: options::endpoint(self.connection.network.timeout, self.speed.memory),
-            retry_for: self.connection.retry_for,
-            qlog: self.trace.qlog.clone(),
-            paths: options::paths(&self.speed),
+            path: options::path(self.connection.via, &self.connection.network),
+            options: TransferOptions {
+                engine: options::engine(&self.speed, self.connection.network.timeout)?,
+                retry_for: self.connection.retry_for,
+                qlog: self.trace.qlog.clone(),
+                paths: options::paths(&self.speed),
+                ..TransferOptions::default()
+            },
+            ..Copy::new(sources, target)
         })
     }
 }

@@ -3,7 +3,7 @@
 use downpour::remote;
 use downpour::remote::doctor::{Doctor, DoctorEvent, Udp};
 
-use crate::args::DoctorArgs;
+use crate::args::{DoctorArgs, Via};
 use crate::escape;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
@@ -14,18 +14,17 @@ use crate::print::{err, out};
 /// Examines a host; returns the exit code: 5 if UDP is blocked, so that a script can tell.
 pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let (profile, host) = (options::profile(&args.speed)?, args.host);
-    let (ssh, ports, family) = (options::ssh(&args.ssh), args.network.port.clone(), options::family(&args.network));
-    let mut attention = interrupts.attend();
-    let mut examination = remote::doctor(Doctor {
-        ssh,
-        ports,
-        family,
+    let mut doctor = Doctor {
+        ssh: options::ssh(&args.ssh),
+        path: options::path(Via::Auto, &args.network),
         target: args.target,
         size: args.size,
-        max_memory: args.speed.memory.max_memory,
-        profile,
         ..Doctor::new(host.as_str())
-    })?;
+    };
+    doctor.engine.profile = profile;
+    doctor.engine.endpoint.max_memory = args.speed.memory.max_memory;
+    let mut attention = interrupts.attend();
+    let mut examination = remote::doctor(doctor)?;
     if !args.output.quiet && !args.output.json {
         err(format_args!("Examining {}, which takes about ten seconds.", host));
     }

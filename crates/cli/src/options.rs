@@ -6,8 +6,8 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use downpour::remote::{self, Hearer, Reach, SshOptions};
-use downpour::{EndpointOptions, Family, ListenOptions, PathCache, Peer, Profile};
+use downpour::remote::{self, Hearer, PathOptions, Reach, SshOptions};
+use downpour::{EndpointOptions, EngineOptions, Family, ListenOptions, PathCache, Peer, Profile};
 use serde::de::DeserializeSeed as _;
 
 use crate::args::{MemoryArgs, NetworkArgs, Policy, ProfileArgs, ProfileChoice, ReachArgs, SpeedArgs, SshArgs, Via};
@@ -71,14 +71,12 @@ pub(crate) fn reach(args: &ReachArgs, host: &str) -> Result<Reach, Failure> {
         let refused = |error| Failure::new(Code::Usage, format!("--max-overhead: {error}"));
         profile.set("streams.overhead", share).map_err(refused)?;
     }
+    let endpoint = endpoint(args.network.timeout, args.speed.memory);
     Ok(Reach {
         host: host.to_owned(),
-        via: via(args.via),
         ssh: ssh(&args.ssh),
-        ports: args.network.port.clone(),
-        family: family(&args.network),
-        profile,
-        endpoint: endpoint(args.network.timeout, args.speed.memory),
+        path: path(args.via, &args.network),
+        engine: EngineOptions { profile, endpoint },
     })
 }
 
@@ -187,13 +185,22 @@ pub(crate) fn direct_ssh(args: &SshArgs, port: Option<u16>) -> SshOptions {
     ssh
 }
 
-/// Converts the option for the transport.
-pub(crate) const fn via(via: Via) -> remote::Via {
-    match via {
+/// Returns where the data of a login may go.
+pub(crate) fn path(via: Via, network: &NetworkArgs) -> PathOptions {
+    let via = match via {
         Via::Auto => remote::Via::Auto,
         Via::Udp => remote::Via::Udp,
         Via::Ssh => remote::Via::Ssh,
-    }
+    };
+    PathOptions { via, family: family(network), ports: network.port.clone() }
+}
+
+/// Returns how this side sends, and what its endpoint takes.
+///
+/// # Errors
+/// Those of [`profile`].
+pub(crate) fn engine(speed: &SpeedArgs, dead_after: Duration) -> Result<EngineOptions, Failure> {
+    Ok(EngineOptions { profile: profile(speed)?, endpoint: endpoint(dead_after, speed.memory) })
 }
 
 /// Returns the options of an endpoint.

@@ -36,7 +36,7 @@ pub(crate) async fn run(mut args: ProxyArgs) -> Result<u8, Failure> {
     let failed = |error| Failure::new(Code::Other, format!("no folder for the socket of the connection: {error}"));
     let folder = ControlFolder::of_user().map_err(failed)?;
     let port = args.server_port.unwrap_or(SSH);
-    let own = |own: Option<u32>| folder.socket(&(&reach.host, port, &reach.ssh, reach.via, own));
+    let own = |own: Option<u32>| folder.socket(&(&reach.host, port, &reach.ssh, reach.path.via, own));
     match args.persist {
         None => carry_once(&own(Some(std::process::id())), reach, port, args.reach.quiet).await,
         Some(_) if args.in_background => keep(&own(None), reach, port, &args).await,

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use downpour::files::{Permitted, ReceiveSpec};
-use downpour::{CommonOptions, Peer, Profile, ReceiveOptions, Role, Transfer};
+use downpour::{EngineOptions, Peer, Role, Transfer, TransferOptions};
 
 use crate::args::{OutputArgs, RecvArgs};
 use crate::copy::{compare, existing};
@@ -94,18 +94,14 @@ struct Begun {
 /// Begins to receive into a directory. Signals keep their default effect meanwhile: a trace may go to a pipe that is not
 /// read.
 fn begin(args: RecvArgs, peer: Peer) -> Result<Begun, Failure> {
-    let options = ReceiveOptions {
-        profile: Profile::auto(),
+    let endpoint = options::endpoint(args.ticket.timeout, args.memory);
+    let options = TransferOptions {
+        engine: EngineOptions { endpoint, ..EngineOptions::default() },
+        handshake_timeout: args.ticket.connect_timeout,
         // Without a question nothing has to wait for the answer: the bytes follow the names at once.
         confirm: !args.yes,
-        common: CommonOptions {
-            handshake_timeout: args.ticket.connect_timeout,
-            endpoint: options::endpoint(args.ticket.timeout, args.memory),
-            retry_for: None,
-            checksums: None,
-            qlog: args.trace.qlog,
-            paths: None,
-        },
+        qlog: args.trace.qlog,
+        ..TransferOptions::default()
     };
     let spec = ReceiveSpec {
         existing: existing(args.existing),

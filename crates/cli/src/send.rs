@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use downpour::files::{Root, ScanOptions};
-use downpour::{CommonOptions, Peer, SendOptions, Ticket, TicketError};
+use downpour::{Peer, SendSpec, Ticket, TicketError, TransferOptions};
 
 use crate::args::SendArgs;
 use crate::copy::{NamedLinks, scan};
@@ -19,29 +19,23 @@ use crate::watch::{Conduct, watch};
 /// Sends; returns the exit code.
 pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     check_ticket(&args)?;
-    let profile = options::profile(&args.speed)?;
+    let engine = options::engine(&args.speed, args.ticket.timeout)?;
     let peer = match &args.to {
         Some(argument) => {
             Peer::Connect(ticket::read(argument.as_deref(), args.ticket.ticket_file.as_deref(), interrupts).await?)
         }
         None => options::listen(args.listen, args.keep),
     };
-    let options = SendOptions {
-        profile,
-        scan: ScanOptions {
-            hash: args.selection.checksums.is_some(),
-            ..scan(&args.selection, true, NamedLinks::Follow)?
-        },
-        common: CommonOptions {
-            handshake_timeout: args.ticket.connect_timeout,
-            endpoint: options::endpoint(args.ticket.timeout, args.speed.memory),
-            retry_for: None,
-            checksums: args.selection.checksums,
-            qlog: args.trace.qlog,
-            paths: options::paths(&args.speed),
-        },
+    let options = TransferOptions {
+        engine,
+        handshake_timeout: args.ticket.connect_timeout,
+        checksums: args.selection.checksums.clone(),
+        qlog: args.trace.qlog,
+        paths: options::paths(&args.speed),
+        ..TransferOptions::default()
     };
-    let transfer = downpour::send(args.paths.iter().map(root), peer, options)?;
+    let scan = ScanOptions { hash: options.checksums.is_some(), ..scan(&args.selection, true, NamedLinks::Follow)? };
+    let transfer = downpour::send(SendSpec { roots: args.paths.iter().map(root).collect(), scan }, peer, options)?;
     let mut attention = interrupts.attend();
     let mut output = Output::new(args.output);
     output.speed(args.speed.rate, args.speed.limit.as_ref());

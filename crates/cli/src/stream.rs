@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use downpour::remote::Witness;
-use downpour::streams::{StreamFetch, StreamOffer, StreamOptions, StreamTarget, is_name};
-use downpour::{Profile, Ticket};
+use downpour::streams::{StreamFetch, StreamOffer, StreamTarget, is_name};
+use downpour::{EngineOptions, Ticket};
 
 use crate::args::{OutputArgs, RecvArgs, SelectionArgs, SendArgs, TraceArgs, WhenExisting};
 use crate::exit::{Code, Failure};
@@ -32,10 +32,7 @@ pub(crate) async fn send(args: SendArgs) -> Result<u8, Failure> {
     let name = name(&args)?;
     let witness = Witness::start()?;
     let mut interrupts = crate::taken(Interrupts::without_hang_up())?;
-    let options = StreamOptions {
-        profile: options::profile(&args.speed)?,
-        endpoint: options::endpoint(args.ticket.timeout, args.speed.memory),
-    };
+    let options = options::engine(&args.speed, args.ticket.timeout)?;
     let mut attention = interrupts.attend();
     let offer = StreamOffer::listen(name.clone(), args.listen, options::TICKET_LIFETIME, options)?;
     let output = Output::new(args.output);
@@ -105,8 +102,8 @@ pub(crate) async fn receive(
     interrupts: &mut Interrupts,
 ) -> Result<u8, Failure> {
     let target = target(&args, is_to_stdout)?;
-    let options =
-        StreamOptions { profile: Profile::auto(), endpoint: options::endpoint(args.ticket.timeout, args.memory) };
+    let endpoint = options::endpoint(args.ticket.timeout, args.memory);
+    let options = EngineOptions { endpoint, ..EngineOptions::default() };
     let output = Output::new(args.output);
     let (mut attention, mut stopped) = (interrupts.attend(), None);
     let connected =

@@ -24,7 +24,7 @@ pub(crate) async fn run(args: VerifyArgs, interrupts: &mut Interrupts) -> Result
     let scan = scan(&args.selection, true, NamedLinks::Follow)?;
     let common = Common { ssh: args.ssh, connection: args.connection, speed: args.speed, trace: args.trace };
     let mut copy = common.copy(vec![args.a], args.b, scan)?;
-    copy.checksums = args.selection.checksums;
+    copy.options.checksums = args.selection.checksums;
     copy.receive.compare = Compare::Checksum;
     copy.receive.modes = Modes::Exact;
     copy.receive.delete = Some((*copy.scan.filter).clone());

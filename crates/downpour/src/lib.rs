@@ -13,6 +13,7 @@ struct Readme;
 pub mod activity;
 mod error;
 pub mod home;
+mod options;
 mod path_cache;
 mod protocol;
 pub mod remote;
@@ -26,11 +27,12 @@ pub(crate) use store::{base64, own_folder};
 
 pub use error::{CloseCode, Error, ErrorKind};
 pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError, Refused};
+pub use options::EngineOptions;
 pub use path_cache::PathCache;
 pub use store::{self as files, messages};
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
-    Bottleneck, Bound, Bytes, CommonOptions, ListenOptions, Offer, Peer, Progress, ReceiveOptions, SendOptions, Stop,
-    Summary, Transfer, TransferEvent, receive, send,
+    Bottleneck, Bound, Bytes, ListenOptions, Offer, Peer, Progress, SendSpec, Stop, Summary, Transfer, TransferEvent,
+    TransferOptions, receive, send,
 };
 pub use transport::{ConnectionStats, Connector, Profile, Rate, congestion, floor, profile};

@@ -12,9 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use downpour::files::{Existing, ReceiveSpec, ScanOptions};
-use downpour::remote::{self, Copy, Location, SshOptions, Via};
-use downpour::{EndpointOptions, Family, Profile, TransferEvent};
+use downpour::remote::{self, Copy, Location, PathOptions, SshOptions, Via};
+use downpour::{Family, TransferEvent};
 
 use super::client::Remote;
 use super::scp::Server;
@@ -123,26 +122,14 @@ impl Bench<'_> {
         let mut ssh = vec!["ssh".into()];
         ssh.extend(self.server.options().into_iter().map(Into::into));
         let remote_program = Some(self.remote.program.display().to_string());
-        let (target_host, target) = target.into_parts();
-        Copy {
-            sources: vec![source],
-            target_host,
-            through_here: false,
-            receive: ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(target) },
-            scan: ScanOptions::default(),
-            keeps_names: false,
-            trusts_sender: false,
-            checksums: None,
-            via: Via::Udp,
+        let mut copy = Copy {
             ssh: SshOptions { command: ssh, remote_program, ..SshOptions::default() },
-            ports: None,
-            family: Family::V4,
-            profile: Profile::auto(),
-            endpoint: EndpointOptions { dead_after: DEAD_AFTER, max_memory: None },
-            retry_for: Some(RETRY_FOR),
-            qlog: None,
-            paths: None,
-        }
+            path: PathOptions { via: Via::Udp, family: Family::V4, ports: None },
+            ..Copy::new(vec![source], target)
+        };
+        copy.options.engine.endpoint.dead_after = DEAD_AFTER;
+        copy.options.retry_for = Some(RETRY_FOR);
+        copy
     }
 }
 

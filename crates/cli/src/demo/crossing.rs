@@ -6,8 +6,8 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    Bind, ConnectionStats, Error, ListenOptions, Peer, Profile, Progress, ReceiveOptions, SendOptions, Stop, Summary,
-    Transfer, TransferEvent,
+    Bind, ConnectionStats, EngineOptions, Error, ListenOptions, Peer, Profile, Progress, Stop, Summary, Transfer,
+    TransferEvent, TransferOptions,
 };
 use netsim::Duplex;
 use relay::{Relay, Report};
@@ -62,20 +62,14 @@ impl Crossing<'_> {
             // Where it fails there is no other sender to wait for.
             once: true,
         });
-        let mut receiver = downpour::receive(
-            self.into.to_owned(),
-            listen,
-            ReceiveOptions { profile: self.profile.clone(), ..ReceiveOptions::default() },
-        )?;
+        let engine = EngineOptions { profile: self.profile, ..EngineOptions::default() };
+        let options = TransferOptions { engine, ..TransferOptions::default() };
+        let mut receiver = downpour::receive(self.into.to_owned(), listen, options.clone())?;
         let mut ticket = receiver.ticket().cloned().ok_or_else(|| internal("a listener without a ticket"))?;
         let server = *ticket.addresses.first().ok_or_else(|| internal("a ticket without an address"))?;
         let relay = Relay::start(server, self.link.clone()).map_err(|error| Failure::new(Code::Other, error))?;
         ticket.addresses = vec![relay.address()];
-        let mut sender = downpour::send(
-            vec![self.source.to_owned()],
-            Peer::Connect(ticket),
-            SendOptions { profile: self.profile, ..SendOptions::default() },
-        )?;
+        let mut sender = downpour::send(vec![self.source.to_owned()], Peer::Connect(ticket), options)?;
         Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None, refused: None }
             .follow(output, attention)
             .await

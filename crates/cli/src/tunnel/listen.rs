@@ -3,19 +3,19 @@
 use downpour::tunnel::TicketListener;
 
 use super::show::Shown;
-use crate::announce;
 use crate::args::{OutputArgs, TunnelArgs};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::output::Output;
 use crate::taken;
 use crate::ticket::{self, Guest};
+use crate::{announce, options};
 
 /// Serves those who have the ticket until Ctrl-C or SIGTERM, or until it has expired and the last of them has left.
 pub(super) async fn run(mut args: TunnelArgs) -> Result<u8, Failure> {
     let mut interrupts = taken(Interrupts::without_hang_up())?;
     let shown = Shown::of(&args);
-    let options = super::by_ticket_options(&mut args.reach)?;
+    let options = options::reach_by_tunnel(&mut args.reach, "")?.engine;
     let listener = TicketListener::listen(args.listen.flatten(), args.valid, args.permit, options)?;
     let mut attention = interrupts.attend();
     let output =

@@ -5,9 +5,9 @@ mod show;
 
 use downpour::remote::{self, Tunnel};
 use downpour::tunnel::control::ControlFolder;
-use downpour::tunnel::{Forwarding, TunnelEvent, TunnelOptions};
+use downpour::tunnel::{Forwarding, TunnelEvent};
 
-use crate::args::{Control, ReachArgs, TunnelArgs, Via};
+use crate::args::{Control, TunnelArgs, Via};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::print::out;
@@ -70,8 +70,7 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
     };
     let result = match by_ticket {
         Some(ticket) => {
-            let options = TunnelOptions { profile: reach.profile, endpoint: reach.endpoint };
-            downpour::tunnel::connect(ticket, forwarding, options, args.connect_timeout, show, stop).await
+            downpour::tunnel::connect(ticket, forwarding, reach.engine, args.connect_timeout, show, stop).await
         }
         None => {
             let tunnel = Tunnel { forwarding, is_detached: in_background, is_found: true, reach };
@@ -88,12 +87,6 @@ fn ended(result: Result<(), downpour::Error>, stopped: Option<StopSignal>) -> Re
         (Err(error), None) => Err(error.into()),
         (Ok(()), None) => Ok(Code::Done as u8),
     }
-}
-
-/// Returns how a tunnel by ticket sends.
-fn by_ticket_options(args: &mut ReachArgs) -> Result<TunnelOptions, Failure> {
-    let reach = options::reach_by_tunnel(args, "")?;
-    Ok(TunnelOptions { profile: reach.profile, endpoint: reach.endpoint })
 }
 
 /// Shows or ends the tunnels to `host` that run.

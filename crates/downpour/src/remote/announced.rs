@@ -18,7 +18,7 @@ impl Announced {
     pub(super) fn new(task: &Task, is_limited: bool) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let (from, to) = match task {
-            Task::Send { roots, .. } => (roots.iter().map(|root| text(&root.path)).collect(), None),
+            Task::Send { spec, .. } => (spec.roots.iter().map(|root| text(&root.path)).collect(), None),
             Task::Receive { spec, .. } => (Vec::new(), Some(text(&spec.target))),
         };
         let activity = Arc::new(Mutex::new(Activity::begun("remote", from, to)));

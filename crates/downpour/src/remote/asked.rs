@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::files::{ReceiveSpec, Root, ScanOptions, Scanner};
 use crate::path_cache::PathCache;
 use crate::ticket::{Role, Ticket, fresh_key};
-use crate::transfer::{Task, TransferConfig, reachable};
+use crate::transfer::{SendSpec, Task, TransferConfig, TransferOptions, reachable};
 
 /// How long the other side may take to connect.
 pub(super) const VALID_FOR: Duration = Duration::from_secs(120);
@@ -44,7 +44,7 @@ pub(super) fn add_ssh_address(ticket: &mut Ticket) {
 /// Returns the configuration, the number of sources that are followed links, and the sources of a limited login, whose
 /// folders must stay open.
 pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
-    let (mut links_followed, mut limited, endpoint) = (0, Vec::new(), request.endpoint());
+    let (mut links_followed, mut limited, engine) = (0, Vec::new(), request.engine());
     // A limited login changes nothing outside its folder.
     let remembers = only.is_none() && !request.forgets;
     let task = match request.task {
@@ -66,7 +66,7 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
             let scanner = Scanner::new(roots.clone(), scan.clone()).map_err(|error| as_typed(error, &limited))?;
             links_followed =
                 scanner.roots().followed() + limited.iter().filter(|source| source.is_followed).count() as u64;
-            Task::Send { roots, scan, dry_run }
+            Task::Send { spec: SendSpec { roots, scan }, dry_run }
         }
         RemoteTask::Receive(spec) => {
             let spec = match only {
@@ -84,18 +84,13 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
             return Err(Error::Internal("not a transfer"));
         }
     };
-    let config = TransferConfig {
-        task,
-        profile: request.profile,
+    let options = TransferOptions {
+        engine,
         handshake_timeout: HANDSHAKE_TIMEOUT,
-        endpoint,
-        trace: None,
         paths: remembers.then(PathCache::of_user).flatten(),
-        checksums: None,
-        retry_for: None,
-        by_ticket: false,
-        patience: None,
+        ..TransferOptions::default()
     };
+    let config = TransferConfig::by_login(task, options);
     Ok((config, links_followed, limited))
 }
 
@@ -138,22 +133,13 @@ fn limited_sources(
 
 #[cfg(test)]
 mod tests {
-    use net::EndpointOptions;
-
     use super::*;
+    use crate::options::EngineOptions;
+    use crate::remote::PathOptions;
 
     #[test]
     fn the_role_follows_the_task() {
-        let request = |task| {
-            Request::new(
-                task,
-                crate::remote::Via::Ssh,
-                net::Family::Any,
-                None,
-                transport::Profile::auto(),
-                EndpointOptions::new(Duration::from_secs(1)),
-            )
-        };
+        let request = |task| Request::new(task, &PathOptions::default(), &EngineOptions::default());
         let task = RemoteTask::Receive(Box::new(ReceiveSpec::to_target("/tmp")));
         assert_eq!(config(request(task), None).unwrap().0.task.role(), Role::Receives);
     }

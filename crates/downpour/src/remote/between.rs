@@ -44,7 +44,9 @@ const TO_STOP: Duration = Duration::from_secs(5);
 /// # Errors
 /// Options that need one of the two ends here.
 pub(super) fn between(copy: Copy, from: String, to: String) -> Result<Transfer, Error> {
-    for (option, is_given) in [("--qlog", copy.qlog.is_some()), ("--checksums", copy.checksums.is_some())] {
+    for (option, is_given) in
+        [("--qlog", copy.options.qlog.is_some()), ("--checksums", copy.options.checksums.is_some())]
+    {
         if is_given {
             let message = format!("{option} writes what only an end of the copy knows, and both are elsewhere");
             return Err(Error::Copy(format!("{message}: run the command on {from} or {to}")));
@@ -98,7 +100,7 @@ impl Between {
 
     fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
         let passes = matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout | ErrorKind::Terminated);
-        let (Some(patience), Some(heard)) = (self.copy.retry_for, heard) else { return false };
+        let (Some(patience), Some(heard)) = (self.copy.options.retry_for, heard) else { return false };
         passes && heard.elapsed() < patience
     }
 
@@ -132,7 +134,7 @@ impl Between {
     /// Returns how the sender may reach the receiver by itself, or why it may not. The host means what it means here: the
     /// name, user and port that the user's ssh has for it.
     fn onward(&self) -> Result<Onward, String> {
-        let found = self.copy.ssh.resolve(&self.to, self.copy.family);
+        let found = self.copy.ssh.resolve(&self.to, self.copy.path.family);
         if found.is_this_machine() {
             return Err(format!("{} stands for this machine", self.to));
         }
@@ -142,7 +144,7 @@ impl Between {
             receive: self.copy.receive.clone(),
             keeps_names: self.copy.keeps_names,
             program: self.copy.ssh.remote_program.clone(),
-            retry_for: self.copy.retry_for,
+            retry_for: self.copy.options.retry_for,
         })
     }
 
@@ -165,7 +167,7 @@ impl Between {
     fn log_in(&self, host: &str, request: &Request) -> Result<Remote, Error> {
         let copy = &self.copy;
         let mut told = |line| self.note(line);
-        let remote = log_in((&copy.ssh, host, copy.family), request, &self.switch, &mut told);
+        let remote = log_in((&copy.ssh, host, copy.path.family), request, &self.switch, &mut told);
         let checked = remote.and_then(|remote| Restriction::check(&request.task, &remote.enforced).map(|()| remote));
         checked.map_err(|error| error.on(host))
     }
@@ -309,7 +311,7 @@ impl Attempt<'_> {
     fn go_through(&mut self, why: Option<String>) -> Result<(), Error> {
         let Between { copy, to, .. } = self.between;
         if let Some(why) = why {
-            if copy.via == Via::Udp {
+            if copy.path.via == Via::Udp {
                 return Err(Error::Ssh(format!(
                     "{why}, and through this machine the data goes by ssh: leave --via out"
                 )));

@@ -6,11 +6,11 @@ use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use net::Family;
 use tokio::sync::oneshot;
 
 use super::announced::Announced;
@@ -22,7 +22,7 @@ use super::request::{Onward, RemoteTask, Request};
 use super::restriction::Restriction;
 use super::signals::Signals;
 use super::standard_io::{answer, pipes_to_ssh, refuse};
-use super::{Copy, SshOptions, Via};
+use super::{Copy, Location, PathOptions, SshOptions};
 use crate::error::Error;
 use crate::files::ReceiveSpec;
 use crate::ticket::Role;
@@ -69,7 +69,7 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
         RemoteTask::Forward { onward, .. } => onward.take(),
         _ => return Err(Error::Internal("not a copy to another machine")),
     };
-    let (via, family, ports) = (request.via, request.family, request.ports);
+    let path = request.path();
     let (mut sending, _, sources) = config(request, only)?;
     let items = sending.task.items().filter(|_| has_wildcards);
     // What the items of a limited login that were links have become is counted nowhere else.
@@ -82,8 +82,8 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
     match onward {
         Some(_) if only.is_some() => forwarder.why = Some("its login is limited to one folder".to_owned()),
         Some(onward) => {
-            sending.retry_for = onward.retry_for;
-            forwarder.direct = Some(direct(*onward, (via, family, ports), &sending)?);
+            sending.options.retry_for = onward.retry_for;
+            forwarder.direct = Some(direct(*onward, path, &sending)?);
         }
         None => {}
     }
@@ -100,34 +100,20 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
 }
 
 /// Returns the way to the receiver without the machine that has asked: by this user's own ssh, which asks nothing.
-fn direct(
-    onward: Onward,
-    (via, family, ports): (Via, Family, Option<(u16, u16)>),
-    sending: &TransferConfig,
-) -> Result<Box<dyn PeerLocator>, Error> {
-    let Task::Send { roots, scan, .. } = &sending.task else { return Err(Error::Internal("a sender that receives")) };
+fn direct(onward: Onward, path: PathOptions, sending: &TransferConfig) -> Result<Box<dyn PeerLocator>, Error> {
+    let Task::Send { spec, .. } = &sending.task else { return Err(Error::Internal("a sender that receives")) };
     let Onward { host, port, receive, keeps_names, program, .. } = onward;
     let copy = Copy {
-        sources: Vec::new(),
-        target_host: None,
-        through_here: false,
         receive,
-        scan: scan.clone(),
+        scan: spec.scan.clone(),
         keeps_names,
-        trusts_sender: false,
-        checksums: None,
-        via,
         ssh: SshOptions { port, remote_program: program, asks: false, ..SshOptions::default() },
-        ports: ports.map(|(first, last)| first..=last),
-        family,
-        profile: sending.profile.clone(),
-        endpoint: sending.endpoint,
-        retry_for: None,
-        qlog: None,
-        paths: sending.paths.clone(),
+        path,
+        options: sending.options.clone(),
+        ..Copy::new(Vec::new(), Location::Local(PathBuf::new()))
     };
-    let spec = ReceiveSpec { requested: copy.requested(roots), ..copy.receive.clone() };
-    let request = copy.request(RemoteTask::Receive(Box::new(spec)));
+    let receive = ReceiveSpec { requested: copy.requested(&spec.roots), ..copy.receive.clone() };
+    let request = copy.request(RemoteTask::Receive(Box::new(receive)));
     Ok(copy.locator(host, request))
 }
 

@@ -13,13 +13,12 @@ use super::{Copy, Location};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;
-use crate::files::{
-    Compare, DirectoryIf, Evidence, ItemName, Links, Outputs, Permitted, ReceiveSpec, Requested, Root, Scanner,
-};
+use crate::files::{Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, Scanner};
 use crate::home;
 use crate::ticket::fresh_key;
 use crate::transfer::{
-    List, PeerLocator, Route, Switch, Task, Trace, Transfer, TransferConfig, TransferEvent, start_over, start_via,
+    PeerLocator, Route, SendSpec, Switch, Task, Transfer, TransferConfig, TransferEvent, TransferOptions, start_over,
+    start_via,
 };
 
 /// Copies between this machine and another, between two others, or from one folder of this machine to another.
@@ -29,10 +28,10 @@ use crate::transfer::{
 /// reported by [`TransferEvent::Done`](crate::TransferEvent::Done).
 pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
     copy.read_homes()?;
-    copy.scan.outputs = Outputs::new(copy.checksums.as_deref(), copy.qlog.as_deref());
+    copy.scan.outputs = copy.options.outputs();
     copy.receive.outputs = copy.scan.outputs.clone();
     if copy.receive.dry_run && !copy.receive.compared {
-        copy.checksums = None;
+        copy.options.checksums = None;
     }
     if copy.scan.files_from.is_some() {
         // The names of a list are relative to the folder that they are in, and to the target.
@@ -40,7 +39,7 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
     }
     copy.scan.preserve = copy.receive.preserve;
     copy.receive.confirms = copy.scan.remove_sources;
-    copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.checksums.is_some();
+    copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.options.checksums.is_some();
     match (common_host(&copy.sources)?, copy.target_host.take()) {
         (None, None) => copy.within(),
         (None, Some(host)) => copy.up(host),
@@ -81,7 +80,7 @@ impl Copy {
         let roots = self.local_roots()?;
         let spec = ReceiveSpec { requested: self.requested(&roots), ..self.receive.clone() };
         let request = self.request(RemoteTask::Receive(Box::new(spec)));
-        let task = Task::Send { roots, scan: self.scan.clone(), dry_run: self.receive.dry_run };
+        let task = self.sending(roots);
         start_via(self.locator(host, request), self.config(task))
     }
 
@@ -172,9 +171,10 @@ impl Copy {
         let evidence = Evidence::before(spec.target.is_dir());
         let rename = spec.destination(&evidence).and_then(|destination| destination.rename);
         // Two ends in one trace could not be told apart: it is that of the sender.
-        let receiver = TransferConfig { checksums: None, trace: None, ..self.config(Task::receive(spec, false)) };
-        let mut sender = self.config(Task::Send { roots, scan: self.scan.clone(), dry_run: self.receive.dry_run });
-        sender.checksums.iter_mut().for_each(|list| list.rename.clone_from(&rename));
+        let silent = TransferOptions { checksums: None, qlog: None, ..self.options.clone() };
+        let receiver = TransferConfig::by_login(Task::receive(spec, false), silent);
+        let mut sender = self.config(self.sending(roots));
+        sender.list.iter_mut().for_each(|list| list.rename.clone_from(&rename));
         let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;
         let key = fresh_key()?;
         let (read, write) = halves(theirs)?;
@@ -191,6 +191,10 @@ impl Copy {
         let receiving = thread::Builder::new().name("downpour-within".into()).spawn(follow).map_err(Error::System)?;
         let locator = Within { route: Some(Route::Pipe { read, write, key }), receiving: Some(receiving) };
         start_via(Box::new(locator), sender)
+    }
+
+    fn sending(&self, roots: Vec<Root>) -> Task {
+        Task::Send { spec: SendSpec { roots, scan: self.scan.clone() }, dry_run: self.receive.dry_run }
     }
 
     fn local_roots(&self) -> Result<Vec<Root>, Error> {
@@ -230,9 +234,8 @@ impl Copy {
     }
 
     pub(super) fn request(&self, task: RemoteTask) -> Request {
-        let profile = self.profile.clone();
-        let mut request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.endpoint);
-        request.forgets = self.paths.is_none();
+        let mut request = Request::new(task, &self.path, &self.options.engine);
+        request.forgets = self.options.paths.is_none();
         request
     }
 
@@ -240,32 +243,21 @@ impl Copy {
         Box::new(SshLocator {
             ssh: self.ssh.clone(),
             host,
-            family: self.family,
-            via: self.via,
+            path: self.path.clone(),
             request,
             remote: None,
             udp_closed: false,
             links_followed: 0,
             items: None,
-            paths: self.paths.clone(),
+            paths: self.options.paths.clone(),
             udp_to: None,
             was_closed: false,
         })
     }
 
     fn config(&self, task: Task) -> TransferConfig {
-        TransferConfig {
-            task,
-            profile: self.profile.clone(),
-            handshake_timeout: self.endpoint.dead_after,
-            endpoint: self.endpoint,
-            trace: self.qlog.as_deref().map(Trace::new),
-            paths: self.paths.clone(),
-            checksums: self.checksums.clone().map(List::new),
-            retry_for: self.retry_for,
-            by_ticket: false,
-            patience: None,
-        }
+        let handshake_timeout = self.options.engine.endpoint.dead_after;
+        TransferConfig::by_login(task, TransferOptions { handshake_timeout, ..self.options.clone() })
     }
 }
 

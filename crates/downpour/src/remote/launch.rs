@@ -129,10 +129,11 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::time::Instant;
 
-    use super::super::Via;
+    use super::super::PathOptions;
     use super::super::request::RemoteTask;
     use super::*;
     use crate::error::ErrorKind;
+    use crate::options::EngineOptions;
 
     /// Long enough for a busy machine, and too short for a user.
     const SOON: Duration = Duration::from_secs(30);
@@ -147,15 +148,8 @@ mod tests {
     }
 
     fn launch(options: &SshOptions, command: String) -> Result<(Starting, PipeWriter), Error> {
-        let profile = transport::Profile::auto();
-        let request = Request::new(
-            RemoteTask::Pipe { command },
-            Via::Ssh,
-            Family::Any,
-            None,
-            profile,
-            net::EndpointOptions::new(SOON),
-        );
+        let engine = EngineOptions { endpoint: net::EndpointOptions::new(SOON), ..EngineOptions::default() };
+        let request = Request::new(RemoteTask::Pipe { command }, &PathOptions::default(), &engine);
         Starting::launch(options, "host", Family::Any, &request)
     }
 

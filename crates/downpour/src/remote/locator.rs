@@ -2,13 +2,11 @@
 
 use std::net::SocketAddr;
 
-use net::Family;
-
 use super::launch::log_in;
 use super::request::Request;
 use super::restriction::Restriction;
 use super::ssh::Remote;
-use super::{SshOptions, Via};
+use super::{PathOptions, SshOptions, Via};
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::path_cache::PathCache;
 use crate::transfer::{PeerLocator, Route, Switch};
@@ -17,8 +15,7 @@ use crate::transfer::{PeerLocator, Route, Switch};
 pub(super) struct SshLocator {
     pub(super) ssh: SshOptions,
     pub(super) host: String,
-    pub(super) family: Family,
-    pub(super) via: Via,
+    pub(super) path: PathOptions,
     pub(super) request: Request,
     pub(super) remote: Option<Remote>,
     /// Whether UDP was closed in an earlier attempt.
@@ -52,17 +49,17 @@ impl SshLocator {
 
 impl PeerLocator for SshLocator {
     fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
-        let remote = log_in((&self.ssh, &self.host, self.family), &self.request, switch, told)?;
+        let remote = log_in((&self.ssh, &self.host, self.path.family), &self.request, switch, told)?;
         // Otherwise the other side ends with ssh, and has changed nothing.
         Restriction::check(&self.request.task, &remote.enforced).map_err(|error| error.on(&self.host))?;
         let remote = self.remote.insert(remote);
         (self.links_followed, self.items) = (remote.links_followed, remote.items);
-        let only_ssh = self.via == Via::Ssh || (self.via == Via::Auto && self.udp_closed);
+        let only_ssh = self.path.via == Via::Ssh || (self.path.via == Via::Auto && self.udp_closed);
         match &self.remote {
             Some(remote) if !only_ssh => {
                 let (ticket, life) = (remote.ticket.clone(), remote.life());
                 self.udp_to = ticket.addresses.first().copied();
-                self.was_closed = self.via == Via::Auto && self.remembers(|paths, host| paths.udp_is_closed(host));
+                self.was_closed = self.path.via == Via::Auto && self.remembers(|paths, host| paths.udp_is_closed(host));
                 let timeout = if self.was_closed { remote.short_patience() } else { remote.udp_patience() };
                 Ok(Route::Udp { ticket, timeout, life })
             }
@@ -72,7 +69,7 @@ impl PeerLocator for SshLocator {
 
     fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, String)> {
         let Error::Unreachable { addresses, .. } = error else { return None };
-        if self.via != Via::Auto || self.udp_closed {
+        if self.path.via != Via::Auto || self.udp_closed {
             return None;
         }
         self.udp_closed = true;

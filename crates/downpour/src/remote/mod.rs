@@ -37,18 +37,13 @@ mod tunnel_end;
 mod via;
 
 use std::ffi::OsString;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-use net::{EndpointOptions, Family};
-use transport::Profile;
 
 use crate::error::Error;
-use crate::files::{ReceiveSpec, ScanOptions};
-use crate::path_cache::PathCache;
-use crate::transfer::Switch;
+use crate::files::{Existing, ReceiveSpec, ScanOptions};
+use crate::options::EngineOptions;
+use crate::transfer::{Switch, TransferOptions};
 use request::{RemoteTask, Request};
 
 pub use bootstrap::{Bootstrap, BootstrapEvent, bootstrap, own_digest};
@@ -62,7 +57,7 @@ pub use pipe_input::Witness;
 pub use serve::{Served, serve};
 pub use speech::{Hearer, Said};
 pub use tunnel::{Tunnel, tunnel};
-pub use via::Via;
+pub use via::{PathOptions, Via};
 
 /// How to call the user's ssh.
 #[derive(Clone, Debug)]
@@ -103,18 +98,12 @@ impl Default for SshOptions {
 pub struct Reach {
     /// Argument for ssh: `[user@]host`.
     pub host: String,
-    /// Carrier of the data.
-    pub via: Via,
     /// How to call ssh.
     pub ssh: SshOptions,
-    /// UDP ports that the remote side may use.
-    pub ports: Option<RangeInclusive<u16>>,
-    /// IP versions that may be used.
-    pub family: Family,
-    /// Profile of the engine, for both directions.
-    pub profile: Profile,
-    /// How long the other side may be silent, and what each side may buffer.
-    pub endpoint: EndpointOptions,
+    /// Where the data goes.
+    pub path: PathOptions,
+    /// How both sides send, and what each may buffer.
+    pub engine: EngineOptions,
 }
 
 impl Reach {
@@ -125,9 +114,8 @@ impl Reach {
         switch: &Arc<Switch>,
         told: &mut dyn FnMut(String),
     ) -> Result<ssh::Remote, Error> {
-        let profile = self.profile.clone();
-        let request = Request::new(task, self.via, self.family, self.ports.as_ref(), profile, self.endpoint);
-        let remote = launch::log_in((&self.ssh, &self.host, self.family), &request, switch, told);
+        let request = Request::new(task, &self.path, &self.engine);
+        let remote = launch::log_in((&self.ssh, &self.host, self.path.family), &request, switch, told);
         remote.map_err(|error| switch.stopped().map_or(error, Error::from))
     }
 }
@@ -149,25 +137,32 @@ pub struct Copy {
     pub keeps_names: bool,
     /// Whether a remote sender may announce names that were not requested.
     pub trusts_sender: bool,
-    /// A file for the BLAKE3 hashes of all files, in b3sum's format.
-    pub checksums: Option<PathBuf>,
-    /// Carrier of the data.
-    pub via: Via,
     /// How to call ssh.
     pub ssh: SshOptions,
-    /// UDP ports that the remote side may use.
-    pub ports: Option<RangeInclusive<u16>>,
-    /// IP versions that may be used.
-    pub family: Family,
-    /// Profile of the engine.
-    pub profile: Profile,
-    /// How long the other side may be silent, and what each side may buffer.
-    pub endpoint: EndpointOptions,
-    /// How long to keep reconnecting after a connection breaks, from when something was last received.
-    pub retry_for: Option<Duration>,
-    /// A file to which the engine's trace is appended (qlog, JSON text sequences).
-    pub qlog: Option<PathBuf>,
-    /// Where the sender finds what earlier transfers have learned of the path, and keeps what it learns. A remote
-    /// sender has a place of its own, and uses it unless this is `None`.
-    pub paths: Option<PathCache>,
+    /// Where the data goes.
+    pub path: PathOptions,
+    /// Options of this side. A remote side sends with the same engine, keeps what is learned of the path in a place of
+    /// its own unless [`TransferOptions::paths`] is `None`, and writes no files about the transfer.
+    pub options: TransferOptions,
+}
+
+impl Copy {
+    /// Creates a copy of `sources`, which replaces what differs at `target`, and otherwise has
+    /// the defaults of its parts.
+    #[must_use]
+    pub fn new(sources: Vec<Location>, target: Location) -> Self {
+        let (target_host, target) = target.into_parts();
+        Self {
+            sources,
+            target_host,
+            through_here: false,
+            receive: ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(target) },
+            scan: ScanOptions::default(),
+            keeps_names: false,
+            trusts_sender: false,
+            ssh: SshOptions::default(),
+            path: PathOptions::default(),
+            options: TransferOptions::default(),
+        }
+    }
 }

@@ -193,10 +193,10 @@ struct Piped<'a> {
 impl Piped<'_> {
     /// Sends standard input until the command has ended; returns its exit status.
     fn run(&mut self, told: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
-        match self.pipe.reach.via {
+        match self.pipe.reach.path.via {
             Via::Ssh => self.over_ssh(),
             Via::Auto | Via::Udp => match self.over_udp() {
-                Err(Error::Unreachable { .. }) if self.pipe.reach.via == Via::Auto => {
+                Err(Error::Unreachable { .. }) if self.pipe.reach.path.via == Via::Auto => {
                     told("UDP does not get through: going on over ssh, which is slower".to_owned());
                     self.over_ssh()
                 }
@@ -227,12 +227,12 @@ impl Piped<'_> {
 
     /// Sends standard input over UDP.
     fn over_udp(&mut self) -> Result<ExitStatus, Error> {
-        let endpoint = Endpoint::bind(&Bind::default(), &self.pipe.reach.endpoint, ())?;
+        let endpoint = Endpoint::bind(&Bind::default(), &self.pipe.reach.engine.endpoint, ())?;
         let sender = self.sender.clone();
         // Fails if the pipe has ended.
         let events = Box::new(move |event| drop(sender.send(Input::Network(event))));
         let options = ConnectOptions {
-            profile: self.pipe.reach.profile.clone(),
+            profile: self.pipe.reach.engine.profile.clone(),
             application: PIPE.to_vec(),
             remotes: self.remote.ticket.addresses.clone(),
             handshake_timeout: self.remote.udp_patience(),

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use net::{Bind, Connection, Endpoint, EndpointOptions, Event, EventHandler, NetError};
+use net::{Bind, Connection, Endpoint, Event, EventHandler, NetError};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use transport::AcceptOptions;
@@ -20,6 +20,7 @@ use super::pipe_frames::STREAM;
 use super::pipe_guard::{Guarded, Started, kill, start};
 use super::standard_io::{Unbuffered, answer, goes_on};
 use crate::error::{CloseCode, Error};
+use crate::options::EngineOptions;
 use crate::protocol::handshake::PIPE;
 use crate::ticket::Role;
 use crate::wait::{Blocking, block_on};
@@ -51,17 +52,12 @@ enum Input {
 ///
 /// # Errors
 /// Errors that prevent the start; errors after that are in the inner result.
-pub(super) fn run(
-    command: &str,
-    bind: Option<&Bind>,
-    options: &EndpointOptions,
-    profile: transport::Profile,
-) -> Result<Result<u8, Error>, Error> {
+pub(super) fn run(command: &str, bind: Option<&Bind>, engine: EngineOptions) -> Result<Result<u8, Error>, Error> {
     let (sender, inputs) = channel();
-    let endpoint = bind.map(|bind| Endpoint::bind(bind, options, ())).transpose()?;
+    let endpoint = bind.map(|bind| Endpoint::bind(bind, &engine.endpoint, ())).transpose()?;
     let ticket = ticket(endpoint.as_ref(), Role::Receives)?;
     if let Some(endpoint) = &endpoint {
-        let options = AcceptOptions { profile, application: PIPE.to_vec(), qlog: false };
+        let options = AcceptOptions { profile: engine.profile, application: PIPE.to_vec(), qlog: false };
         let (sender, first) = (sender.clone(), Arc::<AtomicBool>::default());
         let acceptor = Box::new(move |connection| accept(connection, Arc::clone(&first), sender.clone()));
         endpoint.listen(ticket.key, ticket.expires, options, acceptor);

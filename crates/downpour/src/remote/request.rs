@@ -5,7 +5,6 @@
 //! counts on it.
 
 use std::io::Read;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use net::{Bind, EndpointOptions, Family};
@@ -14,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use transport::Profile;
 use transport::profile::Names;
 
-use super::via::Via;
+use super::via::{PathOptions, Via};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;
 use crate::files::{ReceiveSpec, ScanOptions};
+use crate::options::EngineOptions;
 use crate::tunnel::Place;
 
 mod bounds;
@@ -32,16 +32,17 @@ const VERSION: u32 = 1;
 const MOST_UNKNOWN: usize = 8;
 const LONGEST_UNKNOWN: usize = 64;
 
-/// What the other side is asked to do, and how.
+/// What the other side is asked to do, and how. [`PathOptions`] and [`EngineOptions`] are written out field by field, as
+/// every release has done.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request<P = Profile> {
     version: u32,
     pub(super) task: RemoteTask,
     pub(super) via: Via,
-    pub(super) family: Family,
+    family: Family,
     /// UDP ports that may be used, both ends included.
-    pub(super) ports: Option<(u16, u16)>,
-    pub(super) profile: P,
+    ports: Option<(u16, u16)>,
+    profile: P,
     dead_after: Duration,
     /// Bytes that the other side may buffer; an older release keeps to its own bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,17 +112,20 @@ pub(super) struct Onward {
 }
 
 impl Request {
-    pub(super) fn new(
-        task: RemoteTask,
-        via: Via,
-        family: Family,
-        ports: Option<&RangeInclusive<u16>>,
-        profile: Profile,
-        endpoint: EndpointOptions,
-    ) -> Self {
-        let ports = ports.map(|range| (*range.start(), *range.end()));
-        let EndpointOptions { dead_after, max_memory } = endpoint;
-        Self { version: VERSION, task, via, family, ports, profile, dead_after, max_memory, forgets: false }
+    pub(super) fn new(task: RemoteTask, path: &PathOptions, engine: &EngineOptions) -> Self {
+        let PathOptions { via, family, ports } = path;
+        let EngineOptions { profile, endpoint: EndpointOptions { dead_after, max_memory } } = engine;
+        Self {
+            version: VERSION,
+            task,
+            via: *via,
+            family: *family,
+            ports: ports.as_ref().map(|range| (*range.start(), *range.end())),
+            profile: profile.clone(),
+            dead_after: *dead_after,
+            max_memory: *max_memory,
+            forgets: false,
+        }
     }
 
     /// Lets the other side's endpoint fill no more memory than it would without a bound: whoever asks is limited.
@@ -129,9 +133,16 @@ impl Request {
         self.max_memory = self.max_memory.map(|bound| bound.min(net::usual_memory()));
     }
 
-    /// Returns the options of the other side's endpoint.
-    pub(super) const fn endpoint(&self) -> EndpointOptions {
-        EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory }
+    /// Returns how this side sends, and what its endpoint takes.
+    pub(super) fn engine(&self) -> EngineOptions {
+        let endpoint = EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory };
+        EngineOptions { profile: self.profile.clone(), endpoint }
+    }
+
+    /// Returns where the data may go.
+    pub(super) fn path(&self) -> PathOptions {
+        let ports = self.ports.map(|(first, last)| first..=last);
+        PathOptions { via: self.via, family: self.family, ports }
     }
 
     /// Returns the local address for the other side's UDP socket.
@@ -209,7 +220,7 @@ mod tests {
     #[test]
     fn a_controller_that_is_unknown_here_is_named_in_one_line() {
         let task = RemoteTask::Pipe { command: "true".into() };
-        let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), endpoint(None));
+        let request = Request::new(task, &PathOptions::default(), &engine(None));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
         assert!(Request::read(&mut &frame(&text)[..], &Names::default(), Bounds::OF_USER).is_ok());
         let theirs = text.replace(r#""name":"auto""#, r#""name":"auto","congestion":"theirs:beta=0.8""#);
@@ -219,17 +230,19 @@ mod tests {
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
     }
 
-    fn endpoint(max_memory: Option<u64>) -> EndpointOptions {
-        EndpointOptions { max_memory, ..EndpointOptions::new(Duration::from_secs(30)) }
+    fn engine(max_memory: Option<u64>) -> EngineOptions {
+        let mut engine = EngineOptions::default();
+        engine.endpoint.max_memory = max_memory;
+        engine
     }
 
     #[test]
     fn a_limited_login_cannot_raise_the_bound_on_memory() {
         let asked = |bound| {
             let task = RemoteTask::Pipe { command: "true".into() };
-            let mut request = Request::new(task, Via::Udp, Family::Any, None, Profile::auto(), endpoint(bound));
+            let mut request = Request::new(task, &PathOptions::default(), &engine(bound));
             request.limit_memory();
-            request.endpoint().max_memory
+            request.engine().endpoint.max_memory
         };
         assert_eq!(asked(Some(u64::MAX)), Some(net::usual_memory()));
         assert_eq!(asked(Some(1)), Some(1), "less is no danger");
@@ -240,13 +253,13 @@ mod tests {
     fn a_bound_on_memory_reaches_the_other_side_and_none_is_left_out() {
         for bound in [None, Some(64_000_000)] {
             let task = RemoteTask::Pipe { command: "true".into() };
-            let request = Request::new(task, Via::Udp, Family::Any, None, Profile::auto(), endpoint(bound));
+            let request = Request::new(task, &PathOptions::default(), &engine(bound));
             let frame = request.to_frame().unwrap();
             let text = str::from_utf8(&frame[4..]).unwrap();
             assert_eq!(text.contains(r#""max_memory":64000000"#), bound.is_some(), "{text}");
             assert_eq!(text.contains("max_memory"), bound.is_some(), "an earlier release is sent what it knows");
             let read = Request::read(&mut &frame[..], &Names::default(), Bounds::OF_USER).unwrap();
-            assert_eq!(read.endpoint(), endpoint(bound));
+            assert_eq!(read.engine().endpoint, engine(bound).endpoint);
         }
     }
 
@@ -260,7 +273,7 @@ mod tests {
             (send, r#""recursive":"#),
             (RemoteTask::Pipe { command: "true".into() }, r#""family":"#),
         ] {
-            let request = Request::new(task, Via::Ssh, Family::Any, None, Profile::auto(), endpoint(None));
+            let request = Request::new(task, &PathOptions::default(), &engine(None));
             let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
             let later = text.replace(field, &format!(r#""max_size":1000,{field}"#));
             assert_ne!(later, text);

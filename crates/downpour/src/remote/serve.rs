@@ -59,7 +59,7 @@ pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error
         RemoteTask::Examine { .. } => apart(move || examine(request, held)).await,
         RemoteTask::Pipe { command } => {
             let (bind, command) = ((request.via != Via::Ssh).then(|| request.bind()), command.clone());
-            let run = move || pipe_end::run(&command, bind.as_ref(), &request.endpoint(), request.profile);
+            let run = move || pipe_end::run(&command, bind.as_ref(), request.engine());
             // From the answer on, standard output belongs to the command.
             apart(move || run().map(|ended| ended.map(Served::Command))).await
         }

@@ -91,12 +91,12 @@ impl Tunnel {
     /// Connects to the other side over UDP, or over ssh if UDP is blocked. The endpoint has to live as long as the
     /// connection.
     async fn connect(&self, remote: &mut Remote, notes: &Notes) -> Result<(Connection, Endpoint), Error> {
-        if self.reach.via != Via::Ssh {
-            let endpoint = Endpoint::bind(&Bind::default(), &self.reach.endpoint, ())?;
+        if self.reach.path.via != Via::Ssh {
+            let endpoint = Endpoint::bind(&Bind::default(), &self.reach.engine.endpoint, ())?;
             let connection = self.connect_over(&endpoint, remote);
             match connection.established().await {
                 Ok(()) => return Ok((connection, endpoint)),
-                Err(NetError::HandshakeTimedOut { .. }) if self.reach.via == Via::Auto => {
+                Err(NetError::HandshakeTimedOut { .. }) if self.reach.path.via == Via::Auto => {
                     notes.line("UDP does not get through: going on over ssh, which is slower");
                 }
                 Err(error) => return Err(self.ended(error, remote)),
@@ -104,7 +104,7 @@ impl Tunnel {
         }
         let ended = |error: io::Error| Error::Ssh(format!("ssh to {} has ended: {error}", self.reach.host));
         let (read, write) = remote.go_on_over_ssh().map_err(ended)?;
-        let endpoint = Endpoint::over_pipes(read, write, &self.reach.endpoint, ())?;
+        let endpoint = Endpoint::over_pipes(read, write, &self.reach.engine.endpoint, ())?;
         let connection = self.connect_over(&endpoint, remote);
         connection.established().await.map_err(|error| self.ended(error, remote))?;
         Ok((connection, endpoint))
@@ -113,7 +113,7 @@ impl Tunnel {
     fn connect_over(&self, endpoint: &Endpoint, remote: &Remote) -> Connection {
         let is_pipe = endpoint.local_address() == net::PIPE_PEER;
         let options = ConnectOptions {
-            profile: self.reach.profile.clone(),
+            profile: self.reach.engine.profile.clone(),
             application: TUNNEL.to_vec(),
             remotes: if is_pipe { vec![net::PIPE_PEER] } else { remote.ticket.addresses.clone() },
             handshake_timeout: remote.udp_patience(),

@@ -29,7 +29,7 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
     let (listeners, endpoint, ticket) = prepare(request, places).inspect_err(refuse)?;
     let mut signals = Signals::install().map_err(Error::System).inspect_err(refuse)?;
     answer(&ticket.to_text()?);
-    let options = || AcceptOptions { profile: request.profile.clone(), application: TUNNEL.to_vec(), qlog: false };
+    let options = || AcceptOptions { profile: request.engine().profile, application: TUNNEL.to_vec(), qlog: false };
     let mut words = listen_to_stdin();
     let mut incoming = endpoint.as_ref().map(|endpoint| endpoint.incoming(ticket.key, ticket.expires, options()));
     let over_udp = async {
@@ -83,14 +83,14 @@ fn prepare(request: &Request, places: &[Place]) -> Result<(Vec<Listener>, Option
     let listen = |place: &Place| Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source });
     let listeners = places.iter().map(listen).collect::<Result<_, _>>()?;
     let is_udp = request.via != Via::Ssh;
-    let endpoint = is_udp.then(|| Endpoint::bind(&request.bind(), &request.endpoint(), ())).transpose()?;
+    let endpoint = is_udp.then(|| Endpoint::bind(&request.bind(), &request.engine().endpoint, ())).transpose()?;
     let ticket = ticket(endpoint.as_ref(), Role::Receives)?;
     Ok((listeners, endpoint, ticket))
 }
 
 fn over_ssh(request: &Request) -> Result<Endpoint, Error> {
     let (read, write) = pipes_to_ssh()?;
-    Ok(Endpoint::over_pipes(read, write, &request.endpoint(), ())?)
+    Ok(Endpoint::over_pipes(read, write, &request.engine().endpoint, ())?)
 }
 
 fn ended(error: NetError) -> Result<(), Error> {

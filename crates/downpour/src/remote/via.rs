@@ -1,5 +1,8 @@
-//! Carriers.
+//! What carries the data of a login, and over which network.
 
+use std::ops::RangeInclusive;
+
+use net::Family;
 use serde::{Deserialize, Serialize};
 
 /// The carrier of the data.
@@ -12,4 +15,15 @@ pub enum Via {
     Udp,
     /// Only ssh's own connection.
     Ssh,
+}
+
+/// Where the data of a login may go.
+#[derive(Clone, Debug, Default)]
+pub struct PathOptions {
+    /// Carrier of the data.
+    pub via: Via,
+    /// IP versions that may be used.
+    pub family: Family,
+    /// UDP ports that the remote side may use.
+    pub ports: Option<RangeInclusive<u16>>,
 }

@@ -7,8 +7,7 @@ mod receive;
 mod send;
 mod target;
 
-use net::{Connection, EndpointOptions, NetError};
-use transport::Profile;
+use net::{Connection, NetError};
 
 pub use error::StreamError;
 pub use receive::StreamFetch;
@@ -19,15 +18,6 @@ use crate::error::Error;
 
 /// Tag of the only stream.
 const STREAM: u64 = 0;
-
-/// How a side sends, and what its endpoint takes.
-#[derive(Clone, Debug)]
-pub struct StreamOptions {
-    /// How this side sends.
-    pub profile: Profile,
-    /// The endpoint.
-    pub endpoint: EndpointOptions,
-}
 
 /// Returns whether a name can be that of a stream: a single component of a path.
 #[must_use]

@@ -10,8 +10,9 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use super::target::StreamTarget;
-use super::{STREAM, StreamOptions, close, frames};
+use super::{STREAM, close, frames};
 use crate::error::{CloseCode, Error, Other};
+use crate::options::EngineOptions;
 use crate::protocol::handshake;
 use crate::ticket::{Role, Ticket, TicketError};
 use crate::transfer::Stop;
@@ -36,7 +37,7 @@ impl StreamFetch {
     /// [`Error::Unreachable`], those of the ticket and of the connection, and why it was stopped.
     pub async fn connect(
         ticket: &Ticket,
-        options: StreamOptions,
+        options: EngineOptions,
         patience: Duration,
         stop: impl Future<Output = Stop>,
     ) -> Result<Self, Error> {

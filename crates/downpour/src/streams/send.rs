@@ -13,8 +13,9 @@ use net::{AcceptOptions, Bind, Connection, Endpoint, Incoming, NetError, SendStr
 use tokio::sync::oneshot;
 
 use super::error::StreamError;
-use super::{STREAM, StreamOptions, close, frames};
+use super::{STREAM, close, frames};
 use crate::error::{CloseCode, Error, Other};
+use crate::options::EngineOptions;
 use crate::protocol::handshake;
 use crate::remote::{Stdin, Witness};
 use crate::ticket::{Role, Ticket, fresh_key};
@@ -41,7 +42,7 @@ impl StreamOffer {
         name: Vec<u8>,
         bind: Option<SocketAddr>,
         valid_for: Duration,
-        options: StreamOptions,
+        options: EngineOptions,
     ) -> Result<Self, Error> {
         let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;

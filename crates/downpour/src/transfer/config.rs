@@ -4,55 +4,45 @@ use std::borrow::Cow;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use net::{Connection, EndpointOptions};
-use transport::Profile;
+use net::Connection;
 
 use super::Events;
 use super::checksums::List;
 use super::figures::{Attempts, Summary};
 use super::headway::Patience;
 use super::mailbox::Mailbox;
+use super::options::{SendSpec, TransferOptions};
 use super::receiving::Receiving;
 use super::scanning::Scan;
 use super::sending::Sending;
 use super::session::{Session, application};
-use super::step::{Input, Origin, SessionConfig};
+use super::step::{Acquaintance, Input, Origin, SessionConfig};
 use super::switch::Switch;
 use super::target::Target;
 use super::trace::Trace;
 use crate::error::{CloseCode, Error};
-use crate::files::{ReceiveSpec, Root, ScanOptions};
-use crate::path_cache::PathCache;
+use crate::files::ReceiveSpec;
 use crate::ticket::Role;
 
 /// Configuration of every session of a transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct TransferConfig {
     pub(crate) task: Task,
-    pub(crate) profile: Profile,
-    pub(crate) handshake_timeout: Duration,
-    pub(crate) endpoint: EndpointOptions,
-    pub(crate) trace: Option<Trace>,
-    /// What is known of paths; a sender begins with it, and adds what it learns.
-    pub(crate) paths: Option<PathCache>,
-    /// A list of all files with their BLAKE3, in b3sum's format.
-    pub(crate) checksums: Option<List>,
-    /// How long to keep reconnecting after a connection breaks, from when something was last received.
-    pub(crate) retry_for: Option<Duration>,
-    /// Whether the peer is found by a ticket that was passed on, rather than by running the same command again.
-    pub(crate) by_ticket: bool,
-    /// How long a peer that connected to this side may make no progress; `None` if the peer is this user's own process.
-    pub(crate) patience: Option<Patience>,
+    pub(crate) options: TransferOptions,
+    pub(super) acquaintance: Acquaintance,
+    /// The trace of [`TransferOptions::qlog`].
+    pub(super) trace: Option<Trace>,
+    /// The list of [`TransferOptions::checksums`].
+    pub(crate) list: Option<List>,
 }
 
 /// The work to be done.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
     Send {
-        roots: Vec<Root>,
-        scan: ScanOptions,
+        spec: SendSpec,
         dry_run: bool,
     },
     Receive {
@@ -74,7 +64,7 @@ impl Task {
     /// Returns the number of items of a sender.
     pub(crate) fn items(&self) -> Option<u64> {
         match self {
-            Self::Send { roots, .. } => Some(roots.len() as u64),
+            Self::Send { spec, .. } => Some(spec.roots.len() as u64),
             Self::Receive { .. } => None,
         }
     }
@@ -143,13 +133,29 @@ impl Ended {
 }
 
 impl TransferConfig {
+    /// Creates the configuration of a transfer with a peer that is found by a ticket.
+    pub(crate) fn by_ticket(task: Task, options: TransferOptions) -> Self {
+        Self::new(task, options, Acquaintance::Ticket(Patience::default()))
+    }
+
+    /// Creates the configuration of a transfer with a peer that this user's own login has started.
+    pub(crate) fn by_login(task: Task, options: TransferOptions) -> Self {
+        Self::new(task, options, Acquaintance::Login)
+    }
+
+    fn new(task: Task, options: TransferOptions, acquaintance: Acquaintance) -> Self {
+        let trace = options.qlog.as_deref().map(Trace::new);
+        let list = options.checksums.clone().map(List::new);
+        Self { task, options, acquaintance, trace, list }
+    }
+
     /// Checks that the list and the trace can be written, so that a failure does not show only when the peer is there.
     ///
     /// # Errors
     /// [`Error::OutputRefused`], [`Error::Checksums`], [`Error::Trace`].
     pub(super) fn check(&self) -> Result<(), Error> {
         let trace = self.trace.as_ref().map(Trace::open).transpose()?;
-        self.checksums.as_ref().map_or(Ok(()), |list| list.check(trace))
+        self.list.as_ref().map_or(Ok(()), |list| list.check(trace))
     }
 
     /// Returns the configuration where the number of items is known, unlike before.
@@ -190,13 +196,9 @@ impl TransferConfig {
         let config = SessionConfig {
             role: self.task.role(),
             origin,
-            told: self.profile.fixed_rate(),
-            knows_rate: self.profile.min_rate().is_some(),
-            limit: self.profile.limit,
+            options: self.options.clone(),
             trace: self.trace.clone(),
-            paths: self.paths.clone(),
-            by_ticket: self.by_ticket,
-            patience: self.patience,
+            acquaintance: self.acquaintance,
         };
         let session = match Session::new(connection.clone(), events, config, receiver, started) {
             Ok(session) => session,
@@ -205,10 +207,10 @@ impl TransferConfig {
                 return Ended::at_once(error, true);
             }
         };
-        let checksums = self.checksums.clone();
+        let checksums = self.list.clone();
         let (mut session, result) = match (&self.task, store) {
-            (Task::Send { roots, scan, dry_run }, Store::Sources) => {
-                match Scan::start(roots.clone(), scan.clone(), &mailbox) {
+            (Task::Send { spec, dry_run }, Store::Sources) => {
+                match Scan::start(spec.roots.clone(), spec.scan.clone(), &mailbox) {
                     Ok(scan) => Sending::new(session, mailbox, scan, *dry_run, checksums).run(),
                     Err(error) => (session, Err(error)),
                 }
@@ -230,21 +232,25 @@ impl TransferConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transfer::{CommonOptions, ReceiveOptions, Transfer};
+    use std::time::Duration;
+
     use net::Endpoint;
+
+    use crate::transfer::Transfer;
 
     #[test]
     fn a_panic_in_a_session_is_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let task = Task::receive(ReceiveSpec::into_directory(folder.path()), false);
-        let config = CommonOptions::default().config(task, ReceiveOptions::default().profile);
+        let config = TransferConfig::by_ticket(task, TransferOptions::default());
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let endpoint =
-            Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), &config.endpoint, ()).unwrap();
+            Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), &config.options.engine.endpoint, ())
+                .unwrap();
         let (mailbox, receiver) = Mailbox::new();
         let store = Store::new(&config.task).unwrap();
         let options = transport::ConnectOptions {
-            profile: config.profile.clone(),
+            profile: config.options.engine.profile.clone(),
             application: store.application(),
             remotes: vec![net::PIPE_PEER],
             handshake_timeout: Duration::from_secs(10),

@@ -120,7 +120,7 @@ pub(super) fn connect(
     }
     // Report an unusable folder at once.
     Store::new(&config.task)?;
-    let timeout = config.handshake_timeout;
+    let timeout = config.options.handshake_timeout;
     follow(config, Box::new(TicketLocator { ticket, timeout }), events, switch)
 }
 
@@ -175,7 +175,7 @@ impl Connecting {
     /// Whether to reconnect after a broken connection: the peer was reached in this run and heard recently, and neither
     /// user has declined.
     fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
-        let (Some(patience), Some(heard)) = (self.config.retry_for, heard) else { return false };
+        let (Some(patience), Some(heard)) = (self.config.options.retry_for, heard) else { return false };
         self.switch.stopped().is_none() && heard.elapsed() < patience && may_pass(error) && self.locator.can_repeat()
     }
 
@@ -213,19 +213,21 @@ impl Connecting {
                 Route::Udp { ticket, timeout, life } => {
                     // Its program runs, and made the ticket when it listened.
                     let peer_listens = life.is_some();
-                    let endpoint = Endpoint::bind(&Bind::default(), &config.endpoint, self.events.clone())?;
+                    let endpoint =
+                        Endpoint::bind(&Bind::default(), &config.options.engine.endpoint, self.events.clone())?;
                     if let Some(life) = life {
                         watch_life(life, &mailbox, Arc::clone(&over))?;
                     }
                     (endpoint, ticket.key, ticket.addresses, timeout, peer_listens)
                 }
                 Route::Pipe { read, write, key } => {
-                    let endpoint = Endpoint::over_pipes(read, write, &config.endpoint, self.events.clone())?;
-                    (endpoint, key, vec![PIPE_PEER], config.handshake_timeout, false)
+                    let endpoint =
+                        Endpoint::over_pipes(read, write, &config.options.engine.endpoint, self.events.clone())?;
+                    (endpoint, key, vec![PIPE_PEER], config.options.handshake_timeout, false)
                 }
             };
             let options = ConnectOptions {
-                profile: config.profile.clone(),
+                profile: config.options.engine.profile.clone(),
                 application: store.application(),
                 remotes: remotes.clone(),
                 handshake_timeout: timeout,

@@ -15,14 +15,12 @@ use transport::{ConnectOptions, Profile};
 use super::config::{Task, TransferConfig};
 use super::headway::Patience;
 use super::session::application;
-use super::{
-    CommonOptions, ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Transfer, TransferEvent, receive, send,
-    start,
-};
+use super::step::Acquaintance;
+use super::{ListenOptions, Peer, Summary, Transfer, TransferEvent, TransferOptions, receive, send, start};
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::files::{
-    DirectoryIf, Entry, Extra, FilesError, Kind, Mtime, NameError, NoticeKind, ReceiveSpec, Requested, Root,
-    ScanOptions, SkipReason, Skipped, SourceId,
+    DirectoryIf, Entry, Extra, FilesError, Kind, Mtime, NameError, NoticeKind, ReceiveSpec, Requested, SkipReason,
+    Skipped, SourceId,
 };
 use crate::messages::{
     Chunks, Complete, Digest, End, ListChunks, ListState, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader,
@@ -169,7 +167,7 @@ fn listening() -> Peer {
 
 fn receiver() -> (TempDir, Transfer) {
     let to = tempdir().unwrap();
-    let receiver = receive(to.path().join("into"), listening(), ReceiveOptions::default()).unwrap();
+    let receiver = receive(to.path().join("into"), listening(), TransferOptions::default()).unwrap();
     (to, receiver)
 }
 
@@ -478,7 +476,7 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
 fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) -> Summary {
     let from = tempdir().unwrap();
     fs::write(from.path().join("file"), "x").unwrap();
-    let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
+    let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
     let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
     let mut reader = MessageReader::new();
     puppet.hear(&mut reader, |message| matches!(message, Message::Manifest(_)));
@@ -519,8 +517,8 @@ fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
     for (application, wanted) in [(recent, NoticeKind::UnsafeLink), (older, NoticeKind::Other)] {
         let to = tempdir().unwrap();
         let task = Task::receive(ReceiveSpec { safe_links: true, ..ReceiveSpec::into_directory(to.path()) }, false);
-        let options = ReceiveOptions::default();
-        let receiver = start(listening(), options.common.config(task, options.profile)).unwrap();
+        let config = TransferConfig::by_ticket(task, TransferOptions::default());
+        let receiver = start(listening(), config).unwrap();
         let mut puppet = Puppet::connect_saying(receiver.ticket().unwrap(), Role::Sends, application);
         let mut link = part(&[("link", 0)]);
         link.entries[0].kind = Kind::Symlink { target: b"/etc/passwd".to_vec() };
@@ -540,8 +538,8 @@ fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     let directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
     let requested = Requested { directory_if, ..Requested::default() };
     let task = Task::receive(ReceiveSpec { requested, ..ReceiveSpec::to_target(to.path().join("name")) }, false);
-    let options = ReceiveOptions::default();
-    let receiver = start(listening(), options.common.config(task, options.profile)).unwrap();
+    let config = TransferConfig::by_ticket(task, TransferOptions::default());
+    let receiver = start(listening(), config).unwrap();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
     puppet.skip("closed", SkipReason::Unreadable);
     puppet.say(&Message::Manifest(part(&[])));
@@ -579,7 +577,7 @@ fn a_receiver_that_lies_or_sends_is_refused() {
         let from = tempdir().unwrap();
         // Longer than the read-ahead, so that the sender cannot be at its end.
         fs::File::create(from.path().join("file")).unwrap().set_len(100_000_000).unwrap();
-        let sender = send(vec![from.path().join("file")], listening(), SendOptions::default()).unwrap();
+        let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
         let mut puppet = Puppet::connect(sender.ticket().unwrap(), Role::Receives);
         puppet.say(&lie);
         assert_eq!(puppet.closed().0, CloseCode::Protocol, "{lie:?}");
@@ -604,7 +602,7 @@ fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
         fs::create_dir(from.path().join("dir")).unwrap();
         // So long that its list is not complete at once.
         fs::File::create(from.path().join("dir/file")).unwrap().set_len(1 << 30).unwrap();
-        let sender = send(vec![from.path().join("dir")], listening(), SendOptions::default()).unwrap();
+        let sender = send(vec![from.path().join("dir")], listening(), TransferOptions::default()).unwrap();
         let application = application(Role::Receives, true, false);
         let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
         puppet.hear(&mut MessageReader::new(), |message| matches!(message, Message::Manifest(_)));
@@ -634,12 +632,12 @@ fn chunks_that_nobody_asked_for_and_files_that_were_not_voided_are_refused() {
 fn patient_sender(patience: Patience) -> (TempDir, Transfer) {
     let from = tempdir().unwrap();
     fs::write(from.path().join("file"), b"content").unwrap();
-    let task =
-        Task::Send { roots: vec![Root::new(from.path().join("file"))], scan: ScanOptions::default(), dry_run: false };
-    let config = CommonOptions::default().config(task, Profile::auto());
+    let task = Task::Send { spec: vec![from.path().join("file")].into(), dry_run: false };
+    let mut config = TransferConfig::by_ticket(task, TransferOptions::default());
+    config.acquaintance = Acquaintance::Ticket(patience);
     let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
     let options = ListenOptions { bind, ..ListenOptions::default() };
-    (from, start(Peer::Listen(options), TransferConfig { patience: Some(patience), ..config }).unwrap())
+    (from, start(Peer::Listen(options), config).unwrap())
 }
 
 /// Connects a peer that holds the ticket and then only keeps its connection alive, including by messages.
@@ -661,7 +659,8 @@ fn a_parked_peer_loses_its_place_to_the_next_one() {
     let mut told = Vec::new();
     let received = loop {
         parked.connection.ping();
-        let receiver = receive(to.path().to_owned(), Peer::Connect(ticket.clone()), ReceiveOptions::default()).unwrap();
+        let receiver =
+            receive(to.path().to_owned(), Peer::Connect(ticket.clone()), TransferOptions::default()).unwrap();
         match result_of(receiver) {
             Ok(summary) => break summary,
             Err(error) => told.push(error.to_string()),

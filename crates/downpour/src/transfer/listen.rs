@@ -208,7 +208,7 @@ impl Listener {
             let _ = &until_closed;
             accept(store.clone(), connection, sender.clone())
         });
-        let profile = self.config.profile.clone();
+        let profile = self.config.options.engine.profile.clone();
         let options = AcceptOptions { profile, application, qlog: self.config.trace.is_some() };
         self.endpoint.listen(self.key, self.expires, options, acceptor);
     }

@@ -18,6 +18,7 @@ mod listen;
 mod listening;
 mod lister;
 mod mailbox;
+mod options;
 mod receiving;
 mod removing;
 mod scanning;
@@ -30,34 +31,29 @@ mod target;
 mod trace;
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
-use transport::{Profile, Rate};
+use transport::Rate;
 
 use crate::error::Error;
-use crate::files::{Outputs, ReceiveSpec, Root, ScanOptions, Scanner};
-use crate::path_cache::PathCache;
+use crate::files::{ReceiveSpec, Scanner};
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
 pub use bottleneck::Bottleneck;
-pub(crate) use checksums::List;
 pub(crate) use config::{Task, TransferConfig};
 pub(crate) use connect::{LONGEST_PAUSE, PeerLocator, Route, follow};
 pub(crate) use events::Events;
 use events::MAX_EVENTS;
 pub use events::{Offer, TransferEvent};
 pub use figures::{Bound, Bytes, Progress, Summary};
-pub(crate) use headway::Patience;
 use listen::ListenCarrier;
 pub use listening::ListenOptions;
-use net::{Endpoint, EndpointOptions};
+use net::Endpoint;
+pub use options::{SendSpec, TransferOptions};
 pub use stop::Stop;
 pub(crate) use switch::Switch;
-pub(crate) use trace::Trace;
 
 /// How the two sides find each other.
 #[derive(Clone, Debug)]
@@ -68,116 +64,16 @@ pub enum Peer {
     Listen(ListenOptions),
 }
 
-/// Options of a sender.
-#[derive(Clone, Debug)]
-pub struct SendOptions {
-    /// Profile of the engine.
-    pub profile: Profile,
-    /// Which parts of the sources are sent.
-    pub scan: ScanOptions,
-    /// Options of both sides.
-    pub common: CommonOptions,
-}
-
-impl Default for SendOptions {
-    fn default() -> Self {
-        Self { profile: Profile::auto(), scan: ScanOptions::default(), common: CommonOptions::default() }
-    }
-}
-
-/// Options of a receiver.
-#[derive(Clone, Debug)]
-pub struct ReceiveOptions {
-    /// Profile of the engine.
-    pub profile: Profile,
-    /// Whether to write nothing before [`Transfer::accept`] is called for the [`TransferEvent::Offer`].
-    pub confirm: bool,
-    /// Options of both sides.
-    pub common: CommonOptions,
-}
-
-impl Default for ReceiveOptions {
-    fn default() -> Self {
-        Self { profile: Profile::auto(), confirm: false, common: CommonOptions::default() }
-    }
-}
-
-/// Options that senders and receivers have in common.
-#[derive(Clone, Debug)]
-pub struct CommonOptions {
-    /// How long a peer that we connect to may be silent before its first response.
-    pub handshake_timeout: Duration,
-    /// How long a peer may be silent after that, and what this side may buffer.
-    pub endpoint: EndpointOptions,
-    /// How long to keep reconnecting after a connection breaks, from when something was last received. A listener does
-    /// not reconnect: it waits.
-    pub retry_for: Option<Duration>,
-    /// A file for the BLAKE3 hashes of all files, in b3sum's format. A receiver lists the paths below its target, a
-    /// sender those that it sends. It contains only files that the sender's scan has hashed: see [`ScanOptions::hash`].
-    pub checksums: Option<PathBuf>,
-    /// A file to which the engine's trace is appended (qlog, JSON text sequences).
-    pub qlog: Option<PathBuf>,
-    /// Where a sender finds what earlier transfers have learned of the path, and keeps what it learns; `None` by
-    /// default.
-    pub paths: Option<PathCache>,
-}
-
-impl Default for CommonOptions {
-    fn default() -> Self {
-        Self {
-            handshake_timeout: HANDSHAKE_TIMEOUT,
-            endpoint: EndpointOptions::new(DEAD_AFTER),
-            retry_for: None,
-            checksums: None,
-            qlog: None,
-            paths: None,
-        }
-    }
-}
-
-impl CommonOptions {
-    /// Returns the files that are written about the transfer.
-    fn outputs(&self) -> Outputs {
-        Outputs::new(self.checksums.as_deref(), self.qlog.as_deref())
-    }
-
-    fn config(self, task: Task, profile: Profile) -> TransferConfig {
-        TransferConfig {
-            task,
-            profile,
-            handshake_timeout: self.handshake_timeout,
-            endpoint: self.endpoint,
-            trace: self.qlog.as_deref().map(Trace::new),
-            paths: self.paths,
-            checksums: self.checksums.map(List::new),
-            retry_for: self.retry_for,
-            by_ticket: true,
-            patience: Some(Patience::default()),
-        }
-    }
-}
-
-/// No reachable peer needs longer, and an unreachable one is not worth a longer wait.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// See docs/design/recovery.md.
-const DEAD_AFTER: Duration = Duration::from_secs(30);
-
-/// Sends files, folders and links.
+/// Sends files, folders and links. Bare paths are sent as they are found: see [`ScanOptions`](crate::files::ScanOptions).
 ///
 /// # Errors
 /// A path that does not exist, a ticket that has expired or is for a sender, an address that cannot be bound.
-pub fn send(
-    roots: impl IntoIterator<Item: Into<Root>>,
-    peer: Peer,
-    mut options: SendOptions,
-) -> Result<Transfer, Error> {
-    let roots: Vec<Root> = roots.into_iter().map(Into::into).collect();
-    options.scan.outputs = options.common.outputs();
+pub fn send(spec: impl Into<SendSpec>, peer: Peer, options: TransferOptions) -> Result<Transfer, Error> {
+    let mut spec = spec.into();
+    spec.scan.outputs = options.outputs();
     // Checks every path, so that a wrong one is reported at once.
-    Scanner::new(roots.clone(), options.scan.clone())?;
-    let task = Task::Send { roots, scan: options.scan, dry_run: false };
-    start(peer, options.common.config(task, options.profile))
+    Scanner::new(spec.roots.clone(), spec.scan.clone())?;
+    start(peer, TransferConfig::by_ticket(Task::Send { spec, dry_run: false }, options))
 }
 
 /// Receives from a sender according to the [`ReceiveSpec`]. A bare path is a directory to receive into, in which
@@ -185,10 +81,9 @@ pub fn send(
 ///
 /// # Errors
 /// A folder that cannot be used, a ticket that has expired or is for a receiver, an address that cannot be bound.
-pub fn receive(spec: impl Into<ReceiveSpec>, peer: Peer, options: ReceiveOptions) -> Result<Transfer, Error> {
-    let spec = ReceiveSpec { outputs: options.common.outputs(), ..spec.into() };
-    let task = Task::receive(spec, options.confirm);
-    start(peer, options.common.config(task, options.profile))
+pub fn receive(spec: impl Into<ReceiveSpec>, peer: Peer, options: TransferOptions) -> Result<Transfer, Error> {
+    let spec = ReceiveSpec { outputs: options.outputs(), ..spec.into() };
+    start(peer, TransferConfig::by_ticket(Task::receive(spec, options.confirm), options))
 }
 
 /// Starts a transfer with `peer`.
@@ -199,7 +94,8 @@ pub(crate) fn start(peer: Peer, config: TransferConfig) -> Result<Transfer, Erro
     match peer {
         Peer::Connect(ticket) => connect::connect(config, ticket, events, switch)?,
         Peer::Listen(options) => {
-            let carrier = ListenCarrier::Udp(Endpoint::bind(&options.bind, &config.endpoint, events.clone())?);
+            let carrier =
+                ListenCarrier::Udp(Endpoint::bind(&options.bind, &config.options.engine.endpoint, events.clone())?);
             transfer.keep = options.keep;
             transfer.ticket = Some(listen::listen(config, carrier, None, &options, events, switch)?);
         }
@@ -223,7 +119,8 @@ pub(crate) fn start_over(
     config: TransferConfig,
 ) -> Result<Transfer, Error> {
     let (events, transfer) = Transfer::new();
-    let carrier = ListenCarrier::Pipe(Endpoint::over_pipes(read, write, &config.endpoint, events.clone())?);
+    let carrier =
+        ListenCarrier::Pipe(Endpoint::over_pipes(read, write, &config.options.engine.endpoint, events.clone())?);
     listen::listen(config, carrier, Some(key), &ListenOptions::default(), events, Arc::clone(&transfer.switch))?;
     Ok(transfer)
 }

@@ -13,7 +13,7 @@ use transport::{ConnectionStats, Connector, Rate, floor};
 use super::bottleneck::{Bottleneck, Overload, Watch};
 use super::figures::{Attempts, MemoryTicks, Meter, Progress, Summary, counted, path_share, share};
 use super::headway::Headway;
-use super::step::{Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
+use super::step::{Acquaintance, Counts, Input, Lives, Origin, SessionConfig, Step, Totals};
 use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, Other};
 use crate::files::{FailReason, Failed, Notice, SkipReason, Skipped};
@@ -168,7 +168,7 @@ impl Session {
             overload: Overload::default(),
             peer: None,
             peer_flags: 0,
-            limits: [config.limit, None],
+            limits: [config.options.engine.profile.limit, None],
             heard: None,
             bytes_heard: 0,
             rival: None,
@@ -234,13 +234,13 @@ impl Session {
     /// Returns the rate that the path is known to carry, or is limited to, if any is.
     pub(super) fn line_rate(&self) -> Option<Rate> {
         let learned = || self.stats.as_ref().and_then(|stats| stats.connection.memory).map(|memory| memory.rate);
-        let line = self.config.told.or_else(learned).or(self.remembered);
+        let line = self.config.fixed_rate().or_else(learned).or(self.remembered);
         self.limits.into_iter().flatten().chain(line).min()
     }
 
     /// Whether the peer was found by a ticket.
     pub(super) const fn by_ticket(&self) -> bool {
-        self.config.by_ticket
+        matches!(self.config.acquaintance, Acquaintance::Ticket(_))
     }
 
     /// Returns when something was last received from the peer.
@@ -453,13 +453,13 @@ impl Session {
 
     /// Begins with what an earlier transfer has learned of the path.
     fn recall(&mut self, peer: SocketAddr) {
-        let is_told = self.config.role == Role::Receives || self.config.told.is_some() || peer == PIPE_PEER;
-        let Some(paths) = self.config.paths.as_ref().filter(|_| !is_told) else { return };
+        let is_told = self.config.role == Role::Receives || self.config.fixed_rate().is_some() || peer == PIPE_PEER;
+        let Some(paths) = self.config.options.paths.as_ref().filter(|_| !is_told) else { return };
         self.lease = paths.lease(peer);
         if let Some(memory) = self.lease.as_ref().and_then(Lease::memory) {
             self.connection.recall(memory);
             // A rate that is known comes first.
-            self.remembered = Some(memory.rate).filter(|_| !self.config.knows_rate);
+            self.remembered = Some(memory.rate).filter(|_| self.config.options.engine.profile.min_rate().is_none());
         }
     }
 
@@ -499,7 +499,7 @@ impl Session {
         // A pause is no excuse: it lasts until the peer takes notices, or sends what is missing of earlier batches.
         // What the peer alone can end is none either: blocks that it never reports as done.
         self.headway.set_ours(now, self.busy || self.asked.is_some() || connection.reading > 0);
-        let Some(patience) = self.config.patience else { return Ok(()) };
+        let Acquaintance::Ticket(patience) = self.config.acquaintance else { return Ok(()) };
         let limit = if self.rival.is_some() { patience.contested } else { patience.alone };
         self.stalled |= matches!(self.config.origin, Origin::Accepted) && self.headway.is_stalled(now, limit);
         if self.stalled { Err(Error::Stalled(limit)) } else { Ok(()) }
@@ -578,7 +578,7 @@ impl Session {
         let now = Instant::now();
         let goodput = self.meter.update(now, counts.bytes_done + counts.bytes_underway);
         let limited_by = self.watch.bottleneck(now, stats, &self.strain, &self.peer_strain);
-        if let Some(note) = self.overload.note(self.config.told, &stats.connection) {
+        if let Some(note) = self.overload.note(self.config.fixed_rate(), &stats.connection) {
             self.events.tell(TransferEvent::Note(note));
         }
         let sends = self.config.role == Role::Sends;
@@ -649,7 +649,7 @@ impl Session {
     pub(super) fn conclude(&mut self, result: Result<Totals, Error>) -> Result<Summary, Error> {
         let since = Instant::now();
         // What was started by this side's login ends with it, and has no user to whom the result matters.
-        let leaves = result.is_ok() && !self.config.by_ticket && matches!(self.config.origin, Origin::Connected { .. });
+        let leaves = result.is_ok() && !self.by_ticket() && matches!(self.config.origin, Origin::Connected { .. });
         // The sender has the receiver's confirmation; the receiver first waits until its confirmation has arrived.
         let mut may_close = result.is_err() || self.config.role == Role::Sends;
         if leaves {
@@ -744,7 +744,7 @@ impl Session {
         let connected = matches!(self.config.origin, Origin::Connected { .. });
         let connector = if connected { Connector::Sender } else { Connector::Receiver };
         // Only the side that sends much knows the loss and the configured rate.
-        let told = self.config.told.zip(connection.min_rtt).filter(|_| sends);
+        let told = self.config.fixed_rate().zip(connection.min_rtt).filter(|_| sends);
         // What was there before has not crossed.
         let crossed = done.bytes.saturating_sub(done.present);
         let least = told.map(|(rate, rtt)| floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
@@ -800,8 +800,9 @@ fn shortened(mut reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transfer::Transfer;
+    use crate::transfer::headway::Patience;
     use crate::transfer::mailbox::Mailbox;
+    use crate::transfer::{Transfer, TransferOptions};
 
     /// Slow feedback keeps the receiver from leaving before its confirmation has arrived; a peer that has left does
     /// not.
@@ -830,13 +831,9 @@ mod tests {
         let config = SessionConfig {
             role: Role::Receives,
             origin: Origin::Accepted,
-            knows_rate: false,
-            told: None,
-            limit: None,
+            options: TransferOptions::default(),
             trace: None,
-            paths: None,
-            by_ticket: true,
-            patience: None,
+            acquaintance: Acquaintance::Ticket(Patience::default()),
         };
         let (events, _transfer) = Transfer::new();
         let mut session = Session::new(connection, events, config, inputs, Instant::now()).unwrap();

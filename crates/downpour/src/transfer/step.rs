@@ -7,12 +7,12 @@ use std::time::Duration;
 use net::{Event, Rate};
 
 use super::headway::Patience;
+use super::options::TransferOptions;
 use super::stop::Stop;
 use super::trace::Trace;
 use crate::error::Error;
 use crate::files::{FailReason, Failed};
 use crate::messages::Message;
-use crate::path_cache::PathCache;
 use crate::ticket::Role;
 
 /// Maximum number of names listed as failed.
@@ -92,23 +92,30 @@ pub(super) enum Origin {
     Accepted,
 }
 
+/// How the peer is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Acquaintance {
+    /// By a ticket that was passed on. One that connected to this side may make no progress for this long.
+    Ticket(Patience),
+    /// It is this user's own process, which a login has started; running the same command again finds it.
+    Login,
+}
+
 /// Constants of a session.
 #[derive(Clone, Debug)]
 pub(super) struct SessionConfig {
     pub(super) role: Role,
     pub(super) origin: Origin,
-    pub(super) told: Option<Rate>,
-    /// Whether the sender begins at a rate that the path is known to carry.
-    pub(super) knows_rate: bool,
-    /// The initial cap set by this side's user.
-    pub(super) limit: Option<Rate>,
+    pub(super) options: TransferOptions,
     pub(super) trace: Option<Trace>,
-    /// What is known of paths, if the sender may use it.
-    pub(super) paths: Option<PathCache>,
-    /// Whether the peer was found by a ticket.
-    pub(super) by_ticket: bool,
-    /// How long a peer that connected to this side may make no progress.
-    pub(super) patience: Option<Patience>,
+    pub(super) acquaintance: Acquaintance,
+}
+
+impl SessionConfig {
+    /// Returns the rate at which this side's user wants the files sent.
+    pub(super) fn fixed_rate(&self) -> Option<Rate> {
+        self.options.engine.profile.fixed_rate()
+    }
 }
 
 /// Progress of one side.

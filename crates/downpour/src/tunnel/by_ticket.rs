@@ -7,9 +7,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use net::{AcceptOptions, Bind, ConnectOptions, Endpoint, EndpointOptions, Incoming, NetError};
+use net::{AcceptOptions, Bind, ConnectOptions, Endpoint, Incoming, NetError};
 use tokio::task::JoinSet;
-use transport::Profile;
 
 use super::events::{ConnectionEvent, Note, Notes, TunnelEvent};
 use super::grammar::Permit;
@@ -17,21 +16,13 @@ use super::listener::raise_descriptor_limit;
 use super::near_end::{Forwarding, NearEnd};
 use super::session::{Permitted, Session};
 use crate::error::{CloseCode, Error, Other};
+use crate::options::EngineOptions;
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket, TicketError, fresh_key};
 use crate::transfer::{Stop, reachable};
 
 /// Guests at once.
 const MOST_GUESTS: usize = 64;
-
-/// How a tunnel by ticket sends, and what its endpoint takes.
-#[derive(Clone, Debug)]
-pub struct TunnelOptions {
-    /// How this side sends.
-    pub profile: Profile,
-    /// The endpoint.
-    pub endpoint: EndpointOptions,
-}
 
 /// Opens a tunnel to the maker of a ticket, without [`Forwarding::remote`], and keeps it open until `stop`, until nobody has
 /// used it for [`Forwarding::persist`], or until its connection ends. The other side is tried for as long as `patience`.
@@ -42,7 +33,7 @@ pub struct TunnelOptions {
 pub async fn connect(
     ticket: Ticket,
     forwarding: Forwarding,
-    options: TunnelOptions,
+    options: EngineOptions,
     patience: Duration,
     told: impl Fn(TunnelEvent) + Send + Sync + 'static,
     stop: impl Future<Output = Stop>,
@@ -107,7 +98,7 @@ impl TicketListener {
         bind: Option<SocketAddr>,
         valid_for: Duration,
         permitted: Vec<Permit>,
-        options: TunnelOptions,
+        options: EngineOptions,
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
         let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;

@@ -23,7 +23,7 @@ mod socks;
 #[cfg(test)]
 mod tests;
 
-pub use by_ticket::{GuestEvent, TicketListener, TunnelOptions, connect};
+pub use by_ticket::{GuestEvent, TicketListener, connect};
 pub(crate) use events::Notes;
 pub use events::{ConnectionEvent, TunnelEvent};
 pub use grammar::{Destination, Forward, ForwardError, Permit, Place};

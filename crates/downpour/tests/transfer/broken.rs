@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use downpour::files::{Existing, FailReason, Failed, ReceiveSpec, VoidReason};
 use downpour::{
-    CloseCode, CommonOptions, EndpointOptions, Error, Peer, Profile, Progress, Rate, ReceiveOptions, SendOptions, Stop,
-    Ticket, Transfer, TransferEvent, receive, send,
+    CloseCode, Error, Peer, Profile, Progress, Rate, Stop, Ticket, Transfer, TransferEvent, TransferOptions, receive,
+    send,
 };
 
-use crate::support::{done, folder, listen, listen_on, noise, run, ticket, tree, wait_for};
+use crate::support::{done, folder, listen, listen_on, noise, run, sending_by, ticket, tree, wait_for};
 
 /// Environment variable that tells a process of this test program which child it is.
 const CHILD: &str = "DOWNPOUR_TEST_CHILD";
@@ -47,7 +47,7 @@ async fn offered(receiver: &mut Transfer) {
 #[ignore = "the child of another test"]
 fn child_that_sends() {
     let path = std::env::var_os(CHILD).unwrap();
-    let sender = send(vec![PathBuf::from(path)], listen(), SendOptions::default()).unwrap();
+    let sender = send(vec![PathBuf::from(path)], listen(), TransferOptions::default()).unwrap();
     println!("ticket: {}", ticket(&sender).to_text().unwrap());
     let _ = run(sender.finish());
 }
@@ -59,13 +59,8 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
     let (mut process, mut output) = child(&[], "broken::child_that_sends", from.path().join("file").to_str().unwrap());
     let ticket = Ticket::parse(&line(&mut output, "ticket: ").unwrap()).unwrap();
     let error = run(async {
-        let options = ReceiveOptions {
-            common: CommonOptions {
-                endpoint: EndpointOptions::new(Duration::from_millis(700)),
-                ..CommonOptions::default()
-            },
-            ..ReceiveOptions::default()
-        };
+        let mut options = TransferOptions::default();
+        options.engine.endpoint.dead_after = Duration::from_millis(700);
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
         // Slow enough to be killed before the end.
         receiver.set_limit(Some(Rate::from_bits_per_second(50_000_000)));
@@ -91,13 +86,8 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
 fn a_receiver_that_vanishes_is_missed() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
-    let options = SendOptions {
-        common: CommonOptions {
-            endpoint: EndpointOptions::new(Duration::from_millis(700)),
-            ..CommonOptions::default()
-        },
-        ..SendOptions::default()
-    };
+    let mut options = TransferOptions::default();
+    options.engine.endpoint.dead_after = Duration::from_millis(700);
     let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
     let (mut process, mut output) = child(&[], "broken::child_that_is_asked", &argument);
@@ -117,8 +107,8 @@ fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
-    let common = CommonOptions { endpoint: EndpointOptions::new(Duration::from_secs(300)), ..CommonOptions::default() };
-    let options = SendOptions { profile, common, ..SendOptions::default() };
+    let mut options = sending_by(profile);
+    options.engine.endpoint.dead_after = Duration::from_secs(300);
     let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
     let (mut process, _output) = child(&[], "broken::child_that_runs_full", &argument);
@@ -144,8 +134,8 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
     // Silence alone does not end a connection in this test.
-    let common = CommonOptions { endpoint: EndpointOptions::new(Duration::from_secs(300)), ..CommonOptions::default() };
-    let options = SendOptions { profile, common, ..SendOptions::default() };
+    let mut options = sending_by(profile);
+    options.engine.endpoint.dead_after = Duration::from_secs(300);
     let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
     let real = ticket(&sender);
     let argument = format!("{} {}", real.to_text().unwrap(), to.path().display());
@@ -158,7 +148,7 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
         process.kill().unwrap();
         process.wait().unwrap();
         let begun = Instant::now();
-        let receiver = receive(to.path().to_owned(), Peer::Connect(real), ReceiveOptions::default()).unwrap();
+        let receiver = receive(to.path().to_owned(), Peer::Connect(real), TransferOptions::default()).unwrap();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
         assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (6_000_000, 6_000_000));
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
@@ -172,8 +162,8 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
     let (from, lost, to) = (folder(), folder(), folder());
     fs::write(from.path().join("file"), noise(100_000, 1)).unwrap();
     // Silence alone does not end a connection in this test.
-    let common = CommonOptions { endpoint: EndpointOptions::new(Duration::from_secs(300)), ..CommonOptions::default() };
-    let options = SendOptions { common, ..SendOptions::default() };
+    let mut options = TransferOptions::default();
+    options.engine.endpoint.dead_after = Duration::from_secs(300);
     let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
     let real = ticket(&sender);
     let argument = format!("{} {}", real.to_text().unwrap(), lost.path().display());
@@ -183,7 +173,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
     process.wait().unwrap();
     run(async {
         let receiver = |to: &Path| {
-            receive(to.to_owned(), Peer::Connect(real.clone()), ReceiveOptions::default()).unwrap().finish()
+            receive(to.to_owned(), Peer::Connect(real.clone()), TransferOptions::default()).unwrap().finish()
         };
         // Connection attempts by others do not extend the time of the dead peer.
         let turned_away = Cell::new(0);
@@ -213,7 +203,7 @@ fn child_that_says_what_it_wants() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let settings = ReceiveSpec { dry_run: true, ..ReceiveSpec::into_directory(into) };
-    let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+    let options = TransferOptions { confirm: true, ..TransferOptions::default() };
     let mut receiver = receive(settings, Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
     run(offered(&mut receiver));
     println!("offered");
@@ -225,7 +215,7 @@ fn child_that_says_what_it_wants() {
 fn child_that_is_asked() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
-    let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+    let options = TransferOptions { confirm: true, ..TransferOptions::default() };
     let mut receiver = receive(PathBuf::from(into), Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
     run(offered(&mut receiver));
     println!("offered");
@@ -239,10 +229,10 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
     run(async {
         // 50 Mbit/s: slow enough to be cancelled before the end.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000));
-        let options = SendOptions { profile, ..SendOptions::default() };
+        let options = sending_by(profile);
         let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
         let mut receiver =
-            receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
+            receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
         wait_for(&mut receiver, |event| {
             matches!(event, TransferEvent::Progress(now) if now.bytes_done > 5_000_000).then_some(())
         })
@@ -255,7 +245,7 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
         assert!(matches!(sent, Error::Peer { code: CloseCode::Interrupted, .. }));
         // The same transfer again only fetches the rest.
         let settings = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
-        let receiver = receive(settings, Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
+        let receiver = receive(settings, Peer::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
         let summary = receiver.finish().await.unwrap();
         assert!(summary.bytes_present > 3_000_000, "{summary:?}");
         assert_eq!(summary.bytes, BEYOND_CREDIT as u64);
@@ -271,11 +261,11 @@ fn a_receiver_that_waits_for_another_ones_folder_hears_that_it_is_to_stop() {
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000));
-        let options = SendOptions { profile, ..SendOptions::default() };
+        let options = sending_by(profile);
         let begin = || {
             let sender = send(vec![from.path().join("file")], listen(), options.clone()).unwrap();
             let peer = Peer::Connect(ticket(&sender));
-            (sender, receive(to.path().to_owned(), peer, ReceiveOptions::default()).unwrap())
+            (sender, receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap())
         };
         let (_first_sender, mut first) = begin();
         wait_for(&mut first, |event| {
@@ -306,8 +296,8 @@ fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
     fs::write(root.join("b"), noise(BEYOND_CREDIT, 2)).unwrap();
     fs::write(root.join("c"), noise(1_000_000, 3)).unwrap();
     run(async {
-        let mut sender = send(vec![root.clone()], listen(), SendOptions::default()).unwrap();
-        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut sender = send(vec![root.clone()], listen(), TransferOptions::default()).unwrap();
+        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
         offered(&mut receiver).await;
         fs::File::options().write(true).open(root.join("b")).unwrap().set_len(50_000_000).unwrap();
@@ -339,10 +329,10 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(20_000_000, 1)).unwrap();
     run(async {
-        let mut sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+        let mut sender = send(vec![from.path().join("file")], listen(), TransferOptions::default()).unwrap();
         let (target, stranger) = (ticket(&sender).addresses[0], UdpSocket::bind("127.0.0.1:0").unwrap());
         let receiver =
-            receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), ReceiveOptions::default()).unwrap();
+            receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
         for seed in 0..GARBAGE {
             // All lengths up to a full packet, all values of the first byte.
             let mut bytes = noise(1 + seed * 7 % 1472, seed as u64);
@@ -362,7 +352,7 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
 fn a_full_disk_is_told_to_both_sides() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(8_000_000, 1)).unwrap();
-    let mut sender = send(vec![from.path().join("file")], listen_on(), SendOptions::default()).unwrap();
+    let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
     // A file system of 2 MB visible to the child only.
     let script = format!("mount -t tmpfs -o size=2m tmpfs '{}' && exec \"$0\" \"$@\"", to.path().display());
@@ -384,7 +374,8 @@ fn child_that_runs_full() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let receiver =
-        receive(PathBuf::from(into), Peer::Connect(Ticket::parse(ticket).unwrap()), ReceiveOptions::default()).unwrap();
+        receive(PathBuf::from(into), Peer::Connect(Ticket::parse(ticket).unwrap()), TransferOptions::default())
+            .unwrap();
     let error = run(receiver.finish()).unwrap_err();
     println!("received: {:?} {error}", error.kind());
 }

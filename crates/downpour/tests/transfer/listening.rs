@@ -5,15 +5,17 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    CloseCode, CommonOptions, Error, ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, Stop, Ticket,
-    Transfer, TransferEvent, receive, send,
+    CloseCode, Error, ListenOptions, Peer, Profile, Rate, Stop, Ticket, Transfer, TransferEvent, TransferOptions,
+    receive, send,
 };
 use tempfile::TempDir;
 
-use crate::support::{done, folder, listen, listen_on, listening, noise, note, run, ticket, tree, wait_for};
+use crate::support::{
+    done, folder, listen, listen_on, listening, noise, note, run, sending_by, ticket, tree, wait_for,
+};
 
 /// Creates a file of `length` bytes and starts a sender of it.
-fn sender(length: usize, peer: Peer, options: SendOptions) -> (TempDir, Transfer) {
+fn sender(length: usize, peer: Peer, options: TransferOptions) -> (TempDir, Transfer) {
     let from = folder();
     fs::write(from.path().join("file"), noise(length, 1)).unwrap();
     let sender = send(vec![from.path().join("file")], peer, options).unwrap();
@@ -21,7 +23,7 @@ fn sender(length: usize, peer: Peer, options: SendOptions) -> (TempDir, Transfer
 }
 
 fn receiver(ticket: &Ticket, to: &TempDir) -> Transfer {
-    receive(to.path().to_owned(), Peer::Connect(ticket.clone()), ReceiveOptions::default()).unwrap()
+    receive(to.path().to_owned(), Peer::Connect(ticket.clone()), TransferOptions::default()).unwrap()
 }
 
 /// Runs a receiver that fails because the name is taken.
@@ -36,7 +38,7 @@ async fn fail_at(ticket: &Ticket) {
 #[test]
 fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
     run(async {
-        let (from, mut sender) = sender(100_000, listen(), SendOptions::default());
+        let (from, mut sender) = sender(100_000, listen(), TransferOptions::default());
         let ticket = ticket(&sender);
         for _ in 0..2 {
             fail_at(&ticket).await;
@@ -55,7 +57,7 @@ fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
 #[test]
 fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
     run(async {
-        let (from, mut sender) = sender(100_000, listen_on(), SendOptions::default());
+        let (from, mut sender) = sender(100_000, listen_on(), TransferOptions::default());
         let ticket = ticket(&sender);
         for _ in 0..2 {
             let to = folder();
@@ -73,7 +75,7 @@ fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
 fn when_the_time_is_over_the_last_failure_is_told() {
     run(async {
         let options = ListenOptions { valid_for: Duration::from_millis(1500), ..listening() };
-        let (_from, mut sender) = sender(1000, Peer::Listen(options), SendOptions::default());
+        let (_from, mut sender) = sender(1000, Peer::Listen(options), TransferOptions::default());
         fail_at(&ticket(&sender)).await;
         let error = wait_for(&mut sender, done).await.unwrap_err();
         assert!(matches!(error, Error::NoneComplete { .. }), "{error}");
@@ -85,7 +87,7 @@ fn when_the_time_is_over_the_last_failure_is_told() {
 #[test]
 fn a_listener_that_waits_again_is_cancelled() {
     run(async {
-        let (_from, mut sender) = sender(1000, listen(), SendOptions::default());
+        let (_from, mut sender) = sender(1000, listen(), TransferOptions::default());
         fail_at(&ticket(&sender)).await;
         wait_for(&mut sender, note).await;
         sender.stop(Stop::Cancelled);
@@ -97,9 +99,9 @@ fn a_listener_that_waits_again_is_cancelled() {
 fn a_user_who_declines_at_the_listening_side_ends_it() {
     run(async {
         let to = folder();
-        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
         let mut receiver = receive(to.path().to_owned(), listen(), options).unwrap();
-        let (_from, sender) = sender(1000, Peer::Connect(ticket(&receiver)), SendOptions::default());
+        let (_from, sender) = sender(1000, Peer::Connect(ticket(&receiver)), TransferOptions::default());
         let refused = async {
             wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
             receiver.refuse();
@@ -116,7 +118,7 @@ fn a_second_peer_is_told_that_the_ticket_is_in_use() {
     run(async {
         // 20 Mbit/s: slow enough for a second receiver to connect meanwhile.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
-        let (from, mut sender) = sender(3_000_000, listen(), SendOptions { profile, ..SendOptions::default() });
+        let (from, mut sender) = sender(3_000_000, listen(), sending_by(profile));
         let (ticket, to, second) = (ticket(&sender), folder(), folder());
         let mut first = receiver(&ticket, &to);
         wait_for(&mut first, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
@@ -132,17 +134,14 @@ fn a_second_peer_is_told_that_the_ticket_is_in_use() {
 #[test]
 fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
     run(async {
-        let (from, mut sender) = sender(100_000, listen(), SendOptions::default());
+        let (from, mut sender) = sender(100_000, listen(), TransferOptions::default());
         let real = ticket(&sender);
         // The ticket leads to a relay that only forwards datagrams from the connecting side.
         let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut astray = real.clone();
         astray.addresses = vec![relay.local_addr().unwrap()];
         let lost = folder();
-        let options = ReceiveOptions {
-            common: CommonOptions { handshake_timeout: Duration::from_secs(30), ..CommonOptions::default() },
-            ..ReceiveOptions::default()
-        };
+        let options = TransferOptions { handshake_timeout: Duration::from_secs(30), ..TransferOptions::default() };
         let half = receive(lost.path().to_owned(), Peer::Connect(astray), options).unwrap();
         let (mut bytes, mut answered) = ([0; 2048], false);
         let out = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -5,10 +5,7 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use downpour::{
-    CloseCode, CommonOptions, Error, ListenOptions, Peer, ReceiveOptions, Role, SendOptions, TransferEvent, receive,
-    send,
-};
+use downpour::{CloseCode, Error, ListenOptions, Peer, Role, TransferEvent, TransferOptions, receive, send};
 
 use crate::support::{done, folder, listen, listen_on, listening, noise, note, run, ticket, tree, wait_for};
 
@@ -17,7 +14,7 @@ const SOON: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_source_that_is_absent_is_told_at_once() {
-    let error = send(vec![PathBuf::from("/nowhere/at/all")], listen(), SendOptions::default()).unwrap_err();
+    let error = send(vec![PathBuf::from("/nowhere/at/all")], listen(), TransferOptions::default()).unwrap_err();
     assert_eq!(error.kind(), downpour::ErrorKind::NotFound, "{error}");
     assert_eq!(error.to_string(), "/nowhere/at/all does not exist");
 }
@@ -25,10 +22,10 @@ fn a_source_that_is_absent_is_told_at_once() {
 #[test]
 fn an_expired_ticket_is_told_at_once() {
     let (from, to) = (folder(), folder());
-    let sender = send(vec![from.path().to_owned()], listen(), SendOptions::default()).unwrap();
+    let sender = send(vec![from.path().to_owned()], listen(), TransferOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
     ticket.expires = SystemTime::now() - Duration::from_secs(300);
-    let error = receive(to.path().to_owned(), Peer::Connect(ticket), ReceiveOptions::default()).unwrap_err();
+    let error = receive(to.path().to_owned(), Peer::Connect(ticket), TransferOptions::default()).unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
         (
@@ -43,13 +40,10 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     run(async {
-        let sender = send(vec![from.path().join("file")], listen(), SendOptions::default()).unwrap();
+        let sender = send(vec![from.path().join("file")], listen(), TransferOptions::default()).unwrap();
         let mut wrong = ticket(&sender);
         wrong.key[0] ^= 1;
-        let options = ReceiveOptions {
-            common: CommonOptions { handshake_timeout: SOON, ..CommonOptions::default() },
-            ..ReceiveOptions::default()
-        };
+        let options = TransferOptions { handshake_timeout: SOON, ..TransferOptions::default() };
         let receiver = receive(to.path().to_owned(), Peer::Connect(wrong), options.clone()).unwrap();
         let error = receiver.finish().await.unwrap_err();
         assert!(matches!(error, Error::Unreachable { after: SOON, .. }), "{error}");
@@ -66,13 +60,10 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
 fn nobody_at_the_address_is_unreachable() {
     let to = folder();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let sender = send(vec![to.path().to_owned()], listen(), SendOptions::default()).unwrap();
+    let sender = send(vec![to.path().to_owned()], listen(), TransferOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
     ticket.addresses = vec![silent.local_addr().unwrap()];
-    let options = ReceiveOptions {
-        common: CommonOptions { handshake_timeout: SOON, ..CommonOptions::default() },
-        ..ReceiveOptions::default()
-    };
+    let options = TransferOptions { handshake_timeout: SOON, ..TransferOptions::default() };
     let receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
     let error = run(receiver.finish()).unwrap_err();
     assert_eq!(error.kind(), downpour::ErrorKind::Unreachable);
@@ -83,7 +74,7 @@ fn nobody_at_the_address_is_unreachable() {
 fn nobody_comes_while_the_ticket_is_good() {
     let from = folder();
     let options = ListenOptions { valid_for: Duration::from_millis(50), ..listening() };
-    let sender = send(vec![from.path().to_owned()], Peer::Listen(options), SendOptions::default()).unwrap();
+    let sender = send(vec![from.path().to_owned()], Peer::Listen(options), TransferOptions::default()).unwrap();
     let error = run(sender.finish()).unwrap_err();
     assert!(matches!(error, Error::NobodyCame(_)), "{error}");
     assert_eq!(error.kind(), downpour::ErrorKind::Authentication);
@@ -95,19 +86,19 @@ fn two_senders_tell_each_other() {
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     run(async {
         let paths = vec![from.path().join("file")];
-        let mut listener = send(paths.clone(), listen(), SendOptions::default()).unwrap();
-        let error = send(paths.clone(), Peer::Connect(ticket(&listener)), SendOptions::default()).unwrap_err();
+        let mut listener = send(paths.clone(), listen(), TransferOptions::default()).unwrap();
+        let error = send(paths.clone(), Peer::Connect(ticket(&listener)), TransferOptions::default()).unwrap_err();
         assert!(matches!(error, Error::WrongRole { both: Role::Sends }), "the ticket says it: {error}");
         let mut forged = ticket(&listener);
         forged.listener = Role::Receives;
-        let mut second = send(paths, Peer::Connect(forged), SendOptions::default()).unwrap();
+        let mut second = send(paths, Peer::Connect(forged), TransferOptions::default()).unwrap();
         let error = wait_for(&mut second, done).await.unwrap_err();
         let told = matches!(error, Error::WrongRole { .. } | Error::Peer { code: CloseCode::WrongRole, .. });
         assert!(told && error.kind() == downpour::ErrorKind::Authentication, "{error}");
         let note = wait_for(&mut listener, note).await;
         assert!(note.starts_with("a peer came in vain"), "{note}");
         let peer = Peer::Connect(ticket(&listener));
-        let receiver = receive(to.path().to_owned(), peer, ReceiveOptions::default()).unwrap();
+        let receiver = receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap();
         let (sent, received) = tokio::join!(listener.finish(), receiver.finish());
         assert_eq!((sent.unwrap().files, received.unwrap().files), (1, 1), "the ticket is still good");
     });
@@ -121,8 +112,8 @@ fn what_is_there_already_is_not_overwritten() {
     let before = tree(to.path());
     run(async {
         for confirm in [false, true] {
-            let mut sender = send(vec![from.path().join("file")], listen_on(), SendOptions::default()).unwrap();
-            let options = ReceiveOptions { confirm, ..ReceiveOptions::default() };
+            let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();
+            let options = TransferOptions { confirm, ..TransferOptions::default() };
             let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
             let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
             let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
@@ -139,8 +130,8 @@ fn an_offer_is_refused() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(1_000_000, 1)).unwrap();
     run(async {
-        let mut sender = send(vec![from.path().join("file")], listen_on(), SendOptions::default()).unwrap();
-        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();
+        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
         wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
         receiver.refuse();

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use downpour::{
-    Bind, Error, ListenOptions, Peer, ReceiveOptions, SendOptions, Summary, Ticket, Transfer, TransferEvent, receive,
-    send,
+    Bind, EngineOptions, Error, ListenOptions, Peer, Profile, Summary, Ticket, Transfer, TransferEvent,
+    TransferOptions, receive, send,
 };
 use tempfile::TempDir;
 
@@ -42,6 +42,12 @@ pub(crate) fn ticket(transfer: &Transfer) -> Ticket {
     transfer.ticket().unwrap().clone()
 }
 
+/// Returns options that choose a profile.
+pub(crate) fn sending_by(profile: Profile) -> TransferOptions {
+    let engine = EngineOptions { profile, ..EngineOptions::default() };
+    TransferOptions { engine, ..TransferOptions::default() }
+}
+
 /// The side that listens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Listener {
@@ -57,14 +63,14 @@ pub(crate) async fn transfer(
 ) -> (Result<Summary, Error>, Result<Summary, Error>) {
     let (sender, receiver) = match listener {
         Listener::Sender => {
-            let sender = send(paths, listen(), SendOptions::default()).unwrap();
+            let sender = send(paths, listen(), TransferOptions::default()).unwrap();
             let peer = Peer::Connect(ticket(&sender));
-            (sender, receive(into.to_owned(), peer, ReceiveOptions::default()).unwrap())
+            (sender, receive(into.to_owned(), peer, TransferOptions::default()).unwrap())
         }
         Listener::Receiver => {
-            let receiver = receive(into.to_owned(), listen(), ReceiveOptions::default()).unwrap();
+            let receiver = receive(into.to_owned(), listen(), TransferOptions::default()).unwrap();
             let peer = Peer::Connect(ticket(&receiver));
-            (send(paths, peer, SendOptions::default()).unwrap(), receiver)
+            (send(paths, peer, TransferOptions::default()).unwrap(), receiver)
         }
     };
     tokio::join!(sender.finish(), receiver.finish())

@@ -6,11 +6,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{Existing, ReceiveSpec};
-use downpour::{
-    CommonOptions, ListenOptions, Peer, Profile, Rate, ReceiveOptions, SendOptions, Stop, TransferEvent, receive, send,
-};
+use downpour::{ListenOptions, Peer, Profile, Rate, Stop, TransferEvent, TransferOptions, receive, send};
 
-use crate::support::{Listener, done, folder, listen, listening, noise, run, ticket, transfer, tree, wait_for};
+use crate::support::{
+    Listener, done, folder, listen, listening, noise, run, sending_by, ticket, transfer, tree, wait_for,
+};
 
 #[test]
 fn one_file_of_any_length_arrives_in_both_directions() {
@@ -80,10 +80,10 @@ fn one_sender_serves_two_receivers_at_once() {
     fs::write(&path, noise(20_000_000, 3)).unwrap();
     run(async {
         let keep = Peer::Listen(ListenOptions { keep: true, ..listening() });
-        let mut sender = send(vec![path], keep, SendOptions::default()).unwrap();
+        let mut sender = send(vec![path], keep, TransferOptions::default()).unwrap();
         let receivers = to.each_ref().map(|to| {
             let peer = Peer::Connect(ticket(&sender));
-            receive(to.path().to_owned(), peer, ReceiveOptions::default()).unwrap().finish()
+            receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap().finish()
         });
         let [first, second] = receivers;
         let both_sent = async {
@@ -108,8 +108,8 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
     fs::create_dir(from.path().join("dir")).unwrap();
     fs::write(from.path().join("dir/file"), noise(3_000_000, 4)).unwrap();
     run(async {
-        let mut sender = send(vec![from.path().join("dir")], listen(), SendOptions::default()).unwrap();
-        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut sender = send(vec![from.path().join("dir")], listen(), TransferOptions::default()).unwrap();
+        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
         let offer =
             wait_for(&mut receiver, |event| if let TransferEvent::Offer(offer) = event { Some(offer) } else { None })
@@ -147,16 +147,9 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
     run(async {
         // 20 Mbit/s: slow enough for several reports.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
-        let options = SendOptions {
-            profile,
-            common: CommonOptions { qlog: Some(traces[0].clone()), ..CommonOptions::default() },
-            ..SendOptions::default()
-        };
+        let options = TransferOptions { qlog: Some(traces[0].clone()), ..sending_by(profile) };
         let mut sender = send(vec![path], listen(), options).unwrap();
-        let options = ReceiveOptions {
-            common: CommonOptions { qlog: Some(traces[1].clone()), ..CommonOptions::default() },
-            ..ReceiveOptions::default()
-        };
+        let options = TransferOptions { qlog: Some(traces[1].clone()), ..TransferOptions::default() };
         let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
         let watched = wait_for(&mut sender, |event| match event {
             TransferEvent::Files(sent) => {
@@ -212,12 +205,12 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
         run(async {
             // Slow enough, and with so little read ahead, that the others change before they are read.
             let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
-            let mut options = SendOptions { profile, ..SendOptions::default() };
-            options.common.endpoint.max_memory = Some(32 << 20);
+            let mut options = sending_by(profile);
+            options.engine.endpoint.max_memory = Some(32 << 20);
             let mut sender = send(vec![path("")], listen(), options).unwrap();
             let spec = ReceiveSpec { existing, differences: true, ..ReceiveSpec::into_directory(to.path()) };
-            let mut options = ReceiveOptions::default();
-            options.common.endpoint.max_memory = Some(32 << 20);
+            let mut options = TransferOptions::default();
+            options.engine.endpoint.max_memory = Some(32 << 20);
             let receiver = receive(spec, Peer::Connect(ticket(&sender)), options).unwrap();
             let watched = wait_for(&mut sender, |event| match event {
                 TransferEvent::Progress(now) if now.bytes_done > 0 && notes.is_empty() => {
@@ -257,8 +250,8 @@ fn nothing_large_crosses_before_the_user_has_agreed() {
     let path = from.path().join("file");
     fs::write(&path, noise(30_000_000, 1)).unwrap();
     run(async {
-        let mut sender = send(vec![path], listen(), SendOptions::default()).unwrap();
-        let options = ReceiveOptions { confirm: true, ..ReceiveOptions::default() };
+        let mut sender = send(vec![path], listen(), TransferOptions::default()).unwrap();
+        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
         let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
         wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
         // More than a second, in which all of it could have crossed.

@@ -74,7 +74,7 @@ fn space(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
 fn udp(checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
     match &checkup.udp {
         Udp::Closed { arrived: false, .. } => {
-            let ports = doctor.ports.clone().unwrap_or(PORTS);
+            let ports = doctor.path.ports.clone().unwrap_or(PORTS);
             let (first, last) = (ports.start(), ports.end());
             let (ufw, nft, option) = if first == last {
                 (first.to_string(), first.to_string(), first.to_string())

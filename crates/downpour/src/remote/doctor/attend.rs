@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
-use net::{Bind, Endpoint};
+use net::Endpoint;
 use serde::{Deserialize, Serialize};
 
 use super::machine::{self, Machine};
@@ -76,13 +76,11 @@ impl Attending {
             RemoteTask::Examine { folder: Some(folder) } => expand(&folder.to_path())?,
             _ => expand(Path::new("~"))?,
         };
-        let (first, last) = request.ports.unwrap_or_default();
-        let bind = Bind::Ports { family: request.family, ports: first..=last };
-        let endpoint = Endpoint::bind(&bind, &request.endpoint(), ())?;
+        let endpoint = Endpoint::bind(&request.bind(), &request.engine().endpoint, ())?;
         let ticket = ticket(Some(&endpoint), Role::Receives)?;
         let key = ticket.key;
         let answering = Answering::default();
-        answering.begin(&endpoint, key, request.profile.clone(), ());
+        answering.begin(&endpoint, key, request.engine().profile, ());
         Ok((Self { request, endpoint, key, answering, load, folder }, ticket))
     }
 
@@ -128,8 +126,8 @@ impl Attending {
         // Nothing over UDP is needed any more.
         drop(self.endpoint);
         let (until_closed, closed) = channel::<()>();
-        let endpoint = Endpoint::over_pipes(input.into(), output.into(), &self.request.endpoint(), ())?;
-        self.answering.begin(&endpoint, self.key, self.request.profile.clone(), until_closed);
+        let endpoint = Endpoint::over_pipes(input.into(), output.into(), &self.request.engine().endpoint, ())?;
+        self.answering.begin(&endpoint, self.key, self.request.engine().profile, until_closed);
         // Nothing is ever sent: the sender is dropped when the pipes have ended.
         let _ = closed.recv();
         drop(endpoint);

@@ -20,9 +20,9 @@ use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
-use crate::remote::Via;
 use crate::remote::launch::log_in;
 use crate::remote::request::{RemoteTask, Request};
+use crate::remote::{PathOptions, Via};
 use crate::ticket::Ticket;
 
 /// How long the other machine may take to measure itself: a slow disk takes its time.
@@ -37,7 +37,7 @@ const HEADERS_V6: usize = 48;
 
 /// Connects to the other machine and examines it.
 pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checkup, Error> {
-    let host = (&doctor.ssh, doctor.host.as_str(), doctor.family);
+    let host = (&doctor.ssh, doctor.host.as_str(), doctor.path.family);
     // An examination shows no notes; prompts of ssh itself appear on the terminal.
     let answer = log_in(host, &request(doctor), &reporter.switch, &mut |_| {});
     let mut remote = answer.map_err(|error| reporter.stopped().err().unwrap_or(error))?;
@@ -52,7 +52,7 @@ pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checku
 pub(super) fn request(doctor: &Doctor) -> Request {
     let folder = doctor.target.as_ref().map(|folder| Bytes::from(folder.as_path()));
     let task = RemoteTask::Examine { folder };
-    Request::new(task, Via::Auto, doctor.family, doctor.ports.as_ref(), doctor.profile.clone(), doctor.endpoint())
+    Request::new(task, &PathOptions { via: Via::Auto, ..doctor.path.clone() }, &doctor.engine)
 }
 
 /// Examines the machine that `ticket` refers to and whose program reads and writes `pipes`.
@@ -64,7 +64,8 @@ pub(super) fn examine(
     reporter: &Reporter,
 ) -> Result<Checkup, Error> {
     let load = machine::load();
-    let endpoint = Endpoint::bind(&Bind::Ports { family: doctor.family, ports: 0..=0 }, &doctor.endpoint(), ())?;
+    let endpoint =
+        Endpoint::bind(&Bind::Ports { family: doctor.path.family, ports: 0..=0 }, &doctor.engine.endpoint, ())?;
     let mut found = Network::default();
     let stopped = || reporter.stopped();
     let mut target = Target {
@@ -72,7 +73,7 @@ pub(super) fn examine(
         key: ticket.key,
         remotes: ticket.addresses.clone(),
         patience: udp_timeout,
-        profile: &doctor.profile,
+        profile: &doctor.engine.profile,
         time: doctor.probe_time,
         stopped: &stopped,
     };
@@ -102,7 +103,7 @@ pub(super) fn examine(
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
         write.write_all(&[GO_ON]).map_err(|_| Error::Vanished)?;
-        let endpoint = Endpoint::over_pipes(read.into(), write.into(), &doctor.endpoint(), ())?;
+        let endpoint = Endpoint::over_pipes(read.into(), write.into(), &doctor.engine.endpoint, ())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
         // The pipes exist, so there is an answer, or any other failure.
         if found.probe(&target, reporter)?.is_some() {
@@ -193,7 +194,7 @@ impl Network {
     }
 
     fn checkup(self, doctor: &Doctor, over_ssh: bool, here: Machine, there: Machine) -> Checkup {
-        let told = doctor.profile.fixed_rate().is_some() || doctor.profile.limit.is_some();
+        let told = doctor.engine.profile.fixed_rate().is_some() || doctor.engine.profile.limit.is_some();
         let mut checkup = Checkup {
             host: doctor.host.clone(),
             udp: self.udp.unwrap_or(Udp::Unclear),

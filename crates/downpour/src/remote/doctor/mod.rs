@@ -15,19 +15,18 @@ mod show;
 mod tests;
 mod verdict;
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use transport::Profile;
 
-use super::SshOptions;
+use super::{PathOptions, SshOptions};
 use crate::error::Error;
+use crate::options::EngineOptions;
 use crate::transfer::{Stop, Switch};
-use net::{EndpointOptions, Family};
+use net::EndpointOptions;
 
 pub(super) use attend::attend;
 pub use checkup::{Advice, Bottleneck, Checkup, Finding, Forecast, Side, Speed, Udp, Verdict};
@@ -49,21 +48,16 @@ pub struct Doctor {
     pub host: String,
     /// How to call ssh.
     pub ssh: SshOptions,
-    /// UDP ports that the remote side may use.
-    pub ports: Option<RangeInclusive<u16>>,
-    /// IP versions that may be used.
-    pub family: Family,
+    /// Where probes go: over UDP, and over ssh if that is blocked, whatever [`PathOptions::via`] says.
+    pub path: PathOptions,
     /// The remote folder whose disk is measured, or a folder that is yet to be created on it; the home if `None`.
     pub target: Option<PathBuf>,
     /// The same on this machine; the current folder if `None`.
     pub local: Option<PathBuf>,
-    /// Profile of the engine in both directions.
-    pub profile: Profile,
+    /// How both sides send, and what each may buffer.
+    pub engine: EngineOptions,
     /// How long to send in each direction. Extended to up to 15 s if round trips are long: a controller needs 20 of them.
     pub probe_time: Duration,
-    /// Bytes that each of the two sides may buffer: see
-    /// [`EndpointOptions::max_memory`](net::EndpointOptions::max_memory).
-    pub max_memory: Option<u64>,
     /// Bytes of the transfer to forecast; some usual sizes if `None`.
     pub size: Option<u64>,
 }
@@ -75,20 +69,13 @@ impl Doctor {
         Self {
             host: host.into(),
             ssh: SshOptions::default(),
-            ports: None,
-            family: Family::Any,
+            path: PathOptions::default(),
             target: None,
             local: None,
-            profile: Profile::auto(),
+            engine: EngineOptions { endpoint: EndpointOptions::new(DEAD_AFTER), ..EngineOptions::default() },
             probe_time: Duration::from_secs(3),
-            max_memory: None,
             size: None,
         }
-    }
-
-    /// Returns the options of each side's endpoint.
-    pub(super) const fn endpoint(&self) -> EndpointOptions {
-        EndpointOptions { dead_after: DEAD_AFTER, max_memory: self.max_memory }
     }
 }
 

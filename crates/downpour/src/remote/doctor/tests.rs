@@ -89,7 +89,7 @@ fn checkup() -> Checkup {
 
 /// Adds verdict and advice.
 fn judged(mut checkup: Checkup, doctor: &Doctor) -> Checkup {
-    checkup.verdict = judge(&checkup, doctor.profile.fixed_rate().is_some(), doctor.size);
+    checkup.verdict = judge(&checkup, doctor.engine.profile.fixed_rate().is_some(), doctor.size);
     checkup.advice = advice::advise(&checkup, doctor);
     checkup
 }
@@ -206,7 +206,7 @@ fn advice_is_given_where_it_applies() {
     type Change = fn(&mut Checkup, &mut Doctor);
     let cases: [(&str, Change, Side, &str); 15] = [
         ("closed", |c, _| c.udp = closed(false), Side::There, "sudo ufw allow 44000:44009/udp "),
-        ("closed, one port", |c, d| (c.udp, d.ports) = (closed(false), Some(7..=7)), Side::There, "udp dport 7 accept"),
+        ("a port", |c, d| (c.udp, d.path.ports) = (closed(false), Some(7..=7)), Side::There, "dport 7 accept"),
         ("half closed", |c, _| c.udp = closed(true), Side::Here, "ct state established,related accept"),
         (
             "small MTU",
@@ -362,7 +362,7 @@ fn examined(firewall: Firewall) -> Scene {
     };
     let folder = tempfile::tempdir().unwrap();
     let doctor = Doctor {
-        family: Family::V4,
+        path: PathOptions { family: net::Family::V4, ..PathOptions::default() },
         target: Some(folder.path().to_owned()),
         local: Some(folder.path().to_owned()),
         probe_time: Duration::from_millis(300),
@@ -448,7 +448,8 @@ fn a_closed_path_is_told_and_the_pipes_are_measured() {
 #[test]
 fn who_stops_it_is_obeyed_at_once() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let doctor = Doctor { family: Family::V4, ..Doctor::new("far") };
+    let doctor =
+        Doctor { path: PathOptions { family: net::Family::V4, ..PathOptions::default() }, ..Doctor::new("far") };
     let ticket = Ticket {
         key: [1; 32],
         expires: std::time::SystemTime::UNIX_EPOCH,

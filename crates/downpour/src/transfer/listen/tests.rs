@@ -4,14 +4,14 @@ use std::path::Path;
 use super::*;
 use crate::files::{FilesError, ReceiveSpec};
 use crate::transfer::config::Task;
-use crate::transfer::{CommonOptions, Transfer};
+use crate::transfer::{Transfer, TransferOptions};
 use net::PIPE_PEER;
 use transport::Profile;
 
 /// Creates a listener that receives into `into`, and learns of peers from the test alone.
 fn listener(into: &Path) -> (Listener, Transfer) {
     let task = Task::receive(ReceiveSpec::into_directory(into), false);
-    let config = CommonOptions::default().config(task, Profile::auto());
+    let config = TransferConfig::by_ticket(task, TransferOptions::default());
     let (events, transfer) = Transfer::new();
     let options = ListenOptions { valid_for: Duration::from_secs(60), ..ListenOptions::default() };
     let (switch, carrier) = (Arc::clone(&transfer.switch), ListenCarrier::Udp(endpoint()));

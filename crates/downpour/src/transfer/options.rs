@@ -1,0 +1,70 @@
+//! What a transfer's user may choose on one side.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::files::{Outputs, Root, ScanOptions};
+use crate::options::EngineOptions;
+use crate::path_cache::PathCache;
+
+/// No reachable peer needs longer, and an unreachable one is not worth a longer wait.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a sender is to send.
+#[derive(Clone, Debug, Default)]
+pub struct SendSpec {
+    /// The items.
+    pub roots: Vec<Root>,
+    /// What is sent of them, and how.
+    pub scan: ScanOptions,
+}
+
+impl<T: Into<Root>> From<Vec<T>> for SendSpec {
+    fn from(roots: Vec<T>) -> Self {
+        Self { roots: roots.into_iter().map(Into::into).collect(), scan: ScanOptions::default() }
+    }
+}
+
+/// Options of one side of a transfer, which the other side does not learn.
+#[derive(Clone, Debug)]
+pub struct TransferOptions {
+    /// How this side sends, and what its endpoint takes.
+    pub engine: EngineOptions,
+    /// How long a peer that we connect to may be silent before its first response.
+    pub handshake_timeout: Duration,
+    /// How long to keep reconnecting after a connection breaks, from when something was last received. A listener does
+    /// not reconnect: it waits.
+    pub retry_for: Option<Duration>,
+    /// Whether a receiver writes nothing before [`Transfer::accept`](super::Transfer::accept) is called for the
+    /// [`TransferEvent::Offer`](super::TransferEvent::Offer).
+    pub confirm: bool,
+    /// A file for the BLAKE3 hashes of all files, in b3sum's format. A receiver lists the paths below its target, a
+    /// sender those that it sends. It contains only files that the sender's scan has hashed: see [`ScanOptions::hash`].
+    pub checksums: Option<PathBuf>,
+    /// A file to which the engine's trace is appended (qlog, JSON text sequences).
+    pub qlog: Option<PathBuf>,
+    /// Where a sender finds what earlier transfers have learned of the path, and keeps what it learns; `None` by
+    /// default.
+    pub paths: Option<PathCache>,
+}
+
+impl Default for TransferOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineOptions::default(),
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+            retry_for: None,
+            confirm: false,
+            checksums: None,
+            qlog: None,
+            paths: None,
+        }
+    }
+}
+
+impl TransferOptions {
+    /// Returns the files that are written about the transfer.
+    pub(crate) fn outputs(&self) -> Outputs {
+        Outputs::new(self.checksums.as_deref(), self.qlog.as_deref())
+    }
+}
