@@ -21,7 +21,7 @@ pub enum TransferEvent {
         /// Its address; `None` over pipes, of ssh or within this process.
         peer: Option<SocketAddr>,
     },
-    /// At the receiver: what the sender wants to send. With [`ReceiveOptions::confirm`](super::ReceiveOptions::confirm) the transfer waits for an
+    /// At the receiver: what the sender wants to send. With [`TransferOptions::confirm`](super::TransferOptions::confirm) the transfer waits for an
     /// answer.
     Offer(Offer),
     /// Progress of the transfer. Omitted if the program does not keep up.
