@@ -11,13 +11,13 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use request::Links;
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::directory::{FOLDER, NAMED_WAY, WAY};
 use super::held::Held;
-use super::links::Links;
 use super::root::Roots;
 
 /// What a directory is opened for.

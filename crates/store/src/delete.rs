@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use request::{Backup, Filter};
 use rustix::io::Errno;
 
-use super::backup::{Backup, Original};
-use super::filter::Filter;
+use super::backup::{self, Original};
 use super::folding::Folding;
 use super::metadata::{Identity, Status};
 use super::sandbox::{DirectorySandbox, errno};
@@ -314,7 +314,7 @@ impl Deletion<'_> {
         }
         let result = match self.backup {
             _ if self.dry_run => Ok(()),
-            Some(backup) => backup.keep(self.target, path, Original::Goes, self.is_sent).map(drop),
+            Some(backup) => backup::keep(backup, self.target, path, Original::Goes, self.is_sent).map(drop),
             None => self.target.remove(path),
         };
         self.tell(path, result) && !self.backup.is_some_and(Backup::is_beside)

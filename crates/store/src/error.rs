@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use request::{NameError, OutputKind};
 use rustix::fs::statvfs;
 use rustix::io::Errno;
 
-use super::names::NameError;
-use super::output_kind::OutputKind;
 use crate::messages::MessageError;
 
 /// A failure of scanning, reading or receiving files.

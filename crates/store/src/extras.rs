@@ -2,12 +2,12 @@
 
 use std::io;
 
+use request::Preserve;
 use rustix::process::{Gid, Uid, geteuid};
 
 use super::held::Held;
 use super::ids::UNCHANGED;
 use super::metadata::{SET_ID, Status};
-use super::preserve::Preserve;
 use super::xattrs::{CAPABILITY, XattrRule, is_acl};
 use crate::messages::{Extra, Mtime, NoticeKind, Owner, Xattr};
 

@@ -16,8 +16,8 @@ use self::sender::Said;
 use self::tree::{Tree, snapshot};
 use super::{Destination, FileSink, ReceiveSpec};
 
-pub use super::filter::fuzzing::fuzz_filter;
 pub use super::journal::fuzzing::fuzz_journal;
+pub use ::request::fuzz_filter;
 
 /// Bytes drawn from a seed: more than a case uses.
 const DRAWN: usize = 1024;

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use nix::unistd::{Gid, Group, Uid, User};
+use request::Preserve;
 
-use super::preserve::Preserve;
 use super::xattrs::map_acl;
 use crate::messages::{Extra, IdKind, IdName, MAX_ID_NAMES, Owner};
 

@@ -116,8 +116,8 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 
 pub use entry::{
-    Attributes, DeviceNumber, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_COMPONENT, MAX_PATH, Mtime,
-    SkipReason, Skipped, SourceId, Special, VoidReason,
+    Attributes, DeviceNumber, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Mtime, SkipReason, Skipped, SourceId,
+    Special, VoidReason,
 };
 pub use extra::{Extra, IdKind, IdName, MAX_ID_NAME, MAX_ID_NAMES, MAX_XATTR_NAME, MAX_XATTRS, Owner, Xattr};
 pub use fuzz::fuzz_messages;

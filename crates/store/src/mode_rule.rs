@@ -2,11 +2,11 @@
 
 use std::io;
 
+use request::{Modes, Preserve};
 use rustix::process::geteuid;
 
 use super::inheritance::Inherited;
 use super::metadata::{PERMISSIONS, SET_ID, Status, with_set_id};
-use super::preserve::{Modes, Preserve};
 
 /// From a sent mode to the one that is applied.
 #[derive(Debug, Clone, Copy)]

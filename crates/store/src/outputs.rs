@@ -1,4 +1,4 @@
-//! Files that this side writes about a transfer: they are neither sent nor replaced by it.
+//! Finds the files that this side writes about a transfer, which are neither sent nor replaced by it.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -6,61 +6,13 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use request::{OutputKind, Outputs};
 use rustix::fs::fstat;
 
 use super::directory::parent_of;
 use super::error::FilesError;
 use super::folding::{Case, Folding};
 use super::metadata::{Identity, Status};
-use super::output_kind::OutputKind;
-
-/// The files that are written about a transfer. A source that is one of them is refused, one that is met in a directory
-/// is left out ([`SkipReason::Output`](super::SkipReason::Output)), and none is replaced or deleted at the target.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outputs(Vec<(OutputKind, PathBuf)>);
-
-impl Outputs {
-    /// Names the list of checksums and the trace, as far as they are written.
-    #[must_use]
-    pub fn new(checksums: Option<&Path>, trace: Option<&Path>) -> Self {
-        let named = [(OutputKind::Checksums, checksums), (OutputKind::Trace, trace)];
-        Self(named.into_iter().filter_map(|(kind, path)| Some((kind, path?.to_owned()))).collect())
-    }
-
-    /// Finds where they are, whether they exist yet or not: under the names that were given, and where links that have
-    /// these names lead.
-    fn located(&self) -> Vec<Output> {
-        let mut found = Vec::new();
-        for (kind, path) in &self.0 {
-            let places = [in_directory(path), path.canonicalize().ok().filter(|_| path.is_symlink())];
-            let file = path.metadata().ok().filter(Metadata::is_file).map(|file| Identity::from(&file));
-            found.extend(places.into_iter().flatten().map(|path| Output { kind: *kind, path, file }));
-        }
-        found
-    }
-
-    /// Prepares to find them among sources.
-    pub(super) fn among_sources(&self) -> SourceOutputs {
-        let source = |output: Output| {
-            let directory = Identity::from(&output.path.parent()?.metadata().ok()?);
-            Some(SourceOutput { name: output.path.file_name()?.as_bytes().to_vec(), directory, output })
-        };
-        SourceOutputs(self.located().into_iter().filter_map(source).collect())
-    }
-
-    /// Returns those in `directory` and beneath it, with paths relative to it.
-    pub(super) fn beneath(&self, directory: &Path) -> Vec<TargetOutput> {
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-        let Some(directory) = (!self.0.is_empty()).then(|| directory.canonicalize().ok()).flatten() else {
-            return Vec::new();
-        };
-        let relative = |Output { kind, path, file }| {
-            let path = path.strip_prefix(&directory).ok()?.as_os_str().as_bytes().to_vec();
-            Some(TargetOutput { kind, path, file })
-        };
-        self.located().into_iter().filter_map(relative).collect()
-    }
-}
 
 /// A name of a file that is written.
 #[derive(Clone, Debug)]
@@ -70,6 +22,18 @@ struct Output {
     path: PathBuf,
     /// The file, if it exists.
     file: Option<Identity>,
+}
+
+/// Finds where the files are, whether they exist yet or not: under the names that were given, and where links that have
+/// these names lead.
+fn located(outputs: &Outputs) -> Vec<Output> {
+    let mut found = Vec::new();
+    for (kind, path) in outputs.iter() {
+        let places = [in_directory(path), path.canonicalize().ok().filter(|_| path.is_symlink())];
+        let file = path.metadata().ok().filter(Metadata::is_file).map(|file| Identity::from(&file));
+        found.extend(places.into_iter().flatten().map(|path| Output { kind, path, file }));
+    }
+    found
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +48,15 @@ struct SourceOutput {
 pub(super) struct SourceOutputs(Vec<SourceOutput>);
 
 impl SourceOutputs {
+    /// Prepares to find them among sources.
+    pub(super) fn of(outputs: &Outputs) -> Self {
+        let source = |output: Output| {
+            let directory = Identity::from(&output.path.parent()?.metadata().ok()?);
+            Some(SourceOutput { name: output.path.file_name()?.as_bytes().to_vec(), directory, output })
+        };
+        Self(located(outputs).into_iter().filter_map(source).collect())
+    }
+
     /// Whether the file with a name in an open directory is one of them. The file of a trace changes under all of its
     /// names; a list replaces only the name.
     pub(super) fn has(&self, directory: BorrowedFd<'_>, name: &[u8], file: Identity) -> bool {
@@ -122,6 +95,19 @@ pub(super) struct TargetOutput {
 }
 
 impl TargetOutput {
+    /// Returns those in `directory` and beneath it, with paths relative to it.
+    pub(super) fn beneath(outputs: &Outputs, directory: &Path) -> Vec<Self> {
+        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let Some(directory) = (!outputs.is_empty()).then(|| directory.canonicalize().ok()).flatten() else {
+            return Vec::new();
+        };
+        let relative = |Output { kind, path, file }| {
+            let path = path.strip_prefix(&directory).ok()?.as_os_str().as_bytes().to_vec();
+            Some(Self { kind, path, file })
+        };
+        located(outputs).into_iter().filter_map(relative).collect()
+    }
+
     /// Whether it has this path beneath the target, a directory: as it is spelled, or as the file system takes it.
     pub(super) fn is_at(&self, directory: &Path, path: &[u8]) -> bool {
         self.path == path || (self.folds_like(path) && self.is_file(&directory.join(OsStr::from_bytes(path))))
@@ -165,7 +151,7 @@ mod tests {
         std::os::unix::fs::symlink("real", at("link")).unwrap();
         let outputs = Outputs::new(Some(&at("link/sub/list")), Some(&at("link/../trace")));
         let beneath = |directory: &str| {
-            let found = outputs.beneath(&at(directory)).into_iter();
+            let found = TargetOutput::beneath(&outputs, &at(directory)).into_iter();
             found.map(|output| String::from_utf8(output.path).unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(beneath("real"), ["sub/list"]);
@@ -192,7 +178,7 @@ mod tests {
             fs::write(at(name), name).unwrap();
             fs::hard_link(at(name), at(second)).unwrap();
         }
-        let outputs = Outputs::new(Some(&at("list")), Some(&at("trace"))).among_sources();
+        let outputs = SourceOutputs::of(&Outputs::new(Some(&at("list")), Some(&at("trace"))));
         for (name, is_output) in [("list", true), ("trace", true), ("other/file", true), ("other/list", false)] {
             let path = at(name);
             let file = Identity::from(&path.metadata().unwrap());

@@ -5,13 +5,13 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
+use request::Links;
 use rustix::fs::{AtFlags, CWD, Mode, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::cursor::DirectoryCursor;
 use super::directory::NAMED_WAY;
 use super::held::Held;
-use super::links::Links;
 use super::metadata::Status;
 use super::root::Roots;
 use crate::messages::{Entry, Kind, NoticeKind};

@@ -7,17 +7,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use request::permitted::stands_for_contents;
+use request::{Filter, Links, MAX_COMPONENT, ScanOptions};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use super::error::FilesError;
-use super::filter::Filter;
-use super::links::Links;
 use super::listing::Listing;
 use super::metadata::Status;
-use super::permitted::stands_for_contents;
-use super::scan::ScanOptions;
-use crate::messages::{MAX_COMPONENT, SkipReason};
+use super::outputs::SourceOutputs;
+use crate::messages::SkipReason;
 
 /// Said of pipes, sockets and devices.
 const NOT_SENT: &str = "it is neither a file, a folder nor a link";
@@ -198,7 +197,7 @@ impl Roots {
             followed: 0,
         };
         let is_alone = roots.len() == 1;
-        let outputs = options.outputs.among_sources();
+        let outputs = SourceOutputs::of(&options.outputs);
         for root in roots {
             let target = if follow_items { root.follow()? } else { None };
             if let Some(target) = target.as_ref().filter(|_| options.remove_sources)

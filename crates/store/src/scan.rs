@@ -8,29 +8,27 @@ mod candidate;
 mod hard_links;
 mod listed;
 mod look;
-mod options;
 mod source_id;
 mod walk;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use request::{Links, MAX_PATH, ScanOptions};
 use rustix::fs::CWD;
 
 use super::batch::Batch;
 use super::error::FilesError;
 use super::held::Held;
-use super::links::Links;
 use super::root::{Root, Roots};
 use super::xattrs::is_acl;
 use crate::messages::{
-    Attributes, Entry, Extra, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_PATH, MAX_XATTRS, SkipReason,
-    Skipped, SourceId,
+    Attributes, Entry, Extra, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_XATTRS, SkipReason, Skipped,
+    SourceId,
 };
 use candidate::{Candidate, Provenance, skip_reason};
 use listed::Listed;
 use look::{Looked, Looker};
-pub use options::ScanOptions;
 use walk::Walk;
 
 /// The first batch closes at this many entries...

@@ -44,6 +44,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use request::{Destination, ReceiveSpec, check_path};
+
 use self::announced::Announced;
 use self::batch::OpenBatch;
 use self::differences::Differences;
@@ -56,8 +58,6 @@ use self::verifier::Verifier;
 use self::writer::Writer;
 use super::error::FilesError;
 use super::lock::lock;
-use super::names::check_path;
-use super::spec::{Destination, ReceiveSpec};
 use super::staged_id::path_hash;
 use crate::messages::{
     Attributes, Chunks, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, SkipReason, Skipped,

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Atomic};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
+use request::Links;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 
 use super::batch::{Batch, Voided};
 use super::consistency::{ReadConsistency, digest, fill, sum};
 use super::cursor::DirectoryCursor;
-use super::links::Links;
 use super::metadata::Status;
 use super::open::OpenFiles;
 use super::root::Roots;

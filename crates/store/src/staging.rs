@@ -35,8 +35,8 @@ use rustix::io::Errno;
 
 #[cfg(test)]
 pub(super) use self::find::staging_name;
+pub use self::find::under_random_name;
 use self::find::{Finder, Found};
-pub use self::find::{is_staging_name, under_random_name};
 use self::layout::{FILES, FOLDERS, LINKS, MOVING, SPELLING, lock_directory, staged_files};
 pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{Leftover, leftovers};

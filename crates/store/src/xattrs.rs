@@ -2,12 +2,12 @@
 
 use std::io;
 
+use request::Preserve;
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::held::Held;
-use super::preserve::Preserve;
 use crate::messages::{IdKind, MAX_XATTR_NAME, Xattr};
 
 /// The rights of a file of its own (`capabilities(7)`).

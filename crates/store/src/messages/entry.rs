@@ -1,13 +1,10 @@
 //! What a manifest says about one name of a transfer.
 
+use request::MAX_PATH;
 use serde::{Deserialize, Serialize};
 
 use super::extra::Extra;
 
-/// Maximum length of an entry's path and of a symlink's target, in bytes (Linux `PATH_MAX`).
-pub const MAX_PATH: usize = 4096;
-/// Maximum length of a path component, in bytes (POSIX `NAME_MAX` of the common file systems).
-pub const MAX_COMPONENT: usize = 255;
 /// Maximum number of entries in a batch (`docs/design/flow-control.md`).
 pub const MAX_BATCH_ENTRIES: usize = 65_536;
 /// Maximum total length of paths, link targets and extended attributes in a batch, in bytes. A scanner closes a batch
@@ -169,7 +166,7 @@ pub enum SkipReason {
     Vanished = 2,
     /// A socket, pipe or device: only sent on request, and not a failure.
     SpecialFile = 3,
-    /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`].
+    /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`](request::MAX_COMPONENT).
     NameTooLong = 4,
     /// It is in the user's list, but does not exist.
     Absent = 5,

@@ -2,11 +2,13 @@
 
 use std::num::NonZeroU64;
 
+use request::MAX_PATH;
+
 use super::{
     Attributes, Chunk, Chunks, Complete, DeviceNumber, Digest, End, Entry, Extra, IdKind, IdName, Kind, ListChunks,
-    ListState, MAX_ID_NAME, MAX_MESSAGE, MAX_PATH, MAX_XATTR_NAME, MAX_XATTRS, ManifestPart, Message, MessageError,
-    Mtime, Notice, NoticeKind, Owner, Root, SkipReason, Skipped, SourceId, Special, Stored, StoredEntry, Strain,
-    Untouched, Void, VoidReason, Wants, Xattr,
+    ListState, MAX_ID_NAME, MAX_MESSAGE, MAX_XATTR_NAME, MAX_XATTRS, ManifestPart, Message, MessageError, Mtime,
+    Notice, NoticeKind, Owner, Root, SkipReason, Skipped, SourceId, Special, Stored, StoredEntry, Strain, Untouched,
+    Void, VoidReason, Wants, Xattr,
 };
 
 const MANIFEST: u8 = 1;

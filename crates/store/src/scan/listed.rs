@@ -1,8 +1,9 @@
 //! The user's list of names to send (`--files-from`).
 
+use request::names::tidy;
+
 use super::super::cursor::shared_length;
 use super::super::error::FilesError;
-use super::super::names::tidy;
 use super::super::root::Item;
 use super::candidate::{Candidate, Provenance, join};
 

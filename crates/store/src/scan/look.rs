@@ -6,23 +6,20 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use request::{Filter, Links, MAX_COMPONENT, MAX_PATH, Preserve, ScanOptions};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, fstatvfs, openat, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::super::cursor::{Purpose, open_way};
-use super::super::filter::Filter;
 use super::super::held::Held;
 use super::super::ids::NamesOfIds;
-use super::super::links::Links;
 use super::super::metadata::Status;
 use super::super::outputs::SourceOutputs;
-use super::super::preserve::Preserve;
 use super::super::xattrs::XattrRule;
 use super::candidate::{Candidate, Provenance, reason_of, skip_reason};
 use super::hard_links::HardLinks;
-use super::options::ScanOptions;
-use crate::messages::{Extra, Kind, MAX_COMPONENT, MAX_PATH, Owner, SkipReason};
+use crate::messages::{Extra, Kind, Owner, SkipReason};
 
 /// Bytes read at a time from a file that is only hashed.
 const HASH_BUFFER: usize = 1 << 20;
@@ -70,7 +67,7 @@ impl Looker {
             hard_links: options.hard_links.then(HardLinks::default),
             buffer: Vec::new(),
             hash: options.hash,
-            outputs: options.outputs.among_sources(),
+            outputs: SourceOutputs::of(&options.outputs),
             preserve: options.preserve,
             xattrs: XattrRule::new(options.preserve),
             names: NamesOfIds::default(),

@@ -3,7 +3,8 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::super::filter::Filter;
+use request::Filter;
+
 use super::super::root::Roots;
 use crate::messages::SourceId;
 

@@ -160,7 +160,7 @@ mod tests {
         for staged in ["file", "file", "link", "link"] {
             let carried = Carried::new(&source, staged, &folder, ExtraRule::new(Preserve::default())).unwrap();
             assert_eq!(names(to.path()), [carried.name.as_str()]);
-            assert!(crate::staging::is_staging_name(carried.name.as_bytes()) && !seen.contains(&carried.name));
+            assert!(request::is_staging_name(carried.name.as_bytes()) && !seen.contains(&carried.name));
             seen.push(carried.name.clone());
             drop(carried);
             // Taken by others from now on, who are not disturbed.

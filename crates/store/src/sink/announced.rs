@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
+use request::names::tidy;
+use request::{NameError, Permitted};
+
 use super::super::error::{FilesError, NotPermitted};
-use super::super::names::{NameError, tidy};
-use super::super::permitted::Permitted;
 use crate::messages::{Entry, Kind};
 
 /// Checks every entry against the request and against the entries before it.

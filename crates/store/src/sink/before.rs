@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
+use request::{Existing, check_path, is_staging_name};
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
@@ -12,9 +13,7 @@ use crate::error::{FilesError, NotPermitted};
 use crate::journal::Item;
 use crate::messages::{Entry, Kind, SourceId};
 use crate::metadata::{Status, birth};
-use crate::names::check_path;
-use crate::spec::Existing;
-use crate::staging::{Site, Staging, is_staging_name};
+use crate::staging::{Site, Staging};
 
 impl Shared {
     /// Whether an earlier, interrupted transfer from `source` created the target as its single item. A copy to a name

@@ -2,16 +2,15 @@
 
 use std::io;
 
+use request::names::link_leads_out;
+use request::{Existing, NameError, is_staging_name};
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
 use super::super::folding::Folding;
 use super::super::metadata::{Identity, Status, with_set_id};
-use super::super::names::{NameError, link_leads_out};
 use super::super::ranges::RangeSet;
-use super::super::spec::Existing;
 use super::super::staged_id::{StagedId, path_hash};
-use super::super::staging::is_staging_name;
 use super::batch::{FileState, ReceivedFile};
 use super::differences;
 use super::fate::{Fate, Judge, Replaced, absent};

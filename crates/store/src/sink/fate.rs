@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use request::{Compare, Existing, ReceiveSpec};
 use rustix::io::Errno;
 
 use super::super::extras::ExtraRule;
@@ -11,7 +12,6 @@ use super::super::inheritance::has_acl;
 use super::super::metadata::{Identity, Status};
 use super::super::mode_rule::ModeRule;
 use super::super::sandbox::{DirectorySandbox, errno};
-use super::super::spec::{Compare, Existing, ReceiveSpec};
 use crate::messages::{Entry, Kind, NoticeKind};
 
 /// Bytes read at a time to hash a file.

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 
+use request::{Destination, Existing, ReceiveSpec, is_staging_name};
 use rustix::fs::{fstat, fsync};
 use rustix::io::Errno;
 
@@ -13,8 +14,7 @@ use super::super::error::FilesError;
 use super::super::extras::Applied;
 use super::super::held::Held;
 use super::super::metadata::Status;
-use super::super::spec::{Destination, Existing, ReceiveSpec};
-use super::super::staging::{abandoned, is_staging_name, sync_at_once};
+use super::super::staging::{abandoned, sync_at_once};
 use super::manifest::Intake;
 use super::place::{FILLABLE, Place};
 use super::report::TOP;

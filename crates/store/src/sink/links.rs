@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::io;
 
+use request::Existing;
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
 use super::super::list::Backwards;
 use super::super::metadata::Status;
-use super::super::spec::Existing;
 use super::super::staged_id::path_hash;
 use super::fate::{keeps_above, look};
 use super::place::Place;

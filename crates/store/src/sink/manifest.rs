@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
+use request::{ReceiveSpec, check_path, check_target};
+
 use super::super::delete::SentPaths;
 use super::super::error::FilesError;
 use super::super::ids::LocalIds;
-use super::super::names::{check_path, check_target};
-use super::super::spec::ReceiveSpec;
 use super::super::staged_id::path_hash;
 use super::announced::Announced;
 use super::batch::{FileState, OpenBatch, ReceivedFile};

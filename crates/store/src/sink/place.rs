@@ -7,24 +7,22 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use request::{Destination, Existing, Filter, Modes, ReceiveSpec};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, openat, readlinkat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::backup::Original;
+use super::super::backup::{self, Original};
 use super::super::delete::{Deletion, Newcomers, SentPaths};
 use super::super::directory::{FOLDER, NAMED_WAY, parent_of, readable};
 use super::super::error::FilesError;
 use super::super::extras::{Applied, ExtraRule};
-use super::super::filter::Filter;
 use super::super::held::Held;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
 use super::super::outputs::TargetOutput;
-use super::super::preserve::Modes;
 use super::super::refusal::refusal_of;
 use super::super::sandbox::{DirectorySandbox, errno};
-use super::super::spec::{Destination, Existing, ReceiveSpec};
 use super::super::staged_id::path_hash;
 use super::super::staging::{Site, Staging, StagingLeft, sync_file_system};
 use super::across::Carried;
@@ -102,7 +100,7 @@ impl Place {
             sent: Mutex::default(),
             renamed: Arc::clone(renamed),
             spec: Arc::clone(spec),
-            outputs: spec.outputs.beneath(into),
+            outputs: TargetOutput::beneath(&spec.outputs, into),
             report: Arc::clone(report),
         }))
     }
@@ -211,7 +209,7 @@ impl Place {
         if self.target.look(path)?.is_none_or(|there| there.is_directory()) {
             return Ok(false);
         }
-        let kept = backup.keep(&self.target, path, original, &|path| self.is_sent(path))?;
+        let kept = backup::keep(backup, &self.target, path, original, &|path| self.is_sent(path))?;
         // Nor is it taken by the backup of something else.
         lock(&self.sent).add(&kept, false);
         Ok(true)

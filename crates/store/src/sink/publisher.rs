@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{mem, panic, thread};
 
+use request::Existing;
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
 use super::super::journal::{Item, Record};
 use super::super::metadata::birth;
-use super::super::spec::Existing;
 use super::super::staged_id::StagedId;
 use super::batch::OpenBatch;
 use super::place::Place;

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use request::base64;
 use serde::{Deserialize, Serialize};
 
 use super::super::staged_id::path_hash;
 use super::super::staging::StagingLeft;
-use crate::base64;
 use crate::lock::lock;
 use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
 

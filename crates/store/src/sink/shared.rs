@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use request::{Destination, Evidence, First, ReceiveSpec, check_path};
 use rustix::fs::statvfs;
 use rustix::process::geteuid;
 
@@ -12,17 +13,15 @@ use super::super::directory::parent_of;
 use super::super::error::FilesError;
 use super::super::extras::ExtraRule;
 use super::super::mode_rule::ModeRule;
-use super::super::names::check_path;
 use super::super::outputs::TargetOutput;
 use super::super::sandbox::DirectorySandbox;
-use super::super::spec::{Destination, Evidence, First, ReceiveSpec};
 use super::place::{Place, open_target, sent_as};
 use super::report::Report;
 use super::report::TOP;
 use super::stored_entries::StoredEntries;
 use super::usable::{check_usable, holds_staging};
 use crate::lock::lock;
-use crate::messages::{Entry, NoticeKind, SourceId};
+use crate::messages::{Entry, Kind, NoticeKind, SourceId};
 
 /// State shared by the parts of a sink. Every change of the target goes through its [`Place`], which follows the spec.
 #[derive(Debug)]
@@ -123,7 +122,7 @@ impl Shared {
 
     /// Returns what is written about the transfer beneath the destination, relative to it.
     pub(super) fn outputs(&self) -> &[TargetOutput] {
-        self.outputs.get_or_init(|| self.spec.outputs.beneath(&self.destination().directory))
+        self.outputs.get_or_init(|| TargetOutput::beneath(&self.spec.outputs, &self.destination().directory))
     }
 
     /// Whether the destination of the items is decided.
@@ -153,7 +152,10 @@ impl Shared {
         if self.is_decided() {
             return Ok(false);
         }
-        let first = first.map_or(First::Nothing, First::Item);
+        let first = first.map_or(First::Nothing, |entry| First::Item {
+            path: &entry.path,
+            is_directory: matches!(entry.kind, Kind::Directory),
+        });
         let evidence = Evidence { is_directory: self.target_is_directory, is_own: Some(false), first };
         let Some(decided) = self.spec.destination(&evidence) else { return Ok(false) };
         check_usable(&self.spec, &decided)?;

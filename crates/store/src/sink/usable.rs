@@ -5,12 +5,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use request::{Destination, Existing, NameError, ReceiveSpec, check_path, is_staging_name};
+
 use crate::directory::parent_of;
 use crate::error::FilesError;
 use crate::metadata::leads_to_special;
-use crate::names::{NameError, check_path};
-use crate::spec::{Destination, Existing, ReceiveSpec};
-use crate::staging::{is_staging_name, may_hold_elsewhere};
+use crate::outputs::TargetOutput;
+use crate::staging::may_hold_elsewhere;
 
 /// Checks that items can go to `destination`; returns whether it may already hold some of them.
 ///
@@ -24,7 +25,8 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
             return Err(FilesError::bad_name(name, NameError::Reserved));
         }
         let path = into.join(OsStr::from_bytes(name));
-        if let Some(output) = spec.outputs.beneath(into).into_iter().find(|output| output.path == *name) {
+        if let Some(output) = TargetOutput::beneath(&spec.outputs, into).into_iter().find(|output| output.path == *name)
+        {
             return Err(FilesError::IsOutput { path, kind: output.kind });
         }
         check_named(spec, &path)?;

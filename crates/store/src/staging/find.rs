@@ -6,6 +6,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use data_encoding::BASE32_NOPAD;
+use request::is_staging_name;
+use request::names::{STAGING_CHARACTERS, STAGING_PREFIX};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -17,10 +19,6 @@ use crate::messages::SourceId;
 use crate::metadata::Status;
 use crate::sandbox::{FOLDER, errno};
 
-/// Prefix of the names of all staging folders.
-const PREFIX: &str = ".downpour-";
-/// Base32 characters after the prefix.
-const ID_CHARACTERS: usize = 8;
 /// Permissions with which others can write.
 const OTHERS_WRITE: u32 = 0o022;
 /// Maximum number of folders with names of staging folders that are opened to find the one of a source.
@@ -259,13 +257,6 @@ fn random_name() -> io::Result<String> {
 fn named(id: &[u8; 16]) -> String {
     let mut id = BASE32_NOPAD.encode(id);
     id.make_ascii_lowercase();
-    id.truncate(ID_CHARACTERS);
-    format!("{PREFIX}{id}")
-}
-
-/// Whether a name at the top of a target could be that of a staging folder; some file systems ignore case.
-pub fn is_staging_name(name: &[u8]) -> bool {
-    let Some((start, id)) = name.split_at_checked(PREFIX.len()) else { return false };
-    let is_digit = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'a'..=b'z' | b'2'..=b'7');
-    start.eq_ignore_ascii_case(PREFIX.as_bytes()) && id.len() == ID_CHARACTERS && id.iter().all(is_digit)
+    id.truncate(STAGING_CHARACTERS);
+    format!("{STAGING_PREFIX}{id}")
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use request::is_staging_name;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, open, openat, statat};
 use rustix::io::Errno;
 
-use super::find::is_staging_name;
 use super::find::{Finder, Found};
 use super::layout::{LOCK, is_folder_name, lock_directory, staged_files};
 use super::remove::clear;

@@ -16,8 +16,6 @@ mod exfat;
 #[cfg(test)]
 mod existing;
 #[cfg(test)]
-mod filters;
-#[cfg(test)]
 mod folding;
 #[cfg(test)]
 mod foreseeing;

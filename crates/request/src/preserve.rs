@@ -32,17 +32,20 @@ impl Preserve {
     }
 
     /// Whether owners or groups are asked for.
-    pub(super) const fn ids(self) -> bool {
+    #[must_use]
+    pub const fn ids(self) -> bool {
         self.owner || self.group
     }
 
     /// Whether set-id bits and capabilities come too, where the receiver is root: they are rights of owner and group.
-    pub(super) const fn rights(self) -> bool {
+    #[must_use]
+    pub const fn rights(self) -> bool {
         self.owner && self.group
     }
 
     /// Whether extended attributes of any kind are asked for; ACLs are such attributes.
-    pub(super) const fn any_xattrs(self) -> bool {
+    #[must_use]
+    pub const fn any_xattrs(self) -> bool {
         self.acls || self.xattrs
     }
 }

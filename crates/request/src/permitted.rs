@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::Filter;
 use crate::base64;
+use crate::filter::Filter;
 
 /// The names that a sender may announce, and how much of them.
 ///
@@ -76,12 +76,14 @@ pub fn stands_for_contents(path: &[u8]) -> bool {
 
 impl Permitted {
     /// Whether the sender chooses the name of an item.
-    pub(super) fn lets_host_choose(&self) -> bool {
+    #[must_use]
+    pub fn lets_host_choose(&self) -> bool {
         self.items.as_ref().is_some_and(|items| items.contains(&ItemName::NewDirectory))
     }
 
     /// Whether the user named this item, by its name or by wildcards.
-    pub(super) fn names(&self, item: &[u8]) -> bool {
+    #[must_use]
+    pub fn names(&self, item: &[u8]) -> bool {
         self.items.as_ref().is_none_or(|items| items.iter().any(|name| name.matches(item)))
     }
 

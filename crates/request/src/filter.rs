@@ -6,7 +6,7 @@
 //! effect.
 
 mod class;
-pub(super) mod fuzzing;
+pub(crate) mod fuzzing;
 mod pattern;
 
 use std::fmt;

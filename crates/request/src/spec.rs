@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::backup::Backup;
-use super::filter::Filter;
-use super::outputs::Outputs;
-use super::permitted::Permitted;
-use super::preserve::{Modes, Preserve};
+use crate::backup::Backup;
 use crate::base64;
-use crate::messages::{Entry, Kind};
+use crate::filter::Filter;
+use crate::outputs::Outputs;
+use crate::permitted::Permitted;
+use crate::preserve::{Modes, Preserve};
 
 /// What a receiver was asked for. The same value travels from the command line, through ssh where the target is on
-/// another machine, to the [`FileSink`](super::FileSink), which changes nothing at the target that is not in it.
+/// another machine, to the `FileSink`, which changes nothing at the target that is not in it.
 ///
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,20 +37,17 @@ pub struct ReceiveSpec {
     #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
     pub preserve: Preserve,
     /// Delete what the sender does not have from the directories that it sends, except what this filter excludes.
-    /// Nothing is deleted if the sender had to skip something it could not read
-    /// ([`NoticeKind::NotDeleted`](super::NoticeKind::NotDeleted)).
+    /// Nothing is deleted if the sender had to skip something it could not read (`NoticeKind::NotDeleted`).
     pub delete: Option<Filter>,
-    /// Most names that are deleted; the rest is kept and reported
-    /// ([`NoticeKind::DeleteLimit`](super::NoticeKind::DeleteLimit)). With a limit, a directory that is not empty is
-    /// not replaced by a file.
+    /// Most names that are deleted; the rest is kept and reported (`NoticeKind::DeleteLimit`). With a limit, a directory
+    /// that is not empty is not replaced by a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delete: Option<u64>,
     /// Delete also where the sender has nothing but directories, so that its disk may not be mounted
-    /// ([`NoticeKind::EmptySource`](super::NoticeKind::EmptySource)).
+    /// (`NoticeKind::EmptySource`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force_empty: bool,
-    /// Skip symbolic links that point out of the copied tree
-    /// ([`NoticeKind::UnsafeLink`](super::NoticeKind::UnsafeLink)).
+    /// Skip symbolic links that point out of the copied tree (`NoticeKind::UnsafeLink`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub safe_links: bool,
     /// Delete nothing on other file systems than the target's.
@@ -117,7 +113,7 @@ pub struct DirectoryIf {
 pub enum Existing {
     /// An item whose name exists ends the transfer before anything is touched, unless an earlier run of the same
     /// transfer created it. Such an item is continued: below it, directories are merged, and another name that exists
-    /// and differs is kept and reported ([`NoticeKind::Exists`](super::NoticeKind::Exists)).
+    /// and differs is kept and reported (`NoticeKind::Exists`).
     #[default]
     Refuse,
     /// Whatever differs is replaced: a file or link by anything, an empty directory by a file or link. Directories are
@@ -133,7 +129,8 @@ pub enum Existing {
 
 impl Existing {
     /// Whether what differs may be replaced.
-    pub(super) const fn replaces(self) -> bool {
+    #[must_use]
+    pub const fn replaces(self) -> bool {
         matches!(self, Self::Replace | Self::KeepNewer | Self::Only)
     }
 }
@@ -177,7 +174,12 @@ pub enum First<'a> {
     /// There is none, or none soon.
     Nothing,
     /// This one.
-    Item(&'a Entry),
+    Item {
+        /// Its path in the transfer.
+        path: &'a [u8],
+        /// It is a directory.
+        is_directory: bool,
+    },
 }
 
 impl ReceiveSpec {
@@ -229,13 +231,16 @@ impl ReceiveSpec {
         }
         match (&self.requested.directory_if, evidence.first) {
             (Some(_), First::Unknown) => None,
-            (Some(rule), First::Item(item)) if rule.applies(item) => Some(self.in_target()),
+            (Some(rule), First::Item { path, is_directory }) if rule.applies(path, is_directory) => {
+                Some(self.in_target())
+            }
             _ => Some(named),
         }
     }
 
     /// The single item under the target's name; `None` if the target has to be a directory.
-    pub(super) fn named(&self) -> Option<Destination> {
+    #[must_use]
+    pub fn named(&self) -> Option<Destination> {
         let written = self.target.as_os_str().as_bytes();
         if self.requested.many || written.ends_with(b"/") || written.ends_with(b"/.") {
             return None;
@@ -246,7 +251,8 @@ impl ReceiveSpec {
     }
 
     /// Everything in the target, under the sender's names.
-    pub(super) fn in_target(&self) -> Destination {
+    #[must_use]
+    pub fn in_target(&self) -> Destination {
         Destination { directory: self.target.clone(), rename: None }
     }
 }
@@ -260,9 +266,9 @@ impl Requested {
 }
 
 impl DirectoryIf {
-    fn applies(&self, item: &Entry) -> bool {
-        (self.is_directory && matches!(item.kind, Kind::Directory))
-            || self.name_is_none_of.as_ref().is_some_and(|names| !names.contains(&item.path))
+    fn applies(&self, path: &[u8], is_directory: bool) -> bool {
+        (self.is_directory && is_directory)
+            || self.name_is_none_of.as_ref().is_some_and(|names| !names.iter().any(|name| name == path))
     }
 }
 
@@ -283,27 +289,17 @@ impl From<PathBuf> for ReceiveSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Mtime;
-    use crate::messages::Extra;
 
     #[test]
     fn the_destination_follows_from_the_spec_and_what_is_known() {
-        let item = |path: &str, kind| Entry {
-            path: path.into(),
-            kind,
-            mode: 0o755,
-            mtime: Mtime::default(),
-            extra: Extra::default(),
-        };
-        let file = item("a", Kind::File { size: 0, version: 0, hash: None });
-        let folder = item("a", Kind::Directory);
         let directory = |path: &str| Some(Destination { directory: path.into(), rename: None });
         let name = |path: &str, name: &str| Some(Destination { directory: path.into(), rename: Some(name.into()) });
         let keep = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
         let glob = |name: &str| Some(DirectoryIf { is_directory: false, name_is_none_of: Some(vec![name.into()]) });
         let known = |is_directory, is_own, first| Evidence { is_directory, is_own, first };
         let before = |is_directory| Evidence::before(is_directory);
-        let (first_file, first_folder) = (First::Item(&file), First::Item(&folder));
+        let item = |is_directory| First::Item { path: b"a", is_directory };
+        let (first_file, first_folder) = (item(false), item(true));
         // Target, whether several items are expected, what makes it a directory, the evidence, and the destination.
         let table = [
             // Always a directory.

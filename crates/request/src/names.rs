@@ -1,6 +1,13 @@
 //! Received names are hostile: checked before they touch the file system.
 
-use crate::messages::{MAX_COMPONENT, MAX_PATH};
+/// Maximum length of an entry's path and of a symlink's target, in bytes (Linux `PATH_MAX`).
+pub const MAX_PATH: usize = 4096;
+/// Maximum length of a path component, in bytes (POSIX `NAME_MAX` of the common file systems).
+pub const MAX_COMPONENT: usize = 255;
+/// Prefix of the names of all staging folders.
+pub const STAGING_PREFIX: &str = ".downpour-";
+/// Base32 characters after the prefix.
+pub const STAGING_CHARACTERS: usize = 8;
 
 /// The rule a received name breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -74,10 +81,19 @@ pub fn check_target(target: &[u8]) -> Result<(), NameError> {
     }
 }
 
+/// Whether a name at the top of a target could be that of a staging folder; some file systems ignore case.
+#[must_use]
+pub fn is_staging_name(name: &[u8]) -> bool {
+    let Some((start, id)) = name.split_at_checked(STAGING_PREFIX.len()) else { return false };
+    let is_digit = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'a'..=b'z' | b'2'..=b'7');
+    start.eq_ignore_ascii_case(STAGING_PREFIX.as_bytes()) && id.len() == STAGING_CHARACTERS && id.iter().all(is_digit)
+}
+
 /// Whether a symbolic link at `path` with this target may point out of the copied tree: it is absolute, has more `..`
 /// than directories above it, or has one after a name, which may be that of another link. So does rsync's
 /// `--safe-links` decide.
-pub(super) fn link_leads_out(path: &[u8], target: &[u8]) -> bool {
+#[must_use]
+pub fn link_leads_out(path: &[u8], target: &[u8]) -> bool {
     let above = path.iter().filter(|byte| **byte == b'/').count();
     let mut components =
         target.split(|byte| *byte == b'/').filter(|component| !matches!(*component, b"" | b".")).peekable();
@@ -89,7 +105,7 @@ pub(super) fn link_leads_out(path: &[u8], target: &[u8]) -> bool {
 }
 
 /// Removes the redundant parts of a listed name: leading, trailing and repeated slashes, and `.` components.
-pub(super) fn tidy(name: &mut Vec<u8>) {
+pub fn tidy(name: &mut Vec<u8>) {
     let is_plain = |component: &[u8]| !matches!(component, b"" | b".");
     if !name.split(|b| *b == b'/').all(is_plain) {
         let components: Vec<_> = name.split(|b| *b == b'/').filter(|component| is_plain(component)).collect();

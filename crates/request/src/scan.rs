@@ -26,7 +26,7 @@ pub struct ScanOptions {
     /// file with more names still to come; beyond 96 MiB, such names are sent as separate files.
     pub hard_links: bool,
     /// Whether a directory on another file system than the item that it is in is sent without its contents
-    /// ([`SkipReason::OtherFileSystem`](crate::SkipReason::OtherFileSystem)).
+    /// (`SkipReason::OtherFileSystem`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_file_system: bool,
     /// What is sent beyond contents, modes and times.

@@ -1,13 +1,12 @@
 //! Rules as defined by rsync: the examples of its manual, and comparison with a slow matcher written differently.
 
 use proptest::prelude::*;
-use store::fuzzing::fuzz_filter;
-use store::{Filter, Pattern, PatternError, Rule, RuleError};
+use request::{Filter, Pattern, PatternError, Rule, RuleError, fuzz_filter};
 
 fn matches(pattern: &str, path: &str) -> bool {
     // In this file, the path of a folder ends in a slash.
     let name = path.strip_suffix('/').unwrap_or(path);
-    Pattern::new(pattern.as_bytes()).unwrap().matches(name.as_bytes(), name.len() < path.len())
+    Pattern::new(pattern.as_bytes()).expect("a pattern").matches(name.as_bytes(), name.len() < path.len())
 }
 
 #[test]

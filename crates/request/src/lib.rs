@@ -1,0 +1,36 @@
+//! What was asked of a copy: which names it takes, where they go, and what may be changed there.
+//!
+//! These are plain values. The same ones travel from the command line, through ssh where the other end is on another
+//! machine, to the code that reads or writes trees of files. A [`ScanOptions`] says what is sent, a [`ReceiveSpec`] what a
+//! receiver may do, with the names that it [permits](Permitted) a sender to announce. Their JSON is part of the protocol
+//! between releases.
+//!
+//! Nothing here looks at a disk or a network, so that a question about a request ("may this name come?", "where does it
+//! go?") is answered and tested alone.
+
+/// The examples of README.md.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod backup;
+pub mod base64;
+mod filter;
+mod links;
+pub mod names;
+mod outputs;
+pub mod permitted;
+mod preserve;
+mod scan;
+mod spec;
+
+pub use backup::{Backup, BackupError};
+pub use filter::fuzzing::fuzz_filter;
+pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
+pub use links::Links;
+pub use names::{MAX_COMPONENT, MAX_PATH, NameError, check_path, check_target, is_staging_name};
+pub use outputs::{OutputKind, Outputs};
+pub use permitted::{ItemName, Permitted};
+pub use preserve::{Modes, Preserve};
+pub use scan::ScanOptions;
+pub use spec::{Compare, Destination, DirectoryIf, Evidence, Existing, First, ReceiveSpec, Requested};

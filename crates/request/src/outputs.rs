@@ -1,0 +1,47 @@
+//! Files that this side writes about a transfer: they are neither sent nor replaced by it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The files that are written about a transfer. A source that is one of them is refused, one that is met in a directory
+/// is left out (`SkipReason::Output`), and none is replaced or deleted at the target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outputs(Vec<(OutputKind, PathBuf)>);
+
+impl Outputs {
+    /// Names the list of checksums and the trace, as far as they are written.
+    #[must_use]
+    pub fn new(checksums: Option<&Path>, trace: Option<&Path>) -> Self {
+        let named = [(OutputKind::Checksums, checksums), (OutputKind::Trace, trace)];
+        Self(named.into_iter().filter_map(|(kind, path)| Some((kind, path?.to_owned()))).collect())
+    }
+
+    /// Whether nothing is written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns their kinds and their paths, as they were named.
+    pub fn iter(&self) -> impl Iterator<Item = (OutputKind, &Path)> {
+        self.0.iter().map(|(kind, path)| (*kind, path.as_path()))
+    }
+}
+
+/// What is written about a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputKind {
+    /// The list of BLAKE3 checksums, which replaces a file.
+    Checksums,
+    /// The engine's trace, which is appended to a file.
+    Trace,
+}
+
+impl fmt::Display for OutputKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Checksums => "the list of checksums",
+            Self::Trace => "the trace",
+        })
+    }
+}
