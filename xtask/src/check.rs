@@ -7,7 +7,7 @@ use xtask::checks::{self, Step};
 use xtask::failure::Failure;
 use xtask::tools;
 
-use crate::{circles, citations, threats, unit};
+use crate::{circles, citations, commands, threats, unit};
 
 /// What is built for a target that may not be the one of this machine.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
@@ -17,7 +17,7 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
     ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "erasure"]),
 ];
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("format", || checks::format(tools::root())),
     ("lints", || checks::lints(tools::root())),
     ("circles of imports", circles::check),
@@ -25,6 +25,7 @@ const STEPS: [Step; 9] = [
     ("citations", citations::check),
     ("threat model", threats::check),
     ("systemd unit", unit::check),
+    ("commands", commands::check),
     ("dependencies", || checks::dependencies(tools::root())),
     ("documentation", || checks::documentation(tools::root())),
 ];

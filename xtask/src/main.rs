@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod circles;
 mod citations;
+mod commands;
 mod dist;
 mod fuzz;
 mod ignored;
@@ -36,8 +37,10 @@ enum Command {
     /// Fuzz every target and soak every property for hours, with new seeds, and print the table of docs/ASSURANCE.md
     Assure(assure::Options),
     /// Check what must hold before a commit: format, lints, circles of imports, other targets, citations, threat model, systemd unit,
-    /// dependencies, documentation
+    /// commands, dependencies, documentation
     Check,
+    /// Write docs/COMMANDS.md from the tables of commands and options
+    Commands,
     /// Copy random trees with `downpour sync` and with rsync, and compare what they leave
     CompareRsync {
         /// Passed to the tests: names, --nocapture
@@ -91,6 +94,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Assure(options) => assure::run(&options),
         Command::Check => check::run(),
+        Command::Commands => commands::write(),
         Command::CompareRsync { arguments } => ignored::RSYNC.run(&arguments),
         Command::Test => tools::run(tools::cargo(tools::root()).args(["test", "--workspace"])),
         Command::TestSsh { arguments } => ignored::SSH.run(&arguments),

@@ -7,7 +7,7 @@ use xtask::tools;
 
 const UNIT: &str = "packaging/systemd/downpour-recv@.service";
 
-/// Ten times the most that the unit may be exposed, which COMMANDS.md states: 0 is the least and 100 the most. What is
+/// Ten times the most that the unit may be exposed, which USING.md states: 0 is the least and 100 the most. What is
 /// left is what a receiver is for, the network, and the kernel's files in `/proc`.
 const EXPOSURE: &str = "11";
 

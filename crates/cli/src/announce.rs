@@ -9,7 +9,7 @@ use downpour::activity::{Activity, Announcement, State};
 use downpour::remote::Location;
 use downpour::tunnel::{ConnectionEvent, GuestEvent, TunnelEvent};
 
-use crate::args::{Command, PathArgs};
+use crate::args::{Args, Command};
 use crate::print;
 use crate::progress::Figures;
 
@@ -22,8 +22,8 @@ static OPEN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 static ANNOUNCEMENT: Mutex<Option<Announcement>> = Mutex::new(None);
 
 /// Announces what a command moves, if it moves anything.
-pub(crate) fn begin(command: &Command) {
-    let Some(activity) = activity(command) else { return };
+pub(crate) fn begin(args: &Args) {
+    let Some(activity) = activity(args) else { return };
     if TOLD.set(Mutex::new(activity)).is_ok() {
         // The command works without, but is not found.
         let announcement = Announcement::start(|| snapshot().unwrap_or_default()).ok();
@@ -129,33 +129,33 @@ fn snapshot() -> Option<Activity> {
 }
 
 /// Returns what a command begins; `None` for one that moves nothing, or has another process move it.
-fn activity(command: &Command) -> Option<Activity> {
-    let begun = |name, from, to| Some(Activity::begun(name, from, to));
-    let host = |name, host: &str| begun(name, Vec::new(), Some(host.to_owned()));
-    let copies =
-        |name, paths: &PathArgs| begun(name, paths.sources.iter().map(place).collect(), Some(place(&paths.target)));
-    match command {
-        Command::Cp(args) => copies("cp", &args.paths),
-        Command::Sync(args) => copies("sync", &args.paths),
-        Command::Verify(args) => begun("verify", vec![place(&args.a)], Some(place(&args.b))),
-        Command::Send(args) => begun("send", args.paths.iter().map(|path| text(path)).collect(), None),
-        Command::Recv(args) => begun("recv", Vec::new(), Some(text(&args.into))),
-        // Its command may have secrets in its arguments.
-        Command::Pipe(args) => host("pipe", &args.host),
-        Command::Tunnel(args) if args.control.is_some() || (args.background && !args.in_background) => None,
-        Command::Tunnel(args) => begun("tunnel", Vec::new(), args.host.clone()),
-        Command::Proxy(args) => host("proxy", &args.host),
-        Command::Demo(_) => begun("demo", Vec::new(), None),
+fn activity(args: &Args) -> Option<Activity> {
+    let begun = |from, to| Some(Activity::begun(args.command.name(), from, to));
+    match args.command {
+        Command::Cp | Command::Sync | Command::Verify => {
+            let (sources, target) = args.sources_and_target()?;
+            begun(sources.iter().map(place).collect(), Some(place(target)))
+        }
+        Command::Send => begun(args.paths.iter().map(|path| text(path)).collect(), None),
+        Command::Recv => begun(Vec::new(), Some(text(&args.receive.target))),
+        Command::Tunnel if args.tunnel.control.is_some() || (args.tunnel.background && !args.tunnel.in_background) => {
+            None
+        }
+        // The command of a pipe may have secrets in its arguments.
+        Command::Pipe | Command::Tunnel | Command::Proxy => begun(Vec::new(), args.host.clone()),
+        Command::Demo => begun(Vec::new(), None),
         // Its library announces what it serves.
-        Command::Remote(_) => None,
-        Command::Doctor(_)
-        | Command::Bootstrap(_)
-        | Command::Clean(_)
-        | Command::Status(_)
-        | Command::Complete(_)
-        | Command::Profile(_)
-        | Command::Completions(_)
-        | Command::Man(_) => None,
+        Command::Remote => None,
+        Command::Doctor
+        | Command::Bootstrap
+        | Command::Clean
+        | Command::Status
+        | Command::Complete
+        | Command::ProfileList
+        | Command::ProfileShow
+        | Command::ProfileDiff
+        | Command::Completions
+        | Command::Man => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use downpour::Family;
 use downpour::remote::{self, Bootstrap, BootstrapEvent, SshOptions};
 
-use crate::args::{BootstrapArgs, Command, Login, WhenMissing};
+use crate::args::{Args, Command, WhenMissing};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::print::{self, err};
@@ -13,11 +13,11 @@ use crate::prompt::Question;
 use crate::{escape, options};
 
 /// Copies the program; returns the exit code.
-pub(crate) async fn run(args: BootstrapArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let family = options::only(args.ipv4, args.ipv6);
-    let (ssh, quiet) = (options::ssh(&args.ssh), args.quiet);
-    let bootstrap = Bootstrap { host: args.host, ssh, family, to: args.to, from: args.from };
-    copy(bootstrap, quiet, interrupts).await?;
+pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let (ssh, family) = (options::ssh(&args), args.path.family);
+    let host = args.host.unwrap_or_default();
+    let bootstrap = Bootstrap { host, ssh, family, to: args.bootstrap.to, from: args.bootstrap.from };
+    copy(bootstrap, args.output.quiet, interrupts).await?;
     Ok(Code::Done as u8)
 }
 
@@ -58,18 +58,39 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Returns the offer for a command; `None` if it has none to make.
-    pub(crate) fn of(command: &Command) -> Option<Self> {
-        let Login { args, ssh, family, may_ask } = command.login()?;
+    /// Returns the offer for a command; `None` if it has none to make, or could not run again.
+    pub(crate) fn of(args: &Args) -> Option<Self> {
+        let (ssh, may_ask) = match args.command {
+            // The names or rules have been read by then.
+            Command::Cp | Command::Sync | Command::Verify if args.reads_stdin() => return None,
+            Command::Cp | Command::Sync | Command::Verify | Command::Doctor => (options::ssh(args), !args.output.json),
+            Command::Tunnel => (options::ssh(args), !args.output.json && !args.tunnel.in_background),
+            // Their stdin is data.
+            Command::Pipe => (options::ssh(args), false),
+            Command::Proxy => (options::direct_ssh(args), false),
+            Command::Send
+            | Command::Recv
+            | Command::Bootstrap
+            | Command::Clean
+            | Command::Status
+            | Command::Demo
+            | Command::ProfileList
+            | Command::ProfileShow
+            | Command::ProfileDiff
+            | Command::Completions
+            | Command::Man
+            | Command::Complete
+            | Command::Remote => return None,
+        };
         let can_ask = || may_ask && io::stdin().is_terminal() && io::stderr().is_terminal();
-        let must_ask = match args.bootstrap {
+        let must_ask = match args.when_missing {
             WhenMissing::Never => return None,
             WhenMissing::Ask if !can_ask() => return None,
             when => when == WhenMissing::Ask,
         };
         // Where another path was named, that is not where it would go.
         let ssh = Some(ssh).filter(|ssh| ssh.remote_program.is_none())?;
-        Some(Self { ssh, family, must_ask })
+        Some(Self { ssh, family: args.path.family, must_ask })
     }
 
     /// Copies the program to `host` if the user agrees; returns whether it is there now.

@@ -7,13 +7,13 @@ use std::{io, iter};
 
 use downpour::files::{Leftover, leftovers, staged_elsewhere};
 
-use crate::args::CleanArgs;
+use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::json::{self, Staging};
 use crate::{escape, print};
 
 /// Lists the staging folders that interrupted transfers have left, and removes them on request; returns the exit code.
-pub(crate) fn run(args: &CleanArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let (mut listed, mut failed) = (Listed::default(), 0_u64);
     let now = SystemTime::now();
     for folder in &folders(args) {
@@ -22,22 +22,22 @@ pub(crate) fn run(args: &CleanArgs) -> Result<u8, Failure> {
             failed += 1;
             print::warn(format_args!("{} cannot be searched: {error}", escape::name(path.as_os_str().as_bytes())));
         };
-        leftovers(folder, args.search_below, take, unread).map_err(|error| {
+        leftovers(folder, args.clean.search_below, take, unread).map_err(|error| {
             let code = if error.kind() == io::ErrorKind::NotFound { Code::SourceAbsent } else { Code::Disk };
             Failure::new(code, format!("cannot search {}: {error}", escape::name(folder.as_os_str().as_bytes())))
         })?;
     }
-    if !args.json {
-        print::err(listed.summary(args.remove));
+    if !args.output.json {
+        print::err(listed.summary(args.clean.remove));
     }
     Ok(if failed + listed.failed > 0 { Code::Partial as u8 } else { Code::Done as u8 })
 }
 
 /// Returns the folders to search.
-fn folders(args: &CleanArgs) -> Vec<PathBuf> {
-    match args.folders.is_empty() {
+fn folders(args: &Args) -> Vec<PathBuf> {
+    match args.paths.is_empty() {
         true => iter::once(PathBuf::from(".")).chain(staged_elsewhere()).collect(),
-        false => args.folders.clone(),
+        false => args.paths.clone(),
     }
 }
 
@@ -53,20 +53,20 @@ struct Listed {
 }
 
 impl Listed {
-    fn take(&mut self, args: &CleanArgs, leftover: &Leftover, now: SystemTime) {
+    fn take(&mut self, args: &Args, leftover: &Leftover, now: SystemTime) {
         // The clock of a file server may be ahead.
         let age = now.duration_since(leftover.used).unwrap_or_default();
-        if args.older_than.is_some_and(|least| age < least) {
+        if args.clean.older_than.is_some_and(|least| age < least) {
             self.younger += 1;
             return;
         }
-        let removed = args.remove && !leftover.is_in_use && self.remove(leftover);
+        let removed = args.clean.remove && !leftover.is_in_use && self.remove(leftover);
         self.folders += 1;
         self.bytes += leftover.bytes;
         self.in_use += u64::from(leftover.is_in_use);
         let path = leftover.path.as_os_str().as_bytes();
         let Leftover { files, bytes, is_in_use, .. } = *leftover;
-        if args.json {
+        if args.output.json {
             let (path, unused_seconds) = (path.into(), age.as_secs());
             let found = Staging { path, unused_seconds, files, bytes, in_use: is_in_use, removed };
             json::print(&json::Line::Staging(found));

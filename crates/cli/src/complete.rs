@@ -12,9 +12,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use downpour::remote::Location;
+use downpour::remote::{Location, SshOptions};
 
-use crate::args::{CompleteArgs, SshArgs};
+use crate::args::Args;
 use crate::exit::Code;
 use crate::print;
 
@@ -32,8 +32,9 @@ const OF_PLACES: [&str; 3] = ["cp", "sync", "verify"];
 const OF_HOSTS: [&str; 5] = ["doctor", "pipe", "tunnel", "proxy", "bootstrap"];
 
 /// Prints what completes a word of a command, one a line. Says nothing of an error: the user is typing.
-pub(crate) fn run(args: &CompleteArgs) -> u8 {
-    let takes_places = OF_PLACES.contains(&args.command.as_str());
+pub(crate) fn run(args: &Args) -> u8 {
+    let command = args.words.first().map_or("", String::as_str);
+    let takes_places = OF_PLACES.contains(&command);
     let found = match Location::parse(&args.word) {
         Ok(Location::Remote { host, path }) if takes_places => {
             // What ends otherwise is a URL, whose path is written in another way.
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &CompleteArgs) -> u8 {
         }
         Ok(Location::Remote { .. }) => Vec::new(),
         _ if takes_places => hosts(&args.word).into_iter().map(|host| format!("{host}:")).collect(),
-        _ if OF_HOSTS.contains(&args.command.as_str()) => hosts(&args.word),
+        _ if OF_HOSTS.contains(&command) => hosts(&args.word),
         _ => Vec::new(),
     };
     for line in found.iter().filter(|line| !line.chars().any(char::is_control)) {
@@ -128,10 +129,10 @@ fn read(file: &Path) -> String {
 }
 
 /// Returns the command of ssh, which asks nothing and has little time.
-fn ssh(args: &SshArgs) -> Vec<OsString> {
-    let mut ssh = args.ssh.as_ref().map_or_else(|| vec!["ssh".into()], |command| command.0.clone());
+fn ssh(args: &SshOptions) -> Vec<OsString> {
+    let mut ssh = args.command.clone();
     let mut option = |letter: &str, value: OsString| ssh.extend([letter.into(), value]);
-    args.ssh_port.into_iter().for_each(|port| option("-p", port.to_string().into()));
+    args.port.into_iter().for_each(|port| option("-p", port.to_string().into()));
     args.identity.iter().for_each(|key| option("-i", key.into()));
     args.jump.iter().for_each(|host| option("-J", host.into()));
     ssh.extend(["-T", "-oBatchMode=yes", "-oConnectTimeout=3", "-oClearAllForwardings=yes"].map(Into::into));

@@ -2,17 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use downpour::TransferOptions;
-use downpour::files::{self, Compare, Filter, Modes, Outputs, Preserve, ScanOptions};
+use downpour::files::{Filter, ScanOptions};
 use downpour::remote::{self, Copy, Location};
 
-use crate::args::{
-    ConnectionArgs, CopyArgs, CpArgs, Links, OutputArgs, PathArgs, PreserveToo, SelectionArgs, SpeedArgs, SshArgs,
-    SyncArgs, TraceArgs, WhenExisting,
-};
+use crate::args::{Args, Command};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::notices::Notices;
@@ -21,46 +17,31 @@ use crate::output::Output;
 use crate::watch::{Conduct, watch};
 use crate::web::Picture;
 
-/// Copies; returns the exit code.
-pub(crate) async fn cp(args: CpArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let named = if args.archive { NamedLinks::Copy } else { NamedLinks::Follow };
-    let scan = scan(&args.selection, args.recursive || args.archive, named)?;
-    // An ACL holds the bits of the mode too.
-    let modes = if args.preserve || args.archive || args.preserved.acls { Modes::Exact } else { Modes::Masked };
-    check_port(args.preserve, &args.paths)?;
-    let (web, stats) = (args.shared.web, args.shared.stats);
-    let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, modes)?;
-    copy.receive.existing = existing(args.existing.choice());
-    copy.receive.preserve = args.preserved.choice(args.archive, PreserveToo::default());
-    let _picture = picture(web, &mut copy).await?;
-    run("cp", copy, &common, &mut Output::new(output).with_stats(stats), interrupts).await
-}
-
-/// Makes the target identical to the source; returns the exit code.
-pub(crate) async fn sync(args: SyncArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let scan = scan(&args.selection, true, NamedLinks::Copy)?;
-    check_port(args.implied.permissions, &args.paths)?;
-    let (web, stats) = (args.shared.web, args.shared.stats);
-    let (mut copy, common, output) = args.shared.copy(args.paths, args.selection.checksums, scan, Modes::Exact)?;
-    copy.keeps_names = true;
-    copy.receive.existing = existing(args.existing.choice());
-    copy.receive.delete = args.delete.then(|| (*copy.scan.filter).clone());
-    copy.receive.max_delete = args.max_delete;
-    copy.receive.one_file_system = args.selection.one_file_system;
-    copy.receive.force_empty = args.force_empty;
-    copy.receive.preserve = args.preserved.choice(args.archive, args.implied.preserved);
-    copy.scan.refuse_empty = args.delete && !args.force_empty;
-    let _picture = picture(web, &mut copy).await?;
-    run("sync", copy, &common, &mut Output::new(output).with_stats(stats), interrupts).await
+/// Copies, or makes the target like the source; returns the exit code.
+pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    check_port(&args)?;
+    let mut copy = copy(&args)?;
+    copy.keeps_names = args.command == Command::Sync;
+    copy.scan.refuse_empty = args.delete && !copy.receive.force_empty;
+    let _picture = picture(args.web, &mut copy).await?;
+    let mut output = Output::new(args.output).with_stats(args.stats);
+    let notices = if copy.receive.dry_run { Notices::Planned } else { Notices::Done };
+    output.speed(args.speed.rate, args.speed.limit.as_ref());
+    let transfer = remote::copy(copy)?;
+    let mut attention = interrupts.attend();
+    output.start(args.command.name(), args.speed.rate, None)?;
+    let conduct = Conduct { notices, limit: args.speed.limit, resumes: true, ..Conduct::default() };
+    watch(transfer, conduct, &mut output, &mut attention).await
 }
 
 /// Refuses `-p 2222`, which is the port of the ssh server for ssh, and a source called so here.
-fn check_port(preserves: bool, paths: &PathArgs) -> Result<(), Failure> {
+fn check_port(args: &Args) -> Result<(), Failure> {
     let is_port = |source: &Location| match source {
         Location::Local(path) => path.to_str().is_some_and(|path| path.parse::<u16>().is_ok()) && !path.exists(),
         Location::Remote { .. } => false,
     };
-    match paths.sources.iter().find(|source| preserves && is_port(source)) {
+    let sources = args.sources_and_target().map_or(&[][..], |(sources, _)| sources);
+    match sources.iter().find(|source| args.preserves && is_port(source)) {
         Some(source) => {
             let port = source.path();
             let message = format!(
@@ -85,128 +66,44 @@ async fn picture(web: bool, copy: &mut Copy) -> Result<Option<Picture>, Failure>
     Picture::open(&mut copy.options.qlog).await.map(Some)
 }
 
-impl CopyArgs {
-    /// Creates the copy described by these options.
-    fn copy(
-        self,
-        paths: PathArgs,
-        checksums: Option<PathBuf>,
-        scan: ScanOptions,
-        modes: Modes,
-    ) -> Result<(Copy, Common, OutputArgs), Failure> {
-        let common = Common { ssh: self.ssh, connection: self.connection, speed: self.speed, trace: self.trace };
-        let mut copy = common.copy(paths.sources, paths.target, scan)?;
-        copy.options.checksums = checksums;
-        copy.scan.remove_sources = self.remove_source_files;
-        copy.receive.compare = compare(self.at_target.checksum);
-        copy.receive.modes = modes;
-        copy.receive.dry_run = self.at_target.dry_run;
-        copy.receive.backup = self.backup.choice()?;
-        copy.receive.safe_links = self.at_target.safe_links;
-        copy.receive.differences = !self.at_target.whole_file;
-        copy.receive.trust_staging = self.at_target.trust_staging;
-        copy.trusts_sender = self.at_target.trust_sender;
-        copy.through_here = self.through_here;
-        Ok((copy, common, self.output))
-    }
+/// Returns the copy that was typed.
+///
+/// # Errors
+/// A list that cannot be read, options that contradict each other.
+pub(crate) fn copy(args: &Args) -> Result<Copy, Failure> {
+    let Some((sources, target)) = args.sources_and_target() else {
+        return Err(Failure::new(Code::Usage, "where to? write SRC... DST"));
+    };
+    let scan = scan(args)?;
+    let copy = Copy::new(sources.to_vec(), target.clone());
+    let mut receive = args.receive.clone();
+    receive.target = copy.receive.target;
+    receive.delete = args.delete.then(|| (*scan.filter).clone());
+    receive.backup = args.backup.choice()?;
+    Ok(Copy {
+        scan,
+        receive,
+        through_here: args.through_here,
+        trusts_sender: args.trusts_sender,
+        ssh: options::ssh(args),
+        path: args.path.clone(),
+        options: options::sender(args)?,
+        ..copy
+    })
 }
 
-async fn run(
-    command: &str,
-    copy: Copy,
-    common: &Common,
-    output: &mut Output,
-    interrupts: &mut Interrupts,
-) -> Result<u8, Failure> {
-    let notices = if copy.receive.dry_run { Notices::Planned } else { Notices::Done };
-    output.speed(common.speed.rate, common.speed.limit.as_ref());
-    let transfer = remote::copy(copy)?;
-    let mut attention = interrupts.attend();
-    output.start(command, common.speed.rate, None)?;
-    let conduct = Conduct { notices, limit: common.speed.limit.clone(), resumes: true, ..Conduct::default() };
-    watch(transfer, conduct, output, &mut attention).await
-}
-
-/// Options common to all commands that reach another machine through ssh.
-pub(crate) struct Common {
-    pub(crate) ssh: SshArgs,
-    pub(crate) connection: ConnectionArgs,
-    pub(crate) speed: SpeedArgs,
-    pub(crate) trace: TraceArgs,
-}
-
-impl Common {
-    /// Creates a copy that replaces existing files, with defaults for everything else.
-    ///
-    /// # Errors
-    /// An unknown profile.
-    pub(crate) fn copy(&self, sources: Vec<Location>, target: Location, scan: ScanOptions) -> Result<Copy, Failure> {
-        Ok(Copy {
-            scan,
-            ssh: options::ssh(&self.ssh),
-            path: options::path(self.connection.via, &self.connection.network),
-            options: TransferOptions {
-                engine: options::engine(&self.speed, self.connection.network.timeout)?,
-                retry_for: self.connection.retry_for,
-                qlog: self.trace.qlog.clone(),
-                paths: options::paths(&self.speed),
-                ..TransferOptions::default()
-            },
-            ..Copy::new(sources, target)
-        })
-    }
-}
-
-/// Converts the option for existing files.
-pub(crate) const fn existing(existing: WhenExisting) -> files::Existing {
-    match existing {
-        WhenExisting::Replace => files::Existing::Replace,
-        WhenExisting::Skip => files::Existing::Skip,
-        WhenExisting::Refuse => files::Existing::Refuse,
-        WhenExisting::KeepNewer => files::Existing::KeepNewer,
-        WhenExisting::Only => files::Existing::Only,
-    }
-}
-
-/// Returns how existing files are recognised.
-pub(crate) const fn compare(by_checksum: bool) -> Compare {
-    if by_checksum { Compare::Checksum } else { Compare::SizeAndTime }
-}
-
-/// How to send a symbolic link named as a source without `--links`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NamedLinks {
-    /// Send its target, as scp does.
-    Follow,
-    /// Send it as a link, as rsync does.
-    Copy,
-}
-
-/// Returns the options that select what is sent.
-pub(crate) fn scan(args: &SelectionArgs, recursive: bool, named: NamedLinks) -> Result<ScanOptions, Failure> {
+/// Returns what is sent of the sources.
+///
+/// # Errors
+/// A list that cannot be read.
+pub(crate) fn scan(args: &Args) -> Result<ScanOptions, Failure> {
     if args.rules.from_stdin && args.files_from.as_deref() == Some(Path::new("-")) {
         return Err(Failure::new(Code::Usage, "stdin can be read once: name - for one list only"));
     }
-    let files_from = args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?;
     Ok(ScanOptions {
-        recursive,
-        links: match args.links {
-            None | Some(Links::Copy) => files::Links::Copy,
-            Some(Links::Follow) => files::Links::Follow,
-            Some(Links::Skip) => files::Links::Skip,
-        },
-        follow_items: args.links.is_none() && named == NamedLinks::Follow,
-        hard_links: args.hard_links,
-        one_file_system: args.one_file_system,
-        preserve: Preserve::default(),
-        hash: false,
         filter: Arc::new(Filter::new(args.rules.list.clone())),
-        files_from,
-        follow_ways: true,
-        refuse_empty: false,
-        // The transfer names them.
-        outputs: Outputs::default(),
-        remove_sources: false,
+        files_from: args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?,
+        ..args.scan.clone()
     })
 }
 

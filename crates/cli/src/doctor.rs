@@ -3,7 +3,7 @@
 use downpour::remote;
 use downpour::remote::doctor::{Doctor, DoctorEvent, Udp};
 
-use crate::args::{DoctorArgs, Via};
+use crate::args::Args;
 use crate::escape;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
@@ -12,17 +12,13 @@ use crate::options;
 use crate::print::{err, out};
 
 /// Examines a host; returns the exit code: 5 if UDP is blocked, so that a script can tell.
-pub(crate) async fn run(args: DoctorArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let (profile, host) = (options::profile(&args.speed)?, args.host);
-    let mut doctor = Doctor {
-        ssh: options::ssh(&args.ssh),
-        path: options::path(Via::Auto, &args.network),
-        target: args.target,
-        size: args.size,
-        ..Doctor::new(host.as_str())
-    };
-    doctor.engine.profile = profile;
-    doctor.engine.endpoint.max_memory = args.speed.memory.max_memory;
+pub(crate) async fn run(mut args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let ssh = options::ssh(&args);
+    let host = args.host.take().unwrap_or_default();
+    let mut doctor = Doctor { ssh, target: args.paths.pop(), size: args.size, ..Doctor::new(host.as_str()) };
+    doctor.engine.profile = options::profile(&args.speed)?;
+    doctor.engine.endpoint.max_memory = args.options.engine.endpoint.max_memory;
+    doctor.path = args.path;
     let mut attention = interrupts.attend();
     let mut examination = remote::doctor(doctor)?;
     if !args.output.quiet && !args.output.json {

@@ -1,11 +1,13 @@
 //! The end of the program: one line on stderr and a documented exit code.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use downpour::files::{FilesError, NotPermitted};
 use downpour::remote::Served;
 use downpour::{ErrorKind, Summary};
 
+use crate::args::{Command, Settable, flags};
 use crate::escape;
 use crate::stop_signal::StopSignal;
 
@@ -51,7 +53,7 @@ impl From<StopSignal> for Code {
 }
 
 /// The list in `--help`.
-pub(crate) const HELP: &str = "\
+const HELP: &str = "\
 Exit codes:
     0  success: everything is there, verified or unchanged (same size and time)
     1  other failures; of verify, a difference
@@ -92,14 +94,22 @@ Patterns of --include and --exclude add up in this order, except those behind an
 (--exclude '', exclude = []). --no-config ignores the file.
 Switches are true or false, times are numbers or strings, everything else is a string.
 The whole file is checked, whatever the host. Commands ignore keys of options that
-they do not have. Only allowed on the command line:
---background, --checksums, --control, --delete, --dry-run, --exclude-from, --files-from, --from, --from0,
---include-from, --keep, --name, --older-than, --permit, --remove, --search-below,
---ticket-file, --to, --update, --write.
+they do not have. Only allowed on the command line:";
 
+const VARIABLES: &str = "\
 Other environment variables:
   DOWNPOUR_CONFIG  the configuration file, or none
   DOWNPOUR_TICKET  the ticket, instead of the prompt";
+
+/// Returns the end of `--help`.
+pub(crate) fn help() -> String {
+    let typed: BTreeSet<&str> = flags::all()
+        .filter(|flag| flag.settable == Settable::Typed && !flag.hidden && flag.of != [Command::Remote])
+        .map(|flag| flag.name)
+        .collect();
+    let typed = typed.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(", ");
+    format!("{HELP}\n{typed}.\n\n{VARIABLES}")
+}
 
 impl From<ErrorKind> for Code {
     fn from(kind: ErrorKind) -> Self {

@@ -53,7 +53,7 @@ use std::sync::atomic::AtomicBool;
 use downpour::profile::Names;
 use rustix::process::DumpableBehavior;
 
-use args::{Command, OutputArgs};
+use args::{Args, Command, OutputArgs};
 use bootstrap::Offer;
 use exit::{Code, Failure};
 use interrupt::Interrupts;
@@ -69,18 +69,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
     interrupt::outlive_questions();
     _ = NAMES.set(names);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let command = match config::read(&arguments) {
-        Ok(cli) => cli.command,
+    let args = match config::read(&arguments) {
+        Ok(args) => args,
         Err(failure) => return ended(OutputArgs::default(), Err(failure)),
     };
-    let shown = command.shown();
-    announce::begin(&command);
+    let shown = args.output;
+    announce::begin(&args);
     let result = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
         .and_then(|runtime| {
-            let result = runtime.block_on(run_with_offer(command, &arguments));
+            let result = runtime.block_on(run_with_offer(args, &arguments));
             // What still blocks, such as the read of a large file for a copy that was stopped, is not waited for.
             runtime.shutdown_background();
             result
@@ -90,15 +90,21 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
 }
 
 /// Runs a command, and again if the other side had no downpour and has one now.
-async fn run_with_offer(command: Command, arguments: &[OsString]) -> Result<u8, Failure> {
-    let offer = Offer::of(&command);
-    match (run(command).await, offer) {
+async fn run_with_offer(args: Args, arguments: &[OsString]) -> Result<u8, Failure> {
+    let offer = Offer::of(&args);
+    match (run(args).await, offer) {
         (Err(failure), Some(offer)) => match &failure.lacks_program {
-            Some(host) if offer.make(host, &mut signals()?).await? => run(config::read(arguments)?.command).await,
+            Some(host) if offer.make(host, &mut signals()?).await? => run(config::read(arguments)?).await,
             _ => Err(failure),
         },
         (result, _) => result,
     }
+}
+
+/// Returns docs/COMMANDS.md, as the tables of commands and options have it.
+#[must_use]
+pub fn commands_reference() -> String {
+    args::reference()
 }
 
 /// Keeps keys out of core dumps and hides them from other processes of the same user. Failure is ignored: the transfer
@@ -141,30 +147,31 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
 }
 
 /// Runs a command; returns the exit code of a full or partial success.
-async fn run(command: Command) -> Result<u8, Failure> {
-    match command {
+async fn run(args: Args) -> Result<u8, Failure> {
+    match args.command {
         // It handles signals itself while it has something to save.
-        Command::Remote(args) if args.digest => remote::digest(),
-        Command::Remote(args) => Ok(exit::of_remote(remote::run(args).await)),
+        Command::Remote if args.remote.digest => remote::digest(),
+        Command::Remote => Ok(exit::of_remote(remote::run(args.remote).await)),
         // It has something to start before signals are handled.
-        Command::Pipe(args) => pipe::run(*args).await,
-        Command::Clean(args) => clean::run(&args),
-        Command::Status(args) => status::run(&args),
-        Command::Complete(args) => Ok(complete::run(&args)),
-        Command::Completions(args) => Ok(man_pages::completions(&args)),
-        Command::Man(args) => man_pages::man(&args),
-        Command::Profile(what) => profile::run(&what),
-        Command::Send(args) if stream::is_sent(&args) => stream::send(*args).await,
-        Command::Send(args) => send::run(*args, &mut signals()?).await,
-        Command::Recv(args) => recv::run(*args, &mut signals()?).await,
-        Command::Demo(args) => demo::run(*args, &mut signals()?).await,
-        Command::Cp(args) => copy::cp(*args, &mut signals()?).await,
-        Command::Sync(args) => copy::sync(*args, &mut signals()?).await,
-        Command::Verify(args) => verify::run(*args, &mut signals()?).await,
-        Command::Bootstrap(args) => bootstrap::run(*args, &mut signals()?).await,
-        Command::Doctor(args) => doctor::run(*args, &mut signals()?).await,
-        Command::Tunnel(args) => tunnel::run(*args).await,
-        Command::Proxy(args) => proxy::run(*args).await,
+        Command::Pipe => pipe::run(args).await,
+        Command::Clean => clean::run(&args),
+        Command::Status => status::run(&args),
+        Command::Complete => Ok(complete::run(&args)),
+        Command::Completions => Ok(man_pages::completions(&args)),
+        Command::Man => man_pages::man(&args),
+        Command::ProfileList => Ok(profile::list()),
+        Command::ProfileShow => profile::show(&args),
+        Command::ProfileDiff => profile::diff(&args),
+        Command::Send if stream::is_sent(&args) => stream::send(args).await,
+        Command::Send => send::run(args, &mut signals()?).await,
+        Command::Recv => recv::run(args, &mut signals()?).await,
+        Command::Demo => demo::run(args, &mut signals()?).await,
+        Command::Cp | Command::Sync => copy::run(args, &mut signals()?).await,
+        Command::Verify => verify::run(args, &mut signals()?).await,
+        Command::Bootstrap => bootstrap::run(args, &mut signals()?).await,
+        Command::Doctor => doctor::run(args, &mut signals()?).await,
+        Command::Tunnel => tunnel::run(args).await,
+        Command::Proxy => proxy::run(args).await,
     }
 }
 

@@ -7,31 +7,30 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use clap::CommandFactory;
+use clap_complete::Shell;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use signal_hook::flag;
 
-use crate::args::{Cli, CompletionsArgs, ManArgs};
+use crate::args::{Args, NAME, definition};
 use crate::exit::{Code, Failure};
 use crate::print;
 
-/// The name of the program.
-const NAME: &str = "downpour";
-
 /// Prints the completions of a shell.
-pub(crate) fn completions(args: &CompletionsArgs) -> u8 {
+pub(crate) fn completions(args: &Args) -> u8 {
+    // clap requires one.
+    let shell = args.shell.unwrap_or(Shell::Bash);
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut shown(), NAME, &mut script);
-    let script = scripts::with_places(args.shell, &String::from_utf8_lossy(&script));
+    clap_complete::generate(shell, &mut shown(), NAME, &mut script);
+    let script = scripts::with_places(shell, &String::from_utf8_lossy(&script));
     print::write_out(script.as_bytes());
     Code::Done as u8
 }
 
 /// Shows the page of a command, or writes all pages into a directory.
-pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
+pub(crate) fn man(args: &Args) -> Result<u8, Failure> {
     let disk = |error: io::Error| Failure::new(Code::Disk, format!("cannot write the manual pages: {error}"));
-    let Some(folder) = &args.write else {
-        let (mut command, mut page) = (documented(&args.command)?, Vec::new());
+    let [folder] = &args.paths[..] else {
+        let (mut command, mut page) = (documented(&args.words)?, Vec::new());
         clap_mangen::Man::new(command.clone()).render(&mut page).map_err(disk)?;
         let page = laid_out(&String::from_utf8_lossy(&page));
         match io::stdout().is_terminal() {
@@ -43,7 +42,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
         return Ok(Code::Done as u8);
     };
     fs::create_dir_all(folder).map_err(disk)?;
-    clap_mangen::generate_to(definition(), folder).map_err(disk)?;
+    clap_mangen::generate_to(for_pages(), folder).map_err(disk)?;
     for entry in fs::read_dir(folder).map_err(disk)? {
         let path = entry.map_err(disk)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -58,7 +57,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
 
 /// Returns the command with these names.
 fn documented(names: &[String]) -> Result<clap::Command, Failure> {
-    let mut found = definition();
+    let mut found = for_pages();
     if names.is_empty() {
         return Ok(found);
     }
@@ -116,13 +115,13 @@ fn laid_out(page: &str) -> String {
 
 /// Returns the definition without the commands that only programs call.
 fn shown() -> clap::Command {
-    let all = Cli::command();
+    let all = definition();
     let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION")).args(all.get_arguments().cloned()).subcommands(commands)
 }
 
 /// Returns the definition without the description of this machine in `--version`: the pages are the same everywhere. The
 /// options of all commands, which `-h` leaves out, have their text too.
-fn definition() -> clap::Command {
-    Cli::command().long_version(None::<&str>).mut_args(|arg| arg.hide_short_help(false))
+fn for_pages() -> clap::Command {
+    definition().long_version(None::<&str>).mut_args(|arg| arg.hide_short_help(false))
 }

@@ -6,11 +6,11 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use downpour::remote::{self, Hearer, PathOptions, Reach, SshOptions};
-use downpour::{EndpointOptions, EngineOptions, Family, ListenOptions, PathCache, Peer, Profile};
+use downpour::remote::{Hearer, Reach, SshOptions};
+use downpour::{EngineOptions, ListenOptions, PathCache, Peer, Profile, TransferOptions};
 use serde::de::DeserializeSeed as _;
 
-use crate::args::{MemoryArgs, NetworkArgs, Policy, ProfileArgs, ProfileChoice, ReachArgs, SpeedArgs, SshArgs, Via};
+use crate::args::{Args, Policy, ProfileChoice, SpeedArgs};
 use crate::exit::{Code, Failure};
 use crate::limit::Limit;
 use crate::{names, print};
@@ -26,8 +26,8 @@ pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(3600);
 /// # Errors
 /// An unknown key or value; options that contradict each other.
 pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
-    let ProfileArgs { profile, set } = &speed.profile;
-    let mut profile = chosen(profile)?;
+    let set = &speed.set;
+    let mut profile = chosen(speed.profile.as_ref())?;
     if let Some(rate) = speed.rate {
         profile = profile.with_fixed_rate(rate);
     }
@@ -61,32 +61,43 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// Returns how `host` is reached to which streams go, with the bound on their repair.
+/// Returns how the host is reached to which streams go, with the bound on their repair.
 ///
 /// # Errors
 /// Those of [`profile`]; a share that is none.
-pub(crate) fn reach(args: &ReachArgs, host: &str) -> Result<Reach, Failure> {
-    let mut profile = profile(&args.speed)?;
-    if let Some(share) = &args.overhead.max_overhead {
+pub(crate) fn reach(args: &Args) -> Result<Reach, Failure> {
+    let mut engine = engine(args)?;
+    if let Some(share) = &args.speed.max_overhead {
         let refused = |error| Failure::new(Code::Usage, format!("--max-overhead: {error}"));
-        profile.set("streams.overhead", share).map_err(refused)?;
+        engine.profile.set("streams.overhead", share).map_err(refused)?;
     }
-    let endpoint = endpoint(args.network.timeout, args.speed.memory);
-    Ok(Reach {
-        host: host.to_owned(),
-        ssh: ssh(&args.ssh),
-        path: path(args.via, &args.network),
-        engine: EngineOptions { profile, endpoint },
-    })
+    Ok(Reach { host: args.host.clone().unwrap_or_default(), ssh: ssh(args), path: args.path.clone(), engine })
 }
 
 /// Same as [`reach`], for connections of which most write a little at a time.
 ///
 /// # Errors
 /// Those of [`reach`].
-pub(crate) fn reach_by_tunnel(args: &mut ReachArgs, host: &str) -> Result<Reach, Failure> {
-    args.speed.profile.set.insert(0, ("streams".to_owned(), "window".to_owned()));
-    reach(args, host)
+pub(crate) fn reach_by_tunnel(args: &mut Args) -> Result<Reach, Failure> {
+    args.speed.set.insert(0, ("streams".to_owned(), "window".to_owned()));
+    reach(args)
+}
+
+/// Returns how this side sends, and what its endpoint takes.
+///
+/// # Errors
+/// Those of [`profile`].
+pub(crate) fn engine(args: &Args) -> Result<EngineOptions, Failure> {
+    Ok(EngineOptions { profile: profile(&args.speed)?, endpoint: args.options.engine.endpoint })
+}
+
+/// Returns the options of a sender.
+///
+/// # Errors
+/// Those of [`profile`].
+pub(crate) fn sender(args: &Args) -> Result<TransferOptions, Failure> {
+    let paths = if args.speed.no_memory { None } else { PathCache::of_user() };
+    Ok(TransferOptions { engine: engine(args)?, paths, ..args.options.clone() })
 }
 
 /// Returns the profile with a policy.
@@ -118,10 +129,11 @@ fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure>
 ///
 /// # Errors
 /// A file that cannot be read, or is not a profile.
-pub(crate) fn chosen(choice: &ProfileChoice) -> Result<Profile, Failure> {
+pub(crate) fn chosen(choice: Option<&ProfileChoice>) -> Result<Profile, Failure> {
     let path = match choice {
-        ProfileChoice::Named(profile) => return Ok(Profile::clone(profile)),
-        ProfileChoice::File(path) => path,
+        None => return Ok(Profile::auto()),
+        Some(ProfileChoice::Named(profile)) => return Ok(Profile::clone(profile)),
+        Some(ProfileChoice::File(path)) => path,
     };
     let shown = path.display();
     let mut bytes = Vec::new();
@@ -154,72 +166,21 @@ pub(crate) fn changed(mut profile: Profile, set: &[(String, String)]) -> Result<
     Ok(profile)
 }
 
-/// Returns where what is known of paths is kept, if it may be used.
-pub(crate) fn paths(speed: &SpeedArgs) -> Option<PathCache> {
-    if speed.no_memory { None } else { PathCache::of_user() }
-}
-
 /// Returns how to call ssh.
-pub(crate) fn ssh(args: &SshArgs) -> SshOptions {
-    let plain = SshOptions::default();
-    SshOptions {
-        command: args.ssh.as_ref().map_or(plain.command, |command| command.0.clone()),
-        port: args.ssh_port,
-        identity: args.identity.clone(),
-        jump: args.jump.clone(),
-        remote_program: args.remote_bin.clone(),
-        asks: true,
-        hearer: Some(Hearer::new(print::said)),
-    }
+pub(crate) fn ssh(args: &Args) -> SshOptions {
+    SshOptions { hearer: Some(Hearer::new(print::said)), ..args.ssh.clone() }
 }
 
 /// Returns how to call ssh for a host whose ProxyCommand may be `downpour proxy`, which would start itself again and again.
 /// A jump host excludes it by itself.
-pub(crate) fn direct_ssh(args: &SshArgs, port: Option<u16>) -> SshOptions {
+pub(crate) fn direct_ssh(args: &Args) -> SshOptions {
     let mut ssh = ssh(args);
     ssh.command.extend(["-o", "ControlPath=none"].map(Into::into));
     if ssh.jump.is_none() {
         ssh.command.extend(["-o", "ProxyCommand=none"].map(Into::into));
     }
-    ssh.port = ssh.port.or(port);
+    ssh.port = ssh.port.or(args.server_port);
     ssh
-}
-
-/// Returns where the data of a login may go.
-pub(crate) fn path(via: Via, network: &NetworkArgs) -> PathOptions {
-    let via = match via {
-        Via::Auto => remote::Via::Auto,
-        Via::Udp => remote::Via::Udp,
-        Via::Ssh => remote::Via::Ssh,
-    };
-    PathOptions { via, family: family(network), ports: network.port.clone() }
-}
-
-/// Returns how this side sends, and what its endpoint takes.
-///
-/// # Errors
-/// Those of [`profile`].
-pub(crate) fn engine(speed: &SpeedArgs, dead_after: Duration) -> Result<EngineOptions, Failure> {
-    Ok(EngineOptions { profile: profile(speed)?, endpoint: endpoint(dead_after, speed.memory) })
-}
-
-/// Returns the options of an endpoint.
-pub(crate) const fn endpoint(dead_after: Duration, memory: MemoryArgs) -> EndpointOptions {
-    EndpointOptions { dead_after, max_memory: memory.max_memory }
-}
-
-/// Converts the options for the IP version.
-pub(crate) const fn family(network: &NetworkArgs) -> Family {
-    only(network.ipv4, network.ipv6)
-}
-
-/// Returns the IP versions that may be used where one may be the only one.
-pub(crate) const fn only(ipv4: bool, ipv6: bool) -> Family {
-    match (ipv4, ipv6) {
-        (true, _) => Family::V4,
-        (_, true) => Family::V6,
-        _ => Family::Any,
-    }
 }
 
 /// Listens for the other side at `address`.

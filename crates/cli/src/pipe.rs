@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use downpour::remote::{self, Pipe, PipeEvent, Witness};
 use tokio::time::Instant;
 
-use crate::args::PipeArgs;
+use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::limit::Limit;
@@ -14,20 +14,20 @@ use crate::{announce, options, print, taken};
 
 /// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`], since there is
 /// nothing to save.
-pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
     let witness = Witness::start()?;
     let mut interrupts = taken(Interrupts::without_hang_up())?;
-    if args.reach.speed.limit.as_ref().is_some_and(Limit::changes) {
+    if args.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
-    let mut reach = options::reach(&args.reach, &args.host)?;
+    let mut reach = options::reach(&args)?;
     // What the command prints there is a result: a file or a program gets it as it is, as from ssh. Only a terminal obeys
     // what is written to it.
     if !io::stderr().is_terminal() {
         reach.ssh.hearer = None;
     }
     // Joined like ssh does.
-    let pipe = Pipe { command: args.command.join(" "), reach };
+    let pipe = Pipe { command: args.words.join(" "), reach };
     let mut attention = interrupts.attend();
     let mut piping = remote::pipe(pipe, witness)?;
     announce::piped(piping.taken());
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: PipeArgs) -> Result<u8, Failure> {
             }
         };
         match (event, stopped) {
-            (Some(PipeEvent::Note(line)), _) if args.reach.quiet => drop(line),
+            (Some(PipeEvent::Note(line)), _) if args.output.quiet => drop(line),
             (Some(PipeEvent::Note(line)), _) => print::note(&line),
             (_, Some(stop)) => return Err(Failure::stopped(stop)),
             (Some(PipeEvent::Done(result)), None) => return Ok(result?),

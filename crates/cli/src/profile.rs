@@ -5,19 +5,26 @@ use std::fmt::Write as _;
 use downpour::Profile;
 use downpour::profile::{Difference, Line};
 
-use crate::args::ProfileCommand;
+use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::{options, print};
 
-/// Lists, shows or compares profiles; returns the exit code.
-pub(crate) fn run(command: &ProfileCommand) -> Result<u8, Failure> {
-    let text = match command {
-        ProfileCommand::List => listed(),
-        ProfileCommand::Show(args) => {
-            shown(&options::changed(options::chosen(&args.profile)?, &args.set)?, args.allowed)
-        }
-        ProfileCommand::Diff(args) => compared(&options::chosen(&args.first)?, &options::chosen(&args.second)?),
-    };
+/// Lists the profiles; returns the exit code.
+pub(crate) fn list() -> u8 {
+    print::write_out(listed().as_bytes());
+    Code::Done as u8
+}
+
+/// Shows a profile; returns the exit code.
+pub(crate) fn show(args: &Args) -> Result<u8, Failure> {
+    let profile = options::changed(options::chosen(args.profiles.first())?, &args.speed.set)?;
+    print::write_out(shown(&profile, args.allowed).as_bytes());
+    Ok(Code::Done as u8)
+}
+
+/// Compares two profiles; returns the exit code.
+pub(crate) fn diff(args: &Args) -> Result<u8, Failure> {
+    let text = compared(&options::chosen(args.profiles.first())?, &options::chosen(args.profiles.get(1))?);
     print::write_out(text.as_bytes());
     Ok(Code::Done as u8)
 }

@@ -14,7 +14,7 @@ use downpour::tunnel::control::ControlFolder;
 use downpour::tunnel::{ConnectionEvent, Destination, Forward, Forwarding, Place, TunnelEvent};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::args::ProxyArgs;
+use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::print::{self, err};
@@ -30,16 +30,16 @@ const CHUNK: usize = 64 << 10;
 const SSH: u16 = 22;
 
 /// Carries stdin and stdout until the other side has ended; returns the exit code.
-pub(crate) async fn run(mut args: ProxyArgs) -> Result<u8, Failure> {
-    let mut reach = options::reach_by_tunnel(&mut args.reach, &args.host)?;
-    reach.ssh = options::direct_ssh(&args.reach.ssh, args.server_port);
+pub(crate) async fn run(mut args: Args) -> Result<u8, Failure> {
+    let mut reach = options::reach_by_tunnel(&mut args)?;
+    reach.ssh = options::direct_ssh(&args);
     let failed = |error| Failure::new(Code::Other, format!("no folder for the socket of the connection: {error}"));
     let folder = ControlFolder::of_user().map_err(failed)?;
     let port = args.server_port.unwrap_or(SSH);
     let own = |own: Option<u32>| folder.socket(&(&reach.host, port, &reach.ssh, reach.path.via, own));
-    match args.persist {
-        None => carry_once(&own(Some(std::process::id())), reach, port, args.reach.quiet).await,
-        Some(_) if args.in_background => keep(&own(None), reach, port, &args).await,
+    match args.tunnel.persist {
+        None => carry_once(&own(Some(std::process::id())), reach, port, args.output.quiet).await,
+        Some(_) if args.tunnel.in_background => keep(&own(None), reach, port, &args).await,
         Some(_) => match persistent(&own(None))? {
             Ok(socket) => carry(socket).await,
             Err(code) => Ok(code),
@@ -63,8 +63,8 @@ fn persistent(path: &Path) -> Result<Result<UnixStream, u8>, Failure> {
 }
 
 /// Keeps the tunnel, in the background.
-async fn keep(path: &Path, reach: Reach, port: u16, args: &ProxyArgs) -> Result<u8, Failure> {
-    let is_quiet = args.reach.quiet;
+async fn keep(path: &Path, reach: Reach, port: u16, args: &Args) -> Result<u8, Failure> {
+    let is_quiet = args.output.quiet;
     let show = move |event| match event {
         TunnelEvent::Open => {
             announce::tunnel(&event);
@@ -73,7 +73,7 @@ async fn keep(path: &Path, reach: Reach, port: u16, args: &ProxyArgs) -> Result<
         event => tell(event, is_quiet),
     };
     let mut tunnel = Tunnel { is_detached: true, is_found: true, ..tunnel(path, reach, port) };
-    tunnel.forwarding.persist = args.persist;
+    tunnel.forwarding.persist = args.tunnel.persist;
     let mut interrupts = taken(Interrupts::without_hang_up())?;
     let mut attention = interrupts.attend();
     remote::tunnel(tunnel, show, async { attention.next_in_background(true).await.into() }).await?;

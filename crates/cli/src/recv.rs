@@ -4,11 +4,9 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use downpour::files::{Permitted, ReceiveSpec};
-use downpour::{EngineOptions, Peer, Role, Transfer, TransferOptions};
+use downpour::{Peer, Role, Transfer};
 
-use crate::args::{OutputArgs, RecvArgs};
-use crate::copy::{compare, existing};
+use crate::args::{Args, OutputArgs};
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Attention, Interrupts};
 use crate::output::Output;
@@ -18,12 +16,12 @@ use crate::watch::{Conduct, OnOffer, watch};
 use crate::{options, print, stream};
 
 /// Receives; returns the exit code.
-pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let (is_to_stdout, given) = wanted(&args)?;
-    let peer = match args.listen {
+    let peer = match args.ticket.listen {
         Some(address) => options::listen(address, false),
         None => {
-            let ticket = ticket::read(given.as_deref(), args.ticket.ticket_file.as_deref(), interrupts).await?;
+            let ticket = ticket::read(given.as_deref(), args.ticket.file.as_deref(), interrupts).await?;
             if ticket.listener == Role::Streams {
                 return stream::receive(ticket, args, is_to_stdout, interrupts).await;
             }
@@ -37,9 +35,9 @@ pub(crate) async fn run(args: RecvArgs, interrupts: &mut Interrupts) -> Result<u
 }
 
 /// Returns whether what comes goes to stdout, and the ticket on the command line, which may have come in several words.
-fn wanted(args: &RecvArgs) -> Result<(bool, Option<String>), Failure> {
-    let is_to_stdout = args.into == Path::new("-") || args.given.iter().any(|word| word == "-");
-    if is_to_stdout && (args.listen.is_some() || args.output.json) {
+fn wanted(args: &Args) -> Result<(bool, Option<String>), Failure> {
+    let is_to_stdout = args.receive.target == Path::new("-") || args.words.iter().any(|word| word == "-");
+    if is_to_stdout && (args.ticket.listen.is_some() || args.output.json) {
         let message =
             "stdout is for the bytes that come, which need a ticket of their sender: leave --listen and --json out";
         return Err(Failure::new(Code::Usage, message));
@@ -48,18 +46,18 @@ fn wanted(args: &RecvArgs) -> Result<(bool, Option<String>), Failure> {
         let message = "what comes may be anything, and could write to this terminal: redirect stdout, or name a directory with --into";
         return Err(Failure::new(Code::Usage, message));
     }
-    let words: Vec<&str> = args.given.iter().map(String::as_str).filter(|word| *word != "-").collect();
+    let words: Vec<&str> = args.words.iter().map(String::as_str).filter(|word| *word != "-").collect();
     Ok((is_to_stdout, (!words.is_empty()).then(|| words.join(" "))))
 }
 
 /// Receives one file, and writes it to stdout once it is whole. A signal to stop ends the writing too, so that the file is
 /// removed.
-async fn to_stdout(mut args: RecvArgs, peer: Peer, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+async fn to_stdout(mut args: Args, peer: Peer, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     let failed =
         |error: io::Error| Failure::new(Code::Disk, format!("cannot keep the file on its way to stdout: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
-    args.into = folder.path().to_owned();
-    (args.yes, args.max_files) = (true, Some(1));
+    args.receive.target = folder.path().to_owned();
+    (args.options.confirm, args.receive.permitted.max_entries) = (false, Some(1));
     let begun = begin(args, peer)?;
     let mut attention = interrupts.attend();
     let code = begun.follow(&mut attention).await?;
@@ -93,28 +91,10 @@ struct Begun {
 
 /// Begins to receive into a directory. Signals keep their default effect meanwhile: a trace may go to a pipe that is not
 /// read.
-fn begin(args: RecvArgs, peer: Peer) -> Result<Begun, Failure> {
-    let endpoint = options::endpoint(args.ticket.timeout, args.memory);
-    let options = TransferOptions {
-        engine: EngineOptions { endpoint, ..EngineOptions::default() },
-        handshake_timeout: args.ticket.connect_timeout,
-        // Without a question nothing has to wait for the answer: the bytes follow the names at once.
-        confirm: !args.yes,
-        qlog: args.trace.qlog,
-        ..TransferOptions::default()
-    };
-    let spec = ReceiveSpec {
-        existing: existing(args.existing),
-        compare: compare(args.checksum),
-        safe_links: args.safe_links,
-        trust_staging: args.trust_staging,
-        differences: true,
-        permitted: Permitted { max_bytes: args.quota, max_entries: args.max_files, ..Permitted::default() },
-        ..ReceiveSpec::into_directory(args.into)
-    };
-    let offer = if args.yes { OnOffer::Tell } else { OnOffer::Ask };
-    let transfer = downpour::receive(spec, peer, options)?;
-    Ok(Begun { transfer, output: args.output, ticket_file: args.ticket.ticket_file, offer })
+fn begin(args: Args, peer: Peer) -> Result<Begun, Failure> {
+    let offer = if args.options.confirm { OnOffer::Ask } else { OnOffer::Tell };
+    let transfer = downpour::receive(args.receive, peer, args.options)?;
+    Ok(Begun { transfer, output: args.output, ticket_file: args.ticket.file, offer })
 }
 
 impl Begun {

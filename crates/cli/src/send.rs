@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use downpour::files::{Root, ScanOptions};
-use downpour::{Peer, SendSpec, Ticket, TicketError, TransferOptions};
+use downpour::{Peer, SendSpec, Ticket, TicketError};
 
-use crate::args::SendArgs;
-use crate::copy::{NamedLinks, scan};
+use crate::args::Args;
+use crate::copy::scan;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::options;
@@ -17,42 +17,30 @@ use crate::ticket::{self, Guest};
 use crate::watch::{Conduct, watch};
 
 /// Sends; returns the exit code.
-pub(crate) async fn run(args: SendArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
     check_ticket(&args)?;
-    let engine = options::engine(&args.speed, args.ticket.timeout)?;
-    let peer = match &args.to {
+    let options = options::sender(&args)?;
+    let peer = match &args.ticket.to {
         Some(argument) => {
-            Peer::Connect(ticket::read(argument.as_deref(), args.ticket.ticket_file.as_deref(), interrupts).await?)
+            Peer::Connect(ticket::read(argument.as_deref(), args.ticket.file.as_deref(), interrupts).await?)
         }
-        None => options::listen(args.listen, args.keep),
+        None => options::listen(args.ticket.listen.flatten(), args.ticket.keep),
     };
-    let options = TransferOptions {
-        engine,
-        handshake_timeout: args.ticket.connect_timeout,
-        checksums: args.selection.checksums.clone(),
-        qlog: args.trace.qlog,
-        paths: options::paths(&args.speed),
-        ..TransferOptions::default()
-    };
-    let scan = ScanOptions { hash: options.checksums.is_some(), ..scan(&args.selection, true, NamedLinks::Follow)? };
+    let scan = ScanOptions { hash: options.checksums.is_some(), ..scan(&args)? };
     let transfer = downpour::send(SendSpec { roots: args.paths.iter().map(root).collect(), scan }, peer, options)?;
     let mut attention = interrupts.attend();
     let mut output = Output::new(args.output);
     output.speed(args.speed.rate, args.speed.limit.as_ref());
-    let ticket = ticket::publish(
-        transfer.ticket(),
-        args.ticket.ticket_file.as_deref(),
-        Guest::Receiver { many: args.keep },
-        &output,
-    )?;
+    let guest = Guest::Receiver { many: args.ticket.keep };
+    let ticket = ticket::publish(transfer.ticket(), args.ticket.file.as_deref(), guest, &output)?;
     output.start("send", args.speed.rate, ticket.as_deref())?;
-    let conduct = Conduct { keep: args.keep, limit: args.speed.limit, ..Conduct::default() };
+    let conduct = Conduct { keep: args.ticket.keep, limit: args.speed.limit, ..Conduct::default() };
     watch(transfer, conduct, &mut output, &mut attention).await
 }
 
 /// Refuses `--to TICKET`, which would be a file of that name, before another ticket is asked for.
-fn check_ticket(args: &SendArgs) -> Result<(), Failure> {
-    if args.to != Some(None) {
+fn check_ticket(args: &Args) -> Result<(), Failure> {
+    if args.ticket.to != Some(None) {
         return Ok(());
     }
     let is_absent = |path: &&PathBuf| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use downpour::activity::{Activity, Running, running};
 
-use crate::args::StatusArgs;
+use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::json::{self, Line};
 use crate::print::{err, out};
@@ -15,11 +15,11 @@ use crate::{announce, escape};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shows what this user has running; returns the exit code.
-pub(crate) fn run(args: &StatusArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let mut found = running(PATIENCE);
     found.retain(|running| args.pid.is_none_or(|pid| running.pid == pid));
     for running in &found {
-        if args.json {
+        if args.output.json {
             json::print(&Line::Running(json::Running::from(running)));
         } else {
             out(lines(running));
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<u8, Failure> {
         (Some(pid), [Running { activity: None, .. }]) => {
             Err(Failure::new(Code::Timeout, format!("process {pid} does not answer: it may be stopped")))
         }
-        (None, []) if !args.json => {
+        (None, []) if !args.output.json => {
             err("No transfer of this user runs.");
             Ok(Code::Done as u8)
         }

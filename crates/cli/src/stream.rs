@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use downpour::Ticket;
+use downpour::files::Existing;
 use downpour::remote::Witness;
 use downpour::streams::{StreamFetch, StreamOffer, StreamTarget, is_name};
-use downpour::{EngineOptions, Ticket};
 
-use crate::args::{OutputArgs, RecvArgs, SelectionArgs, SendArgs, TraceArgs, WhenExisting};
+use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Attention, Interrupts};
 use crate::output::Output;
@@ -23,22 +24,22 @@ use crate::{announce, escape, options, print};
 const UNNAMED: &str = "stdin";
 
 /// Whether stdin is to be sent.
-pub(crate) fn is_sent(args: &SendArgs) -> bool {
-    args.name.is_some() || args.paths.iter().any(|path| path == Path::new("-"))
+pub(crate) fn is_sent(args: &Args) -> bool {
+    args.stream_name.is_some() || args.paths.iter().any(|path| path == Path::new("-"))
 }
 
 /// Sends stdin; returns the exit code. A hang-up ends the process as well as the one that feeds it.
-pub(crate) async fn send(args: SendArgs) -> Result<u8, Failure> {
+pub(crate) async fn send(args: Args) -> Result<u8, Failure> {
     let name = name(&args)?;
     let witness = Witness::start()?;
     let mut interrupts = crate::taken(Interrupts::without_hang_up())?;
-    let options = options::engine(&args.speed, args.ticket.timeout)?;
+    let options = options::engine(&args)?;
     let mut attention = interrupts.attend();
-    let offer = StreamOffer::listen(name.clone(), args.listen, options::TICKET_LIFETIME, options)?;
+    let offer = StreamOffer::listen(name.clone(), args.ticket.listen.flatten(), options::TICKET_LIFETIME, options)?;
     let output = Output::new(args.output);
     output.speed(args.speed.rate, args.speed.limit.as_ref());
     let guest = Guest::Receiver { many: false };
-    let ticket = ticket::publish(Some(offer.ticket()), args.ticket.ticket_file.as_deref(), guest, &output)?;
+    let ticket = ticket::publish(Some(offer.ticket()), args.ticket.file.as_deref(), guest, &output)?;
     output.start("send", args.speed.rate, ticket.as_deref())?;
     let taken = Arc::<AtomicU64>::default();
     announce::piped(Arc::clone(&taken));
@@ -50,32 +51,28 @@ pub(crate) async fn send(args: SendArgs) -> Result<u8, Failure> {
 }
 
 /// Returns the name of the stream.
-fn name(args: &SendArgs) -> Result<Vec<u8>, Failure> {
+fn name(args: &Args) -> Result<Vec<u8>, Failure> {
     let refused = |message: &str| Failure::new(Code::Usage, message);
-    let SendArgs { paths, name, to, listen: _, keep, ticket: _, selection, speed, output, trace } = args;
-    // Rules and links are for the files of a directory, of which there is none; a configuration may have them for all commands.
-    let SelectionArgs { links: _, hard_links: _, one_file_system: _, rules: _, files_from, from0: _, checksums } =
-        selection;
-    if *paths != [Path::new("-")] {
+    if args.paths != [Path::new("-")] {
         return Err(refused("a stream goes alone: write `send - --name NAME`, or ./- for a file of that name"));
     }
-    if to.is_some() {
+    if args.ticket.to.is_some() {
         return Err(refused("`send -` makes the ticket: leave --to out, and run `downpour recv -` on the other side"));
     }
-    if *keep {
+    if args.ticket.keep {
         return Err(refused("stdin can be read only once, by one receiver: leave --keep out"));
     }
-    if files_from.is_some() {
+    if args.files_from.is_some() {
         return Err(refused("--files-from lists files, and `-` sends stdin: name the directory of the files instead"));
     }
-    if checksums.is_some() {
+    if args.options.checksums.is_some() {
         return Err(refused("--checksums lists files, and stdin is none: leave it out"));
     }
-    check_output(output, trace)?;
-    if speed.limit.as_ref().is_some_and(crate::limit::Limit::changes) {
+    check_output(args)?;
+    if args.speed.limit.as_ref().is_some_and(crate::limit::Limit::changes) {
         return Err(refused("a stream has one limit, not a timetable: write --limit RATE"));
     }
-    let name = name.as_deref().map_or(UNNAMED.as_bytes(), |name| name.as_bytes());
+    let name = args.stream_name.as_deref().map_or(UNNAMED.as_bytes(), |name| name.as_bytes());
     if !is_name(name) {
         return Err(refused("--name: a name of up to 255 bytes without a slash, such as backup.tar"));
     }
@@ -83,11 +80,9 @@ fn name(args: &SendArgs) -> Result<Vec<u8>, Failure> {
 }
 
 /// Refuses output that streams do not have.
-fn check_output(output: &OutputArgs, trace: &TraceArgs) -> Result<(), Failure> {
-    let OutputArgs { progress: _, json, quiet: _, verbose: _ } = output;
-    let TraceArgs { qlog } = trace;
+fn check_output(args: &Args) -> Result<(), Failure> {
     let refused = |message: &str| Err(Failure::new(Code::Usage, message));
-    match (json, qlog) {
+    match (args.output.json, &args.options.qlog) {
         (true, _) => refused("--json has no lines for streams: leave it out"),
         (false, Some(_)) => refused("--qlog traces transfers of files, and this is a stream: leave it out"),
         (false, None) => Ok(()),
@@ -97,17 +92,17 @@ fn check_output(output: &OutputArgs, trace: &TraceArgs) -> Result<(), Failure> {
 /// Receives a stream, to stdout or under its name; returns the exit code.
 pub(crate) async fn receive(
     ticket: Ticket,
-    args: RecvArgs,
+    args: Args,
     is_to_stdout: bool,
     interrupts: &mut Interrupts,
 ) -> Result<u8, Failure> {
     let target = target(&args, is_to_stdout)?;
-    let endpoint = options::endpoint(args.ticket.timeout, args.memory);
-    let options = EngineOptions { endpoint, ..EngineOptions::default() };
+    let options = options::engine(&args)?;
     let output = Output::new(args.output);
     let (mut attention, mut stopped) = (interrupts.attend(), None);
     let connected =
-        StreamFetch::connect(&ticket, options, args.ticket.connect_timeout, stop(&mut attention, &mut stopped)).await;
+        StreamFetch::connect(&ticket, options, args.options.handshake_timeout, stop(&mut attention, &mut stopped))
+            .await;
     let offered = done(connected, stopped)?.check(&target).await?;
     let shown = escape::name(offered.name());
     if let StreamTarget::Directory { path, .. } = &target {
@@ -116,7 +111,7 @@ pub(crate) async fn receive(
             "Coming: {shown} (a stream, whose length is open; it cannot be resumed)\nInto:   {}",
             into.display()
         );
-        if args.yes {
+        if !args.options.confirm {
             output.say(words);
         } else {
             print::err(words);
@@ -135,26 +130,27 @@ pub(crate) async fn receive(
     }
     let (mut stopped, arrived) = (None, Arc::<AtomicU64>::default());
     announce::piped(Arc::clone(&arrived));
-    let taken = offered.take(target, args.quota, arrived, stop(&mut attention, &mut stopped)).await;
+    let taken =
+        offered.take(target, args.receive.permitted.max_bytes, arrived, stop(&mut attention, &mut stopped)).await;
     let bytes = done(taken, stopped)?;
     output.say(format_args!("Received {} as {shown}, verified.", units::bytes(bytes)));
     Ok(Code::Done as u8)
 }
 
-fn target(args: &RecvArgs, is_to_stdout: bool) -> Result<StreamTarget, Failure> {
-    check_output(&args.output, &args.trace)?;
+fn target(args: &Args, is_to_stdout: bool) -> Result<StreamTarget, Failure> {
+    check_output(args)?;
     if is_to_stdout {
         return Ok(StreamTarget::Stdout);
     }
-    let replaces = match args.existing {
-        WhenExisting::Refuse => false,
-        WhenExisting::Replace => true,
-        WhenExisting::Skip | WhenExisting::KeepNewer | WhenExisting::Only => {
+    let replaces = match args.receive.existing {
+        Existing::Refuse => false,
+        Existing::Replace => true,
+        Existing::Skip | Existing::KeepNewer | Existing::Only => {
             let message = "a stream has no length and no time to compare: write --existing replace or refuse";
             return Err(Failure::new(Code::Usage, message));
         }
     };
-    Ok(StreamTarget::Directory { path: args.into.clone(), replaces })
+    Ok(StreamTarget::Directory { path: args.receive.target.clone(), replaces })
 }
 
 async fn answer(attention: &mut Attention<'_>) -> Result<bool, Failure> {

@@ -1,392 +1,378 @@
-//! The command line. Its meaning is defined in [`crate::options`].
+//! The command line: a table of commands, a table of options, and what was typed.
 
 mod brief;
-mod copying;
-mod demo;
+mod commands;
+mod definition;
+mod flag;
+pub(crate) mod flags;
 mod foreign;
-mod groups;
-mod offering;
-mod other;
-mod paths;
+mod reference;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod values;
 
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::{Parser, Subcommand};
-use downpour::Family;
-use downpour::remote::{Location, SshOptions};
+use clap::error::ErrorKind;
+use clap_complete::Shell;
+use downpour::files::{Backup, Compare, Existing, Modes, ReceiveSpec, ScanOptions};
+use downpour::remote::{Location, PathOptions, SshOptions};
+use downpour::tunnel::{Forward, Permit, Place};
+use downpour::{Rate, TransferOptions};
+use netsim::Duplex;
 
-use crate::{exit, options, version};
+use crate::exit::{Code, Failure};
+use crate::limit::Limit;
 pub(crate) use brief::{command_at, help};
-pub(crate) use copying::{CopyArgs, CpArgs, SyncArgs, VerifyArgs};
-#[cfg(test)]
-pub(crate) use demo::DEMO_LINK;
-pub(crate) use demo::DemoArgs;
+pub(crate) use commands::Command;
+pub(crate) use definition::{NAME, definition};
+pub(crate) use flag::Settable;
 pub(crate) use foreign::{answer, translate};
-pub(crate) use groups::{
-    ConnectionArgs, HowShown, Links, MemoryArgs, NetworkArgs, OutputArgs, Policy, PreserveToo, ProfileArgs, ReachArgs,
-    SelectionArgs, SpeedArgs, SshArgs, TraceArgs, Via, WhenExisting, WhenMissing,
-};
-pub(crate) use offering::{RecvArgs, SendArgs};
-pub(crate) use other::{
-    BootstrapArgs, CleanArgs, CompleteArgs, CompletionsArgs, Control, DoctorArgs, ManArgs, PipeArgs, ProfileCommand,
-    ProxyArgs, RemoteArgs, StatusArgs, TunnelArgs,
-};
-pub(crate) use paths::PathArgs;
+pub(crate) use reference::reference;
 pub(crate) use rules::{Rules, is_rule};
 pub(crate) use values::ProfileChoice;
 
-/// Transfer files fast, encrypted and verified, over networks that lose packets
-///
-/// Data goes over UDP, with erasure codes that repair losses before they are noticed, and is verified end to end.
-#[derive(Debug, Parser)]
-#[command(name = "downpour", version, long_version = version::long(), after_long_help = exit::HELP)]
-#[command(
-    after_help = "`downpour --help` explains options of all commands, exit codes, rates, patterns and the configuration."
-)]
-#[command(disable_help_subcommand = true, max_term_width = 100)]
-pub(crate) struct Cli {
-    /// Configuration file, or `none` [default: ~/.config/downpour/config.toml]
-    #[arg(
-        long,
-        value_name = "FILE",
-        global = true,
-        help_heading = "What is shown",
-        display_order = 1000,
-        hide_short_help = true,
-        value_parser = values::path()
-    )]
-    pub(crate) config: Option<PathBuf>,
-    /// Ignore the configuration file
-    #[arg(
-        long,
-        global = true,
-        conflicts_with = "config",
-        help_heading = "What is shown",
-        display_order = 1001,
-        hide_short_help = true
-    )]
-    pub(crate) no_config: bool,
-    /// What to do.
-    #[command(subcommand)]
+/// The network of the demo unless `--link` says another: 100 Mbit/s, 100 ms there and back, one packet in twenty lost
+/// each way.
+pub(crate) const DEMO_LINK: &str = "rate=100M,delay=50ms,loss=5%,queue=256KB";
+
+/// How long others can connect to a tunnel with its ticket.
+const VALID: Duration = Duration::from_secs(3600);
+
+/// What was typed. The options of the library are set by the entries of the table themselves; the rest is what this program
+/// makes of its options before it calls the library, and what it shows.
+#[derive(Debug)]
+pub(crate) struct Args {
     pub(crate) command: Command,
-}
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) no_config: bool,
 
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Copy files and folders to or from a host that ssh can reach
-    ///
-    /// Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. An
-    /// interrupted copy resumes when the same command runs again. Without a host it copies locally, and with two from one
-    /// to the other.
-    ///
-    /// A source that is a symbolic link is followed: what it points to arrives under the name of the link. Links within
-    /// folders are copied as links. --links sets the same for both.
-    #[command(after_help = CP_EXAMPLES, override_usage = "downpour cp [OPTIONS] SRC... DST", args_override_self = true)]
-    Cp(Box<CpArgs>),
-    /// Make a folder like another: cp -r -p; --delete removes the rest
-    ///
-    /// Files with matching size and mtime are skipped.
-    #[command(after_help = SYNC_EXAMPLES, override_usage = "downpour sync [OPTIONS] SRC... DST", args_override_self = true)]
-    Sync(Box<SyncArgs>),
-    /// Send files and folders to the holder of a ticket
-    ///
-    /// Prints a ticket and waits for a `downpour recv` with it. The ticket is valid for one complete transfer and for
-    /// one hour. With --to, this side connects instead, with a ticket from `downpour recv --listen`.
-    #[command(after_help = SEND_EXAMPLES)]
-    Send(Box<SendArgs>),
-    /// Receive files and folders with a ticket
-    ///
-    /// Asks for the ticket that `downpour send` printed, shows the offered files and the target folder, and asks for
-    /// confirmation. Answers are read from stdin; at its end the offer is declined unless --yes is given. Existing
-    /// files are not overwritten unless --existing says so. With --listen, this side prints a ticket and waits for a
-    /// `downpour send --to`.
-    #[command(after_help = RECV_EXAMPLES)]
-    Recv(Box<RecvArgs>),
-    /// Compare two files or folders by content, locally or remotely
-    ///
-    /// Changes nothing. Prints every difference; exits with 0 if there is none and 1 otherwise.
-    #[command(after_help = VERIFY_EXAMPLES)]
-    Verify(Box<VerifyArgs>),
-    /// Diagnose the path to another machine and suggest improvements
-    ///
-    /// Starts the remote side as `downpour cp` does. Checks whether UDP passes in both directions and at which packet
-    /// size; measures round-trip time, loss, rate and disks; estimates how long transfers will take.
-    Doctor(Box<DoctorArgs>),
-    /// Run a remote command and pipe stdin to it
-    ///
-    /// Exits with the exit code of the command. If the connection breaks, the command is killed, so that it never
-    /// mistakes a part of its input for the whole. If nothing reads its output any more, its next write fails, as in a
-    /// shell pipeline.
-    #[command(after_help = PIPE_EXAMPLES)]
-    Pipe(Box<PipeArgs>),
-    /// Carry TCP connections over a path that loses packets
-    ///
-    /// Takes connections on ports of this machine or of the remote host and carries them through one encrypted connection
-    /// over UDP, as ssh does with -L, -R and -D. It begins with a login by ssh and goes on without it, through outages
-    /// and changes of address, until it is interrupted.
-    #[command(after_help = TUNNEL_EXAMPLES)]
-    Tunnel(Box<TunnelArgs>),
-    /// Carry ssh's own connection to a host, as its ProxyCommand
-    ///
-    /// ssh, sftp, git and rsync then reach the host over a path that loses packets as if it were clean. It begins with a
-    /// login of its own by ssh; with --persist only the first one does. What goes through it is still bound by ssh's own
-    /// window of about 2 MB a round trip; `downpour cp` is not.
-    #[command(after_help = PROXY_EXAMPLES)]
-    Proxy(Box<ProxyArgs>),
-    /// Copy this program to a host that ssh can reach
-    ///
-    /// It goes through ssh, and takes its name there once it has run and found itself whole. The other commands offer this
-    /// if the remote host has no downpour.
-    #[command(after_help = BOOTSTRAP_EXAMPLES)]
-    Bootstrap(Box<BootstrapArgs>),
-    /// List or remove what interrupted transfers have left
-    ///
-    /// A transfer stages files in a folder .downpour-XXXXXXXX within its target. If it is interrupted, the same command
-    /// goes on from there; if it never runs again, the folder stays. Lists those of this user in each DIR: when they
-    /// were last used, the space they take, the number of incomplete files.
-    #[command(after_help = CLEAN_EXAMPLES)]
-    Clean(CleanArgs),
-    /// Show your running transfers and how far they are
-    ///
-    /// Lists every cp, sync, verify, send, recv, pipe, tunnel, proxy and demo of this user on this machine, and what others
-    /// have started here through ssh. A transfer prints its own progress line when it gets SIGUSR1.
-    #[command(after_help = STATUS_EXAMPLES)]
-    Status(StatusArgs),
-    /// Send a file over an emulated lossy link on this machine
-    ///
-    /// Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link.
-    /// Shows the time of the transfer, the least possible time, and the time of CUBIC with retransmission, as in TCP,
-    /// over the same link.
-    Demo(Box<DemoArgs>),
-    /// Show profiles and all their settings
-    ///
-    /// A profile determines how data is sent: code and blocks, schedule, congestion control, loss detection, feedback.
-    /// --profile selects one, --set changes a setting.
-    #[command(subcommand, after_help = PROFILE_EXAMPLES)]
-    Profile(ProfileCommand),
-    /// Print shell completions
-    #[command(after_help = COMPLETIONS_EXAMPLES)]
-    Completions(CompletionsArgs),
-    /// Show a manual page, or write those of all commands to a directory
-    #[command(after_help = MAN_EXAMPLES)]
-    Man(ManArgs),
-    /// Print what completes a host or a remote path, for the scripts of `downpour completions`
-    #[command(hide = true)]
-    Complete(CompleteArgs),
-    /// The remote side of cp, sync, verify, doctor, pipe, tunnel and proxy, started through ssh
-    ///
-    /// Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to one
-    /// folder, whatever the other side asks for.
-    #[command(hide = true, after_help = REMOTE_EXAMPLES)]
-    Remote(RemoteArgs),
-}
-
-const CP_EXAMPLES: &str = "\
-Examples:
-  downpour cp -r results/ me@far.example:archive   copy the contents of results into archive
-  downpour cp -r far.example:archive/2024 .        copy the folder 2024 to the current folder
-  downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   with a limit by day
-  downpour cp -r far.example:data other.example:   from host to host
-  downpour cp -rn --exclude '*.tmp' results far:   show what would be copied";
-
-const SYNC_EXAMPLES: &str = "\
-Examples:
-  downpour sync results/ far.example:results/            copy new and changed files
-  downpour sync --delete -n results/ far.example:results/   show what would be deleted";
-
-const SEND_EXAMPLES: &str = "\
-Examples:
-  downpour send photos/ notes.txt
-  downpour send --rate 100M photos/        at a fixed rate, whatever the loss
-  tar c photos | downpour send - --name photos.tar   to `downpour recv`, or to `downpour recv - | tar x`
-  downpour send photos/ --to --ticket-file t   to a `downpour recv --listen --ticket-file t`";
-
-const RECV_EXAMPLES: &str = "\
-Examples:
-  downpour recv --into ~/incoming
-  downpour recv - --ticket-file t | tar x
-  downpour recv -y --listen :4000 --ticket-file t";
-
-const VERIFY_EXAMPLES: &str = "\
-Example:
-  downpour verify results/ far.example:archive/results/";
-
-const PIPE_EXAMPLES: &str = "\
-Examples:
-  tar c results | downpour pipe far.example tar x -C archive
-  downpour pipe --set streams=window far.example ./console    low delay in spite of losses";
-
-const TUNNEL_EXAMPLES: &str = "\
-Examples:
-  downpour tunnel -L 8080:localhost:80 far.example     http://localhost:8080/ is far.example's port 80
-  downpour tunnel -D 1080 far.example                  a SOCKS proxy for browsers, curl -x socks5h://localhost:1080
-  downpour tunnel -R 2222:localhost:22 far.example     port 2222 of far.example is this machine's ssh";
-
-const PROXY_EXAMPLES: &str = "\
-Examples:
-  ssh -o ProxyCommand='downpour proxy --persist 10m %r@%n %p' far.example
-  In ~/.ssh/config:
-      Host far.example
-          ProxyCommand downpour proxy --persist 10m %r@%n %p";
-
-const BOOTSTRAP_EXAMPLES: &str = "\
-Examples:
-  downpour bootstrap far.example
-  downpour bootstrap --to /opt/bin/downpour root@far.example
-  downpour bootstrap --from ./downpour-aarch64 pi.example";
-
-const CLEAN_EXAMPLES: &str = "\
-Examples:
-  downpour clean incoming
-  downpour clean -r --older-than 30d --remove ~";
-
-const STATUS_EXAMPLES: &str = "\
-Examples:
-  downpour status
-  downpour status --json 4711
-  kill -USR1 4711        has the transfer itself print how far it is";
-
-const PROFILE_EXAMPLES: &str = "\
-Examples:
-  downpour profile show arq > mine.toml      save a profile, for --profile ./mine.toml
-  downpour profile diff auto ./mine.toml
-  downpour cp --set congestion.beta=0.5 huge.tar far:";
-
-const REMOTE_EXAMPLES: &str = "\
-Examples, each one line of ~/.ssh/authorized_keys:
-  command=\"downpour remote --only /srv/in --write-only\",restrict ssh-ed25519 AAAA... uploads
-  command=\"downpour remote --only /srv/out --read-only\",restrict ssh-ed25519 AAAA... downloads";
-
-const MAN_EXAMPLES: &str = "\
-Examples:
-  downpour man cp
-  downpour man --write ~/.local/share/man/man1";
-
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  downpour completions bash > ~/.local/share/bash-completion/completions/downpour
-  downpour completions zsh  > \"${fpath[1]}/_downpour\"
-  downpour completions fish > ~/.config/fish/completions/downpour.fish";
-
-/// A login that may find no downpour.
-pub(crate) struct Login<'a> {
-    pub(crate) args: &'a SshArgs,
+    /// What is sent of the sources.
+    pub(crate) scan: ScanOptions,
+    /// What is done at the target.
+    pub(crate) receive: ReceiveSpec,
+    /// How ssh is called.
     pub(crate) ssh: SshOptions,
-    pub(crate) family: Family,
-    /// There may be somebody to ask.
-    pub(crate) may_ask: bool,
+    /// Where the data goes.
+    pub(crate) path: PathOptions,
+    /// How this side transfers.
+    pub(crate) options: TransferOptions,
+    /// Between two other machines: the data goes through this one in any case.
+    pub(crate) through_here: bool,
+    /// A remote sender may announce names that were not requested.
+    pub(crate) trusts_sender: bool,
+
+    /// Rules by which names are left out.
+    pub(crate) rules: Rules,
+    /// The list of names to send, and whether they end with NUL.
+    pub(crate) files_from: Option<PathBuf>,
+    pub(crate) from0: bool,
+    pub(crate) backup: BackupArgs,
+    /// Delete what the source does not have.
+    pub(crate) delete: bool,
+    /// `-p` was typed, for which some type the port of ssh.
+    pub(crate) preserves: bool,
+    pub(crate) speed: SpeedArgs,
+    pub(crate) when_missing: WhenMissing,
+    pub(crate) ticket: TicketArgs,
+    pub(crate) tunnel: TunnelArgs,
+    pub(crate) output: OutputArgs,
+    /// Print rsync's numbers at the end.
+    pub(crate) stats: bool,
+    /// Open a picture of the transfer.
+    pub(crate) web: bool,
+
+    /// Operands that may be on another machine.
+    pub(crate) places: Vec<Location>,
+    /// Operands that are paths.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Operands that are words: a ticket, a command.
+    pub(crate) words: Vec<String>,
+    /// The operand that is a host.
+    pub(crate) host: Option<String>,
+    /// Port of the ssh server of `proxy`.
+    pub(crate) server_port: Option<u16>,
+    /// Name of a stream.
+    pub(crate) stream_name: Option<OsString>,
+    /// Bytes of the transfer that is forecast or shown.
+    pub(crate) size: Option<u64>,
+    pub(crate) bootstrap: BootstrapArgs,
+    pub(crate) clean: CleanArgs,
+    pub(crate) pid: Option<u32>,
+    /// The link of the demo, and whether TCP is left out.
+    pub(crate) link: Option<Duplex>,
+    pub(crate) no_compare: bool,
+    /// Profiles that are shown.
+    pub(crate) profiles: Vec<ProfileChoice>,
+    pub(crate) allowed: bool,
+    pub(crate) shell: Option<Shell>,
+    /// The word to complete.
+    pub(crate) word: OsString,
+    pub(crate) remote: RemoteArgs,
 }
 
-impl Command {
-    /// What it shows.
-    pub(crate) fn shown(&self) -> OutputArgs {
-        match self {
-            Self::Cp(args) => args.shared.output,
-            Self::Sync(args) => args.shared.output,
-            Self::Send(args) => args.output,
-            Self::Recv(args) => args.output,
-            Self::Verify(args) => args.output,
-            Self::Doctor(args) => args.output,
-            Self::Pipe(args) => args.reach.shown(),
-            Self::Tunnel(args) => OutputArgs { json: args.json, ..args.reach.shown() },
-            Self::Proxy(args) => args.reach.shown(),
-            Self::Bootstrap(args) => OutputArgs { quiet: args.quiet, ..OutputArgs::default() },
-            Self::Clean(args) => OutputArgs { json: args.json, ..OutputArgs::default() },
-            Self::Status(args) => OutputArgs { json: args.json, ..OutputArgs::default() },
-            Self::Demo(args) => args.output,
-            Self::Profile(_) | Self::Completions(_) | Self::Man(_) | Self::Complete(_) | Self::Remote(_) => {
-                OutputArgs::default()
-            }
-        }
-    }
+/// What becomes of what is replaced or deleted.
+#[derive(Debug, Default)]
+pub(crate) struct BackupArgs {
+    pub(crate) is_on: bool,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) suffix: Option<OsString>,
+}
 
-    /// Returns the rules to which the configuration adds, if the command has any.
-    pub(crate) fn rules_mut(&mut self) -> Option<&mut Rules> {
-        match self {
-            Self::Cp(args) => Some(&mut args.selection.rules),
-            Self::Sync(args) => Some(&mut args.selection.rules),
-            Self::Send(args) => Some(&mut args.selection.rules),
-            Self::Verify(args) => Some(&mut args.selection.rules),
-            Self::Recv(_)
-            | Self::Doctor(_)
-            | Self::Pipe(_)
-            | Self::Tunnel(_)
-            | Self::Proxy(_)
-            | Self::Bootstrap(_)
-            | Self::Clean(_)
-            | Self::Status(_)
-            | Self::Demo(_)
-            | Self::Profile(_)
-            | Self::Completions(_)
-            | Self::Man(_)
-            | Self::Complete(_)
-            | Self::Remote(_) => None,
-        }
-    }
+/// How fast a sender sends.
+#[derive(Debug, Default)]
+pub(crate) struct SpeedArgs {
+    pub(crate) rate: Option<Rate>,
+    pub(crate) min_rate: Option<Rate>,
+    pub(crate) policy: Option<Policy>,
+    pub(crate) limit: Option<Limit>,
+    pub(crate) no_memory: bool,
+    pub(crate) profile: Option<ProfileChoice>,
+    pub(crate) set: Vec<(String, String)>,
+    /// What the repair of streams may cost.
+    pub(crate) max_overhead: Option<String>,
+}
 
-    /// Returns what may be done if the other side lacks downpour: how ssh is called, the IP versions that may be used, and
-    /// whether there may be somebody to ask. `None` if the command could not run again.
-    pub(crate) fn login(&self) -> Option<Login<'_>> {
-        let of =
-            |args, network, may_ask| Login { args, ssh: options::ssh(args), family: options::family(network), may_ask };
-        // The names or rules have been read by then.
-        let is_read = |selection: &SelectionArgs| {
-            selection.rules.from_pipe || selection.files_from.as_deref() == Some(Path::new("-"))
+/// What is claimed of a path that others use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    Fair,
+    Low,
+    Fixed,
+}
+
+/// What happens if the remote host has no downpour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WhenMissing {
+    Never,
+    #[default]
+    Ask,
+    Auto,
+}
+
+/// How two sides connect with a ticket.
+#[derive(Debug, Default)]
+pub(crate) struct TicketArgs {
+    pub(crate) file: Option<PathBuf>,
+    /// Connect, with this ticket if it was typed.
+    pub(crate) to: Option<Option<String>>,
+    /// Listen, at this address if one was typed.
+    pub(crate) listen: Option<Option<SocketAddr>>,
+    /// Serve more than one.
+    pub(crate) keep: bool,
+}
+
+/// What a tunnel carries, and for how long.
+#[derive(Debug)]
+pub(crate) struct TunnelArgs {
+    pub(crate) local: Vec<Forward>,
+    pub(crate) remote: Vec<Forward>,
+    pub(crate) proxy: Vec<Forward>,
+    pub(crate) eager: bool,
+    pub(crate) permit: Vec<Permit>,
+    pub(crate) valid: Duration,
+    pub(crate) background: bool,
+    pub(crate) in_background: bool,
+    pub(crate) persist: Option<Duration>,
+    pub(crate) metrics: Option<Place>,
+    pub(crate) control: Option<Control>,
+}
+
+/// What is asked of the tunnels that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    Check,
+    Exit,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OutputArgs {
+    pub(crate) progress: Option<HowShown>,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HowShown {
+    Bar,
+    Line,
+    None,
+}
+
+/// What `bootstrap` copies to where.
+#[derive(Debug, Default)]
+pub(crate) struct BootstrapArgs {
+    pub(crate) to: Option<String>,
+    pub(crate) from: Option<PathBuf>,
+}
+
+/// What `clean` lists.
+#[derive(Debug, Default)]
+pub(crate) struct CleanArgs {
+    pub(crate) search_below: bool,
+    pub(crate) remove: bool,
+    pub(crate) older_than: Option<Duration>,
+}
+
+/// What `remote` may do.
+#[derive(Debug, Default)]
+pub(crate) struct RemoteArgs {
+    pub(crate) only: Option<PathBuf>,
+    pub(crate) read_only: bool,
+    pub(crate) write_only: bool,
+    pub(crate) digest: bool,
+}
+
+impl Args {
+    /// Returns what a command does without any options.
+    fn new(command: Command) -> Self {
+        let follows = matches!(command, Command::Cp | Command::Send | Command::Verify);
+        let is_exact = matches!(command, Command::Sync | Command::Verify);
+        let scan = ScanOptions { recursive: command != Command::Cp, follow_items: follows, ..ScanOptions::default() };
+        let mut receive = ReceiveSpec {
+            existing: Existing::Replace,
+            modes: if is_exact { Modes::Exact } else { Modes::Masked },
+            differences: true,
+            ..ReceiveSpec::to_target("")
         };
-        Some(match self {
-            Self::Cp(args) if !is_read(&args.selection) => {
-                of(&args.shared.ssh, &args.shared.connection.network, !args.shared.output.json)
-            }
-            Self::Sync(args) if !is_read(&args.selection) => {
-                of(&args.shared.ssh, &args.shared.connection.network, !args.shared.output.json)
-            }
-            Self::Verify(args) if !is_read(&args.selection) => {
-                of(&args.ssh, &args.connection.network, !args.output.json)
-            }
-            Self::Doctor(args) => of(&args.ssh, &args.network, !args.output.json),
-            Self::Tunnel(args) => of(&args.reach.ssh, &args.reach.network, !args.json && !args.in_background),
-            // Their stdin is data.
-            Self::Pipe(args) => of(&args.reach.ssh, &args.reach.network, false),
-            Self::Proxy(args) => {
-                let ssh = options::direct_ssh(&args.reach.ssh, args.server_port);
-                Login { ssh, ..of(&args.reach.ssh, &args.reach.network, false) }
-            }
-            _ => return None,
-        })
+        // A comparison is a copy that is not carried out: what it would do is how the two sides differ.
+        if command == Command::Verify {
+            (receive.compare, receive.dry_run, receive.compared) = (Compare::Checksum, true, true);
+        }
+        if command == Command::Recv {
+            receive.requested.many = true;
+        }
+        Self {
+            command,
+            config: None,
+            no_config: false,
+            scan,
+            receive,
+            ssh: SshOptions::default(),
+            path: PathOptions::default(),
+            options: TransferOptions { confirm: command == Command::Recv, ..TransferOptions::default() },
+            through_here: false,
+            trusts_sender: false,
+            rules: Rules::default(),
+            files_from: None,
+            from0: false,
+            backup: BackupArgs::default(),
+            delete: command == Command::Verify,
+            preserves: false,
+            speed: SpeedArgs::default(),
+            when_missing: WhenMissing::default(),
+            ticket: TicketArgs::default(),
+            tunnel: TunnelArgs::default(),
+            output: OutputArgs::default(),
+            stats: false,
+            web: false,
+            places: Vec::new(),
+            paths: Vec::new(),
+            words: Vec::new(),
+            host: None,
+            server_port: None,
+            stream_name: None,
+            size: None,
+            bootstrap: BootstrapArgs::default(),
+            clean: CleanArgs::default(),
+            pid: None,
+            link: None,
+            no_compare: false,
+            profiles: Vec::new(),
+            allowed: false,
+            shell: None,
+            word: OsString::new(),
+            remote: RemoteArgs::default(),
+        }
+    }
+
+    /// Sets what rsync's `-a` preserves.
+    fn archive(&mut self) {
+        let preserve = &mut self.receive.preserve;
+        (preserve.owner, preserve.group, preserve.specials) = (true, true, true);
+        self.receive.modes = Modes::Exact;
+    }
+
+    /// Checks what clap does not, and puts the rules in order.
+    fn checked(mut self) -> Result<Self, clap::Error> {
+        if matches!(self.command, Command::Cp | Command::Sync) && self.places.len() < 2 {
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, "where to? write SRC... DST\n"));
+        }
+        self.rules.put_in_order();
+        Ok(self)
+    }
+
+    /// Returns the options of a command that takes rules.
+    pub(crate) fn has_rules(&self) -> bool {
+        flags::of(self.command).any(|flag| is_rule(flag.name))
+    }
+
+    /// Whether stdin was named as a list, so that it cannot be read again.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.rules.from_pipe || self.files_from.as_deref() == Some(Path::new("-"))
+    }
+
+    /// Returns the sources and the target of a copy or a comparison.
+    pub(crate) fn sources_and_target(&self) -> Option<(&[Location], &Location)> {
+        self.places.split_last().map(|(target, sources)| (sources, target))
     }
 
     /// The machine that it reaches through ssh, as it was typed: `[user@]host`.
-    pub(crate) fn host(&self) -> Option<&str> {
-        let locations: Vec<&Location> = match self {
-            Self::Cp(args) => args.paths.all().collect(),
-            Self::Sync(args) => args.paths.all().collect(),
-            Self::Verify(args) => vec![&args.a, &args.b],
-            Self::Doctor(args) => return Some(&args.host),
-            Self::Pipe(args) => return Some(&args.host),
-            Self::Tunnel(args) => return args.host.as_deref(),
-            Self::Proxy(args) => return Some(&args.host),
-            Self::Bootstrap(args) => return Some(&args.host),
-            Self::Send(_)
-            | Self::Recv(_)
-            | Self::Clean(_)
-            | Self::Status(_)
-            | Self::Demo(_)
-            | Self::Profile(_)
-            | Self::Completions(_)
-            | Self::Man(_)
-            | Self::Complete(_)
-            | Self::Remote(_) => {
-                return None;
-            }
-        };
-        locations.into_iter().find_map(|location| match location {
-            Location::Remote { host, .. } => Some(host.as_str()),
-            Location::Local(_) => None,
+    pub(crate) fn reached(&self) -> Option<&str> {
+        self.host.as_deref().or_else(|| {
+            self.places.iter().find_map(|location| match location {
+                Location::Remote { host, .. } => Some(host.as_str()),
+                Location::Local(_) => None,
+            })
         })
+    }
+}
+
+impl Default for TunnelArgs {
+    fn default() -> Self {
+        Self {
+            local: Vec::new(),
+            remote: Vec::new(),
+            proxy: Vec::new(),
+            eager: false,
+            permit: Vec::new(),
+            valid: VALID,
+            background: false,
+            in_background: false,
+            persist: None,
+            metrics: None,
+            control: None,
+        }
+    }
+}
+
+impl BackupArgs {
+    /// Returns what was chosen.
+    ///
+    /// # Errors
+    /// A directory outside of the target, or a suffix that cannot be one.
+    pub(crate) fn choice(&self) -> Result<Option<Backup>, Failure> {
+        use std::fmt::Display;
+        use std::os::unix::ffi::OsStrExt as _;
+        let wrong = |what: &dyn Display| Failure::new(Code::Usage, what.to_string());
+        let (directory, suffix) = (self.directory.as_deref(), self.suffix.as_deref());
+        if !self.is_on && directory.is_none() {
+            let alone = suffix.map(|_| wrong(&"--suffix is for backups: use it with --backup or --backup-dir"));
+            return alone.map_or(Ok(None), Err);
+        }
+        let directory = directory.map(|directory| directory.as_os_str().as_bytes());
+        if let Some(directory) = directory.filter(|directory| directory.starts_with(b"~")) {
+            let shown = String::from_utf8_lossy(directory);
+            let why = "backups go to a directory within the target, and no home is there";
+            return Err(wrong(&format_args!("--backup-dir {shown}: {why}; write ./{shown} for one called so")));
+        }
+        Backup::new(directory, suffix.map(OsStr::as_bytes)).map(Some).map_err(|error| wrong(&error))
     }
 }

@@ -6,18 +6,17 @@ use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use downpour::files::{Pattern, PatternError, Rule};
 
-use super::values;
 use crate::exit::{Code, Failure};
 
 /// A list of include and exclude rules; the first one that matches a name decides.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// In order of precedence.
     pub(crate) list: Vec<Rule>,
+    /// What was typed, with its place on the command line.
+    typed: Vec<(usize, Typed)>,
     /// Options that were given an empty pattern: rules of lower layers are not added to them.
     closed: Vec<&'static str>,
     /// Files whose rules have not been read yet.
@@ -28,12 +27,20 @@ pub(crate) struct Rules {
     pub(crate) from_stdin: bool,
 }
 
+/// What an option has.
+#[derive(Clone, Debug)]
+enum Typed {
+    Rule(Rule),
+    /// A file, and the rule of a pattern in it without a sign.
+    File(PathBuf, MakeRule),
+}
+
 /// A file with rules.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct RuleFile {
     path: PathBuf,
-    /// Patterns without a sign are those of files to include.
-    includes: bool,
+    /// The rule of a pattern without a sign.
+    rule: MakeRule,
     /// Place of its rules in the list.
     at: usize,
 }
@@ -53,7 +60,7 @@ pub(crate) fn is_rule(option: &str) -> bool {
 }
 
 /// Parses a pattern; `None` for the empty one.
-fn pattern(text: &OsStr) -> Result<Option<Pattern>, PatternError> {
+pub(super) fn pattern(text: &OsStr) -> Result<Option<Pattern>, PatternError> {
     if text.is_empty() { Ok(None) } else { Pattern::new(text.as_bytes()).map(Some) }
 }
 
@@ -78,23 +85,41 @@ fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
     rules.collect()
 }
 
-/// Returns the values of an option, each with its place on the command line.
-fn typed<'a, T: Clone + Send + Sync + 'static>(
-    matches: &'a ArgMatches,
-    name: &str,
-) -> impl Iterator<Item = (usize, &'a T)> + use<'a, T> {
-    let places = matches.indices_of(name).into_iter().flatten();
-    places.zip(matches.get_many(name).into_iter().flatten())
-}
-
 impl Rules {
+    /// Adds the patterns of an option, each with its place on the command line; `None` is the empty one.
+    pub(super) fn place(&mut self, name: &'static str, patterns: Vec<(usize, Option<Pattern>)>, rule: MakeRule) {
+        for (place, pattern) in patterns {
+            match pattern {
+                Some(pattern) => self.typed.push((place, Typed::Rule(rule(pattern)))),
+                None => self.closed.push(name),
+            }
+        }
+    }
+
+    /// Adds the files of an option.
+    pub(super) fn place_files(&mut self, files: Vec<(usize, PathBuf)>, rule: MakeRule) {
+        self.typed.extend(files.into_iter().map(|(place, path)| (place, Typed::File(path, rule))));
+    }
+
+    /// Makes the list of what was typed, in that order.
+    pub(super) fn put_in_order(&mut self) {
+        let mut typed = std::mem::take(&mut self.typed);
+        typed.sort_by_key(|(place, _)| *place);
+        for (_, typed) in typed {
+            match typed {
+                Typed::Rule(rule) => self.list.push(rule),
+                Typed::File(path, rule) => self.files.push(RuleFile { path, rule, at: self.list.len() }),
+            }
+        }
+    }
+
     /// Reads the files that were named. To be called once, since a pipe can be read only once, and before rules of
     /// lower layers are added.
     ///
     /// # Errors
     /// The first file that cannot be read, or that holds something else.
     pub(crate) fn read_files(&mut self) -> Result<(), Failure> {
-        for RuleFile { path, includes, at } in std::mem::take(&mut self.files).into_iter().rev() {
+        for RuleFile { path, rule, at } in std::mem::take(&mut self.files).into_iter().rev() {
             let shown = path.display();
             let absent = |error| Failure::new(Code::SourceAbsent, format!("cannot read the rules in {shown}: {error}"));
             let mut text = Vec::new();
@@ -113,7 +138,7 @@ impl Rules {
             }
             self.from_pipe |= is_stdin || !std::fs::metadata(&path).is_ok_and(|found| found.is_file());
             let refused = |error| Failure::new(Code::Usage, format!("{shown}: {error}"));
-            let rules = parse(&text, if includes { Rule::Include } else { Rule::Exclude }).map_err(refused)?;
+            let rules = parse(&text, rule).map_err(refused)?;
             self.list.splice(at..at, rules);
         }
         Ok(())
@@ -133,71 +158,6 @@ impl Rules {
             }
             self.list.extend(patterns.into_iter().flatten().map(rule));
         }
-        Ok(())
-    }
-}
-
-impl Args for Rules {
-    fn augment_args(command: Command) -> Command {
-        let option = |name: &'static str| {
-            Arg::new(name)
-                .long(name)
-                .value_name("PATTERN")
-                .action(ArgAction::Append)
-                .value_parser(OsStringValueParser::new().try_map(|text| pattern(&text)))
-                // A pattern may begin with anything.
-                .allow_hyphen_values(true)
-        };
-        let file = |name: &'static str| {
-            let option = Arg::new(name).long(name).value_name("FILE").action(ArgAction::Append);
-            option.value_parser(values::path())
-        };
-        command
-            .arg(option("include").help("Include matching files even if a later --exclude matches them"))
-            .arg(option("exclude").help(
-            "Skip matching files; see `downpour --help` for patterns. An empty one ignores those of the configuration",
-        ))
-            .arg(file("include-from").help("Include what matches a pattern of FILE, one per line; `-` reads stdin"))
-            .arg(file("exclude-from").help("Skip what matches a pattern of FILE, one per line; `-` reads stdin"))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Rules {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        enum Placed {
-            Rule(Rule),
-            File(PathBuf, bool),
-        }
-        let (mut placed, mut closed) = (Vec::new(), Vec::new());
-        for (name, rule) in OPTIONS {
-            for (place, pattern) in typed::<Option<Pattern>>(matches, name) {
-                match pattern {
-                    Some(pattern) => placed.push((place, Placed::Rule(rule(pattern.clone())))),
-                    None => closed.push(name),
-                }
-            }
-        }
-        for (name, includes) in [("include-from", true), ("exclude-from", false)] {
-            let files = typed::<PathBuf>(matches, name);
-            placed.extend(files.map(|(place, path)| (place, Placed::File(path.clone(), includes))));
-        }
-        placed.sort_by_key(|(place, _)| *place);
-        let mut rules = Self { closed, ..Self::default() };
-        for (_, placed) in placed {
-            match placed {
-                Placed::Rule(rule) => rules.list.push(rule),
-                Placed::File(path, includes) => rules.files.push(RuleFile { path, includes, at: rules.list.len() }),
-            }
-        }
-        Ok(rules)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
 }

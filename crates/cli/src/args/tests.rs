@@ -3,40 +3,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 use downpour::Rate;
+use downpour::files::{Existing, Links, Modes, Pattern, Preserve, Rule};
+use downpour::remote::{Location, Via};
 
-use super::groups::Via;
-use super::groups::WhenExisting;
+use super::flag::Takes;
 use super::*;
-use downpour::files::{Pattern, Preserve, Rule};
-use downpour::remote::Location;
 
 /// Parses words with single quotes, as in a shell.
-fn parse(line: &str) -> Result<Command, clap::Error> {
+fn parse(line: &str) -> Result<Args, clap::Error> {
     let words = shlex::split(line).expect("words");
-    Cli::try_parse_from(std::iter::once("downpour".to_owned()).chain(words)).map(|cli| cli.command)
+    Args::parse(std::iter::once("downpour".to_owned()).chain(words))
 }
 
-fn send(line: &str) -> SendArgs {
-    match parse(line) {
-        Ok(Command::Send(args)) => *args,
-        other => panic!("{line:?} gave {other:?}"),
-    }
-}
-
-fn recv(line: &str) -> RecvArgs {
-    match parse(line) {
-        Ok(Command::Recv(args)) => *args,
-        other => panic!("{line:?} gave {other:?}"),
-    }
-}
-
-fn cp(line: &str) -> CpArgs {
-    match parse(line) {
-        Ok(Command::Cp(args)) => *args,
-        other => panic!("{line:?} gave {other:?}"),
-    }
+fn args(line: &str) -> Args {
+    parse(line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
 }
 
 fn remote(host: &str, path: &str) -> Location {
@@ -45,47 +26,147 @@ fn remote(host: &str, path: &str) -> Location {
 
 #[test]
 fn the_definition_is_sound() {
-    Cli::command().debug_assert();
+    definition().debug_assert();
+}
+
+/// A value of an option, by its name in the help.
+fn example(name: &str) -> &'static str {
+    match name {
+        "HOW" | "WHAT" | "WHEN" => panic!("one of some words"),
+        "N" | "PID" | "PORT" => "7",
+        "SIZE" => "64MB",
+        "RATE" | "RATE|TIMETABLE" => "3M",
+        "TIME" => "77",
+        "A[:B]" => "7:9",
+        "ADDR:PORT" => "127.0.0.1:7",
+        "[BIND:]PORT" => "7",
+        "PLACE" => "any",
+        "KEY=VALUE" => "congestion=cubic",
+        "NAME|FILE" => "arq",
+        "LINK" => "rate=7M",
+        "SHELL" => "zsh",
+        "SHARE" => "7%",
+        "SPEC" => "7:x:9",
+        "PATTERN" | "FILE" | "DIR" | "PATH" | "NAME" | "SUFFIX" | "TICKET" | "HOST" | "KEY" | "CMD" | "A" | "B"
+        | "COMMAND" | "WORD" => "x",
+        other => panic!("no example of a {other}"),
+    }
+}
+
+/// Words that make the command line of a command valid: its operands, and what an option requires.
+fn operands(command: Command) -> Vec<String> {
+    let operands = flags::of(command).flat_map(|flag| match flag.takes {
+        Takes::Operand(value) => vec![example(value.name)],
+        Takes::Operands(value) | Takes::Rest(value) => vec![example(value.name); 2],
+        Takes::OptionalOperand(_)
+        | Takes::OptionalOperands(_)
+        | Takes::Nothing
+        | Takes::Value(_)
+        | Takes::Values(_)
+        | Takes::Perhaps(_)
+        | Takes::PerhapsAfterEquals(_) => Vec::new(),
+    });
+    operands.map(str::to_owned).collect()
+}
+
+/// Each entry of the table is parsed by each of its commands, and changes what was typed.
+#[test]
+fn every_option_has_an_effect() {
+    let mut tried = 0;
+    for entry in commands::COMMANDS {
+        let begin: Vec<String> =
+            ["downpour"].into_iter().chain(entry.within).chain([entry.name]).map(str::to_owned).collect();
+        let typed = |options: &[String]| {
+            let line = [&begin[..], options, &operands(entry.command)].concat();
+            definition()
+                .try_get_matches_from(&line)
+                .and_then(|matches| Args::of(&matches))
+                .map(|args| format!("{args:?}"))
+                .unwrap_or_else(|error| panic!("{line:?}: {error}"))
+        };
+        for flag in flags::of(entry.command).filter(|flag| !flag.takes.is_operand()) {
+            // A hidden letter that stands for what is done anyway.
+            if flag.hidden && flag.name != "stats" {
+                continue;
+            }
+            let value = flag.takes.value().map(|value| {
+                let words = (value.parser)().possible_values().into_iter().flatten().last();
+                words.map_or_else(|| example(value.name).to_owned(), |word| word.get_name().to_owned())
+            });
+            let needed = |name: &str| {
+                let value = flags::of(entry.command).find(|flag| flag.name == name).and_then(|flag| flag.takes.value());
+                let value = value.map(|value| format!("={}", example(value.name))).unwrap_or_default();
+                format!("--{name}{value}")
+            };
+            let mut required: Vec<String> = flag.requires.map(needed).into_iter().collect();
+            if entry.command == Command::Tunnel && !["local", "listen", "control"].contains(&flag.name) {
+                required = match flag.name {
+                    "permit" => vec!["--listen=:7".to_owned()],
+                    _ => [required, vec!["--local=1:x:1".to_owned()]].concat(),
+                };
+            }
+            let option = value.map_or_else(|| format!("--{}", flag.name), |value| format!("--{}={value}", flag.name));
+            // `tunnel` has a host or waits for others.
+            let line: Vec<String> = [required.clone(), vec![option.clone()]].concat();
+            let (with, without) = match (entry.command, flag.name) {
+                (Command::Tunnel, "listen" | "permit" | "local" | "control") => (typed(&line), String::new()),
+                _ => (typed(&line), typed(&required)),
+            };
+            assert_ne!(with, without, "{} {option}", entry.name);
+            tried += 1;
+        }
+    }
+    assert!(tried > 250, "{tried}");
+}
+
+/// Where a table had two entries of one name for a command, one of them would be lost.
+#[test]
+fn a_command_has_an_option_once() {
+    for entry in commands::COMMANDS {
+        let mut names: Vec<&str> = flags::of(entry.command).map(|flag| flag.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{}", entry.name);
+    }
 }
 
 #[test]
 fn cp_has_the_habits_of_scp() {
-    let args = cp("cp -rpn -P 2222 -i key -J gate -4 a b/ me@far:x");
-    assert_eq!(args.paths.sources, [Location::Local("a".into()), Location::Local("b/".into())]);
-    assert_eq!(args.paths.target, remote("me@far", "x"));
-    assert!(args.recursive && args.preserve && args.shared.at_target.dry_run && args.shared.connection.network.ipv4);
-    assert_eq!(args.shared.ssh.ssh_port, Some(2222));
-    assert_eq!(args.shared.ssh.identity, Some(PathBuf::from("key")));
-    assert_eq!(args.shared.ssh.jump.as_deref(), Some("gate"));
-    assert_eq!(parse("cp far:a .").expect("a command").host(), Some("far"));
-    assert_eq!(parse("cp a b").expect("a command").host(), None);
-    assert_eq!(parse("doctor me@far").expect("a command").host(), Some("me@far"));
+    let found = args("cp -rpn -P 2222 -i key -J gate -4 a b/ me@far:x");
+    assert_eq!(found.places, [Location::Local("a".into()), Location::Local("b/".into()), remote("me@far", "x")]);
+    assert!(
+        found.scan.recursive
+            && found.receive.modes == Modes::Exact
+            && found.receive.dry_run
+            && found.path.family == downpour::Family::V4
+    );
+    assert_eq!(found.ssh.port, Some(2222));
+    assert_eq!(found.ssh.identity, Some(PathBuf::from("key")));
+    assert_eq!(found.ssh.jump.as_deref(), Some("gate"));
+    assert_eq!(args("cp far:a .").reached(), Some("far"));
+    assert_eq!(args("cp a b").reached(), None);
+    assert_eq!(args("doctor me@far").reached(), Some("me@far"));
 }
 
 #[test]
 fn the_switches_of_rsync_mean_what_they_mean_there() {
-    assert!(cp("cp -avvuux -nn a b").shared.output.verbose, "as often as one likes");
-    let args = cp("cp -avux a b");
-    assert!(args.archive && args.shared.output.verbose && args.selection.one_file_system);
-    assert_eq!(args.existing.choice(), WhenExisting::KeepNewer);
-    assert_eq!(cp("cp -rt --ignore-existing a b").existing.choice(), WhenExisting::Skip);
-    assert_eq!(cp("cp --existing only a b").existing.choice(), WhenExisting::Only);
+    assert!(args("cp -avvuux -nn a b").output.verbose, "as often as one likes");
+    let found = args("cp -avux a b");
+    assert!(found.receive.preserve.owner && found.output.verbose && found.scan.one_file_system);
+    assert_eq!(found.receive.existing, Existing::KeepNewer);
+    assert_eq!(args("cp -rt --ignore-existing a b").receive.existing, Existing::Skip);
+    assert_eq!(args("cp --existing only a b").receive.existing, Existing::Only);
     assert!(parse("cp -u --existing skip a b").is_err() && parse("cp -u --ignore-existing a b").is_err());
-    let Ok(Command::Sync(args)) = parse("sync -avHn -rpt --existing only a b") else { panic!("a command") };
-    assert!(args.selection.hard_links && args.shared.at_target.dry_run);
-    assert_eq!(args.existing.choice(), WhenExisting::Only);
+    let found = args("sync -avHn -rpt --existing only a b");
+    assert!(found.scan.hard_links && found.receive.dry_run);
+    assert_eq!(found.receive.existing, Existing::Only);
 }
 
 #[test]
 fn what_is_preserved_is_what_rsync_preserves() {
-    let of_cp = |line: &str| {
-        let args = cp(line);
-        args.preserved.choice(args.archive, PreserveToo::default())
-    };
-    let of_sync = |line: &str| match parse(line) {
-        Ok(Command::Sync(args)) => args.preserved.choice(args.archive, args.implied.preserved),
-        other => panic!("{other:?}"),
-    };
+    let of_cp = |line: &str| args(line).receive.preserve;
+    let of_sync = of_cp;
     let nothing = Preserve::default();
     let archive = Preserve { owner: true, group: true, specials: true, ..nothing };
     assert_eq!((of_cp("cp -rp a b"), of_sync("sync -rpt a b")), (nothing, nothing));
@@ -98,7 +179,7 @@ fn what_is_preserved_is_what_rsync_preserves() {
 
 #[test]
 fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
-    let mut definition = Cli::command();
+    let mut definition = definition();
     definition.build();
     let translated = |line: &str| {
         let words = shlex::split(line).expect("words");
@@ -155,7 +236,7 @@ fn rules_from_a_file_stand_where_it_is_named() {
     let pattern = |text: &str| Pattern::new(text.as_bytes()).expect("a pattern");
     let (exclude, include) = (|text| Rule::Exclude(pattern(text)), |text| Rule::Include(pattern(text)));
     let list = |line: String| {
-        let mut rules = cp(&line).selection.rules;
+        let mut rules = args(&line).rules;
         rules.read_files().map(|()| rules.list).map_err(|failure| failure.message)
     };
     let shown = file.display();
@@ -187,25 +268,25 @@ fn a_directory_that_is_made_is_on_this_machine() {
     ] {
         assert!(parse(line).is_err(), "{line}");
     }
-    assert_eq!(recv("recv --into ./far:incoming").into, PathBuf::from("./far:incoming"));
+    assert_eq!(args("recv --into ./far:incoming").receive.target, PathBuf::from("./far:incoming"));
 }
 
 #[test]
 fn cp_replaces_and_recv_refuses() {
-    let args = cp("cp a b");
-    assert_eq!(args.existing.existing, WhenExisting::Replace);
-    assert_eq!((args.shared.connection.via, args.selection.links), (Via::Auto, None));
-    assert_eq!(recv("recv").existing, WhenExisting::Refuse);
-    assert_eq!(recv("recv --existing skip --checksum").existing, WhenExisting::Skip);
+    let found = args("cp a b");
+    assert_eq!(found.receive.existing, Existing::Replace);
+    assert_eq!((found.path.via, found.scan.links), (Via::Auto, Links::Copy));
+    assert_eq!(args("recv").receive.existing, Existing::Refuse);
+    assert_eq!(args("recv --existing skip --checksum").receive.existing, Existing::Skip);
 }
 
 #[test]
 fn ssh_and_ports() {
-    let args = cp(r#"cp --ssh 'ssh -o "User Name=x" -F ~/a\ b' --port 60001:60010 --remote-bin /opt/downpour a b"#);
+    let found = args(r#"cp --ssh 'ssh -o "User Name=x" -F ~/a\ b' --port 60001:60010 --remote-bin /opt/downpour a b"#);
     let words: Vec<OsString> = ["ssh", "-o", "User Name=x", "-F", "~/a b"].map(OsString::from).to_vec();
-    assert_eq!(args.shared.ssh.ssh.map(|command| command.0), Some(words));
-    assert_eq!(args.shared.connection.network.port, Some(60001..=60010));
-    assert_eq!(cp("cp --port 60001 a b").shared.connection.network.port, Some(60001..=60001));
+    assert_eq!(found.ssh.command, words);
+    assert_eq!(found.path.ports, Some(60001..=60010));
+    assert_eq!(args("cp --port 60001 a b").path.ports, Some(60001..=60001));
     for line in ["cp --port 0 a b", "cp --port 2:1 a b", "cp --port 70000 a b", "cp --ssh '' a b", "cp --ssh '\"x' a b"]
     {
         assert_eq!(parse(line).expect_err(line).kind(), ErrorKind::ValueValidation, "{line}");
@@ -214,7 +295,7 @@ fn ssh_and_ports() {
 
 #[test]
 fn rules_stay_in_the_order_typed() {
-    let args = cp("cp --include a/b --exclude 'a/*' --include=- a --exclude -x b");
+    let found = args("cp --include a/b --exclude 'a/*' --include=- a --exclude -x b");
     let pattern = |text: &str| Pattern::new(text.as_bytes()).expect("a pattern");
     let rules = [
         Rule::Include(pattern("a/b")),
@@ -222,56 +303,57 @@ fn rules_stay_in_the_order_typed() {
         Rule::Include(pattern("-")),
         Rule::Exclude(pattern("-x")),
     ];
-    assert_eq!(args.selection.rules.list, rules);
-    assert_eq!(send("send --exclude '*.o' a").selection.rules.list, [Rule::Exclude(pattern("*.o"))]);
+    assert_eq!(found.rules.list, rules);
+    assert_eq!(args("send --exclude '*.o' a").rules.list, [Rule::Exclude(pattern("*.o"))]);
 }
 
 #[test]
 fn everything_after_the_host_is_the_command_of_a_pipe() {
-    let Ok(Command::Pipe(args)) = parse("pipe --via ssh far tar -x -C dir --verbose") else { panic!("pipe") };
-    assert_eq!(args.command, ["tar", "-x", "-C", "dir", "--verbose"]);
-    assert!(!args.reach.quiet);
+    let found = args("pipe --via ssh far tar -x -C dir --verbose");
+    assert_eq!(found.words, ["tar", "-x", "-C", "dir", "--verbose"]);
+    assert!(!found.output.quiet);
 }
 
 #[test]
 fn to_takes_no_path_for_a_ticket() {
-    let args = send("send a --to b");
-    assert_eq!(args.paths, [PathBuf::from("a"), PathBuf::from("b")]);
-    assert_eq!(args.to, Some(None));
-    assert_eq!(send("send a --to=T").to, Some(Some("T".to_owned())));
-    assert_eq!(send("send a").to, None);
+    let found = args("send a --to b");
+    assert_eq!(found.paths, [PathBuf::from("a"), PathBuf::from("b")]);
+    assert_eq!(found.ticket.to, Some(None));
+    assert_eq!(args("send a --to=T").ticket.to, Some(Some("T".to_owned())));
+    assert_eq!(args("send a").ticket.to, None);
 }
 
 #[test]
 fn either_side_listens() {
-    assert_eq!(recv("recv --listen").listen, Some(None));
-    assert_eq!(recv("recv --listen --into x").listen, Some(None));
+    assert_eq!(args("recv --listen").ticket.listen, Some(None));
+    assert_eq!(args("recv --listen --into x").ticket.listen, Some(None));
     let every = "[::]:4000".parse().expect("an address");
-    assert_eq!(recv("recv --listen :4000").listen, Some(Some(every)));
-    assert_eq!(send("send a --listen :4000").listen, Some(every));
+    assert_eq!(args("recv --listen :4000").ticket.listen, Some(Some(every)));
+    assert_eq!(args("send a --listen :4000").ticket.listen, Some(Some(every)));
     let error = parse("recv --listen nonsense").expect_err("nonsense").to_string();
     assert!(error.contains("192.0.2.1:4000"), "{error}");
 }
 
 #[test]
 fn defaults() {
-    let args = recv("recv");
-    assert_eq!(args.into, PathBuf::from("."));
-    assert_eq!(args.ticket.connect_timeout, Duration::from_secs(10));
-    assert!(!args.yes && args.given.is_empty() && args.listen.is_none());
-    let Ok(Command::Demo(demo)) = parse("demo") else { panic!("demo") };
-    assert_eq!(demo.size, 50_000_000);
-    assert_eq!(demo.link.forward.delay, Duration::from_millis(50));
-    assert!((demo.link.backward.loss.mean() - 0.05).abs() < 1e-9);
+    let found = args("recv");
+    assert_eq!(found.receive.target, PathBuf::from("."));
+    assert_eq!(found.options.handshake_timeout, Duration::from_secs(10));
+    assert!(found.options.confirm && found.words.is_empty() && found.ticket.listen.is_none());
+    let demo = args("demo");
+    let link = demo.link.expect("a link");
+    assert_eq!(demo.size, Some(50_000_000));
+    assert_eq!(link.forward.delay, Duration::from_millis(50));
+    assert!((link.backward.loss.mean() - 0.05).abs() < 1e-9);
 }
 
 #[test]
 fn numbers_with_units() {
-    let args = send("send a --rate 100M --limit 12MB/s --connect-timeout 0.5");
-    assert_eq!(args.speed.rate.map(Rate::bits_per_second), Some(100_000_000));
-    assert_eq!(args.speed.limit.and_then(|limit| limit.now()).map(Rate::bits_per_second), Some(96_000_000));
-    assert_eq!(args.ticket.connect_timeout, Duration::from_millis(500));
-    assert_eq!(cp("cp --retry-for 1h --timeout 90s a b").shared.connection.retry_for, Some(Duration::from_secs(3600)));
+    let found = args("send a --rate 100M --limit 12MB/s --connect-timeout 0.5");
+    assert_eq!(found.speed.rate.map(Rate::bits_per_second), Some(100_000_000));
+    assert_eq!(found.speed.limit.and_then(|limit| limit.now()).map(Rate::bits_per_second), Some(96_000_000));
+    assert_eq!(found.options.handshake_timeout, Duration::from_millis(500));
+    assert_eq!(args("cp --retry-for 1h --timeout 90s a b").options.retry_for, Some(Duration::from_secs(3600)));
     for (text, bytes) in [
         ("10MB", 10_000_000),
         ("1.5 GB", 1_500_000_000),
@@ -283,13 +365,13 @@ fn numbers_with_units() {
         ("10M", 10_000_000),
         ("1TiB", 1 << 40),
     ] {
-        assert_eq!(values::size(text), Ok(bytes), "{text}");
+        assert_eq!(values::read_size(text), Ok(bytes), "{text}");
     }
     for text in ["", "MB", "10 mb", "10BB", "10iB", "10Mb/s", "-1", "1e9"] {
-        assert!(values::size(text).is_err(), "{text}");
+        assert!(values::read_size(text).is_err(), "{text}");
     }
-    assert_eq!(cp("cp a b --max-memory 32MB").shared.speed.memory.max_memory, Some(32_000_000));
-    assert_eq!(recv("recv --max-memory 1GiB").memory.max_memory, Some(1 << 30));
+    assert_eq!(args("cp a b --max-memory 32MB").options.engine.endpoint.max_memory, Some(32_000_000));
+    assert_eq!(args("recv --max-memory 1GiB").options.engine.endpoint.max_memory, Some(1 << 30));
     let refused = parse("cp a b --max-memory 31MB").expect_err("too little").to_string();
     assert!(refused.contains("31MB is too little: the largest blocks need 32 MB"), "{refused}");
     let refused = parse("cp a b --max-memory 32").expect_err("too little").to_string();
@@ -297,10 +379,10 @@ fn numbers_with_units() {
     for (text, seconds) in
         [("10", 10.0), ("0.5", 0.5), ("90s", 90.0), ("1.5 min", 90.0), ("1h", 3600.0), ("2d", 172_800.0)]
     {
-        assert_eq!(values::time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        assert_eq!(values::read_time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
     }
     for text in ["0", "-1", "soon", "nan", "1e300", "5y", "h", ""] {
-        assert!(values::time(text).is_err(), "{text}");
+        assert!(values::read_time(text).is_err(), "{text}");
     }
 }
 

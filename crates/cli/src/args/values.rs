@@ -6,13 +6,21 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{
+    NonEmptyStringValueParser, OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser,
+    TypedValueParser as _, ValueParser,
+};
+use clap::value_parser;
+use clap_complete::Shell;
 use downpour::home;
 use downpour::remote::Location;
 use downpour::tunnel::{Forward, ForwardError, Permit, Place};
 use downpour::{MIN_MEMORY, Profile};
 
-use crate::names;
+use netsim::Duplex;
+
+use crate::limit::Limit;
+use crate::{names, rates};
 
 /// A command as words, split like by a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,25 +35,170 @@ pub(crate) enum ProfileChoice {
     File(PathBuf),
 }
 
+/// One of some words, each with its line of help and what it stands for.
+pub(super) fn choice<T: Clone + Send + Sync + 'static>(
+    words: &'static [(&'static str, &'static str, T)],
+) -> ValueParser {
+    let possible = words.iter().map(|(word, help, _)| PossibleValue::new(*word).help(*help));
+    let parser = PossibleValuesParser::new(possible).try_map(|typed| {
+        let found = words.iter().find(|(word, ..)| *word == typed);
+        found.map(|(.., value)| value.clone()).ok_or("not one of these words")
+    });
+    ValueParser::new(parser)
+}
+
+/// A number.
+pub(super) fn number<T>() -> ValueParser
+where
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
+{
+    ValueParser::new(|text: &str| text.parse::<T>())
+}
+
+/// The port of a server.
+pub(super) fn port() -> ValueParser {
+    ValueParser::new(value_parser!(u16).range(1..))
+}
+
+/// Any text.
+pub(super) fn text() -> ValueParser {
+    ValueParser::new(StringValueParser::new())
+}
+
+/// A text that is not empty.
+pub(super) fn filled_text() -> ValueParser {
+    ValueParser::new(NonEmptyStringValueParser::new())
+}
+
+/// Any bytes.
+pub(super) fn os_text() -> ValueParser {
+    ValueParser::new(OsStringValueParser::new())
+}
+
+/// A path on the other machine, which nothing is done with here.
+pub(super) fn path_there() -> ValueParser {
+    value_parser!(PathBuf)
+}
+
+/// A shell.
+pub(super) fn shell() -> ValueParser {
+    value_parser!(Shell).into()
+}
+
+/// A pattern; `None` for the empty one.
+pub(super) fn pattern() -> ValueParser {
+    ValueParser::new(OsStringValueParser::new().try_map(|text| super::rules::pattern(&text)))
+}
+
+/// A rate.
+pub(super) fn rate() -> ValueParser {
+    ValueParser::new(rates::parse)
+}
+
+/// A limit, or a timetable of some.
+pub(super) fn limit() -> ValueParser {
+    ValueParser::new(|text: &str| text.parse::<Limit>())
+}
+
+/// An emulated link.
+pub(super) fn link() -> ValueParser {
+    ValueParser::new(|text: &str| text.parse::<Duplex>())
+}
+
+/// See [`read_host`].
+pub(super) fn host() -> ValueParser {
+    ValueParser::new(read_host)
+}
+
+/// See [`read_plain_host`].
+pub(super) fn plain_host() -> ValueParser {
+    ValueParser::new(read_plain_host)
+}
+
+/// See [`read_command`].
+pub(super) fn command() -> ValueParser {
+    ValueParser::new(read_command)
+}
+
+/// See [`read_ports`].
+pub(super) fn ports() -> ValueParser {
+    ValueParser::new(read_ports)
+}
+
+/// See [`read_listen_address`].
+pub(super) fn listen_address() -> ValueParser {
+    ValueParser::new(read_listen_address)
+}
+
+/// See [`read_profile`].
+pub(super) fn profile() -> ValueParser {
+    ValueParser::new(read_profile)
+}
+
+/// See [`read_setting`].
+pub(super) fn setting() -> ValueParser {
+    ValueParser::new(read_setting)
+}
+
+/// See [`read_time`].
+pub(super) fn time() -> ValueParser {
+    ValueParser::new(read_time)
+}
+
+/// See [`read_local_forward`].
+pub(super) fn local_forward() -> ValueParser {
+    ValueParser::new(read_local_forward)
+}
+
+/// See [`read_remote_forward`].
+pub(super) fn remote_forward() -> ValueParser {
+    ValueParser::new(read_remote_forward)
+}
+
+/// See [`read_proxy_forward`].
+pub(super) fn proxy_forward() -> ValueParser {
+    ValueParser::new(read_proxy_forward)
+}
+
+/// See [`read_permit`].
+pub(super) fn permit() -> ValueParser {
+    ValueParser::new(read_permit)
+}
+
+/// See [`read_listening`].
+pub(super) fn listening() -> ValueParser {
+    ValueParser::new(read_listening)
+}
+
+/// See [`read_memory`].
+pub(super) fn memory() -> ValueParser {
+    ValueParser::new(read_memory)
+}
+
+/// See [`read_size`].
+pub(super) fn size() -> ValueParser {
+    ValueParser::new(read_size)
+}
+
 /// Parses `path` or `[user@]host:path`.
-pub(super) fn location() -> impl TypedValueParser<Value = Location> {
-    OsStringValueParser::new().try_map(|text| Location::parse(&text))
+pub(super) fn location() -> ValueParser {
+    ValueParser::new(OsStringValueParser::new().try_map(|text| Location::parse(&text)))
 }
 
 /// Parses a path of this machine. No shell expands `~` after `--option=` or in a configuration.
-pub(super) fn path() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().try_map(|text| {
+pub(super) fn path() -> ValueParser {
+    ValueParser::new(OsStringValueParser::new().try_map(|text| {
         if text.is_empty() {
             return Err("an empty path names nothing".to_owned());
         }
         home::expand_typed(Path::new(&text)).map_err(|error| error.to_string())
-    })
+    }))
 }
 
 /// Parses the path of a directory of this machine that is made if it does not exist: one on another machine, and a URL, are
 /// refused before a directory of that name is made here.
-pub(super) fn directory() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().try_map(|text| match Location::parse(&text) {
+pub(super) fn directory() -> ValueParser {
+    ValueParser::new(OsStringValueParser::new().try_map(|text| match Location::parse(&text) {
         Ok(Location::Local(path)) => home::expand_typed(&path).map_err(|error| error.to_string()),
         Ok(Location::Remote { .. }) => Err(format!(
             "{} is on another machine: name a directory of this one, or write ./{} if that is its name",
@@ -53,11 +206,11 @@ pub(super) fn directory() -> impl TypedValueParser<Value = PathBuf> {
             text.display()
         )),
         Err(error) => Err(error.to_string()),
-    })
+    }))
 }
 
 /// Parses `[user@]host`, for ssh.
-pub(super) fn host(text: &str) -> Result<String, String> {
+fn read_host(text: &str) -> Result<String, String> {
     let colon = || {
         let as_location = OsString::from(format!("{text}:"));
         Location::parse(OsStr::new(&as_location)).map_err(|error| error.to_string())
@@ -70,8 +223,8 @@ pub(super) fn host(text: &str) -> Result<String, String> {
 
 /// Parses `[user@]host` that another program has filled in: nothing in it may mean anything to a shell, since ssh passes
 /// hosts to the commands of its configuration.
-pub(super) fn plain_host(text: &str) -> Result<String, String> {
-    let host = host(text)?;
+fn read_plain_host(text: &str) -> Result<String, String> {
+    let host = read_host(text)?;
     let is_plain = |part: &str| {
         !part.starts_with('-') && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-_:%+[]".contains(c))
     };
@@ -83,7 +236,7 @@ pub(super) fn plain_host(text: &str) -> Result<String, String> {
 }
 
 /// Splits words, with the quotes and backslashes of a shell and none of its other features.
-pub(super) fn command(text: &str) -> Result<SshCommand, String> {
+fn read_command(text: &str) -> Result<SshCommand, String> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(SshCommand(words.into_iter().map(OsString::from).collect())),
         Some(_) => Err("an empty command: write one such as 'ssh -o Compression=no'".to_owned()),
@@ -92,7 +245,7 @@ pub(super) fn command(text: &str) -> Result<SshCommand, String> {
 }
 
 /// Parses `60001` or `60001:60010`.
-pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+fn read_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once(':').unwrap_or((text, text));
     match (first.parse::<u16>(), last.parse::<u16>()) {
         (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(first..=last),
@@ -101,7 +254,7 @@ pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 }
 
 /// Parses `192.0.2.1:4000`, `[2001:db8::1]:4000`, or `:4000` for every address.
-pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+fn read_listen_address(text: &str) -> Result<SocketAddr, String> {
     let whole = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
     whole
         .parse()
@@ -109,7 +262,7 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Parses a profile's name, or the path of a file with a profile, which is read when it is needed.
-pub(super) fn profile(text: &str) -> Result<ProfileChoice, String> {
+fn read_profile(text: &str) -> Result<ProfileChoice, String> {
     if text.contains(['/', '.']) {
         let path = home::expand_typed(Path::new(text)).map_err(|error| error.to_string())?;
         return Ok(ProfileChoice::File(path));
@@ -119,13 +272,13 @@ pub(super) fn profile(text: &str) -> Result<ProfileChoice, String> {
 }
 
 /// Parses `KEY=VALUE`; whether the key exists is checked with the profile.
-pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+fn read_setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "write KEY=VALUE, such as congestion=cubic".to_owned())?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// Parses seconds, with or without a fraction, or another unit: `0.5`, `90s`, `10m`, `1h`, `2d`.
-pub(super) fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn read_time(text: &str) -> Result<Duration, String> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let scale = match text[unit_at..].trim() {
         "" | "s" => Some(1.0),
@@ -144,12 +297,12 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses the argument of `-L`.
-pub(super) fn local_forward(text: &str) -> Result<Forward, ForwardError> {
+fn read_local_forward(text: &str) -> Result<Forward, ForwardError> {
     Forward::read(text, false)
 }
 
 /// Parses the argument of `-R`.
-pub(super) fn remote_forward(text: &str) -> Result<Forward, String> {
+fn read_remote_forward(text: &str) -> Result<Forward, String> {
     let forward = Forward::read(text, true).map_err(|error| error.to_string())?;
     match forward.listen {
         Place::Tcp { port: 0, .. } => Err("the remote host has to be told a port: write one in place of 0".to_owned()),
@@ -158,23 +311,23 @@ pub(super) fn remote_forward(text: &str) -> Result<Forward, String> {
 }
 
 /// Parses the argument of `-D`.
-pub(super) fn proxy_forward(text: &str) -> Result<Forward, ForwardError> {
+fn read_proxy_forward(text: &str) -> Result<Forward, ForwardError> {
     Forward::read_proxy(text)
 }
 
 /// Parses the argument of `--permit`.
-pub(super) fn permit(text: &str) -> Result<Permit, ForwardError> {
+fn read_permit(text: &str) -> Result<Permit, ForwardError> {
     Permit::read(text)
 }
 
 /// Parses the argument of `--metrics`.
-pub(super) fn listening(text: &str) -> Result<Place, ForwardError> {
+fn read_listening(text: &str) -> Result<Place, ForwardError> {
     Place::read_listening(text)
 }
 
 /// Parses a bound on memory.
-pub(super) fn memory(text: &str) -> Result<u64, String> {
-    let bytes = size(text)?;
+fn read_memory(text: &str) -> Result<u64, String> {
+    let bytes = read_size(text)?;
     if bytes < MIN_MEMORY && text.ends_with(|last: char| last.is_ascii_digit()) {
         return Err(format!("{text} is a size in bytes, for want of a unit: write one, such as 32MB"));
     }
@@ -185,7 +338,7 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
 }
 
 /// Parses `10MB`, `1.5 GB`, `2T`, `64KiB` or bytes. The prefixes are those of rates.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(super) fn read_size(text: &str) -> Result<u64, String> {
     let refused = || format!("{text:?} is not a size: write one such as 10MB, 1.5GB, 1TB or 64KiB");
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..unit_at].parse().map_err(|_| refused())?;

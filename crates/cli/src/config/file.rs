@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::layers::{Layer, Setting, Words};
-use super::{ONLY_TYPED, known, options};
+use super::{is_only_typed, known, options};
 
 /// The only key that is not an option.
 const HOST: &str = "host";
@@ -98,7 +98,7 @@ impl Reader<'_> {
 
     fn setting(&self, key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue<'_>>) -> Result<Setting, FileError> {
         let (name, at) = (key.get_ref().as_ref(), key.span().start);
-        if ONLY_TYPED.contains(&name) {
+        if is_only_typed(name) {
             return Err(self.error(at, format!("{name} is for a single run: give it on the command line")));
         }
         // Several commands may have the option, each with its own idea of valid values.

@@ -21,53 +21,21 @@ use std::process;
 use std::sync::Once;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use downpour::home;
 
 use rustix::process::geteuid;
 
-use crate::args::{self, Cli, answer, is_rule, translate};
+use crate::args::{self, Args, Rules, Settable, answer, flags, is_rule, translate};
 use crate::exit::{Code, Failure};
 use crate::print::{self, err, warn};
 use file::File;
 use layers::{Layer, Setting};
 use trust::{Believed, TrustError};
 
-/// Options for single runs, which make no sense as defaults.
-const ONLY_TYPED: [&str; 31] = [
-    "background",
-    "checksums",
-    "config",
-    "control",
-    "delete",
-    "digest",
-    "dry-run",
-    "eager",
-    "exclude-from",
-    "files-from",
-    "from",
-    "from0",
-    "help",
-    "in-background",
-    "include-from",
-    "keep",
-    "name",
-    "no-config",
-    "older-than",
-    "only",
-    "permit",
-    "read-only",
-    "remove",
-    "remove-source-files",
-    "search-below",
-    "ticket-file",
-    "to",
-    "update",
-    "version",
-    "write",
-    "write-only",
-];
+/// Options of all commands, which make no sense as defaults.
+const OF_ALL: [&str; 4] = ["config", "help", "no-config", "version"];
 
 /// Prefix of the variables.
 const PREFIX: &str = "DOWNPOUR_";
@@ -76,9 +44,9 @@ const PREFIX: &str = "DOWNPOUR_";
 const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
 
 /// Reads the arguments of a program, with the user's defaults. Exits the process where clap does: help, version, usage.
-pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
+pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
     let arguments = asked_for(arguments);
-    let mut definition = Cli::command();
+    let mut definition = args::definition();
     definition.build();
     let translated = translate(&arguments, &definition).map_err(|advice| Failure::new(Code::Usage, advice))?;
     let arguments = &translated.arguments[..];
@@ -94,7 +62,7 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Cli, Failure> {
             None => error.exit(),
         },
     })?;
-    let shown = cli.command.shown();
+    let shown = cli.output;
     // The arguments may be read again.
     static IS_NOTED: Once = Once::new();
     if let Some(note) = translated.note().filter(|_| io::stderr().is_terminal() && !shown.quiet && !shown.json) {
@@ -121,11 +89,11 @@ struct Surroundings {
 
 impl Surroundings {
     /// Reads the arguments. The inner error is clap's own, about the command line.
-    fn read(&self, arguments: &[OsString]) -> Result<Result<Cli, clap::Error>, Failure> {
-        let mut definition = Cli::command();
+    fn read(&self, arguments: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
+        let mut definition = args::definition();
         definition.build();
         let typed = definition.clone().try_get_matches_from(arguments);
-        let (cli, matches) = match typed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
+        let (cli, matches) = match typed.and_then(|matches| Ok((Args::of(&matches)?, matches))) {
             Ok(both) => both,
             Err(error) => return Ok(Err(error)),
         };
@@ -137,17 +105,17 @@ impl Surroundings {
         }
         self.unknown(&definition).iter().for_each(warn);
         let file = if cli.no_config { None } else { self.file(cli.config.as_deref(), &definition)? };
-        let layers = self.layers(command, file.as_ref(), cli.command.host());
+        let layers = self.layers(command, file.as_ref(), cli.reached());
         let settings = choose(command, typed, &layers)?;
         // A definition that has been used cannot be changed.
-        let definition = Cli::command().mut_subcommand(name, |command| with_defaults(command, settings));
-        let read = definition.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+        let definition = args::definition().mut_subcommand(name, |command| with_defaults(command, settings));
+        let read = definition.try_get_matches_from(arguments).and_then(|matches| Args::of(&matches));
         let Ok(mut cli) = read else { return Ok(read) };
-        if let Some(rules) = cli.command.rules_mut() {
-            rules.read_files()?;
-        }
-        for layer in &layers {
-            add_rules(&mut cli.command, command, layer)?;
+        if cli.has_rules() {
+            cli.rules.read_files()?;
+            for layer in &layers {
+                add_rules(&mut cli.rules, command, layer)?;
+            }
         }
         Ok(Ok(cli))
     }
@@ -160,7 +128,7 @@ impl Surroundings {
         let set = self.variables.iter().filter_map(|(name, _)| name.to_str());
         let unknown = set.filter(|name| name.starts_with(PREFIX) && !known.iter().any(|known| known == name));
         let said = unknown.map(|name| {
-            if ONLY_TYPED.iter().any(|option| variable(option) == name) {
+            if only_typed().any(|option| variable(option) == name) {
                 return format!("{name} does nothing: that is for a single run, and goes on the command line");
             }
             // The common prefix must not count as similarity.
@@ -229,9 +197,19 @@ impl Surroundings {
     }
 }
 
+/// Returns the options for single runs.
+fn only_typed() -> impl Iterator<Item = &'static str> {
+    flags::all().filter(|flag| flag.settable == Settable::Typed).map(|flag| flag.name).chain(OF_ALL)
+}
+
+/// Whether an option is for a single run.
+fn is_only_typed(name: &str) -> bool {
+    only_typed().any(|option| option == name)
+}
+
 /// Returns the options that can have another default.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
-    command.get_arguments().filter(|option| option.get_long().is_some_and(|name| !ONLY_TYPED.contains(&name)))
+    command.get_arguments().filter(|option| option.get_long().is_some_and(|name| !is_only_typed(name)))
 }
 
 /// Returns the variable of an option.
@@ -284,8 +262,7 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
 }
 
 /// Adds the rules of a layer below those of higher layers.
-fn add_rules(cli: &mut crate::args::Command, definition: &Command, layer: &Layer) -> Result<(), Failure> {
-    let Some(rules) = cli.rules_mut() else { return Ok(()) };
+fn add_rules(rules: &mut Rules, definition: &Command, layer: &Layer) -> Result<(), Failure> {
     for setting in layer.iter().filter(|setting| is_rule(&setting.name)) {
         let option = options(definition).find(|option| option.get_long() == Some(&*setting.name));
         let checked = option.map_or(Ok(()), |option| setting.check(option));

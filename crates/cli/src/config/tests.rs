@@ -4,10 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use downpour::Rate;
 
 use super::*;
-use crate::args::{Command, CpArgs, Policy};
+use crate::args::Policy;
 
 /// Parses a `cp` command line with this file and these variables; the file is called `FILE` in messages.
-fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Cli, String> {
+fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Args, String> {
     let home = tempfile::tempdir().expect("a folder");
     let folder = home.path().join(".config/downpour");
     fs::create_dir_all(&folder).expect("a folder");
@@ -27,11 +27,8 @@ fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Cli, Strin
     }
 }
 
-fn cp(file: &str, variables: &[(&str, &str)], line: &str) -> CpArgs {
-    match read(file, variables, line).unwrap_or_else(|error| panic!("{file:?} {variables:?} {line}: {error}")).command {
-        Command::Cp(args) => *args,
-        other => panic!("{line} gave {other:?}"),
-    }
+fn cp(file: &str, variables: &[(&str, &str)], line: &str) -> Args {
+    read(file, variables, line).unwrap_or_else(|error| panic!("{file:?} {variables:?} {line}: {error}"))
 }
 
 const FILE: &str = r#"
@@ -70,33 +67,33 @@ fn the_nearest_place_decides() {
         (&variable[..], "cp --config none a b", Some(9)),
         (&[("DOWNPOUR_CONFIG", "none")][..], "cp a b", None),
     ] {
-        let rate = cp(FILE, variables, line).shared.speed.rate.map(Rate::bits_per_second);
+        let rate = cp(FILE, variables, line).speed.rate.map(Rate::bits_per_second);
         assert_eq!(rate, megabits.map(|megabits| megabits * 1_000_000), "{variables:?} {line}");
     }
     for (line, timeout) in [("cp a me@far.example:b", 5), ("cp a far.example:b", 6), ("cp a b", 30)] {
         let args = cp(FILE, &none, line);
-        assert_eq!(args.shared.connection.network.timeout.as_secs(), timeout, "{line}");
-        assert_eq!(args.shared.connection.retry_for.map(|time| time.as_secs()), Some(3600));
+        assert_eq!(args.options.engine.endpoint.dead_after.as_secs(), timeout, "{line}");
+        assert_eq!(args.options.retry_for.map(|time| time.as_secs()), Some(3600));
     }
 }
 
 #[test]
 fn switches_turn_on_and_off() {
     let quiet = "quiet = true";
-    assert!(cp(quiet, &[], "cp a b").shared.output.quiet);
-    assert!(!cp(quiet, &[("DOWNPOUR_QUIET", "false")], "cp a b").shared.output.quiet);
-    assert!(cp("quiet = false", &[("DOWNPOUR_QUIET", "1")], "cp a b").shared.output.quiet);
-    assert!(cp("", &[("DOWNPOUR_HARD_LINKS", "yes")], "cp a b").selection.hard_links);
+    assert!(cp(quiet, &[], "cp a b").output.quiet);
+    assert!(!cp(quiet, &[("DOWNPOUR_QUIET", "false")], "cp a b").output.quiet);
+    assert!(cp("quiet = false", &[("DOWNPOUR_QUIET", "1")], "cp a b").output.quiet);
+    assert!(cp("", &[("DOWNPOUR_HARD_LINKS", "yes")], "cp a b").scan.hard_links);
 }
 
 #[test]
 fn what_is_typed_takes_away_what_it_excludes() {
-    let shown = cp("quiet = true", &[], "cp -v a b").shared.output;
+    let shown = cp("quiet = true", &[], "cp -v a b").output;
     assert!(shown.verbose && !shown.quiet);
-    let shown = cp("quiet = true", &[("DOWNPOUR_VERBOSE", "on")], "cp a b").shared.output;
+    let shown = cp("quiet = true", &[("DOWNPOUR_VERBOSE", "on")], "cp a b").output;
     assert!(shown.verbose && !shown.quiet);
-    let connection = cp("ipv6 = true", &[], "cp -4 a b").shared.connection.network;
-    assert!(connection.ipv4 && !connection.ipv6);
+    let path = cp("ipv6 = true", &[], "cp -4 a b").path;
+    assert_eq!(path.family, downpour::Family::V4);
 }
 
 #[test]
@@ -111,17 +108,17 @@ fn the_nearer_of_a_rate_and_a_policy_counts() {
         ("policy = 'low'\n[host.far]\nrate = '1M'", "cp a far:b", Some(1), None, None),
         ("", "cp --policy low --rate 1M a b", Some(1), None, Some(policies[0])),
     ] {
-        let speed = cp(file, &[], line).shared.speed;
+        let speed = cp(file, &[], line).speed;
         let megabits = [speed.rate, speed.min_rate].map(|rate| rate.map(|rate| rate.bits_per_second() / 1_000_000));
         assert_eq!((megabits, speed.policy), ([rate, min_rate], policy), "{file:?} {line}");
     }
     for line in ["cp --profile arq a b", "cp --set congestion=cubic a b"] {
-        assert_eq!(cp("policy = 'low'", &[], line).shared.speed.policy, None, "{line}");
+        assert_eq!(cp("policy = 'low'", &[], line).speed.policy, None, "{line}");
     }
     for line in ["cp --profile auto a b", "cp --set congestion=auto:share=0.5 a b", "cp --set limit=1M a b"] {
-        assert_eq!(cp("policy = 'low'", &[], line).shared.speed.policy, Some(policies[0]), "{line}");
+        assert_eq!(cp("policy = 'low'", &[], line).speed.policy, Some(policies[0]), "{line}");
     }
-    let speed = cp("profile = 'arq'", &[], "cp --policy low a b").shared.speed;
+    let speed = cp("profile = 'arq'", &[], "cp --policy low a b").speed;
     assert_eq!(crate::options::profile(&speed).expect("a profile").name, "auto");
     let both = read("rate = '1M'\npolicy = 'low'", &[], "cp a b").expect_err("both from one place");
     assert!(both.contains("policy and rate exclude each other"), "{both}");
@@ -136,22 +133,21 @@ fn a_switch_that_is_off_excludes_nothing() {
         ("ipv6 = true", &[("DOWNPOUR_IPV4", "no")]),
         ("ipv4 = true\n[host.far]\nipv4 = false\nipv6 = true", &[]),
     ] {
-        let network = cp(file, variables, "cp a far:b").shared.connection.network;
-        assert_eq!((network.ipv4, network.ipv6), (false, true), "{file:?}");
+        let path = cp(file, variables, "cp a far:b").path;
+        assert_eq!(path.family, downpour::Family::V6, "{file:?}");
     }
-    let shown = cp("verbose = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").shared.output;
+    let shown = cp("verbose = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").output;
     assert!(shown.verbose && !shown.quiet);
-    let shown = cp("quiet = false\nverbose = false", &[], "cp a b").shared.output;
+    let shown = cp("quiet = false\nverbose = false", &[], "cp a b").output;
     assert!(!shown.verbose && !shown.quiet);
-    let shown = cp("quiet = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").shared.output;
+    let shown = cp("quiet = true", &[("DOWNPOUR_QUIET", "false")], "cp a b").output;
     assert!(!shown.quiet, "and it is the nearest that decides");
 }
 
 #[test]
 fn lists() {
-    let patterns = |args: CpArgs| -> Vec<String> {
-        args.selection.rules.list.iter().map(|rule| rule.pattern().to_string()).collect()
-    };
+    let patterns =
+        |args: Args| -> Vec<String> { args.rules.list.iter().map(|rule| rule.pattern().to_string()).collect() };
     let file = "exclude = ['*.o', '.git/']\ninclude = 'keep.o'";
     assert_eq!(patterns(cp(file, &[], "cp a b")), ["keep.o", "*.o", ".git/"]);
     assert_eq!(patterns(cp(file, &[], "cp --exclude x a b")), ["x", "keep.o", "*.o", ".git/"]);
@@ -161,7 +157,7 @@ fn lists() {
 #[test]
 fn lists_add_up_until_one_is_empty() {
     let rules = |file: &str, variables: &[(&str, &str)], line: &str| -> Vec<String> {
-        cp(file, variables, line).selection.rules.list.iter().map(ToString::to_string).collect()
+        cp(file, variables, line).rules.list.iter().map(ToString::to_string).collect()
     };
     let file = "exclude = 'top'\ninclude = 'not top'\n[host.far]\nexclude = ['host', 'too']\n[host.'f*']\ninclude = 'not host'";
     let configured = ["- host", "- too", "+ not host", "+ not top", "- top"];
@@ -186,10 +182,8 @@ fn lists_add_up_until_one_is_empty() {
 #[test]
 fn a_key_of_another_command_does_nothing() {
     assert!(read("into = '/x'\nrate = '1M'", &[], "demo").is_ok());
-    let Ok(Command::Recv(args)) = read("into = '/x'\nrecursive = true", &[], "recv").map(|cli| cli.command) else {
-        panic!("recv")
-    };
-    assert_eq!(args.into, PathBuf::from("/x"));
+    let args = read("into = '/x'\nrecursive = true", &[], "recv").expect("recv");
+    assert_eq!(args.receive.target, PathBuf::from("/x"));
 }
 
 #[test]
@@ -237,7 +231,7 @@ fn a_variable_with_a_slip_in_its_name_is_told() {
     let names = ["DOWNPOUR_LIMT", "DOWNPOUR_DELETE", "DOWNPOUR_QWXYZ", "DOWNPOUR_TICKET", "DOWNPOUR_RETRY_FOR", "PATH"];
     let variables = names.map(|name| (OsString::from(name), OsString::new())).into();
     assert_eq!(
-        (Surroundings { variables }).unknown(&Cli::command()),
+        (Surroundings { variables }).unknown(&args::definition()),
         [
             "DOWNPOUR_LIMT does nothing: did you mean DOWNPOUR_LIMIT?",
             "DOWNPOUR_DELETE does nothing: that is for a single run, and goes on the command line",

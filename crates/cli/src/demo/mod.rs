@@ -16,7 +16,7 @@ use netsim::{Duplex, Rate};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use crate::args::DemoArgs;
+use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Attention, Interrupts};
 use crate::json;
@@ -32,24 +32,27 @@ const PATIENCE: u32 = 3;
 const SAMPLE: &str = "sample";
 
 /// Runs the demo; returns the exit code.
-pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u8, Failure> {
-    let rate = told_rate(&args)?;
+pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+    let (Some(link), Some(size)) = (&args.link, args.size) else {
+        return Err(Failure::new(Code::Other, "a demo without a link"));
+    };
+    let rate = told_rate(&args, link)?;
     let mut attention = interrupts.attend();
-    let (path, size) = (args.path.clone(), args.size);
+    let path = args.paths.first().cloned();
     let (folder, source) = apart(move |is_stopped| prepare(path.as_deref(), size, is_stopped), &mut attention).await?;
     let mut output = Output::new(args.output);
     let told = downpour::Rate::from_bits_per_second(rate.bits_per_second());
     let what = args
-        .path
-        .as_ref()
-        .map_or_else(|| format!("A generated file of {}", units::bytes(args.size)), |path| path.display().to_string());
-    output.say(format_args!("{what} over {}.", args.link));
+        .paths
+        .first()
+        .map_or_else(|| format!("A generated file of {}", units::bytes(size)), |path| path.display().to_string());
+    output.say(format_args!("{what} over {link}."));
     output.speed(Some(told), None);
     output.start("demo", Some(told), None)?;
-    let mut stage = Stage { folder: &folder, source: &source, link: &args.link };
+    let mut stage = Stage { folder: &folder, source: &source, link };
 
     let outcome = stage.cross(Profile::auto().with_fixed_rate(told), &mut output, &mut attention).await?;
-    let mut results = Results::new(&args.link, rate, least(outcome.bytes, &args.link, rate), &outcome);
+    let mut results = Results::new(link, rate, least(outcome.bytes, link, rate), &outcome);
     if !args.no_compare {
         stage.compare(&outcome, &mut results, &output, &mut attention).await?;
     }
@@ -66,9 +69,9 @@ pub(crate) async fn run(args: DemoArgs, interrupts: &mut Interrupts) -> Result<u
 }
 
 /// Returns the sender's fixed rate: `--rate`, or the rate of the link.
-fn told_rate(args: &DemoArgs) -> Result<Rate, Failure> {
-    let told = args.rate.map(|rate| Rate::from_bits_per_second(rate.bits_per_second()));
-    told.or(args.link.forward.rate).ok_or_else(|| {
+fn told_rate(args: &Args, link: &Duplex) -> Result<Rate, Failure> {
+    let told = args.speed.rate.map(|rate| Rate::from_bits_per_second(rate.bits_per_second()));
+    told.or(link.forward.rate).ok_or_else(|| {
         Failure::new(
             Code::Usage,
             "this link has no rate: give it one (--link rate=100M,...), or tell the sender one with --rate",

@@ -3,7 +3,7 @@
 use downpour::tunnel::TicketListener;
 
 use super::show::Shown;
-use crate::args::{OutputArgs, TunnelArgs};
+use crate::args::Args;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::output::Output;
@@ -12,18 +12,18 @@ use crate::ticket::{self, Guest};
 use crate::{announce, options};
 
 /// Serves those who have the ticket until Ctrl-C or SIGTERM, or until it has expired and the last of them has left.
-pub(super) async fn run(mut args: TunnelArgs) -> Result<u8, Failure> {
+pub(super) async fn run(mut args: Args) -> Result<u8, Failure> {
     let mut interrupts = taken(Interrupts::without_hang_up())?;
     let shown = Shown::of(&args);
-    let options = options::reach_by_tunnel(&mut args.reach, "")?.engine;
-    let listener = TicketListener::listen(args.listen.flatten(), args.valid, args.permit, options)?;
+    let options = options::reach_by_tunnel(&mut args)?.engine;
+    let listener =
+        TicketListener::listen(args.ticket.listen.flatten(), args.tunnel.valid, args.tunnel.permit, options)?;
     let mut attention = interrupts.attend();
-    let output =
-        Output::new(OutputArgs { json: args.json, quiet: args.reach.quiet, verbose: args.verbose, progress: None });
+    let output = Output::new(args.output);
     let text = ticket::publish(
         Some(listener.ticket()),
-        args.ticket_file.as_deref(),
-        Guest::Tunnel { valid: args.valid },
+        args.ticket.file.as_deref(),
+        Guest::Tunnel { valid: args.tunnel.valid },
         &output,
     )?;
     output.start("tunnel", None, text.as_deref())?;

@@ -7,7 +7,7 @@ use downpour::remote::{self, Tunnel};
 use downpour::tunnel::control::ControlFolder;
 use downpour::tunnel::{Forwarding, TunnelEvent};
 
-use crate::args::{Control, TunnelArgs, Via};
+use crate::args::{Args, Control};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::print::out;
@@ -17,30 +17,30 @@ use show::Shown;
 
 /// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up ends
 /// the process, as it ends ssh.
-pub(crate) async fn run(args: TunnelArgs) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
     let no_host = |what| Failure::new(Code::Usage, format!("{what} needs a host: downpour tunnel {what} ... HOST"));
-    match (args.control, &args.host) {
+    match (args.tunnel.control, &args.host) {
         (Some(what), Some(host)) => control(what, host),
         (Some(_), None) => Err(no_host("-O")),
-        (None, None) if !args.remote.is_empty() => Err(no_host("-R")),
-        (None, None) if args.listen.is_none() && args.reach.via == Via::Ssh => Err(no_host("--via ssh")),
+        (None, None) if !args.tunnel.remote.is_empty() => Err(no_host("-R")),
+        (None, None) if args.ticket.listen.is_none() && args.path.via == remote::Via::Ssh => Err(no_host("--via ssh")),
         // clap waives what an option requires where another option excludes it.
-        (None, _) if args.listen.is_none() && !args.permit.is_empty() => {
+        (None, _) if args.ticket.listen.is_none() && !args.tunnel.permit.is_empty() => {
             Err(Failure::new(Code::Usage, "--permit is for the side with --listen"))
         }
-        (None, _) if args.listen.is_some() => listen::run(args).await,
-        (None, None) if args.background && args.ticket_file.is_none() && !ticket::is_in_environment() => {
+        (None, _) if args.ticket.listen.is_some() => listen::run(args).await,
+        (None, None) if args.tunnel.background && args.ticket.file.is_none() && !ticket::is_in_environment() => {
             Err(Failure::new(Code::Usage, "in the background nobody can be asked for a ticket: name its --ticket-file"))
         }
-        (None, _) if args.background && !args.in_background => background::start("tunnel"),
+        (None, _) if args.tunnel.background && !args.tunnel.in_background => background::start("tunnel"),
         (None, _) => open(args).await,
     }
 }
 
-async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
+async fn open(mut args: Args) -> Result<u8, Failure> {
     let mut interrupts = taken(Interrupts::without_hang_up())?;
     let shown = Shown::of(&args);
-    let in_background = args.in_background;
+    let in_background = args.tunnel.in_background;
     let named = args.host.clone().unwrap_or_else(|| "the other side".to_owned());
     let show = move |event| {
         let is_open = matches!(event, TunnelEvent::Open);
@@ -50,18 +50,18 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
             background::ready();
         }
     };
+    let reach = options::reach_by_tunnel(&mut args)?;
     let forwarding = Forwarding {
-        local: args.local.into_iter().chain(args.proxy).collect(),
-        remote: args.remote,
-        is_eager: args.eager,
-        metrics: args.metrics,
-        persist: args.persist,
+        local: args.tunnel.local.into_iter().chain(args.tunnel.proxy).collect(),
+        remote: args.tunnel.remote,
+        is_eager: args.tunnel.eager,
+        metrics: args.tunnel.metrics,
+        persist: args.tunnel.persist,
     };
     let by_ticket = match &args.host {
         Some(_) => None,
-        None => Some(ticket::read(None, args.ticket_file.as_deref(), &mut interrupts).await?),
+        None => Some(ticket::read(None, args.ticket.file.as_deref(), &mut interrupts).await?),
     };
-    let reach = options::reach_by_tunnel(&mut args.reach, args.host.as_deref().unwrap_or_default())?;
     let (mut attention, mut stopped) = (interrupts.attend(), None);
     let stop = async {
         let stop = attention.next_in_background(in_background).await;
@@ -70,7 +70,8 @@ async fn open(mut args: TunnelArgs) -> Result<u8, Failure> {
     };
     let result = match by_ticket {
         Some(ticket) => {
-            downpour::tunnel::connect(ticket, forwarding, reach.engine, args.connect_timeout, show, stop).await
+            downpour::tunnel::connect(ticket, forwarding, reach.engine, args.options.handshake_timeout, show, stop)
+                .await
         }
         None => {
             let tunnel = Tunnel { forwarding, is_detached: in_background, is_found: true, reach };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use downpour::tunnel::{ConnectionEvent, Destination, Forward, GuestEvent, Place, TunnelEvent};
 
-use crate::args::TunnelArgs;
+use crate::args::Args;
 use crate::escape;
 use crate::json::{self, Line};
 use crate::print::{self, err};
@@ -23,8 +23,8 @@ pub(super) enum Shown {
 }
 
 impl Shown {
-    pub(super) const fn of(args: &TunnelArgs) -> Self {
-        match (args.json, args.verbose, args.reach.quiet) {
+    pub(super) const fn of(args: &Args) -> Self {
+        match (args.output.json, args.output.verbose, args.output.quiet) {
             (true, ..) => Self::Json,
             (_, true, _) => Self::All,
             (_, _, true) => Self::Nothing,

@@ -104,10 +104,10 @@ fn what_makes_no_sense() {
 #[test]
 fn help_names_every_exit_code() {
     let help = downpour(["--help"]).end().expect(0).stdout;
-    let table = include_str!("../../../../docs/COMMANDS.md").lines().filter(|line| line.starts_with("| "));
+    let table = include_str!("../../../../docs/USING.md").lines().filter(|line| line.starts_with("| "));
     let listed: Vec<&str> = table.flat_map(|line| line.split(['|', ','])).map(str::trim).collect();
     for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 23, 24, 75, 130] {
-        assert!(listed.contains(&code.to_string().as_str()), "docs/COMMANDS.md lacks {code}");
+        assert!(listed.contains(&code.to_string().as_str()), "docs/USING.md lacks {code}");
         assert!(help.lines().any(|line| line.trim_start().starts_with(&format!("{code}  "))), "no {code} in {help}");
     }
     assert!(help.contains("DOWNPOUR_TICKET"));

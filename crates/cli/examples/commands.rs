@@ -1,0 +1,7 @@
+//! Prints docs/COMMANDS.md, for `cargo xtask commands`.
+
+use std::io::{self, Write as _};
+
+fn main() -> io::Result<()> {
+    io::stdout().write_all(cli::commands_reference().as_bytes())
+}

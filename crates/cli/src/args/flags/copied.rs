@@ -1,0 +1,137 @@
+//! Which files of the sources are copied.
+
+use downpour::files::{Links, Rule};
+
+use crate::args::Command::{self, Cp, Send, Sync, Verify};
+use crate::args::flag::{FLAG, Flag, Section, Settable, Takes, value};
+use crate::args::values;
+
+const COPIES: &[Command] = &[Cp, Sync];
+const SENDERS: &[Command] = &[Cp, Sync, Send, Verify];
+
+const COPIED: Flag = Flag { section: Section::Copied, of: SENDERS, ..FLAG };
+
+pub(super) const FLAGS: &[Flag] = &[
+    Flag {
+        name: "archive",
+        short: Some('a'),
+        help: "Archive: -r -p --owner --group --specials, and a source that is a symbolic link is copied as a link",
+        of: &[Cp],
+        brief: &[(&[Cp], "As -r -p --owner --group --specials")],
+        set: |args, _| {
+            args.scan.recursive = true;
+            args.scan.follow_items = false;
+            args.archive();
+        },
+        ..COPIED
+    },
+    Flag {
+        name: "recursive",
+        short: Some('r'),
+        help: "Copy folders recursively",
+        of: &[Cp],
+        brief: &[(&[Cp], "")],
+        set: |args, _| args.scan.recursive = true,
+        ..COPIED
+    },
+    Flag { name: "recursive", short: Some('r'), help: "What sync always does", of: &[Sync], hidden: true, ..COPIED },
+    Flag {
+        name: "links",
+        takes: Takes::Value(value("HOW", || {
+            values::choice(&[
+                ("copy", "Copy links as links", Links::Copy),
+                ("follow", "Copy the files that links point to", Links::Follow),
+                ("skip", "Skip links", Links::Skip),
+            ])
+        })),
+        help: "How to handle symbolic links [default: copy; but cp, send and verify follow links named as sources]",
+        set: |args, given| {
+            args.scan.links = given.one().unwrap_or_default();
+            args.scan.follow_items = false;
+        },
+        ..COPIED
+    },
+    Flag {
+        name: "hard-links",
+        short: Some('H'),
+        help: "Preserve hard links",
+        set: |args, _| args.scan.hard_links = true,
+        ..COPIED
+    },
+    Flag {
+        name: "one-file-system",
+        short: Some('x'),
+        help: "Do not enter folders on which another file system is mounted",
+        set: |args, _| (args.scan.one_file_system, args.receive.one_file_system) = (true, true),
+        ..COPIED
+    },
+    Flag {
+        name: "include",
+        takes: Takes::Values(value("PATTERN", values::pattern).with_hyphens()),
+        help: "Include matching files even if a later --exclude matches them",
+        set: |args, given| args.rules.place("include", given.placed(), Rule::Include),
+        ..COPIED
+    },
+    Flag {
+        name: "exclude",
+        takes: Takes::Values(value("PATTERN", values::pattern).with_hyphens()),
+        help: "Skip matching files; see `downpour --help` for patterns. An empty one ignores those of the configuration",
+        brief: &[(SENDERS, "Skip matching files; see `downpour --help`")],
+        set: |args, given| args.rules.place("exclude", given.placed(), Rule::Exclude),
+        ..COPIED
+    },
+    Flag {
+        name: "include-from",
+        takes: Takes::Values(value("FILE", values::path)),
+        help: "Include what matches a pattern of FILE, one per line; `-` reads stdin",
+        settable: Settable::Typed,
+        set: |args, given| args.rules.place_files(given.placed(), Rule::Include),
+        ..COPIED
+    },
+    Flag {
+        name: "exclude-from",
+        takes: Takes::Values(value("FILE", values::path)),
+        help: "Skip what matches a pattern of FILE, one per line; `-` reads stdin",
+        settable: Settable::Typed,
+        set: |args, given| args.rules.place_files(given.placed(), Rule::Exclude),
+        ..COPIED
+    },
+    Flag {
+        name: "files-from",
+        takes: Takes::Value(value("FILE", values::path)),
+        help: "Copy only the files listed in FILE, one per line, relative to the single SRC; `-` reads stdin",
+        settable: Settable::Typed,
+        set: |args, given| args.files_from = given.one(),
+        ..COPIED
+    },
+    Flag {
+        name: "from0",
+        short: Some('0'),
+        help: "Names in --files-from are separated by NUL, as written by `find -print0`",
+        requires: Some("files-from"),
+        settable: Settable::Typed,
+        set: |args, _| args.from0 = true,
+        ..COPIED
+    },
+    Flag {
+        name: "checksums",
+        takes: Takes::Value(value("FILE", values::path)),
+        help: "Write BLAKE3 checksums of all files to FILE, for `b3sum -c FILE` in the target folder",
+        more: "A file that is copied to another machine under a new name is listed under its local name. FILE is replaced if \
+               it is empty or an older list, and is itself not copied.",
+        settable: Settable::Typed,
+        set: |args, given| args.options.checksums = given.one(),
+        ..COPIED
+    },
+    Flag {
+        name: "remove-source-files",
+        help: "Remove files from the source once they are stored at the target; directories stay",
+        more: "A file is removed when its copy has its final name and is on the disk there, or was there already and is \
+               unchanged, and only if it has not changed since.",
+        of: COPIES,
+        conflicts: &["trust-staging"],
+        settable: Settable::Typed,
+        set: |args, _| args.scan.remove_sources = true,
+        ..COPIED
+    },
+];
