@@ -14,6 +14,7 @@ use crate::interrupt::Interrupts;
 use crate::notices::Notices;
 use crate::options;
 use crate::output::Output;
+use crate::relative::{Relative, relative};
 use crate::watch::{Conduct, watch};
 use crate::web::Picture;
 
@@ -74,8 +75,12 @@ pub(crate) fn copy(args: &Args) -> Result<Copy, Failure> {
     let Some((sources, target)) = args.sources_and_target() else {
         return Err(Failure::new(Code::Usage, "where to? write SRC... DST"));
     };
-    let scan = scan(args)?;
-    let copy = Copy::new(sources.to_vec(), target.clone());
+    let (mut scan, mut sources) = (scan(args)?, sources.to_vec());
+    if args.relative {
+        let Relative { base, names } = relative(&sources)?;
+        (sources, scan.files_from) = (vec![base], names);
+    }
+    let copy = Copy::new(sources, target.clone());
     let mut receive = args.receive.clone();
     receive.target = copy.receive.target;
     receive.delete = args.delete.then(|| (*scan.filter).clone());

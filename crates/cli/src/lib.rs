@@ -22,6 +22,7 @@ mod json;
 mod limit;
 mod man_pages;
 mod notices;
+mod on_end;
 mod options;
 mod output;
 mod pipe;
@@ -32,6 +33,7 @@ mod prompt;
 mod proxy;
 mod rates;
 mod recv;
+mod relative;
 mod remote;
 mod send;
 mod stats;
@@ -71,9 +73,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let args = match config::read(&arguments) {
         Ok(args) => args,
-        Err(failure) => return ended(OutputArgs::default(), Err(failure)),
+        Err(failure) => return ExitCode::from(ended(OutputArgs::default(), Err(failure))),
     };
-    let shown = args.output;
+    let (shown, on_end) = (args.output, args.on_end.clone());
     announce::begin(&args);
     let result = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -86,7 +88,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
             result
         });
     announce::end();
-    ended(shown, result)
+    let code = ended(shown, result);
+    if let Some(command) = on_end {
+        on_end::run(&command, code);
+    }
+    ExitCode::from(code)
 }
 
 /// Runs a command, and again if the other side had no downpour and has one now.
@@ -129,19 +135,19 @@ fn names() -> &'static Names {
 }
 
 /// Reports the error, unless that was done already, and checks that all output was written.
-fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> ExitCode {
+fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> u8 {
     match result {
         Ok(code) => match print::is_complete() {
-            Ok(()) => ExitCode::from(code),
+            Ok(()) => code,
             Err(failure) => {
                 output::failed(shown, &failure);
                 let is_worse = code == Code::Done as u8 || stopping().is_some();
-                ExitCode::from(if is_worse { failure.code } else { code })
+                if is_worse { failure.code } else { code }
             }
         },
         Err(failure) => {
             output::failed(shown, &failure);
-            ExitCode::from(failure.code)
+            failure.code
         }
     }
 }

@@ -15,6 +15,8 @@ struct Readme;
 
 mod backup;
 pub mod base64;
+mod chmod;
+mod eligible;
 mod filter;
 mod links;
 pub mod names;
@@ -25,6 +27,8 @@ mod scan;
 mod spec;
 
 pub use backup::{Backup, BackupError};
+pub use chmod::{Chmod, ChmodError};
+pub use eligible::Eligible;
 pub use filter::fuzzing::fuzz_filter;
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
 pub use links::Links;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::backup::Backup;
-use crate::base64;
+use crate::base64::{self, Bytes};
+use crate::chmod::Chmod;
+use crate::eligible::Eligible;
 use crate::filter::Filter;
 use crate::outputs::Outputs;
 use crate::permitted::Permitted;
@@ -20,7 +22,7 @@ use crate::preserve::{Modes, Preserve};
 pub struct ReceiveSpec {
     /// Where the items go: into this directory, or, for a single item, to this name. See [`ReceiveSpec::destination`].
     ///
-    /// A directory is created if only its last component is missing. A symbolic link to a directory is followed, since
+    /// A directory is created if only its last component is missing, unless [`ReceiveSpec::make_path`] is set. A symbolic link to a directory is followed, since
     /// the user named it.
     #[serde(with = "base64::path")]
     pub target: PathBuf,
@@ -31,8 +33,23 @@ pub struct ReceiveSpec {
     pub existing: Existing,
     /// Which existing files count as unchanged.
     pub compare: Compare,
+    /// Seconds by which two modification times may differ and still count as the same.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub modify_window: u32,
+    /// Which files take part.
+    #[serde(default, skip_serializing_if = "Eligible::is_everything")]
+    pub eligible: Eligible,
     /// Which permission bits are applied.
     pub modes: Modes,
+    /// Changes of the modes that the sender says, before they are applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chmod: Option<Chmod>,
+    /// Do not set the modification times of directories.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub omit_directory_times: bool,
+    /// Create all missing directories of the target's path.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub make_path: bool,
     /// What is applied beyond contents, modes and times.
     #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
     pub preserve: Preserve,
@@ -63,6 +80,10 @@ pub struct ReceiveSpec {
     pub compared: bool,
     /// Change nothing; notices report what would be done.
     pub dry_run: bool,
+    /// Directories, absolute or relative to the one that items go into: a file that one of them has unchanged, under the
+    /// same path, becomes another name of the file there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link_dest: Vec<Bytes>,
     /// Keep what is replaced or deleted under another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
@@ -79,6 +100,12 @@ pub struct ReceiveSpec {
     /// What is written about the transfer on this side.
     #[serde(skip)]
     pub outputs: Outputs,
+}
+
+/// Whether a field need not be written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The items that were asked for, as far as the receiver can know before they arrive.
@@ -141,6 +168,10 @@ pub enum Compare {
     /// Those with a matching modification time, at the resolution of the file system.
     #[default]
     SizeAndTime,
+    /// All of them.
+    Size,
+    /// None: each is transferred.
+    Never,
     /// Those with a matching BLAKE3 digest. A file that the sender gives no digest for counts as changed.
     Checksum,
 }
@@ -198,7 +229,12 @@ impl ReceiveSpec {
             requested: Requested::default(),
             existing: Existing::default(),
             compare: Compare::default(),
+            modify_window: 0,
+            eligible: Eligible::default(),
             modes: Modes::default(),
+            chmod: None,
+            omit_directory_times: false,
+            make_path: false,
             preserve: Preserve::default(),
             delete: None,
             max_delete: None,
@@ -209,6 +245,7 @@ impl ReceiveSpec {
             differences: false,
             compared: false,
             dry_run: false,
+            link_dest: Vec::new(),
             backup: None,
             confirms: false,
             permitted: Permitted::default(),

@@ -60,9 +60,10 @@ pub use messages::{
 pub use metadata::{Identity, leads_to_special};
 pub use removal::{Removal, SourceOutcome};
 pub use request::{
-    Backup, BackupError, Compare, Destination, DirectoryIf, Evidence, Existing, Filter, First, ItemName, Links,
-    MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern, PatternError, Permitted, Preserve,
-    ReceiveSpec, Requested, Rule, RuleError, ScanOptions, base64, check_path, check_target, is_staging_name, permitted,
+    Backup, BackupError, Chmod, ChmodError, Compare, Destination, DirectoryIf, Eligible, Evidence, Existing, Filter,
+    First, ItemName, Links, MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern, PatternError,
+    Permitted, Preserve, ReceiveSpec, Requested, Rule, RuleError, ScanOptions, base64, check_path, check_target,
+    is_staging_name, permitted,
 };
 pub use root::{Root, Roots};
 pub use sandbox::rename_new;

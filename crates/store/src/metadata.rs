@@ -80,6 +80,20 @@ impl Status {
         mtime.seconds == self.mtime.seconds && STEPS.into_iter().any(kept)
     }
 
+    /// Whether its modification time is `mtime`, or differs by no more than these seconds.
+    pub(super) fn has_time_within(&self, mtime: Mtime, window: u32) -> bool {
+        self.has_time(mtime) || (window > 0 && self.mtime.seconds.abs_diff(mtime.seconds) <= u64::from(window))
+    }
+
+    /// Whether it was modified after `mtime`. With a window, as for rsync, `mtime` has to be later by that much for it not
+    /// to count as newer.
+    pub(super) fn is_newer(&self, mtime: Mtime, window: u32) -> bool {
+        match window {
+            0 => self.mtime > mtime,
+            window => mtime.seconds.saturating_sub(self.mtime.seconds) < i64::from(window),
+        }
+    }
+
     pub(super) fn is_file(&self) -> bool {
         self.file_type == FileType::RegularFile
     }

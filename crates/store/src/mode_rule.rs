@@ -24,6 +24,11 @@ impl ModeRule {
         Self { modes, mask: process_mask(), set_id }
     }
 
+    /// The mask for new files.
+    pub(super) fn mask(self) -> u32 {
+        self.mask
+    }
+
     /// Whether modes are those of the sender.
     pub(super) fn is_exact(self) -> bool {
         self.modes == Modes::Exact

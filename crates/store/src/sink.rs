@@ -28,6 +28,7 @@ mod links;
 mod manifest;
 mod place;
 mod publisher;
+mod reference;
 mod report;
 mod shared;
 mod spellings;

@@ -35,13 +35,16 @@ type Words = &'static [(&'static [&'static str], Word)];
 const LEAVE: &str = "it has no counterpart here; leave it out";
 const RATE: &str = "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)";
 const SSH: &str = "use --ssh 'ssh -o OPTION' or --ssh 'ssh -F FILE'";
-const REFERENCE: &str = "there are no reference directories; copy the older one first";
+const REFERENCE: &str = "use --link-dest DIR, or copy the older one first";
 const WHOLE: &str = "a file is replaced by a whole new one when that has arrived and is verified; leave the option out";
 const SHOWN: &str = "use -v or -n and redirect stdout, or --json for programs";
 const OWNERS: &str = "run sync as the user that the files are to belong to";
 const DAEMON: &str = "it is for daemons of rsync, which do not speak to downpour; leave it out";
 const LINKS: &str = "use --links follow to copy what links point to, or --links skip";
 const BATCH: &str = "a transfer cannot be recorded and repeated; copy to each target, or to one and from there";
+
+const FUZZY: &str = "differences are taken from the file of the same name alone; leave it out";
+const PER_DIRECTORY: &str = "rules of single directories would have to be read on both sides; use --exclude-from FILE";
 
 const OF_CP: Words = &[
     (&["-C", "-O", "-s"], Nothing),
@@ -61,15 +64,16 @@ const OF_CP: Words = &[
 ];
 
 const OF_SYNC: Words = &[
-    (&["--recursive", "--perms", "-S", "--fuzzy", "-y", "--secluded-args", "--protect-args", "-s"], Nothing),
+    (&["--recursive", "--perms", "-S", "--secluded-args", "--protect-args", "-s"], Nothing),
     (&["--block-size", "-B"], NothingWithValue),
     (&["-c"], As("--checksum")),
     (&["-l"], As("--links=copy")),
     (&["--delete-after", "--delete-delay"], As("--delete")),
     (&["-T"], Not("files are staged within the target directory; leave the option out")),
     (&["-C"], Not("use --include, --exclude, --include-from and --exclude-from")),
-    (&["-F"], Not("use --include, --exclude, --include-from and --exclude-from")),
-    (&["-R", "-O", "-E"], Not(LEAVE)),
+    (&["-F"], Not(PER_DIRECTORY)),
+    (&["-y"], Not(FUZZY)),
+    (&["-E"], Not(LEAVE)),
 ];
 
 const OF_BOTH: Words = &[
@@ -105,7 +109,8 @@ const OF_BOTH: Words = &[
     (&["-L", "--copy-links", "--dereference"], Not("use --links follow")),
     (&["--copy-unsafe-links", "--copy-dirlinks", "-k", "--munge-links", "--insecure-links"], Not(LINKS)),
     (&["--keep-dirlinks", "-K", "--confine-root"], Not("links at the target are not followed; leave it out")),
-    (&["--size-only", "--ignore-times", "-I", "--modify-window", "-@"], Not("use --checksum to compare contents")),
+    (&["-@"], Not("use --modify-window=SECONDS")),
+    (&["--fuzzy"], Not(FUZZY)),
     (&["--itemize-changes", "--debug", "--stderr"], Not("use -v, or --json for programs")),
     (&["--8-bit-output", "-8"], Not("names are escaped on a terminal; use --json for programs")),
     (&["--del"], Not("use sync --delete: it deletes after all has arrived")),
@@ -120,20 +125,16 @@ const OF_BOTH: Words = &[
         &["--ignore-missing-args", "--delete-missing-args"],
         Not("a source that does not exist is an error; leave it out, or list names with --files-from"),
     ),
-    (&["--link-dest", "--compare-dest", "--copy-dest"], Not(REFERENCE)),
-    (&["--filter", "-f", "--cvs-exclude"], Not("use --include, --exclude, --include-from and --exclude-from")),
-    (&["--max-size", "--min-size"], Not("use --files-from with `find -size`")),
+    (&["--compare-dest", "--copy-dest"], Not(REFERENCE)),
+    (&["--cvs-exclude"], Not("use --include, --exclude, --include-from and --exclude-from")),
     (&["--max-alloc"], Not("use --max-memory SIZE")),
     (&["--log-file", "--log-file-format", "--out-format", "--list-only"], Not(SHOWN)),
     (&["--ignore-errors", "--force"], Not("nothing is deleted where the source could not be read; see sync --delete")),
+    (&["--no-implied-dirs"], Not("directories on the way to a name always come with it; leave it out")),
+    (&["-m", "--prune-empty-dirs", "-d", "--dirs", "--old-dirs", "--old-d", "--old-args"], Not(LEAVE)),
+    (&["--executability"], Not("modes are copied as they are, with cp -p or sync; leave it out")),
     (
-        &["--relative", "--no-implied-dirs"],
-        Not("name the directory to copy into, or use --files-from for names with directories"),
-    ),
-    (&["-m", "--prune-empty-dirs", "-d", "--dirs", "--old-dirs", "--old-d", "--mkpath", "--old-args"], Not(LEAVE)),
-    (&["--executability", "--chmod"], Not("modes are copied as they are, with cp -p or sync; leave it out")),
-    (
-        &["--atimes", "-U", "--crtimes", "-N", "--omit-dir-times", "--omit-link-times", "--open-noatime"],
+        &["--atimes", "-U", "--crtimes", "-N", "--omit-link-times", "--open-noatime"],
         Not("modification times are always copied, and no others; leave it out"),
     ),
     (&["--drop-D"], Not("leave --specials and -a out")),

@@ -74,6 +74,8 @@ pub(crate) struct Args {
     pub(crate) backup: BackupArgs,
     /// Delete what the source does not have.
     pub(crate) delete: bool,
+    /// Sources keep their paths.
+    pub(crate) relative: bool,
     /// `-p` was typed, for which some type the port of ssh.
     pub(crate) preserves: bool,
     pub(crate) speed: SpeedArgs,
@@ -85,6 +87,8 @@ pub(crate) struct Args {
     pub(crate) stats: bool,
     /// Open a picture of the transfer.
     pub(crate) web: bool,
+    /// What the shell runs at the end.
+    pub(crate) on_end: Option<String>,
 
     /// Operands that may be on another machine.
     pub(crate) places: Vec<Location>,
@@ -265,6 +269,7 @@ impl Args {
             from0: false,
             backup: BackupArgs::default(),
             delete: command == Command::Verify,
+            relative: false,
             preserves: false,
             speed: SpeedArgs::default(),
             when_missing: WhenMissing::default(),
@@ -273,6 +278,7 @@ impl Args {
             output: OutputArgs::default(),
             stats: false,
             web: false,
+            on_end: None,
             places: Vec::new(),
             paths: Vec::new(),
             words: Vec::new(),

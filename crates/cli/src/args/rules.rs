@@ -64,6 +64,40 @@ pub(super) fn pattern(text: &OsStr) -> Result<Option<Pattern>, PatternError> {
     if text.is_empty() { Ok(None) } else { Pattern::new(text.as_bytes()).map(Some) }
 }
 
+/// A rule of `--filter`.
+#[derive(Clone, Debug)]
+pub(super) enum FilterRule {
+    Rule(Rule),
+    /// A file with rules.
+    File(PathBuf),
+}
+
+/// Parses a rule as rsync writes it, of those that mean the same on both sides of a copy.
+pub(super) fn filter_rule(text: &OsStr) -> Result<FilterRule, String> {
+    let bytes = text.as_bytes();
+    let at = bytes.iter().position(|byte| matches!(byte, b' ' | b'_')).unwrap_or(bytes.len());
+    let (kind, rest) = (&bytes[..at], bytes.get(at + 1..).unwrap_or_default());
+    let make: MakeRule = match kind {
+        b"-" | b"exclude" => Rule::Exclude,
+        b"+" | b"include" => Rule::Include,
+        b"." | b"merge" if !rest.is_empty() => return Ok(FilterRule::File(PathBuf::from(OsStr::from_bytes(rest)))),
+        [b':', ..] | b"dir-merge" => {
+            return Err(
+                "rules of single directories would have to be read on both sides: write them into one file, for \
+                        --exclude-from or '. FILE'"
+                    .to_owned(),
+            );
+        }
+        _ => {
+            return Err(format!(
+                "{} is none of the rules that work here: write '- PATTERN', '+ PATTERN' or '. FILE'",
+                text.display()
+            ));
+        }
+    };
+    Pattern::new(rest).map(|pattern| FilterRule::Rule(make(pattern))).map_err(|error| error.to_string())
+}
+
 /// Parses the rules in a file, one per line: patterns, or rules with a sign of their own (`+ PATTERN`, `- PATTERN`).
 /// Blank lines and those that begin with `#` or `;` are skipped, as by rsync.
 fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
@@ -99,6 +133,14 @@ impl Rules {
     /// Adds the files of an option.
     pub(super) fn place_files(&mut self, files: Vec<(usize, PathBuf)>, rule: MakeRule) {
         self.typed.extend(files.into_iter().map(|(place, path)| (place, Typed::File(path, rule))));
+    }
+
+    /// Adds rules that say themselves what they are.
+    pub(super) fn place_filters(&mut self, filters: Vec<(usize, FilterRule)>) {
+        self.typed.extend(filters.into_iter().map(|(place, filter)| match filter {
+            FilterRule::Rule(rule) => (place, Typed::Rule(rule)),
+            FilterRule::File(path) => (place, Typed::File(path, Rule::Exclude)),
+        }));
     }
 
     /// Makes the list of what was typed, in that order.

@@ -46,6 +46,9 @@ fn example(name: &str) -> &'static str {
         "LINK" => "rate=7M",
         "SHELL" => "zsh",
         "SHARE" => "7%",
+        "RULE" => "- x",
+        "CHANGES" => "F600",
+        "SECONDS" => "7",
         "SPEC" => "7:x:9",
         "PATTERN" | "FILE" | "DIR" | "PATH" | "NAME" | "SUFFIX" | "TICKET" | "HOST" | "KEY" | "CMD" | "A" | "B"
         | "COMMAND" | "WORD" => "x",
@@ -104,6 +107,10 @@ fn every_option_has_an_effect() {
                     "permit" => vec!["--listen=:7".to_owned()],
                     _ => [required, vec!["--local=1:x:1".to_owned()]].concat(),
                 };
+            }
+            // What turns something off needs something that is on.
+            if flag.name.starts_with("no-") && flags::of(entry.command).any(|other| other.name == "archive") {
+                required.push("--archive".to_owned());
             }
             let option = value.map_or_else(|| format!("--{}", flag.name), |value| format!("--{}={value}", flag.name));
             // `tunnel` has a host or waits for others.

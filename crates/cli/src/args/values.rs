@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::builder::{
     NonEmptyStringValueParser, OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser,
@@ -12,6 +13,8 @@ use clap::builder::{
 };
 use clap::value_parser;
 use clap_complete::Shell;
+use downpour::files::Chmod;
+use downpour::files::base64::Bytes;
 use downpour::home;
 use downpour::remote::Location;
 use downpour::tunnel::{Forward, ForwardError, Permit, Place};
@@ -88,6 +91,72 @@ pub(super) fn shell() -> ValueParser {
 /// A pattern; `None` for the empty one.
 pub(super) fn pattern() -> ValueParser {
     ValueParser::new(OsStringValueParser::new().try_map(|text| super::rules::pattern(&text)))
+}
+
+/// A rule as rsync writes it.
+pub(super) fn filter_rule() -> ValueParser {
+    ValueParser::new(OsStringValueParser::new().try_map(|text| super::rules::filter_rule(&text)))
+}
+
+/// A directory on the machine of the target, where no home stands for `~`.
+pub(super) fn reference() -> ValueParser {
+    ValueParser::new(OsStringValueParser::new().try_map(|text| match text.as_bytes() {
+        b"" => Err("an empty path names nothing".to_owned()),
+        [b'~', ..] => Err("write the path from the target or from /: ~ is not expanded there".to_owned()),
+        path => Ok(Bytes(path.to_vec())),
+    }))
+}
+
+/// Changes of modes.
+pub(super) fn chmod() -> ValueParser {
+    ValueParser::new(|text: &str| text.parse::<Chmod>())
+}
+
+/// Seconds by which two times may differ. For rsync, -1 stands for the exact comparison that is made here anyway.
+pub(super) fn window() -> ValueParser {
+    ValueParser::new(|text: &str| if text == "-1" { Ok(0) } else { text.parse::<u32>() })
+}
+
+/// A size as rsync reads it.
+pub(super) fn size_of_rsync() -> ValueParser {
+    ValueParser::new(read_size_of_rsync)
+}
+
+/// Parses `100`, `1.5m`, `10MB` or `1GiB-1`: `M` and `MiB` are 1024 times 1024, `MB` is 1000 times 1000.
+fn read_size_of_rsync(text: &str) -> Result<u64, String> {
+    let refused = || format!("{text:?} is not a size: write one such as 500k, 1.5M, 10MB or 1GiB-1");
+    let (number, change) = match (text.strip_suffix("+1"), text.strip_suffix("-1")) {
+        (Some(rest), _) => (rest, 1),
+        (_, Some(rest)) => (rest, -1),
+        _ => (text, 0),
+    };
+    let unit_at = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+    let (digits, unit) = number.split_at(unit_at);
+    let value: f64 = digits.parse().map_err(|_| refused())?;
+    let unit = unit.to_ascii_lowercase();
+    let (prefix, base) = match unit.as_str() {
+        "" | "b" => ("", 1.0),
+        unit => match unit.strip_suffix('b').filter(|unit| !unit.ends_with('i')) {
+            Some(prefix) => (prefix, 1000.0_f64),
+            None => (unit.strip_suffix("ib").unwrap_or(unit), 1024.0),
+        },
+    };
+    let power = match prefix {
+        "" if base == 1.0 => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        _ => return Err(refused()),
+    };
+    ((value * base.powi(power)) as u64).checked_add_signed(change).ok_or_else(refused)
+}
+
+/// Returns the second that was so long ago.
+pub(super) fn seconds_ago(age: Duration) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(i64::try_from(age.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// A rate.

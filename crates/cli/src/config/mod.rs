@@ -41,7 +41,7 @@ const OF_ALL: [&str; 4] = ["config", "help", "no-config", "version"];
 const PREFIX: &str = "DOWNPOUR_";
 
 /// Variables that are not options.
-const OTHER_VARIABLES: [&str; 2] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET"];
+const OTHER_VARIABLES: [&str; 3] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET", crate::on_end::VARIABLE];
 
 /// Reads the arguments of a program, with the user's defaults. Exits the process where clap does: help, version, usage.
 pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {

@@ -35,6 +35,7 @@ mod program;
 mod proxying;
 mod readme;
 mod refusing;
+mod selecting;
 mod signals;
 mod status;
 mod stdout;

@@ -17,26 +17,28 @@ const RSYNC_WORKS: &str = "--verbose -v --quiet -q --checksum -c --archive -a -r
     --backup-dir=.old --update -u --links -l --safe-links --hard-links -H -p --acls -A --xattrs -X --owner -o --group -g \
     --devices --specials -D -t --dry-run -n --whole-file -W --one-file-system -x --existing --ignore-non-existing \
     --ignore-existing --remove-source-files --delete --delete-delay --delete-after --delete,--max-delete=5 --numeric-ids \
-    --timeout=30 --exclude=x --include=x --files-from=list --files-from=list0,--from0 --files-from=list0,-0 --exclude-from=list \
+    --max-size=1 --min-size=1 --ignore-times -I --size-only --modify-window=1 --modify-window=-1 \
+    --filter=-_x -f,-_x --chmod=u+x --link-dest=../x --mkpath --relative -R --omit-dir-times -O --no-perms --no-p --no-owner --no-o --no-group \
+    --no-g --no-D --timeout=30 --exclude=x --include=x --files-from=list --files-from=list0,--from0 --files-from=list0,-0 --exclude-from=list \
     --include-from=list --trust-sender --port=60001 --stats --ipv4 -4 --ipv6 -6 --info=stats2";
 
 /// Those that change nothing here.
 const RSYNC_NOTHING: &str = "--recursive --inc-recursive --i-r --no-inc-recursive --no-i-r --perms --times --sparse -S --no-motd \
     --no-whole-file --no-W --checksum-choice=md5 --cc=md5 --block-size=700 -B,700 -B700 --partial --compress -z \
-    --compress-choice=zstd --zc=zstd --compress-level=3 --zl=3 --compress-threads=2 --zt=2 --skip-compress=gz --fuzzy -y \
+    --compress-choice=zstd --zc=zstd --compress-level=3 --zl=3 --compress-threads=2 --zt=2 --skip-compress=gz \
     --secluded-args -s --blocking-io --outbuf=L --human-readable --progress -P --fsync --checksum-seed=7 --info=progress2 \
     --info=name0,progress";
 
 /// Those that are refused.
-const RSYNC_REFUSED: &str = "--debug=ALL --stderr=all --no-D --no-perms --no-owner --relative -R --no-implied-dirs --inplace \
-    --append --append-verify --dirs -d --old-dirs --old-d --mkpath --copy-links -L --copy-unsafe-links --insecure-links \
-    --confine-root=. --munge-links --copy-dirlinks -k --keep-dirlinks -K --executability -E --chmod=u+x --copy-devices \
-    --write-devices --drop-D --atimes -U --open-noatime --crtimes -N --omit-dir-times -O --omit-link-times --super --fake-super \
+const RSYNC_REFUSED: &str = "--debug=ALL --stderr=all --fuzzy -y --no-implied-dirs --inplace \
+    --append --append-verify --dirs -d --old-dirs --old-d --copy-links -L --copy-unsafe-links --insecure-links \
+    --confine-root=. --munge-links --copy-dirlinks -k --keep-dirlinks -K --executability -E --copy-devices \
+    --write-devices --drop-D --atimes -U --open-noatime --crtimes -N --omit-link-times --super --fake-super \
     --preallocate --rsh=ssh -e,ssh --rsync-path=x --del --delete-before --delete-during --delete-excluded \
-    --ignore-missing-args --delete-missing-args --ignore-errors --force --max-size=1 --min-size=1 --max-alloc=1 \
+    --ignore-missing-args --delete-missing-args --ignore-errors --force --max-alloc=1 \
     --partial-dir=x --delay-updates --prune-empty-dirs -m --usermap=a:b --groupmap=a:b --chown=a:b --contimeout=1 \
-    --ignore-times -I --size-only --modify-window=1 -@,1 --temp-dir=x -T,x --compare-dest=x --copy-dest=x --link-dest=x \
-    --cvs-exclude -C --filter=x -f,x -F --old-args --copy-as=a --address=a --sockopts=a --8-bit-output -8 --itemize-changes \
+    -@,1 --temp-dir=x -T,x --compare-dest=x --copy-dest=x \
+    --cvs-exclude -C -F --old-args --copy-as=a --address=a --sockopts=a --8-bit-output -8 --itemize-changes \
     --remote-option=a -M,a --out-format=a --log-file=a --log-file-format=a --password-file=a --early-input=a --list-only \
     --bwlimit=1 --stop-after=1 --stop-at=1 --write-batch=a --only-write-batch=a --read-batch=a --protocol=30 --iconv=a \
     --info=del -ai -aJ -avi -i,tree -J,tree";

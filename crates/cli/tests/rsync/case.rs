@@ -46,6 +46,11 @@ pub(crate) struct Compared {
     pub(crate) hard_links: bool,
     /// What exists is kept, here also the attributes of directories.
     pub(crate) kept: bool,
+    /// Seconds by which times may differ: rsync sets some of them where other attributes differ.
+    pub(crate) window: u64,
+    /// Modes are not preserved: the sticky bit comes here, as by cp, and the bits of the group do not stay where they were
+    /// the bound of an ACL that goes.
+    pub(crate) unpreserved: bool,
     /// The times of directories do not count: rsync does not always set them where it makes backups.
     pub(crate) untimed: bool,
 }
@@ -79,6 +84,8 @@ impl Case {
         case.choices(rng);
         case.filters(rng);
         case.keeping(rng);
+        case.selecting(rng);
+        case.changing(rng);
         if case.follows {
             // A link to a directory that it is in: rsync goes round until the path is too long.
             let leads_up =
@@ -103,6 +110,11 @@ impl Case {
     /// Whether names at the target are deleted.
     pub(crate) fn deletes(&self) -> bool {
         self.rsync.iter().any(|option| option == "--delete")
+    }
+
+    /// Whether a second run does again what the first has done.
+    pub(crate) fn repeats(&self) -> bool {
+        self.downpour.iter().any(|option| option == "-I")
     }
 
     /// Adds options of the two programs.
@@ -199,6 +211,61 @@ impl Case {
             self.add("--remove-source-files", "--remove-source-files");
             self.removes = true;
         }
+    }
+
+    /// Which files take part, and which count as unchanged.
+    fn selecting(&mut self, rng: &mut Rng) {
+        // rsync leaves out each name of a file by itself, here all names go with the first one.
+        let sizes = if self.compared.hard_links { 16 } else { rng.u8(..16) };
+        let bound = [0_u32, 1, 3, 5, 100, 1024][rng.usize(..6)];
+        match sizes {
+            0 => self.both(&format!("--max-size={bound}")),
+            1 => self.both(&format!("--min-size={bound}")),
+            2 => {
+                self.both("--min-size=1b");
+                self.both(["--max-size=1k", "--max-size=0.5kb", "--max-size=1KiB-1"][rng.usize(..3)]);
+            }
+            _ => {}
+        }
+        let is_usual = self.rsync.iter().all(|option| option != "-c");
+        match rng.u8(..16) {
+            0 if is_usual => self.both("--size-only"),
+            // rsync copies another content under the first name that it meets, and its mode.
+            1 if is_usual && !self.compared.hard_links => self.both("-I"),
+            2 => {
+                self.compared.window = [1, 100_000][rng.usize(..2)];
+                self.both(&format!("--modify-window={}", self.compared.window));
+            }
+            _ => {}
+        }
+    }
+
+    /// What is changed on the way.
+    fn changing(&mut self, rng: &mut Rng) {
+        const CHANGES: [&str; 7] = ["D755,F644", "ug+rwX", "go-rwx", "F400", "a+r", "Du+w,Fo=", "+x"];
+        // An ACL holds the bits of the mode too: here the options exclude each other.
+        if self.compared.acls_copied {
+            return;
+        }
+        if rng.u8(..6) == 0 {
+            self.both(&format!("--chmod={}", CHANGES[rng.usize(..CHANGES.len())]));
+        }
+        match rng.u8(..12) {
+            0 => self.both("-O"),
+            // A file of which rsync makes a backup is a new one.
+            1 if !self.compared.hard_links && !self.compared.untimed => {
+                self.both("--no-perms");
+                self.compared.unpreserved = true;
+            }
+            2 => self.both("--no-owner"),
+            3 => self.both("--no-g"),
+            _ => {}
+        }
+    }
+
+    /// Adds an option that both have.
+    fn both(&mut self, option: &str) {
+        self.add(option, option);
     }
 
     fn filters(&mut self, rng: &mut Rng) {

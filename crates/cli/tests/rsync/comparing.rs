@@ -115,7 +115,7 @@ fn compare(case: &Case, at: &Path) -> io::Result<Vec<String>> {
     differences.extend(differing_at_target(case, &found(&theirs)?, &found(&ours)?));
     if !differences.is_empty() {
         differences.extend([&rsync, &sync].into_iter().flat_map(complaints));
-    } else if our_code == Some(0) && !case.removes {
+    } else if our_code == Some(0) && !case.removes && !case.repeats() {
         differences.extend(left(case, &ours));
     }
     Ok(differences)
@@ -152,6 +152,8 @@ fn cannot_be_compared(case: &Case, rsync: &Output, sync: &Output) -> bool {
     // Its two sides have lost each other or wait for each other, as where a directory is in the way of a hard link.
     let is_broken = match rsync.status.code() {
         Some(2 | 12 | TIMED_OUT) => true,
+        // It has lost count of its hard links.
+        Some(13) => case.compared.hard_links,
         // It gives up at an ACL that it cannot read where it makes backups.
         Some(11) => case.backups.is_some(),
         // It deletes less after it has failed on a directory that it wants to read where something else is kept.
@@ -162,7 +164,9 @@ fn cannot_be_compared(case: &Case, rsync: &Output, sync: &Output) -> bool {
     // and the directory if only the pattern for directories matches it; downpour keeps all of it.
     let says = |output: &Output, what: &str| words(&output.stderr).contains(what);
     let is_in_the_way = says(rsync, "could not make way") || says(sync, "that is not empty is in the way");
-    is_broken || (is_in_the_way && case.deletes())
+    // It fails on some paths whose ACLs it wants to read.
+    let is_lost = says(rsync, "sys_acl_get_file");
+    is_broken || is_lost || (is_in_the_way && (case.deletes() || case.compared.hard_links))
 }
 
 /// What only one of the programs has left in the source.
@@ -182,7 +186,10 @@ fn differing_at_target(case: &Case, theirs: &Tree, ours: &Tree) -> Vec<String> {
         // rsync gives directories of backups further attributes of those that they stand for.
         let is_directory = ours.get(path).is_some_and(|node| node.object == Object::Directory);
         let is_made = is_directory && case.backups.is_some_and(|backups| path.starts_with(backups));
-        let compared = if (case.compared.kept && existed) || is_made { None } else { Some(case.compared) };
+        // A new target gets the mode of other directories where modes are not preserved.
+        let is_default = is_top && case.target.is_none() && case.compared.unpreserved;
+        let is_excused = (case.compared.kept && existed) || is_made || is_default;
+        let compared = if is_excused { None } else { Some(case.compared) };
         let difference = difference(theirs.get(path), ours.get(path), compared)?;
         Some(format!("{}: {difference}", path.as_os_str().as_bytes().escape_ascii()))
     });
@@ -228,10 +235,12 @@ pub(crate) fn difference(theirs: Option<&Node>, ours: Option<&Node>, compared: O
         return Some(format!("{:?} and {:?}", theirs.object, ours.object));
     }
     let compared = compared?;
-    if theirs.mode != ours.mode {
+    let excused = if compared.unpreserved { 0o1070 } else { 0 };
+    if theirs.mode & !excused != ours.mode & !excused {
         return Some(format!("modes {:o} and {:o}", theirs.mode, ours.mode));
     }
-    if theirs.mtime != ours.mtime && !is_excused(theirs, ours, compared) {
+    let is_within = theirs.mtime.0.abs_diff(ours.mtime.0) <= compared.window && compared.window > 0;
+    if theirs.mtime != ours.mtime && !is_within && !is_excused(theirs, ours, compared) {
         return Some(format!("times {:?} and {:?}", theirs.mtime, ours.mtime));
     }
     if compared.owners && theirs.owner != ours.owner {

@@ -1,5 +1,6 @@
 //! `cp`: which side sends, what each side is asked to do, and how they connect.
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
@@ -13,7 +14,9 @@ use super::{Copy, Location};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;
-use crate::files::{Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, Scanner};
+use crate::files::{
+    Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, ScanOptions, Scanner,
+};
 use crate::home;
 use crate::ticket::fresh_key;
 use crate::transfer::{
@@ -165,7 +168,7 @@ impl Copy {
     /// Copies within this machine: both sides run in this process, joined by a socket pair.
     fn within(self) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
-        not_into_itself(&roots, &self.receive.target, self.scan.remove_sources)?;
+        not_into_itself(&roots, &self.receive.target, &self.scan)?;
         // Bytes are read from the other version no faster than from the source.
         let spec = ReceiveSpec { differences: false, ..self.local_spec(self.requested(&roots)) };
         let evidence = Evidence::before(spec.target.is_dir());
@@ -261,17 +264,25 @@ impl Copy {
     }
 }
 
-/// Refuses to copy a folder into itself: it would grow while it is read.
-fn not_into_itself(roots: &[Root], target: &Path, removes: bool) -> Result<(), Error> {
+/// Refuses to copy a folder into itself: it would grow while it is read. Of a folder whose names are listed, only these
+/// count.
+fn not_into_itself(roots: &[Root], target: &Path, scan: &ScanOptions) -> Result<(), Error> {
     let here =
         |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
     let existing = target.ancestors().find_map(|path| here(path).ok());
     let Some(inside) = existing else { return Ok(()) };
     for root in roots.iter().filter(|root| root.path.is_dir()) {
         let folder = root.path.canonicalize().map_err(Error::System)?;
-        // Copying a folder's contents onto themselves does nothing, unless they are then to be removed. Copying the folder would put it inside itself.
-        let is_own = !removes && root.is_contents() && inside == folder && target.is_dir();
-        if inside.starts_with(&folder) && !is_own {
+        // Copying a folder's contents onto themselves does nothing, unless they are then to be removed. Copying the folder
+        // would put it inside itself.
+        let is_own = !scan.remove_sources && root.is_contents() && inside == folder && target.is_dir();
+        let leads_in = |name: &Vec<u8>| {
+            let listed = folder.join(OsStr::from_bytes(name)).canonicalize();
+            listed.is_ok_and(|listed| listed.is_dir() && inside.starts_with(listed))
+        };
+        let is_within =
+            inside.starts_with(&folder) && scan.files_from.as_ref().is_none_or(|names| names.iter().any(leads_in));
+        if is_within && !is_own {
             return Err(Error::Copy(format!("{} cannot be copied into itself", root.path.display())));
         }
     }

@@ -4,7 +4,7 @@
 use super::request::{Onward, RemoteTask};
 use crate::base64::Bytes;
 use crate::error::{Error, ErrorKind};
-use crate::files::{ReceiveSpec, Requested, ScanOptions};
+use crate::files::{ReceiveSpec, ScanOptions};
 use crate::home::names_user;
 
 /// A restriction of what a receiver changes, or something else that either side has to know.
@@ -64,8 +64,7 @@ impl Restriction {
         Self::ALL.into_iter().find(|restriction| restriction.name() == name)
     }
 
-    /// Returns the restrictions of a task. Each of its fields is looked at: one that is added does not compile here until
-    /// its author has seen that it is refused where it is not known.
+    /// Returns the restrictions of a task.
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
@@ -87,29 +86,12 @@ impl Restriction {
     }
 
     fn of_onward(onward: &Onward) -> Vec<Self> {
-        let Onward { host: _, port: _, receive, keeps_names: _, program: _, retry_for: _ } = onward;
-        Self::of_receiver(receive)
+        Self::of_receiver(&onward.receive)
     }
 
     fn of_sender(sources: &[Bytes], scan: &ScanOptions) -> Vec<Self> {
-        let ScanOptions {
-            // In the first release.
-            recursive: _,
-            links: _,
-            hard_links: _,
-            hash: _,
-            filter: _,
-            files_from: _,
-            // Without it, a link is sent.
-            follow_items: _,
-            // Known to the sender alone.
-            follow_ways: _,
-            outputs: _,
-            one_file_system,
-            preserve,
-            refuse_empty,
-            remove_sources,
-        } = scan;
+        // What a later release adds is refused by its name where it is not known.
+        let ScanOptions { one_file_system, preserve, refuse_empty, remove_sources, .. } = scan;
         let asked = [
             (Self::EmptySource, *refuse_empty),
             (Self::OneFileSystem, *one_file_system),
@@ -124,18 +106,7 @@ impl Restriction {
     fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
         let ReceiveSpec {
             target,
-            // In the first release.
-            existing: _,
-            compare: _,
-            modes: _,
-            compared: _,
             dry_run,
-            // Known to the receiver alone.
-            within: _,
-            outputs: _,
-            // They save work.
-            trust_staging: _,
-            differences: _,
             requested,
             preserve,
             delete,
@@ -146,8 +117,9 @@ impl Restriction {
             backup,
             confirms,
             permitted,
+            ..
         } = spec;
-        let Requested { many: _, contents: _, items: _, directory_if } = requested;
+        let directory_if = &requested.directory_if;
         let asked = [
             (Self::EmptySource, !dry_run && delete.is_some() && !force_empty),
             (Self::MaxDelete, !dry_run && max_delete.is_some()),

@@ -100,10 +100,18 @@ impl Deed {
             // Which of those that exist are written, and whether contents are compared before.
             existing: _,
             compare: _,
+            modify_window: _,
+            eligible: _,
             differences: _,
             trust_staging: _,
             modes: _,
+            chmod: _,
+            omit_directory_times: _,
             safe_links: _,
+            // More directories are made on the way to the target, which lies beneath the directory.
+            make_path: _,
+            // What is there is compared, as at the target, and has to lie beneath the directory, too.
+            link_dest: _,
             // What is told.
             compared: _,
             confirms: _,
@@ -218,7 +226,7 @@ mod tests {
     }
 
     fn specs() -> Vec<ReceiveSpec> {
-        let options: [fn(&mut ReceiveSpec); 21] = [
+        let options: [fn(&mut ReceiveSpec); 28] = [
             |spec| spec.requested = Requested { many: true, contents: true, ..Requested::default() },
             |spec| spec.requested.directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None }),
             |spec| spec.existing = Existing::Replace,
@@ -240,6 +248,13 @@ mod tests {
             |spec| spec.confirms = true,
             |spec| spec.permitted = Permitted { max_entries: Some(1), ..Permitted::default() },
             |spec| spec.target = "elsewhere".into(),
+            |spec| spec.compare = Compare::Never,
+            |spec| spec.modify_window = 1,
+            |spec| spec.eligible.max_size = Some(1),
+            |spec| spec.chmod = Some("a+rwxs".parse().unwrap()),
+            |spec| spec.omit_directory_times = true,
+            |spec| spec.make_path = true,
+            |spec| spec.link_dest = vec![crate::base64::Bytes(b"x".to_vec())],
         ];
         with_options(|| ReceiveSpec::to_target("x"), &options)
     }

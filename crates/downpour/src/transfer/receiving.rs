@@ -536,7 +536,7 @@ impl Receiving {
     fn confirm(&mut self, outcome: &ReceiveOutcome) -> Result<Totals, Error> {
         self.session.complete();
         // Files compared by content and found equal do not count as unchanged, since their content was compared.
-        let by_time = self.target.files().spec().compare == Compare::SizeAndTime;
+        let by_time = self.target.files().spec().compare != Compare::Checksum;
         let untouched = Untouched { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
         let is_recent = self.session.peer_hears_untouched();
         if is_recent {

@@ -66,6 +66,8 @@ impl Oracle<'_> {
             // A hard link may name a file that was there.
             let may_be_old = is_kept || entries.iter().any(|entry| matches!(entry.kind, Kind::HardLink { .. }));
             assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {what}");
+            let takes_part = self.spec.eligible.takes(bytes.len() as u64, i64::MAX);
+            assert!(may_be_old || takes_part, "a file that takes no part: {what}");
         }
         let Preserve { owner, group, .. } = self.spec.preserve;
         let may_have_rights = owner && group && geteuid().is_root() && self.spec.modes == Modes::Exact;

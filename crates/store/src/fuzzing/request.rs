@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::draws::Draws;
 use super::tree::{NAMES, path};
-use crate::{Existing, Filter, ItemName, Modes, Permitted, Preserve, ReceiveSpec, Requested};
+use crate::{Compare, Eligible, Existing, Filter, ItemName, Modes, Permitted, Preserve, ReceiveSpec, Requested};
 
 fn filter(draws: &mut Draws<'_>) -> Filter {
     let rules: [&[u8]; 4] = [b"", b"- .ssh\n", b"- *.sh\n", b"+ /a\n- A\n"];
@@ -51,6 +51,11 @@ pub(super) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveSpec {
         safe_links: draws.one_in(2),
         dry_run: draws.one_in(8),
         permitted: Permitted { items, filter: filter(draws), files_from, ..Permitted::default() },
+        compare: draws.one_of(&[Compare::SizeAndTime, Compare::Size, Compare::Never]),
+        eligible: Eligible { max_size: draws.one_in(8).then(|| draws.below(3).into()), ..Eligible::default() },
+        chmod: draws.one_in(8).then(|| "a+rwxs".parse().expect("changes")),
+        omit_directory_times: draws.one_in(8),
+        make_path: draws.one_in(8),
         ..ReceiveSpec::to_target(target)
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use request::names::link_leads_out;
-use request::{Existing, NameError, is_staging_name};
+use request::{Existing, NameError, ReceiveSpec, is_staging_name};
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
@@ -77,8 +77,9 @@ impl Admission<'_> {
             }
             let local;
             let mut entry = entry;
-            if !entry.extra.is_empty() {
-                local = Entry { extra: intake.ids.localize(&entry.extra), ..entry.clone() };
+            if !entry.extra.is_empty() || self.shared.spec.chmod.is_some() {
+                let mode = self.shared.changed_mode(entry.mode, matches!(entry.kind, Kind::Directory));
+                local = Entry { extra: intake.ids.localize(&entry.extra), mode, ..entry.clone() };
                 entry = &local;
             }
             let building = intake.batches.building(part);
@@ -148,7 +149,11 @@ impl Admission<'_> {
                 self.take_same(place, path, entry, attributes.then_some(identity)).map(|()| None)
             }
             (Ok(fate), _) => match place.target.may_write(path) {
-                Ok(true) => Ok(Some(self.stage(place, path, entry, fate, self.waits(building))?)),
+                Ok(true) => match self.link_reference(place, path, entry) {
+                    Ok(true) => Ok(None),
+                    Ok(false) => Ok(Some(self.stage(place, path, entry, fate, self.waits(building))?)),
+                    Err(error) => Err(error),
+                },
                 Ok(false) => {
                     self.refuse(building, path, entry, NoticeKind::Permission);
                     return Ok(());
@@ -195,13 +200,13 @@ impl Admission<'_> {
     ) -> Result<Option<bool>, FilesError> {
         let fate = match self.shared.seen()? {
             Some(seen) => self.foresee_fate(seen, path, entry, target, stands),
-            None => Ok(absent(self.shared.spec.existing)),
+            None => Ok(absent(&self.shared.spec, entry)),
         };
         self.shared.check_stopped()?;
         let fate = match fate {
             // Its folder would be created.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                absent(self.shared.spec.existing)
+                absent(&self.shared.spec, entry)
             }
             Err(error) => match refusal_of(&error) {
                 Some(kind) => Fate::Refused(kind),
@@ -209,7 +214,7 @@ impl Admission<'_> {
             },
             Ok(fate) => fate,
         };
-        let fate = if stands { fate } else { without_first_name(fate, self.shared.spec.existing) };
+        let fate = if stands { fate } else { without_first_name(fate, &self.shared.spec) };
         let kind = match fate {
             Fate::Same { attributes: false, .. } => None,
             Fate::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
@@ -268,7 +273,7 @@ impl Admission<'_> {
         is_placed && !matches!(kind, Kind::Directory)
     }
 
-    fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
+    pub(super) fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
         Judge {
             spec: &self.shared.spec,
             modes: self.shared.modes,
@@ -389,13 +394,17 @@ impl Admission<'_> {
         let held = place.target.hold(path, compared)?;
         let found = held.status()?;
         place.changes(&found);
+        // A time within the window is left as it is.
+        let window = self.shared.spec.modify_window;
+        let mtime = Some(entry.mtime).filter(|mtime| window == 0 || !found.has_time_within(*mtime, window));
         if !self.shared.extras.is_active() && !found.is_special() {
-            return match found.is_symlink() {
-                true => place.target.set_link_time(path, entry.mtime),
-                false => place.target.set_attributes(path, compared, mode, Some(entry.mtime)),
+            return match (found.is_symlink(), mtime) {
+                (true, Some(mtime)) => place.target.set_link_time(path, mtime),
+                (true, None) => Ok(()),
+                (false, mtime) => place.target.set_attributes(path, compared, mode, mtime),
             };
         }
-        let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
+        let applied = self.shared.extras.apply(&held, mode, mtime, &entry.extra)?;
         self.tell(applied, entry);
         Ok(())
     }
@@ -538,8 +547,11 @@ fn look_again(place: &Place, path: &[u8], compared: Identity) -> io::Result<Stat
 }
 
 /// What happens to a hard link whose file would not exist.
-fn without_first_name(fate: Fate, existing: Existing) -> Fate {
+fn without_first_name(fate: Fate, spec: &ReceiveSpec) -> Fate {
+    let existing = spec.existing;
     match fate {
+        // Left out for its size or age, which all names of a file share.
+        _ if !spec.eligible.is_everything() => Fate::Kept,
         Fate::Same { .. } if existing == Existing::Skip => Fate::Kept,
         Fate::Same { .. } | Fate::Replace { .. } if existing == Existing::KeepNewer => Fate::Kept,
         Fate::Same { .. } | Fate::New | Fate::Replace { .. } => Fate::Refused(NoticeKind::NoFirstName),

@@ -50,8 +50,16 @@ pub(super) struct Replaced {
 }
 
 /// Returns what happens to an entry under whose name nothing exists.
-pub(super) const fn absent(existing: Existing) -> Fate {
-    if matches!(existing, Existing::Only) { Fate::Kept } else { Fate::New }
+pub(super) fn absent(spec: &ReceiveSpec, entry: &Entry) -> Fate {
+    if spec.existing == Existing::Only || is_left_out(spec, entry) { Fate::Kept } else { Fate::New }
+}
+
+/// Whether an entry is a file that takes no part.
+fn is_left_out(spec: &ReceiveSpec, entry: &Entry) -> bool {
+    match entry.kind {
+        Kind::File { size, .. } => !spec.eligible.takes(size, entry.mtime.seconds),
+        Kind::Directory | Kind::Symlink { .. } | Kind::Special(_) | Kind::HardLink { .. } => false,
+    }
 }
 
 /// Returns what exists under a name.
@@ -81,14 +89,21 @@ pub(super) struct Judge<'a> {
 impl Judge<'_> {
     /// Decides about `entry`, which goes to `path`; for a hard link `target` is the path of its file.
     pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<Fate> {
+        if is_left_out(self.spec, entry) {
+            return Ok(Fate::Kept);
+        }
         let skips = self.spec.existing == Existing::Skip;
         let found = match look(self.target, path, self.spec.existing) {
             Err(error) if keeps_above(self.spec.existing, &error) => return Ok(Fate::Kept),
             looked => looked?,
         };
-        let Some(found) = found else { return Ok(absent(self.spec.existing)) };
+        let Some(found) = found else { return Ok(absent(self.spec, entry)) };
         let is_content = matches!(entry.kind, Kind::File { .. } | Kind::HardLink { .. });
-        if self.spec.existing == Existing::KeepNewer && is_content && found.is_file() && found.mtime > entry.mtime {
+        if self.spec.existing == Existing::KeepNewer
+            && is_content
+            && found.is_file()
+            && found.is_newer(entry.mtime, self.spec.modify_window)
+        {
             return Ok(Fate::Kept);
         }
         if self.is_same(path, entry, target, &found)? {
@@ -127,6 +142,14 @@ impl Judge<'_> {
         Ok(Fate::Replace { file })
     }
 
+    /// Returns the file at `path` if it has the content of an entry, as far as contents are compared, and every attribute
+    /// that the entry is to get.
+    pub(super) fn unchanged(&self, path: &[u8], entry: &Entry) -> io::Result<Option<Identity>> {
+        let Some(found) = self.target.look(path)?.filter(|found| found.is_file()) else { return Ok(None) };
+        let is_same = self.is_same(path, entry, None, &found)? && !self.has_other_attributes(path, entry, &found);
+        Ok(is_same.then_some(found.identity))
+    }
+
     /// Returns the mode of a file that gets another content. Its ACL goes with the old one; the bits of its group, which were
     /// the bound of that, would then be the group's own.
     fn replaced_mode(&self, path: &[u8], entry: &Entry, found: &Status) -> io::Result<u32> {
@@ -145,7 +168,12 @@ impl Judge<'_> {
             Kind::HardLink { .. } => return false,
         };
         let hold = || self.target.hold(path, found.identity);
-        has_other_mode || !found.has_time(entry.mtime) || self.extras.differs(found, &entry.extra, hold)
+        has_other_mode || self.has_other_time(entry, found) || self.extras.differs(found, &entry.extra, hold)
+    }
+
+    fn has_other_time(&self, entry: &Entry, found: &Status) -> bool {
+        let is_omitted = self.spec.omit_directory_times && matches!(entry.kind, Kind::Directory);
+        !is_omitted && !found.has_time_within(entry.mtime, self.spec.modify_window)
     }
 
     fn is_same(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>, found: &Status) -> io::Result<bool> {
@@ -161,7 +189,9 @@ impl Judge<'_> {
                 found.is_file()
                     && found.size == *size
                     && match (self.spec.compare, hash) {
-                        (Compare::SizeAndTime, _) => found.has_time(entry.mtime),
+                        (Compare::SizeAndTime, _) => found.has_time_within(entry.mtime, self.spec.modify_window),
+                        (Compare::Size, _) => true,
+                        (Compare::Never, _) => false,
                         (Compare::Checksum, Some(hash)) => {
                             match self.target.open(path).and_then(|file| self.digest(file)) {
                                 Ok(own) => own == Some(*hash),

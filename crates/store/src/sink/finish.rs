@@ -145,13 +145,13 @@ impl Shared {
         let found = Status::from(fstat(target).map_err(|error| failed(error.into()))?);
         // The next run needs access.
         let mode = match self.modes.is_exact() {
-            true => self.modes.seal(self.modes.apply(top.mode) | FILLABLE, &found),
+            true => self.modes.seal(self.modes.apply(self.changed_mode(top.mode, true)) | FILLABLE, &found),
             false => found.mode,
         };
         let mut extra = announced.ids.localize(&top.extra);
         extra.xattrs.iter_mut().for_each(open_to_owner);
         let open = || Ok(Held::from(target.try_clone()?));
-        let mtime = self.modes.is_exact().then_some(top.mtime);
+        let mtime = Some(top.mtime).filter(|_| self.modes.is_exact() && !self.spec.omit_directory_times);
         let is_sealed = found.mode == mode && mtime.is_none_or(|mtime| found.has_time(mtime));
         if is_sealed && !self.extras.differs(&found, &extra, open) {
             return Ok(());
@@ -225,7 +225,9 @@ impl Shared {
         }
         let mode = self.modes.seal(*mode, &found);
         let hold = || place.target.hold(path, found.identity);
-        let is_sealed = found.mode == mode && found.has_time(*mtime) && !self.extras.differs(&found, extra, hold);
+        let mtime = Some(*mtime).filter(|_| !self.spec.omit_directory_times);
+        let has_time = mtime.is_none_or(|mtime| found.has_time(mtime));
+        let is_sealed = found.mode == mode && has_time && !self.extras.differs(&found, extra, hold);
         // Before a mode that may not permit it.
         let folder = syncs.then(|| place.target.open_to_list(path)).transpose();
         // One that this user may not read is synced with its file system.
@@ -234,9 +236,9 @@ impl Shared {
         let applied = if is_sealed {
             Applied::All
         } else if self.extras.is_active() {
-            self.extras.apply(&hold()?, Some(mode), Some(*mtime), extra)?
+            self.extras.apply(&hold()?, Some(mode), mtime, extra)?
         } else {
-            place.target.set_attributes(path, found.identity, Some(mode), Some(*mtime)).map(|()| Applied::All)?
+            place.target.set_attributes(path, found.identity, Some(mode), mtime).map(|()| Applied::All)?
         };
         folder.map_or(Ok(()), fsync)?;
         Ok(Sealed { applied, is_synced: !unreadable })

@@ -110,7 +110,9 @@ impl Shared {
         let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {
-            if keeps(self.spec.existing, file.as_ref(), there.as_ref()) {
+            // The file may have been left out for its size or age, which its other names share.
+            let is_left_out = file.is_none() && !self.spec.eligible.is_everything();
+            if is_left_out || keeps(self.spec.existing, file.as_ref(), there.as_ref()) {
                 self.report.kept(path);
                 return Ok(None);
             }

@@ -41,6 +41,8 @@ pub(super) struct Place {
     /// Whether the target folder was created for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
+    /// Trees whose unchanged files get names here.
+    pub(super) references: Vec<DirectorySandbox>,
     /// The mode that the target had, if it was made writable for this run.
     opened: Option<u32>,
     /// What is new at the target since the transfer began, if names are deleted.
@@ -66,7 +68,11 @@ impl Place {
         make: bool,
     ) -> Result<Option<Self>, FilesError> {
         let into = destination.directory.as_path();
-        let made = if make { std::fs::create_dir(into) } else { Err(io::ErrorKind::AlreadyExists.into()) };
+        let made = match make {
+            true if spec.make_path => make_path(into),
+            true => std::fs::create_dir(into),
+            false => Err(io::ErrorKind::AlreadyExists.into()),
+        };
         let target_is_new = match made {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
@@ -95,6 +101,7 @@ impl Place {
             target,
             target_is_new,
             staging,
+            references: open_references(into, spec)?,
             opened,
             newcomers: begun.map(|begun| Mutex::new(Newcomers::since(begun))),
             sent: Mutex::default(),
@@ -442,6 +449,20 @@ fn set_mode(directory: &OwnedFd, mode: u32) -> io::Result<()> {
     Held::from(directory.try_clone()?).set_mode(mode)
 }
 
+/// Creates a directory with all that lead to it, each durable in its own; fails as `create_dir` does if it exists.
+fn make_path(path: &Path) -> io::Result<()> {
+    let parent = parent_of(path);
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && parent != path => {}
+        made => return made,
+    }
+    match make_path(parent) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => std::fs::File::open(parent_of(parent))?.sync_all()?,
+    }
+    std::fs::create_dir(path)
+}
+
 /// Makes the name of a new target durable: without it everything in the target would be lost.
 fn sync_parent(into: &Path, target: &OwnedFd) -> io::Result<()> {
     let parent = parent_of(into);
@@ -459,6 +480,20 @@ fn open_folder(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(FilesError::system(into, error)),
     }
+}
+
+/// Opens the other trees for items that go into `into`. One that does not exist has no files: it may be that of a copy which
+/// is yet to be made.
+///
+/// # Errors
+/// [`FilesError::TargetOutside`] for one that is not beneath [`ReceiveSpec::within`]; one that cannot be opened.
+fn open_references(into: &Path, spec: &ReceiveSpec) -> Result<Vec<DirectorySandbox>, FilesError> {
+    let mut references = Vec::new();
+    for path in &spec.link_dest {
+        let tree = open_target(&into.join(OsStr::from_bytes(&path.0)), spec)?;
+        references.extend(tree.map(DirectorySandbox::new));
+    }
+    Ok(references)
 }
 
 /// Opens the target, following symbolic links; `None` if it does not exist.

@@ -61,6 +61,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Returns the mode that the sender says, with the changes that the user wants.
+    pub(super) fn changed_mode(&self, mode: u32, is_directory: bool) -> u32 {
+        let chmod = self.spec.chmod.as_ref();
+        chmod.map_or(mode, |chmod| chmod.apply(mode, is_directory, self.modes.mask()))
+    }
+
     /// Whether the target's file system takes one name for another. Without staging it is not known, and they are.
     pub(super) fn equates(&self, one: &[u8], other: &[u8]) -> bool {
         self.staged().is_none_or(|place| place.staging.equates(one, other).unwrap_or(true))

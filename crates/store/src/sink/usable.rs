@@ -39,13 +39,26 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
         Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
         Ok(_) => may_hold_some(spec, destination).map_err(|error| failed(into, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = parent_of(into);
-            parent.metadata().map_err(|e| failed(parent, e))?;
+            let parent = if spec.make_path { nearest(into) } else { parent_of(into) };
+            if !parent.metadata().map_err(|e| failed(parent, e))?.is_dir() {
+                return Err(FilesError::TargetNotAFolder { path: parent.to_owned() });
+            }
             // Nothing in it exists, and it is not to be created.
-            if spec.existing == Existing::Only { Err(failed(into, error)) } else { Ok(spec.dry_run) }
+            if spec.existing == Existing::Only { Err(failed(into, error)) } else { Ok(may_leave_out(spec)) }
         }
         Err(error) => Err(failed(into, error)),
     }
+}
+
+/// Returns the nearest directory on the way to `path` that exists.
+fn nearest(path: &Path) -> &Path {
+    let exists = |ancestor: &&Path| ancestor.as_os_str().is_empty() || ancestor.symlink_metadata().is_ok();
+    path.ancestors().skip(1).find(exists).filter(|found| !found.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether files may be left out though nothing exists under their names, so that the sender has to hear what is wanted.
+fn may_leave_out(spec: &ReceiveSpec) -> bool {
+    spec.dry_run || spec.existing == Existing::Only || !spec.eligible.is_everything() || !spec.link_dest.is_empty()
 }
 
 /// Checks what the user named for the single item, and meant to be written: `/dev/stdout` is a link, which a file would
@@ -87,7 +100,7 @@ const MAX_LINKS: usize = 40;
 /// Whether an existing directory may already hold some of the items.
 fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bool> {
     let directory = &destination.directory;
-    if spec.dry_run || spec.existing == Existing::Only || holds_staging(directory)? {
+    if may_leave_out(spec) || holds_staging(directory)? {
         return Ok(true);
     }
     // Existing names are refused, unless an earlier run has created them.

@@ -97,6 +97,61 @@ pub(super) const FLAGS: &[Flag] = &[
         ..COPIED
     },
     Flag {
+        name: "filter",
+        short: Some('f'),
+        takes: Takes::Values(value("RULE", values::filter_rule).with_hyphens()),
+        help: "A rule as rsync writes it: `- PATTERN`, `+ PATTERN`, or `. FILE` with one such rule a line",
+        of: COPIES,
+        settable: Settable::Typed,
+        set: |args, given| args.rules.place_filters(given.placed()),
+        ..COPIED
+    },
+    Flag {
+        name: "max-size",
+        takes: Takes::Value(value("SIZE", values::size_of_rsync)),
+        help: "Leave out files larger than SIZE",
+        more: "What the target has of them is left alone, and not deleted. As for rsync, 1M is 1 MiB and 1MB is 1,000,000.",
+        of: COPIES,
+        set: |args, given| args.receive.eligible.max_size = given.one(),
+        ..COPIED
+    },
+    Flag {
+        name: "min-size",
+        takes: Takes::Value(value("SIZE", values::size_of_rsync)),
+        help: "Leave out files smaller than SIZE",
+        of: COPIES,
+        set: |args, given| args.receive.eligible.min_size = given.one(),
+        ..COPIED
+    },
+    Flag {
+        name: "max-age",
+        takes: Takes::Value(value("TIME", values::time)),
+        help: "Leave out files that were not modified for this long, such as 30d",
+        of: COPIES,
+        set: |args, given| args.receive.eligible.modified_since = given.one().map(values::seconds_ago),
+        ..COPIED
+    },
+    Flag {
+        name: "relative",
+        short: Some('R'),
+        help: "Keep the paths of the sources below the target: a/b/c becomes DST/a/b/c, and x/./b/c becomes DST/b/c",
+        of: &[Sync],
+        conflicts: &["files-from", "delete"],
+        settable: Settable::Typed,
+        set: |args, _| args.relative = true,
+        ..COPIED
+    },
+    // scp has another use for the letter.
+    Flag {
+        name: "relative",
+        help: "Keep the paths of the sources below the target: a/b/c becomes DST/a/b/c, and x/./b/c becomes DST/b/c",
+        of: &[Cp],
+        conflicts: &["files-from"],
+        settable: Settable::Typed,
+        set: |args, _| args.relative = true,
+        ..COPIED
+    },
+    Flag {
         name: "files-from",
         takes: Takes::Value(value("FILE", values::path)),
         help: "Copy only the files listed in FILE, one per line, relative to the single SRC; `-` reads stdin",

@@ -3,7 +3,8 @@
 use downpour::files::Modes;
 
 use crate::args::Command::{self, Cp, Sync};
-use crate::args::flag::{FLAG, Flag, Section};
+use crate::args::flag::{FLAG, Flag, Section, Takes, value};
+use crate::args::values;
 
 const COPIES: &[Command] = &[Cp, Sync];
 
@@ -92,5 +93,63 @@ pub(super) const FLAGS: &[Flag] = &[
         of: &[Sync],
         set: |args, _| args.receive.preserve.specials = true,
         ..IMPLIED
+    },
+    Flag {
+        name: "chmod",
+        takes: Takes::Value(value("CHANGES", values::chmod)),
+        help: "Change the modes that the source has, such as D755,F644 or ug+rX",
+        more: "As for rsync, new names get the changed mode less what the umask denies, and all names get it where modes are \
+               preserved.",
+        // An ACL holds the bits of the mode too.
+        conflicts: &["acls"],
+        set: |args, given| args.receive.chmod = given.one(),
+        ..PRESERVED
+    },
+    // What another option has turned on is turned off, in whatever order they are.
+    Flag {
+        name: "no-perms",
+        alias: Some("no-p"),
+        help: "Give new names the modes that the umask allows, and leave those of others: without -p and what implies it",
+        more: "The sticky bit comes with new directories, as with cp.",
+        conflicts: &["acls"],
+        set: |args, _| args.receive.modes = Modes::Masked,
+        ..PRESERVED
+    },
+    Flag {
+        name: "no-owner",
+        alias: Some("no-o"),
+        help: "-a without --owner",
+        set: |args, _| args.receive.preserve.owner = false,
+        ..PRESERVED
+    },
+    Flag {
+        name: "no-group",
+        alias: Some("no-g"),
+        help: "-a without --group",
+        set: |args, _| args.receive.preserve.group = false,
+        ..PRESERVED
+    },
+    Flag {
+        name: "no-specials",
+        alias: Some("no-D"),
+        help: "-a without --specials",
+        set: |args, _| args.receive.preserve.specials = false,
+        ..PRESERVED
+    },
+    Flag {
+        name: "omit-dir-times",
+        short: Some('O'),
+        help: "Leave the modification times of directories alone",
+        of: &[Sync],
+        set: |args, _| args.receive.omit_directory_times = true,
+        ..PRESERVED
+    },
+    // scp has another use for the letter.
+    Flag {
+        name: "omit-dir-times",
+        help: "Leave the modification times of directories alone",
+        of: &[Cp],
+        set: |args, _| args.receive.omit_directory_times = true,
+        ..PRESERVED
     },
 ];

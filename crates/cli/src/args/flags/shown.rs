@@ -95,6 +95,15 @@ pub(super) const FLAGS: &[Flag] = &[
         ..SHOWN
     },
     Flag {
+        name: "on-end",
+        takes: Takes::Value(value("CMD", values::filled_text)),
+        help: "Have the shell run CMD at the end, however that comes; DOWNPOUR_EXIT_CODE is the exit code",
+        more: "What it prints goes to stderr. It changes nothing of this command's own exit code.",
+        of: &[Cp, Sync, Send, Recv, Verify],
+        set: |args, given| args.on_end = given.one(),
+        ..SHOWN
+    },
+    Flag {
         name: "stats",
         help: "Print rsync's numbers at the end, those that are known here",
         of: &[Cp, Sync],

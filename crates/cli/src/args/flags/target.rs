@@ -133,6 +133,34 @@ pub(super) const FLAGS: &[Flag] = &[
         ..TARGET
     },
     Flag {
+        name: "size-only",
+        help: "Take files of the same size for unchanged, whatever their times",
+        conflicts: &["checksum", "ignore-times"],
+        set: |args, _| args.receive.compare = Compare::Size,
+        ..TARGET
+    },
+    Flag {
+        name: "ignore-times",
+        short: Some('I'),
+        help: "Take no file for unchanged: copy all of them",
+        conflicts: &["checksum"],
+        set: |args, _| args.receive.compare = Compare::Never,
+        ..TARGET
+    },
+    Flag {
+        name: "modify-window",
+        takes: Takes::Value(value("SECONDS", values::window).with_hyphens()),
+        help: "Take modification times for equal that differ by no more than this",
+        set: |args, given| args.receive.modify_window = given.one().unwrap_or_default(),
+        ..TARGET
+    },
+    Flag {
+        name: "mkpath",
+        help: "Create all missing directories of the target's path; otherwise only the last one",
+        set: |args, _| args.receive.make_path = true,
+        ..TARGET
+    },
+    Flag {
         name: "dry-run",
         short: Some('n'),
         help: "Show what would be done without doing it",
@@ -171,6 +199,15 @@ pub(super) const FLAGS: &[Flag] = &[
                \"verified\"",
         of: RECEIVERS,
         set: |args, _| args.receive.trust_staging = true,
+        ..TARGET
+    },
+    Flag {
+        name: "link-dest",
+        takes: Takes::Values(value("DIR", values::reference)),
+        help: "Make files that DIR has unchanged names of the files there: a copy that takes space only for what differs",
+        more: "DIR is a directory beside the target, or relative to it, such as ../yesterday. Of several, the first that has a \
+               file unchanged counts. One that does not exist has no files.",
+        set: |args, given| args.receive.link_dest = given.all(),
         ..TARGET
     },
     Flag {

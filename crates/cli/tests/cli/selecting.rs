@@ -1,0 +1,228 @@
+//! Options by which files are selected and placed: sizes, ages, times, modes, relative names, rules, and what is run at the
+//! end. What they leave at a target is compared with rsync's in `tests/rsync`.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use tempfile::tempdir;
+
+use crate::far::Far;
+use crate::program::{Program, arguments, command, downpour};
+use crate::tree;
+
+fn mode(path: &Path) -> u32 {
+    path.symlink_metadata().expect("a name").mode() & 0o7777
+}
+
+#[track_caller]
+fn assert_names(directory: &Path, wanted: &[&str]) {
+    assert_eq!(tree::names(directory), wanted.iter().map(Path::new).collect::<Vec<_>>());
+}
+
+#[test]
+fn files_beyond_the_sizes_stay_away_and_are_not_deleted() {
+    let far = Far::new();
+    let here = tempdir().expect("a directory");
+    let source = here.path().join("source");
+    fs::create_dir(&source).expect("a directory");
+    for (name, bytes) in [("empty", 0), ("small", 10), ("middle", 1024), ("large", 1025)] {
+        tree::file(&source.join(name), bytes);
+    }
+    let limits = ["--min-size=1", "--max-size=1K"];
+    let options = |others: &[&'static str]| [&limits[..], others].concat();
+    let contents = source.join("");
+    let up = |others: &[&'static str]| {
+        far.run("sync", options(others).iter().map(AsRef::as_ref).chain(arguments![contents, "far:copy"]))
+    };
+    let dry = up(&["-n"]).expect(0);
+    assert!(!dry.stdout.contains("create large") && dry.stdout.contains("create middle"), "{}", dry.stdout);
+    let done = up(&[]).expect(0);
+    assert!(done.stderr.contains("2 left as at the target"), "{}", done.stderr);
+    let copy = far.there("copy");
+    assert_names(&copy, &["middle", "small"]);
+    // Names of the source that take no part are not what --delete removes.
+    for name in ["large", "gone"] {
+        fs::write(copy.join(name), "other").expect("a file");
+    }
+    up(&["--delete"]).expect(0);
+    assert_names(&copy, &["large", "middle", "small"]);
+    assert_eq!(fs::read(copy.join("large")).expect("a file"), b"other");
+    // And from there.
+    let back = here.path().join("back");
+    far.run("sync", arguments!["--max-size=10", "far:copy/", back]).expect(0);
+    assert_names(&back, &["large", "small"]);
+}
+
+#[test]
+fn files_that_are_too_old_stay_away() {
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (here.path().join("source"), here.path().join("copy"));
+    fs::create_dir(&source).expect("a directory");
+    for (name, days) in [("old", 31), ("new", 29)] {
+        let path = tree::file(&source.join(name), 10);
+        let time = SystemTime::now() - Duration::from_secs(days * 86_400);
+        fs::File::options().write(true).open(path).and_then(|file| file.set_modified(time)).expect("a time");
+    }
+    downpour(arguments!["sync", "--max-age", "30d", source.join(""), copy]).end().expect(0);
+    assert_names(&copy, &["new"]);
+}
+
+#[test]
+fn times_within_the_window_and_sizes_alone_count_as_unchanged() {
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (tree::file(&here.path().join("file"), 10), here.path().join("copy"));
+    fs::write(&copy, "0123456789").expect("a file");
+    let time = source.metadata().and_then(|found| found.modified()).expect("a time");
+    let other = time + Duration::from_secs(3);
+    let content = || fs::read(&copy).expect("a file");
+    for (option, is_copied) in [("--modify-window=3", false), ("--size-only", false), ("--modify-window=2", true)] {
+        fs::File::options().write(true).open(&copy).and_then(|file| file.set_modified(other)).expect("a time");
+        downpour(arguments!["sync", option, source, copy]).end().expect(0);
+        assert_eq!(content() == fs::read(&source).expect("a file"), is_copied, "{option}");
+        if option == "--modify-window=3" {
+            assert_eq!(copy.metadata().and_then(|found| found.modified()).expect("a time"), other, "it stays");
+        }
+    }
+    // The same size and time.
+    fs::write(&copy, "0123456789").expect("a file");
+    fs::File::options().write(true).open(&copy).and_then(|file| file.set_modified(time)).expect("a time");
+    downpour(arguments!["sync", source, copy]).end().expect(0);
+    assert_eq!(content(), b"0123456789");
+    downpour(arguments!["sync", "-I", source, copy]).end().expect(0);
+    assert_eq!(content(), fs::read(&source).expect("a file"));
+}
+
+#[test]
+fn modes_are_changed_on_the_way_also_there() {
+    let far = Far::new();
+    let here = tempdir().expect("a directory");
+    let source = tree::folder(&here.path().join("photos"));
+    far.run("sync", arguments!["--chmod=D711,F640", source.join(""), "far:copy"]).expect(0);
+    let copy = far.there("copy");
+    assert_eq!(mode(&copy), 0o711, "the top");
+    assert_eq!([mode(&copy.join("in")), mode(&copy.join("one")), mode(&copy.join("in/some"))], [0o711, 0o640, 0o640]);
+    // Nothing is left to do.
+    let again = far.run("sync", arguments!["-n", "--chmod=D711,F640", source.join(""), "far:copy"]).expect(0);
+    assert_eq!(again.stdout, "");
+    let refused = downpour(arguments!["sync", "--chmod=u+q", source, copy]).end().expect(2);
+    assert!(refused.stderr.contains("write one such as D755,F644"), "{}", refused.stderr);
+    fs::set_permissions(copy.join("one"), fs::Permissions::from_mode(0o604)).expect("a mode");
+    far.run("sync", arguments!["--no-perms", source.join(""), "far:copy"]).expect(0);
+    assert_eq!(mode(&copy.join("one")), 0o604);
+}
+
+#[test]
+fn missing_directories_are_made_only_if_that_is_wanted() {
+    let far = Far::new();
+    let here = tempdir().expect("a directory");
+    let source = tree::file(&here.path().join("file"), 10);
+    far.run("cp", arguments![source, "far:a/b/c/"]).expect(1);
+    assert!(!far.there("a").exists());
+    far.run("cp", arguments!["-n", "--mkpath", source, "far:a/b/c/"]).expect(0);
+    assert!(!far.there("a").exists(), "a dry run makes nothing");
+    far.run("cp", arguments!["--mkpath", source, "far:a/b/c/"]).expect(0);
+    far.run("cp", arguments!["--mkpath", source, "far:d/e/renamed"]).expect(0);
+    for path in ["a/b/c/file", "d/e/renamed"] {
+        assert_eq!(fs::read(far.there(path)).expect("a file"), fs::read(&source).expect("a file"), "{path}");
+    }
+    let refused = far.run("cp", arguments!["--mkpath", source, "far:a/b/c/file/d/"]).expect(1);
+    assert!(refused.stderr.contains("is not a folder"), "{}", refused.stderr);
+}
+
+#[test]
+fn sources_keep_their_paths() {
+    let far = Far::new();
+    let here = tempdir().expect("a directory");
+    let source = tree::folder(&here.path().join("a/photos"));
+    tree::file(&here.path().join("a/other"), 10);
+    let inside = |line: &[&str], target: &Path| {
+        let mut line = command(line);
+        line.arg(target).current_dir(here.path());
+        Program::start(line).end()
+    };
+    let copy = here.path().join("copy");
+    inside(&["sync", "-R", "a/photos/in", "a/photos/one"], &copy).expect(0);
+    assert_names(&copy.join("a/photos"), &["in", "one"]);
+    tree::assert_same(&source.join("in"), &copy.join("a/photos/in"));
+    let shorter = here.path().join("shorter");
+    inside(&["cp", "-r", "--relative", "a/./photos/in/deep"], &shorter).expect(0);
+    assert_names(&shorter.join("photos/in"), &["deep"]);
+    // From there.
+    far.run("sync", arguments![source, "far:"]).expect(0);
+    let back = here.path().join("back");
+    far.run("sync", arguments!["-R", "far:photos/in/some", back]).expect(0);
+    assert_names(&back.join("photos/in"), &["some"]);
+    let refused = inside(&["sync", "-R", "a/photos", "/etc/hostname"], &copy).expect(2);
+    assert!(refused.stderr.contains("begin in several directories"), "{}", refused.stderr);
+}
+
+#[test]
+fn rules_as_rsync_writes_them() {
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (here.path().join("source"), here.path().join("copy"));
+    fs::create_dir(&source).expect("a directory");
+    for name in ["keep.tmp", "a.tmp", "b.o", "c"] {
+        tree::file(&source.join(name), 10);
+    }
+    let rules = here.path().join("rules");
+    fs::write(&rules, "# objects\n- *.o\n").expect("rules");
+    let merge = format!(". {}", rules.display());
+    downpour(arguments!["sync", "-f", "+ keep.*", "--filter=-_*.tmp", "-f", merge, source.join(""), copy])
+        .end()
+        .expect(0);
+    assert_names(&copy, &["c", "keep.tmp"]);
+    for (rule, said) in [(":- .gitignore", "read on both sides"), ("P x", "none of the rules that work here")] {
+        let refused = downpour(arguments!["sync", "--filter", rule, source, copy]).end().expect(2);
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn unchanged_files_are_names_of_those_in_another_tree() {
+    let far = Far::new();
+    let here = tempdir().expect("a directory");
+    let source = tree::folder(&here.path().join("photos"));
+    let backup = |name: &str, option: &str| {
+        let target = format!("far:{name}");
+        far.run("sync", arguments![option, "--json", source.join(""), target]).expect(0)
+    };
+    backup("first", "--link-dest=../none");
+    tree::file(&source.join("one"), 2);
+    fs::set_permissions(source.join("empty"), fs::Permissions::from_mode(0o600)).expect("a mode");
+    let second = backup("second", "--link-dest=../first");
+    assert!(second.stdout.contains("\"transferred_bytes\":2,"), "{}", second.stdout);
+    tree::assert_same(&source, &far.there("second"));
+    let inode = |path: &str| far.there(path).metadata().expect("a file").ino();
+    for (name, is_shared) in [("in/some", true), ("in/deep/large Grüße", true), ("one", false), ("empty", false)] {
+        let shared = inode(&format!("first/{name}")) == inode(&format!("second/{name}"));
+        assert_eq!(shared, is_shared, "{name}");
+    }
+    // Again, and absolute, with nothing left to do.
+    let third = backup("second", &format!("--link-dest={}", far.there("first").display()));
+    assert!(third.stdout.contains("\"transferred_bytes\":0,"), "{}", third.stdout);
+    assert!(tree::names(&far.there("second")).iter().all(|name| !name.to_string_lossy().contains("downpour")));
+    // A login that is limited to a directory links to nothing outside.
+    let program = env!("CARGO_BIN_EXE_downpour");
+    let limited = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/in""#));
+    fs::create_dir(limited.there("in")).expect("a directory");
+    fs::create_dir(limited.there("out")).expect("a directory");
+    let refused = limited.run("sync", arguments!["--link-dest=../../out", source.join(""), "far:copy"]);
+    assert_ne!(refused.status.code(), Some(0));
+    assert!(refused.stderr.contains("leads out of the folder"), "{}", refused.stderr);
+}
+
+#[test]
+fn the_shell_learns_of_the_end() {
+    let here = tempdir().expect("a directory");
+    let source = tree::file(&here.path().join("file"), 10);
+    let (copy, told) = (here.path().join("copy"), here.path().join("told"));
+    let tell = format!("echo heard; echo \"$DOWNPOUR_EXIT_CODE\" >> {}", told.display());
+    let done = downpour(arguments!["cp", "--json", "--on-end", tell, source, copy]).end().expect(0);
+    assert!(done.stderr.contains("heard\n") && !done.stdout.contains("heard"), "{}", done.stdout);
+    downpour(arguments!["cp", "--on-end", tell, "absent", copy]).end().expect(3);
+    assert_eq!(fs::read_to_string(&told).expect("what was told"), "0\n3\n");
+    let failed = downpour(arguments!["cp", "--on-end", "exit 9", source, copy]).end().expect(0);
+    assert!(failed.stderr.contains("--on-end: ended with exit status: 9"), "{}", failed.stderr);
+}
