@@ -237,6 +237,7 @@ mod tests {
     use net::Endpoint;
 
     use crate::transfer::Transfer;
+    use crate::transfer::step::Step;
 
     #[test]
     fn a_panic_in_a_session_is_its_end() {
@@ -258,7 +259,7 @@ mod tests {
             qlog: false,
         };
         let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
-        mailbox.put(Input::Verified(Vec::new()));
+        mailbox.put(Input::Step(Step::Verified(Vec::new())));
         let beginning = Beginning { connection, inputs: (mailbox, receiver), store, started: Instant::now() };
         // Sending events blocks, which panics inside an executor.
         let (events, transfer) = Transfer::new();

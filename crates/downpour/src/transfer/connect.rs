@@ -268,7 +268,7 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
                 }
             }
             if closed >= LAST_WORDS {
-                mailbox.put(Input::Gone);
+                mailbox.put(Input::End(Error::Vanished));
                 return;
             }
         }

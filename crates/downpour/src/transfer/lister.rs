@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use net::Rate;
 
 use super::mailbox::Mailbox;
-use super::step::Input;
+use super::step::{Input, Step};
 use crate::error::Error;
 use crate::files::{BatchSource, list_chunks};
 use crate::messages::{Chunks, ListState};
@@ -100,7 +100,7 @@ fn list(asked: &Asked, listed: &SyncSender<Chunks>, session: &Mailbox) -> bool {
     for &entry in &asked.entries {
         list_chunks(&asked.source, entry, line, |chunks, state| {
             let chunks = Chunks { batch: asked.batch, entry, state, chunks };
-            is_wanted &= listed.send(chunks).is_ok() && session.put(Input::Listed);
+            is_wanted &= listed.send(chunks).is_ok() && session.put(Input::Step(Step::Ready));
             if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
     }

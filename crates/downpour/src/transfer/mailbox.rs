@@ -8,7 +8,7 @@ use std::thread;
 
 use net::Event;
 
-use super::step::Input;
+use super::step::{Input, Step};
 use crate::error::Error;
 
 /// Work to stop when a session ends: its thread may be busy, for hours, while the end waits in the queue.
@@ -54,7 +54,7 @@ impl Mailbox {
     pub(super) fn events(&self) -> impl FnMut(Event) + Send + 'static {
         let mailbox = self.clone();
         move |event| {
-            mailbox.put(Input::Network(event));
+            mailbox.put(Input::Step(Step::Network(event)));
         }
     }
 
@@ -75,7 +75,7 @@ impl Mailbox {
         let mailbox = self.clone();
         let guarded = move || {
             if panic::catch_unwind(AssertUnwindSafe(work)).is_err() {
-                mailbox.put(Input::Failed(Error::Internal("a thread panicked")));
+                mailbox.put(Input::End(Error::Internal("a thread panicked")));
             }
         };
         thread::Builder::new().name(name.to_owned()).spawn(guarded).map_err(Error::System)?;
@@ -89,14 +89,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::transfer::Stop;
 
     #[test]
     fn a_panic_in_a_thread_of_a_session_ends_the_session() {
         let (mailbox, inputs) = Mailbox::new();
         mailbox.spawn("panics", || panic!("on purpose")).unwrap();
         let ended = inputs.recv_timeout(Duration::from_secs(10)).unwrap();
-        assert!(matches!(ended, Input::Failed(Error::Internal(_))));
+        assert!(matches!(ended, Input::End(Error::Internal(_))));
     }
 
     #[test]
@@ -109,13 +108,13 @@ mod tests {
                 mailbox.on_end(move || stopped.store(true, Ordering::SeqCst));
             };
             if end_comes_first {
-                mailbox.put(Input::Stop(Stop::Terminated));
+                mailbox.put(Input::End(Error::Terminated));
                 works();
             } else {
                 works();
-                mailbox.put(Input::Scanned);
+                mailbox.put(Input::Step(Step::Ready));
                 assert!(!stopped.load(Ordering::SeqCst));
-                mailbox.put(Input::Gone);
+                mailbox.put(Input::End(Error::Vanished));
             }
             assert!(stopped.load(Ordering::SeqCst), "{end_comes_first}");
         }

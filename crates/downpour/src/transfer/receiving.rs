@@ -237,7 +237,7 @@ impl Receiving {
                 let bits = limit.and_then(|limit| NonZeroU64::new(limit.bits_per_second()));
                 self.say(&Message::Limit(bits))
             }
-            Step::Network(_) | Step::Scanned | Step::Listed => Ok(()),
+            Step::Network(_) | Step::Ready => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use net::Source;
 
 use super::mailbox::Mailbox;
-use super::step::Input;
+use super::step::{Input, Step};
 use crate::error::Error;
 use crate::files::{Attributes, Batch, BatchSource, IdName, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
 
@@ -78,13 +78,13 @@ impl Scan {
             for batch in scanner {
                 total.fetch_add(batch.length, Ordering::Relaxed);
                 all_files.fetch_add(batch.regular_files(), Ordering::Relaxed);
-                if sender.send(Found::Batch(batch)).is_err() || !mailbox.put(Input::Scanned) {
+                if sender.send(Found::Batch(batch)).is_err() || !mailbox.put(Input::Step(Step::Ready)) {
                     return;
                 }
             }
             // A stopped walk has not seen everything.
             if !over.load(Ordering::Relaxed) && sender.send(Found::All).is_ok() {
-                mailbox.put(Input::Scanned);
+                mailbox.put(Input::Step(Step::Ready));
             }
         };
         session.spawn("downpour-scan", work)?;

@@ -231,13 +231,7 @@ impl Sending {
                 self.session.report(counts);
             }
             Step::Limit(limit) => self.session.limit(limit),
-            Step::Network(_)
-            | Step::Scanned
-            | Step::Listed
-            | Step::Verified(_)
-            | Step::Settled(_)
-            | Step::Accept
-            | Step::Refuse => {}
+            Step::Network(_) | Step::Ready | Step::Verified(_) | Step::Settled(_) | Step::Accept | Step::Refuse => {}
         }
         Ok(None)
     }

@@ -398,24 +398,16 @@ impl Session {
     }
 
     fn take(&mut self, input: Input) -> Result<Option<Step>, Error> {
-        Ok(Some(match input {
-            Input::Scanned => Step::Scanned,
-            Input::Listed => Step::Listed,
-            Input::Verified(files) => Step::Verified(files),
-            Input::Settled(count) => Step::Settled(count),
-            Input::Failed(error) => return Err(error),
-            Input::Accept => Step::Accept,
-            Input::Refuse => Step::Refuse,
-            Input::Limit(limit) => Step::Limit(limit),
+        match input {
+            Input::Step(Step::Network(event)) => self.network(event),
+            Input::Step(step) => Ok(Some(step)),
             Input::Rival(lives) => {
                 // Further rivals give this peer no more time, and are answered with the first.
                 self.rival.get_or_insert(Rival { asked: None, lives });
-                return Ok(None);
+                Ok(None)
             }
-            Input::Gone => return Err(Error::Vanished),
-            Input::Stop(why) => return Err(why.into()),
-            Input::Network(event) => return self.network(event),
-        }))
+            Input::End(error) => Err(error),
+        }
     }
 
     /// Handles network events that concern every session, and returns the others for the side to handle.
@@ -671,7 +663,7 @@ impl Session {
             let deadline = lingers_until(since, heard);
             match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now()).min(TICK)) {
                 // Later events do not change the result.
-                Ok(input @ Input::Network(_)) => drop(self.take(input)),
+                Ok(input @ Input::Step(Step::Network(_))) => drop(self.take(input)),
                 Ok(_) => {}
                 Err(_) => {
                     // The summary needs the counters, and the deadline depends on when the peer was last heard.

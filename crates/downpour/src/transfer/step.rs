@@ -8,7 +8,6 @@ use net::{Event, Rate};
 
 use super::headway::Patience;
 use super::options::TransferOptions;
-use super::stop::Stop;
 use super::trace::Trace;
 use crate::error::Error;
 use crate::files::{FailReason, Failed};
@@ -23,61 +22,40 @@ pub(super) type Lives = Box<dyn FnOnce() + Send>;
 
 /// An input of a session's thread.
 pub(super) enum Input {
-    /// A network event.
-    Network(Event),
-    /// The scan has a batch ready, or has ended.
-    Scanned,
-    /// Chunks of a file are listed.
-    Listed,
-    /// Files that have their final names, every byte of them verified: path and length.
-    Verified(Vec<(Vec<u8>, u64)>),
-    /// Number of requests to settle files that were processed.
-    Settled(usize),
-    /// A thread that works for the session has failed.
-    Failed(Error),
-    /// The user accepts the offer.
-    Accept,
-    /// The user declines the offer.
-    Refuse,
-    /// The user caps the rate.
-    Limit(Option<Rate>),
+    /// What the side handles, unless it is a network event that concerns the session.
+    Step(Step),
     /// Another peer wants the place of this one, which may have been killed.
     Rival(Lives),
-    /// The peer's program has ended without a goodbye.
-    Gone,
-    /// The user stops everything.
-    Stop(Stop),
+    /// The session ends: the user stops it, the peer's program has ended without a goodbye, or a thread that works for the
+    /// session has failed.
+    End(Error),
 }
 
 impl Input {
     /// Whether this input ends the session.
     pub(super) const fn is_end(&self) -> bool {
-        match self {
-            Self::Failed(_) | Self::Gone | Self::Stop(_) | Self::Network(Event::Failed(_) | Event::Closed(_)) => true,
-            Self::Network(_)
-            | Self::Scanned
-            | Self::Listed
-            | Self::Verified(_)
-            | Self::Settled(_)
-            | Self::Accept
-            | Self::Refuse
-            | Self::Rival(_)
-            | Self::Limit(_) => false,
-        }
+        matches!(self, Self::End(_) | Self::Step(Step::Network(Event::Failed(_) | Event::Closed(_))))
     }
 }
 
-/// The inputs that are left for one side to handle.
+/// What one side handles next.
 #[derive(Debug)]
 pub(super) enum Step {
+    /// The next message of the peer.
     Message(Message),
+    /// A network event.
     Network(Event),
-    Scanned,
-    Listed,
+    /// A thread of the sender has a batch or chunks of a file ready, or its scan has ended.
+    Ready,
+    /// Files that have their final names, every byte of them verified: path and length.
     Verified(Vec<(Vec<u8>, u64)>),
+    /// Number of requests to settle files that were processed.
     Settled(usize),
+    /// The user accepts the offer.
     Accept,
+    /// The user declines the offer.
     Refuse,
+    /// The user caps the rate.
     Limit(Option<Rate>),
     /// Counters were updated: time to report progress.
     Tick,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use transport::Rate;
 
 use super::mailbox::Mailbox;
-use super::step::Input;
+use super::step::{Input, Step};
 use super::stop::Stop;
 
 /// Called when a transfer is stopped, for anything other than its sessions, such as a program that was started for it.
@@ -44,17 +44,17 @@ impl fmt::Debug for Switch {
 
 impl Switch {
     pub(super) fn accept(&self) {
-        self.tell(|| Input::Accept);
+        self.tell(|| Input::Step(Step::Accept));
     }
 
     pub(super) fn refuse(&self) {
-        self.tell(|| Input::Refuse);
+        self.tell(|| Input::Step(Step::Refuse));
     }
 
     /// Caps the rate of current and future sessions.
     pub(crate) fn limit(&self, limit: Option<Rate>) {
         self.lock().limit = limit;
-        self.tell(|| Input::Limit(limit));
+        self.tell(|| Input::Step(Step::Limit(limit)));
     }
 
     /// Stops everything. The first reason given is kept.
@@ -67,7 +67,7 @@ impl Switch {
         state.watchers.values_mut().for_each(|watcher| watcher(why));
         drop(state);
         self.changed.notify_all();
-        self.tell(|| Input::Stop(why));
+        self.tell(|| Input::End(why.into()));
     }
 
     /// Returns the cap on the rate.
@@ -118,10 +118,10 @@ impl Switch {
         state.next += 1;
         state.sessions.insert(number, session.clone());
         if let Some(why) = state.stopped {
-            session.put(Input::Stop(why));
+            session.put(Input::End(why.into()));
         }
         if state.limit.is_some() {
-            session.put(Input::Limit(state.limit));
+            session.put(Input::Step(Step::Limit(state.limit)));
         }
         number
     }

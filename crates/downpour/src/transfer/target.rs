@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use net::Sink;
 
 use super::mailbox::Mailbox;
-use super::step::Input;
+use super::step::{Input, Step};
 use crate::error::Error;
 use crate::files::{Entry, FileSink, FilesError, ReceiveSpec, SourceId};
 
@@ -164,16 +164,16 @@ fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
         let result = target.files().settle(|path, bytes| {
             files.push((path.to_vec(), bytes));
             if files.len() >= TOLD_AT_ONCE {
-                session.put(Input::Verified(std::mem::take(&mut files)));
+                session.put(Input::Step(Step::Verified(std::mem::take(&mut files))));
             }
         });
         if !files.is_empty() {
-            session.put(Input::Verified(files));
+            session.put(Input::Step(Step::Verified(files)));
         }
         match result {
-            Ok(()) => session.put(Input::Settled(count)),
+            Ok(()) => session.put(Input::Step(Step::Settled(count))),
             Err(error) => {
-                session.put(Input::Failed(error.into()));
+                session.put(Input::End(error.into()));
                 return;
             }
         };
