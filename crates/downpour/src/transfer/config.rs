@@ -17,8 +17,8 @@ use super::options::{SendSpec, TransferOptions};
 use super::receiving::Receiving;
 use super::scanning::Scan;
 use super::sending::Sending;
-use super::session::{Session, application};
-use super::step::{Acquaintance, Input, Origin, SessionConfig};
+use super::session::{Acquaintance, Origin, Session, SessionConfig, application};
+use super::step::Input;
 use super::switch::Switch;
 use super::target::Target;
 use super::trace::Trace;
@@ -225,7 +225,8 @@ impl TransferConfig {
             _ => (session, Err(Error::Internal("a store for the other role"))),
         };
         let result = session.conclude(result);
-        Ended { result, was_peer: session.is_connected(), heard: session.heard(), attempt: session.attempt() }
+        let was_peer = session.peer.address().is_some();
+        Ended { result, was_peer, heard: session.liveness.heard(), attempt: session.attempt() }
     }
 }
 

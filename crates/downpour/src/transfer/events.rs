@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::figures::{Progress, Summary};
 use crate::error::{Error, ErrorKind};
-use crate::files::{Failed, NoticeKind};
+use crate::files::{FailReason, Failed, NoticeKind, SkipReason, Skipped};
 
 /// Maximum number of events waiting for the program. A program that does not read them stops its transfer, but never
 /// its network.
@@ -60,6 +60,22 @@ impl Events {
     /// Sends an event, waiting for room; does nothing if the program has dropped its [`Transfer`].
     pub(crate) fn tell(&self, event: TransferEvent) {
         let _ = self.0.blocking_send(event);
+    }
+
+    /// Reports a name that was left out on purpose. Links are only counted: see [`Self::tell_links`].
+    pub(super) fn left_out(&self, skipped: &Skipped) {
+        if !skipped.reason.is_failure() && skipped.reason != SkipReason::Link {
+            let left_out = Failed { path: skipped.path.clone(), reason: FailReason::Skipped(skipped.reason) };
+            self.tell(TransferEvent::LeftOut(left_out));
+        }
+    }
+
+    /// Reports how many links were left out as requested.
+    pub(super) fn tell_links(&self, count: u64) {
+        if count > 0 {
+            let links = if count == 1 { "link" } else { "links" };
+            self.tell(TransferEvent::Note(format!("left out: {count} symbolic {links}")));
+        }
     }
 
     /// Sends an event if there is room, otherwise drops it.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::error::Error;
 use crate::messages::{ListState, Message};
 
 /// How long a peer may make no progress while this side waits for it.
@@ -20,18 +21,26 @@ impl Default for Patience {
 }
 
 /// Time of the peer's last progress. Time in which this side works or waits for its user does not count.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Headway {
+    /// What is asked of the peer; `None` if it may take its time.
+    patience: Option<Patience>,
     last: Instant,
     bytes: u64,
-    /// Whether this side works or waits for its user.
+    /// Whether this side has work to do before the peer can continue.
+    is_busy: bool,
+    /// Whether it had, or waited for its user, when that was last looked at.
     ours: bool,
+    /// When this side got a step to handle: until that is done, no input of the peer is processed.
+    handling: Option<Instant>,
+    /// Whether the peer has lost its place because it made no progress.
+    has_stalled: bool,
 }
 
 impl Headway {
     /// Creates the state of a session that begins now.
-    pub(super) const fn new(now: Instant) -> Self {
-        Self { last: now, bytes: 0, ours: false }
+    pub(super) const fn new(now: Instant, patience: Option<Patience>) -> Self {
+        Self { patience, last: now, bytes: 0, is_busy: false, ours: false, handling: None, has_stalled: false }
     }
 
     /// Handles a message of the peer. Messages that a peer may repeat without limit do not count as progress.
@@ -71,22 +80,40 @@ impl Headway {
         }
     }
 
-    /// Sets whether this side works or waits for its user, so that the peer cannot make progress.
-    pub(super) fn set_ours(&mut self, now: Instant, ours: bool) {
+    /// Sets whether this side has work to do before the peer can continue.
+    pub(super) const fn set_busy(&mut self, is_busy: bool) {
+        self.is_busy = is_busy;
+    }
+
+    /// Handles the beginning of a step of this side.
+    pub(super) const fn on_step(&mut self, now: Instant) {
+        self.handling = Some(now);
+    }
+
+    /// Handles the end of the step, in which this side did not process input.
+    pub(super) fn on_handled(&mut self, now: Instant) {
+        self.last += self.handling.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+    }
+
+    /// Checks that the peer makes progress, where this side `waits` for its user or its disk or does not.
+    ///
+    /// # Errors
+    /// [`Error::Stalled`] if it has made none for too long. The limit is shorter if another peer wants its place.
+    pub(super) fn check(&mut self, now: Instant, waits: bool, is_contested: bool) -> Result<(), Error> {
+        let ours = self.is_busy || waits;
         if self.ours || ours {
             self.last = now;
         }
         self.ours = ours;
+        let Some(patience) = self.patience else { return Ok(()) };
+        let limit = if is_contested { patience.contested } else { patience.alone };
+        self.has_stalled |= !self.ours && now.saturating_duration_since(self.last) >= limit;
+        if self.has_stalled { Err(Error::Stalled(limit)) } else { Ok(()) }
     }
 
-    /// Discounts a period in which this side did not process input.
-    pub(super) fn excuse(&mut self, time: Duration) {
-        self.last += time;
-    }
-
-    /// Returns whether the peer has made no progress for `limit`.
-    pub(super) fn is_stalled(&self, now: Instant, limit: Duration) -> bool {
-        !self.ours && now.saturating_duration_since(self.last) >= limit
+    /// Whether the peer has lost its place because it made no progress.
+    pub(super) const fn has_stalled(&self) -> bool {
+        self.has_stalled
     }
 }
 
@@ -95,17 +122,23 @@ mod tests {
     use super::*;
     use crate::messages::{ManifestPart, SkipReason, Skipped, Wants};
 
-    const LIMIT: Duration = Duration::from_secs(120);
+    const PATIENCE: Patience = Patience { contested: Duration::from_secs(120), alone: Duration::from_secs(3600) };
+
+    /// Whether a contested peer has stalled by then, if nothing changes before.
+    fn is_stalled(headway: &Headway, now: Instant) -> bool {
+        let mut copy = *headway;
+        copy.check(now, headway.ours, true).is_err()
+    }
 
     #[test]
     fn bytes_and_messages_of_which_there_is_an_end_are_progress() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut headway = Headway::new(start);
-        assert!(!headway.is_stalled(at(119), LIMIT) && headway.is_stalled(at(120), LIMIT));
+        let mut headway = Headway::new(start, Some(PATIENCE));
+        assert!(!is_stalled(&headway, at(119)) && is_stalled(&headway, at(120)));
         headway.on_bytes(at(100), 1);
         headway.on_bytes(at(200), 1);
-        assert!(!headway.is_stalled(at(219), LIMIT) && headway.is_stalled(at(220), LIMIT));
+        assert!(!is_stalled(&headway, at(219)) && is_stalled(&headway, at(220)));
         let empty = ManifestPart { batch: 0, last: false, whole: false, again: false, length: 0, entries: Vec::new() };
         let endless = [
             Message::Limit(None),
@@ -116,21 +149,40 @@ mod tests {
             Message::Wants(Wants { batch: 0, last: false, ranges: Vec::new() }),
         ];
         endless.iter().for_each(|message| headway.on_message(at(210), message));
-        assert!(headway.is_stalled(at(220), LIMIT), "it could go on with these for ever");
+        assert!(is_stalled(&headway, at(220)), "it could go on with these for ever");
         headway.on_message(at(220), &Message::Manifest(ManifestPart { last: true, ..empty }));
-        assert!(!headway.is_stalled(at(339), LIMIT) && headway.is_stalled(at(340), LIMIT));
+        assert!(!is_stalled(&headway, at(339)) && is_stalled(&headway, at(340)));
     }
 
     #[test]
     fn a_peer_is_not_to_blame_for_what_this_side_does() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut headway = Headway::new(start);
-        headway.set_ours(at(10), true);
-        assert!(!headway.is_stalled(at(10_000), LIMIT), "the user is asked");
-        headway.set_ours(at(10_000), false);
-        assert!(!headway.is_stalled(at(10_119), LIMIT) && headway.is_stalled(at(10_120), LIMIT));
-        headway.excuse(Duration::from_secs(60));
-        assert!(!headway.is_stalled(at(10_179), LIMIT) && headway.is_stalled(at(10_180), LIMIT));
+        let mut headway = Headway::new(start, Some(PATIENCE));
+        headway.check(at(10), true, true).unwrap();
+        assert!(!is_stalled(&headway, at(10_000)), "the user is asked");
+        headway.check(at(10_000), false, true).unwrap();
+        assert!(!is_stalled(&headway, at(10_119)) && is_stalled(&headway, at(10_120)));
+        headway.on_step(at(10_000));
+        headway.on_handled(at(10_060));
+        headway.on_handled(at(10_070));
+        assert!(!is_stalled(&headway, at(10_179)) && is_stalled(&headway, at(10_180)));
+        headway.set_busy(true);
+        headway.check(at(20_000), false, true).unwrap();
+    }
+
+    #[test]
+    fn a_peer_that_has_stalled_has_lost_its_place_for_good() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut headway = Headway::new(start, Some(PATIENCE));
+        headway.check(at(3_599), false, false).unwrap();
+        assert!(
+            matches!(headway.check(at(3_600), false, false), Err(Error::Stalled(limit)) if limit == PATIENCE.alone)
+        );
+        headway.on_bytes(at(3_600), 1);
+        assert!(headway.check(at(3_600), false, false).is_err() && headway.has_stalled());
+        let mut chosen = Headway::new(start, None);
+        chosen.check(at(1_000_000), false, true).unwrap();
     }
 }

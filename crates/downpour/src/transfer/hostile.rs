@@ -14,8 +14,7 @@ use transport::{ConnectOptions, Profile};
 
 use super::config::{Task, TransferConfig};
 use super::headway::Patience;
-use super::session::application;
-use super::step::Acquaintance;
+use super::session::{Acquaintance, application};
 use super::{ListenOptions, Peer, Summary, Transfer, TransferEvent, TransferOptions, receive, send, start};
 use crate::error::{CloseCode, Error, ErrorKind};
 use crate::files::{

@@ -28,6 +28,7 @@ mod step;
 mod stop;
 mod switch;
 mod target;
+mod totals;
 mod trace;
 
 use std::os::fd::OwnedFd;

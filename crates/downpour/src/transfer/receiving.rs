@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Instant;
 
 use net::{BlockDigest, Event, IncomingObject};
 
 use super::checksums::{Checksums, List};
 use super::events::{Offer, TransferEvent};
 use super::figures::Bytes;
-use super::session::{MAX_BACKLOG, Session};
-use super::step::{Counts, Step, Totals};
+use super::session::Session;
+use super::step::Step;
 use super::target::{BatchSink, Target, batch_number};
+use super::totals::{Counts, Totals};
 use crate::error::Error;
 use crate::files::{
     Compare, Entry, FailReason, Failed, FilesError, Kind, ManifestState, Notice, ReceiveOutcome, Wanted,
@@ -115,7 +117,7 @@ impl Receiving {
         settle: Sender<()>,
         checksums: Option<List>,
     ) -> Self {
-        session.hold(true);
+        session.control.hold(true);
         Self {
             session,
             target,
@@ -157,14 +159,14 @@ impl Receiving {
         loop {
             match self.session.next()? {
                 // Not checked on arrival, since no message was pending then.
-                Step::Message(message) if self.is_too_early(&message) => self.session.put_back(vec![message]),
+                Step::Message(message) if self.is_too_early(&message) => self.session.control.put_back(vec![message]),
                 step => self.take(step)?,
             }
             self.tell_notices()?;
             self.tell_stored()?;
-            let full = self.session.peek().is_some_and(|next| self.is_too_early(next));
-            self.session.pause(full);
-            self.session.set_busy(self.settling > 0);
+            let full = self.session.control.peek().is_some_and(|next| self.is_too_early(next));
+            self.session.control.pause(full);
+            self.session.headway.set_busy(self.settling > 0);
             if let Some(end) = self.end.filter(|end| end.batches == self.arrived && self.settling == 0) {
                 let outcome = self.target.files().finish(&end)?;
                 // Deletions, or what would be deleted, are known only now.
@@ -188,14 +190,14 @@ impl Receiving {
         // What comes again takes the place of what was voided, which has to be settled.
         let most = if part.again { 1 } else { MAX_OPEN_BATCHES as u64 };
         let full = self.target.files().unverified() >= most;
-        (begins && full) || self.session.backlog() >= MAX_BACKLOG
+        (begins && full) || self.session.control.is_full(0)
     }
 
     fn take(&mut self, step: Step) -> Result<(), Error> {
         match step {
             // Needs no consent: it creates nothing.
             Step::Message(Message::Begin(source)) => {
-                if self.session.peer_lists_chunks() {
+                if self.session.peer.lists_chunks() {
                     self.target.files().sender_lists();
                 }
                 self.target.begin(source)?;
@@ -259,7 +261,7 @@ impl Receiving {
                     _ => false,
                 };
                 held.push(message);
-                if enough || self.session.held() >= ENOUGH_TO_ASK { self.offer() } else { Ok(()) }
+                if enough || self.session.control.held() >= ENOUGH_TO_ASK { self.offer() } else { Ok(()) }
             }
         }
     }
@@ -298,7 +300,7 @@ impl Receiving {
         }
         self.session.events.tell(TransferEvent::Offer(offer));
         self.consent = Consent::Asked(held);
-        self.session.ask();
+        self.session.stopwatch.on_asked(Instant::now());
         if self.ask { Ok(()) } else { self.begin() }
     }
 
@@ -307,9 +309,9 @@ impl Receiving {
         let Consent::Asked(held) = std::mem::replace(&mut self.consent, Consent::Given) else { return Ok(()) };
         self.target.decide(None)?;
         self.tell_check();
-        self.session.answered();
-        self.session.put_back(held);
-        self.session.hold(false);
+        self.session.stopwatch.on_answered(Instant::now());
+        self.session.control.put_back(held);
+        self.session.control.hold(false);
         self.say(&Message::Accepted)
     }
 
@@ -342,7 +344,7 @@ impl Receiving {
             }
             Message::Skipped(skipped) => {
                 files.skipped(&skipped)?;
-                self.session.left_out(&skipped);
+                self.session.events.left_out(&skipped);
             }
             Message::Top(top) => files.top(top)?,
             Message::IdName(name) => files.id_name(&name)?,
@@ -423,8 +425,8 @@ impl Receiving {
     /// Reports to the sender, and to this side's user, what happens to single names.
     fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
-            let kind = match self.session.peer_hears_untouched() {
-                true if self.session.peer_knows_reasons() => Some(notice.kind),
+            let kind = match self.session.peer.hears_untouched() {
+                true if self.session.peer.knows_reasons() => Some(notice.kind),
                 true => Some(notice.kind.known_to_all()),
                 false => notice.kind.for_older_sender(),
             };
@@ -432,7 +434,7 @@ impl Receiving {
                 self.say(&Message::Notice(Notice { kind, path: notice.path.clone() }))?;
             }
             self.checksums.iter_mut().for_each(|list| list.heed(&notice));
-            self.session.notice(notice, &mut self.done);
+            self.done.notice(notice, &self.session.events);
         }
         Ok(())
     }
@@ -528,7 +530,7 @@ impl Receiving {
             return Err(Error::Violation("it sends a receiver's notice".to_owned()));
         }
         self.unremoved += u64::from(notice.kind.is_failure());
-        self.session.notice(notice, &mut self.done);
+        self.done.notice(notice, &self.session.events);
         Ok(())
     }
 
@@ -538,7 +540,7 @@ impl Receiving {
         // Files compared by content and found equal do not count as unchanged, since their content was compared.
         let by_time = self.target.files().spec().compare != Compare::Checksum;
         let untouched = Untouched { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
-        let is_recent = self.session.peer_hears_untouched();
+        let is_recent = self.session.peer.hears_untouched();
         if is_recent {
             self.say(&Message::Untouched(untouched))?;
         }
@@ -565,7 +567,7 @@ impl Receiving {
         (done.unchanged, done.kept, done.deleted) = (untouched.unchanged, untouched.kept, outcome.deleted);
         let links_left_out = outcome.links_left_out + outcome.unsafe_links;
         (done.altered, done.links_left_out) = (Some(outcome.altered), links_left_out);
-        self.session.tell_links(outcome.links_left_out);
+        self.session.events.tell_links(outcome.links_left_out);
         if let Some(left) = &outcome.staging_left {
             self.session.events.tell(TransferEvent::Note(left.to_string()));
         }
@@ -594,7 +596,9 @@ impl Receiving {
             let _ = files.flush();
         }
         match files.abandon(remove) {
-            Ok(Some(staging)) => Error::Kept { error: Box::new(error), staging, by_ticket: self.session.by_ticket() },
+            Ok(Some(staging)) => {
+                Error::Kept { error: Box::new(error), staging, by_ticket: self.session.config.by_ticket() }
+            }
             Ok(None) => error,
             Err(left) => {
                 self.session.events.tell(TransferEvent::Note(left.to_string()));

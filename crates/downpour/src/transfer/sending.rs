@@ -14,8 +14,9 @@ use super::lister::Lister;
 use super::mailbox::Mailbox;
 use super::removing::Removing;
 use super::scanning::{BatchObject, Found, Scan};
-use super::session::{MAX_BACKLOG, Session};
-use super::step::{Counts, Step, Totals};
+use super::session::Session;
+use super::step::Step;
+use super::totals::{Counts, Totals};
 use crate::error::Error;
 use crate::files::{Batch, BatchSource, Entry, FailReason, IdName, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
 use crate::messages::{
@@ -199,19 +200,19 @@ impl Sending {
                 (self.done.unchanged, self.done.kept) = (unchanged, kept);
                 self.done.links_followed = self.scan.roots.followed();
                 self.done.links_left_out = self.links_left_out;
-                self.session.tell_links(self.links_left_out);
+                self.session.events.tell_links(self.links_left_out);
                 // The receiver may have counted more than it reported.
                 self.done.failed_count = self.done.failed_count.max(complete.failed);
                 return Ok(());
             }
-            if self.session.is_connected() {
+            if self.session.peer.address().is_some() {
                 self.advance()?;
             }
             // No batch can begin before the scan has found its files.
             let is_scanning = !self.all_scanned && self.begun.is_empty() && self.opening.is_none();
             // A peer that takes no more of the lists is waited for.
-            let is_listing = self.lister.is_busy() && self.session.backlog() < MAX_BACKLOG;
-            self.session.set_busy(is_scanning || is_listing);
+            let is_listing = self.lister.is_busy() && !self.session.control.is_full(0);
+            self.session.headway.set_busy(is_scanning || is_listing);
         }
     }
 
@@ -230,7 +231,7 @@ impl Sending {
                 let counts = self.counts();
                 self.session.report(counts);
             }
-            Step::Limit(limit) => self.session.limit(limit),
+            Step::Limit(limit) => self.session.connection.set_limit(self.session.path.limit(limit)),
             Step::Network(_) | Step::Ready | Step::Verified(_) | Step::Settled(_) | Step::Accept | Step::Refuse => {}
         }
         Ok(None)
@@ -246,7 +247,8 @@ impl Sending {
                 Ok(None)
             }
             Message::Limit(limit) => {
-                self.session.limit_by_peer(limit.map(|bits| Rate::from_bits_per_second(bits.get())));
+                let limit = limit.map(|bits| Rate::from_bits_per_second(bits.get()));
+                self.session.connection.set_limit(self.session.path.limit_by_peer(limit));
                 Ok(None)
             }
             Message::Untouched(untouched) => {
@@ -337,14 +339,14 @@ impl Sending {
     fn tell_removed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
         for notice in notices {
             Message::Notice(notice.clone()).encode(&mut self.unwritten)?;
-            self.session.notice(notice, &mut self.done);
+            self.done.notice(notice, &self.session.events);
         }
         Ok(())
     }
 
     fn notice(&mut self, notice: Notice) {
         self.checksums.iter_mut().for_each(|list| list.heed(&notice));
-        self.session.notice(notice, &mut self.done);
+        self.done.notice(notice, &self.session.events);
     }
 
     fn batch(&mut self, tag: u64) -> Result<&mut Begun, Error> {
@@ -366,7 +368,7 @@ impl Sending {
             self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
             self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
-            if !self.session.peer_takes_again() || !self.changed.note(&batch, voided) {
+            if !self.session.peer.takes_again() || !self.changed.note(&batch, voided) {
                 self.done.fail(&entry.path, FailReason::Voided(reason));
             }
         }
@@ -447,7 +449,7 @@ impl Sending {
                 if !begun.voided.contains(&number) {
                     files.push((entry.path.clone(), size));
                 }
-            } else if self.session.peer_may_hold_some() {
+            } else if self.session.peer.may_hold_some() {
                 self.unwanted += 1;
             }
             start = end;
@@ -463,7 +465,7 @@ impl Sending {
     /// Writes the next part of a manifest, of a new batch if none is being written; returns false if nothing more may
     /// be written.
     fn next_part(&mut self) -> Result<bool, Error> {
-        if self.session.backlog() + self.unwritten.len() >= MAX_BACKLOG {
+        if self.session.control.is_full(self.unwritten.len()) {
             return Ok(false);
         }
         let Some(Opening { batch, next_entry, again }) = self.opening.take() else { return self.next_batch() };
@@ -479,7 +481,7 @@ impl Sending {
         self.say(&Message::Manifest(part))?;
         if last {
             self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
-            let (wanted, phase) = match self.session.peer_may_hold_some() && !whole {
+            let (wanted, phase) = match self.session.peer.may_hold_some() && !whole {
                 true => (Wanted::none(), Phase::Asked),
                 false => (Wanted::all(), Phase::Ready),
             };
@@ -498,12 +500,12 @@ impl Sending {
     fn is_sent_whole(&self, batch: &Batch, again: bool) -> bool {
         let is_short = batch.number == 0 && batch.is_last && batch.length <= NOT_WORTH_WAITING;
         // What has changed once may do so again meanwhile.
-        (again || is_short) && self.session.peer_takes_whole() && !self.dry_run
+        (again || is_short) && self.session.peer.takes_whole() && !self.dry_run
     }
 
     /// Writes the next chunks that the receiver has asked for; returns false if there are none, or no more may be written.
     fn next_chunks(&mut self) -> Result<bool, Error> {
-        if self.session.backlog() + self.unwritten.len() >= MAX_BACKLOG {
+        if self.session.control.is_full(self.unwritten.len()) {
             return Ok(false);
         }
         let Some(chunks) = self.lister.next() else { return Ok(false) };
@@ -564,9 +566,9 @@ impl Sending {
         } else if skipped.reason.is_failure() {
             self.done.fail(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
-            self.session.left_out(skipped);
+            self.session.events.left_out(skipped);
         }
-        if !skipped.reason.is_known_to_all() && !self.session.peer_knows_reasons() {
+        if !skipped.reason.is_known_to_all() && !self.session.peer.knows_reasons() {
             return Ok(());
         }
         self.totals.skipped += 1;

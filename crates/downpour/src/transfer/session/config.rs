@@ -1,0 +1,69 @@
+//! Constants of a session.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use net::Rate;
+
+use crate::ticket::Role;
+use crate::transfer::headway::Patience;
+use crate::transfer::options::TransferOptions;
+use crate::transfer::trace::Trace;
+
+/// How the connection of a session was established.
+#[derive(Clone, Debug)]
+pub(in crate::transfer) enum Origin {
+    /// We connected, trying these addresses for this long.
+    Connected { addresses: Vec<SocketAddr>, timeout: Duration },
+    /// The peer connected to us.
+    Accepted,
+}
+
+/// How the peer is known.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::transfer) enum Acquaintance {
+    /// By a ticket that was passed on. One that connected to this side may make no progress for this long.
+    Ticket(Patience),
+    /// It is this user's own process, which a login has started; running the same command again finds it.
+    Login,
+}
+
+/// Constants of a session.
+#[derive(Clone, Debug)]
+pub(in crate::transfer) struct SessionConfig {
+    pub(in crate::transfer) role: Role,
+    pub(in crate::transfer) origin: Origin,
+    pub(in crate::transfer) options: TransferOptions,
+    pub(in crate::transfer) trace: Option<Trace>,
+    pub(in crate::transfer) acquaintance: Acquaintance,
+}
+
+impl SessionConfig {
+    /// Whether this side sends the files.
+    pub(super) fn sends(&self) -> bool {
+        self.role == Role::Sends
+    }
+
+    /// Whether this side connected to the peer.
+    pub(super) const fn has_connected(&self) -> bool {
+        matches!(self.origin, Origin::Connected { .. })
+    }
+
+    /// Whether the peer was found by a ticket.
+    pub(in crate::transfer) const fn by_ticket(&self) -> bool {
+        matches!(self.acquaintance, Acquaintance::Ticket(_))
+    }
+
+    /// Returns how long the peer may make no progress; `None` for one that this side has chosen.
+    pub(super) const fn patience(&self) -> Option<Patience> {
+        match (&self.origin, self.acquaintance) {
+            (Origin::Accepted, Acquaintance::Ticket(patience)) => Some(patience),
+            (Origin::Connected { .. }, _) | (_, Acquaintance::Login) => None,
+        }
+    }
+
+    /// Returns the rate at which this side's user wants the files sent.
+    pub(super) fn fixed_rate(&self) -> Option<Rate> {
+        self.options.engine.profile.fixed_rate()
+    }
+}

@@ -1,0 +1,239 @@
+//! The end of a session: the last messages, the goodbye, and the summary.
+
+use std::time::{Duration, Instant};
+
+use net::Stats;
+use transport::{Connector, floor};
+
+use super::{Session, TICK};
+use crate::error::{CloseCode, Error};
+use crate::ticket::Role;
+use crate::transfer::TransferEvent;
+use crate::transfer::figures::{Attempts, Summary, counted, path_share, share};
+use crate::transfer::step::{Input, Step};
+use crate::transfer::totals::Totals;
+
+/// How long a side waits for the last messages while the peer is silent: the receiver for the sender's goodbye, either
+/// side for its own to be sent.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// And the limit while the peer is heard: over a bad path the receiver's confirmation may take several tries.
+const LONGEST_LINGER: Duration = Duration::from_secs(30);
+
+/// Maximum length of the reason in a close frame, in bytes.
+const MAX_REASON: usize = 256;
+
+impl Session {
+    /// Stops the clock: everything is verified. The sender gets the last word on this machine, ahead of the receiver's
+    /// confirmation. The sender closes next, and has nobody to tell.
+    pub(in crate::transfer) fn complete(&mut self) {
+        self.stopwatch.stop(Instant::now());
+        // A transfer that is complete does not fail because of its peer's silence.
+        let (is_news, _) = self.take_stats();
+        if is_news && self.config.role == Role::Receives {
+            self.tell_strain();
+        }
+    }
+
+    /// Says goodbye and creates the summary.
+    ///
+    /// # Errors
+    /// The error with which the session ended.
+    pub(in crate::transfer) fn conclude(&mut self, result: Result<Totals, Error>) -> Result<Summary, Error> {
+        self.say_goodbye(result.as_ref().err());
+        self.path.give_back(self.stats.as_ref().map(|stats| &stats.connection));
+        if result.is_err() {
+            // A final progress report.
+            self.tell_progress();
+            if let Some(why) = self.recording.lost() {
+                self.events.tell(TransferEvent::Note(why));
+            }
+        }
+        result.and_then(|done| self.summary(done))
+    }
+
+    /// Closes the connection, once the last messages have arrived or nothing is heard of the peer.
+    fn say_goodbye(&mut self, error: Option<&Error>) {
+        let since = Instant::now();
+        // What was started by this side's login ends with it, and has no user to whom the result matters.
+        let leaves = error.is_none() && !self.config.by_ticket() && self.config.has_connected();
+        // The sender has the receiver's confirmation; the receiver first waits until its confirmation has arrived.
+        let mut may_close = error.is_some() || self.config.sends();
+        if leaves {
+            self.connection.leave();
+        } else if !may_close {
+            self.connection.expect_close();
+        }
+        let (code, reason) = match error {
+            None => (CloseCode::Done, String::new()),
+            Some(error) => (error.close_code(), shortened(error.close_reason())),
+        };
+        while !self.is_closed {
+            if !leaves && (may_close || self.control.has_arrived()) {
+                may_close = false;
+                self.connection.close(code as u32, reason.clone());
+            }
+            // A stalled peer cannot prolong the lingering by sending more.
+            let heard = self.liveness.heard().filter(|_| !self.headway.has_stalled());
+            let deadline = lingers_until(since, heard);
+            match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now()).min(TICK)) {
+                // Later events do not change the result.
+                Ok(Input::Step(Step::Network(event))) => drop(self.on_network(event)),
+                Ok(_) => {}
+                Err(_) => {
+                    // The summary needs the counters, and the deadline depends on when the peer was last heard.
+                    drop(self.take_stats());
+                    if Instant::now() >= deadline {
+                        // Close in any case, so that the peer learns how the session ended rather than that a program
+                        // ended.
+                        self.connection.close(code as u32, reason);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns cost and results of this attempt, if a peer was found.
+    pub(in crate::transfer) fn attempt(&self) -> Attempts {
+        let Some(stats) = self.stats.as_ref().filter(|_| self.peer.address().is_some()) else {
+            return Attempts::default();
+        };
+        let connection = &stats.connection;
+        let (crossed, wire_bytes) = match self.config.role {
+            Role::Sends => (connection.bytes_acknowledged, connection.bytes_sent),
+            Role::Receives | Role::Tunnels | Role::Streams => (connection.bytes_written, connection.bytes_received),
+        };
+        Attempts {
+            since: Some(self.stopwatch.started()),
+            crossed,
+            wire_bytes,
+            refused: stats.refused,
+            overflowed: self.overflowed(stats).unwrap_or(0),
+            memory: self.strains.ticks(),
+        }
+    }
+
+    /// Returns the datagrams that the kernel of the receiver of the files has dropped; `None` if this side does not
+    /// know.
+    fn overflowed(&self, stats: &Stats) -> Option<u64> {
+        match self.config.role {
+            Role::Receives | Role::Tunnels | Role::Streams => stats.overflowed,
+            Role::Sends => self.peer.counts_overflow().then_some(self.strains.of_both().1.overflowed),
+        }
+    }
+
+    fn summary(&self, done: Totals) -> Result<Summary, Error> {
+        let (Some(stats), Some(peer)) = (&self.stats, self.peer.address()) else {
+            return Err(Error::Internal("a complete transfer without a connection"));
+        };
+        let connection = &stats.connection;
+        let elapsed = self.stopwatch.total(Instant::now());
+        let sends = self.config.sends();
+        // The actual loss, not the engine's forecast.
+        let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;
+        let connector = if self.config.has_connected() { Connector::Sender } else { Connector::Receiver };
+        // Only the side that sends much knows the loss and the configured rate.
+        let told = self.config.fixed_rate().zip(connection.min_rtt).filter(|_| sends);
+        // What was there before has not crossed.
+        let crossed = done.bytes.saturating_sub(done.present);
+        let least = told.map(|(rate, rtt)| floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
+        let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
+        Ok(Summary {
+            role: self.config.role,
+            peer,
+            into: done.into,
+            files: done.files,
+            directories: done.directories,
+            symlinks: done.symlinks,
+            bytes: done.bytes,
+            bytes_present: done.present,
+            unchecked: done.unchecked,
+            altered: done.altered,
+            links_left_out: done.links_left_out,
+            unchanged: done.unchanged,
+            kept: done.kept,
+            deleted: done.deleted,
+            removed: done.removed,
+            links_followed: done.links_followed,
+            elapsed,
+            failed: done.failed,
+            failed_count: done.failed_count,
+            vanished_count: done.vanished_count,
+            wire_bytes: if sends { connection.bytes_sent } else { connection.bytes_received },
+            repair_share: share(connection.repair_symbols, symbols).filter(|_| sends),
+            rtt: connection.rtt,
+            loss: share(connection.packets_lost, connection.packets_sent).filter(|_| sends),
+            refused: stats.refused.total(),
+            refused_for: counted(&stats.refused),
+            path_share: least.and_then(|least| path_share(least, elapsed)),
+            remembered: self.path.remembered(),
+            memory_bound: self.strains.ticks().bound(),
+            overflowed: self.overflowed(stats),
+            trace_lost: self.recording.lost(),
+        })
+    }
+}
+
+/// Returns until when a side that is done at `since` waits for the last messages, having last heard the peer at
+/// `heard`.
+fn lingers_until(since: Instant, heard: Option<Instant>) -> Instant {
+    (since.max(heard.unwrap_or(since)) + LINGER).min(since + LONGEST_LINGER)
+}
+
+/// Cuts `reason` to the length allowed in a close frame.
+fn shortened(mut reason: String) -> String {
+    reason.truncate(reason.floor_char_boundary(MAX_REASON));
+    reason
+}
+
+#[cfg(test)]
+mod tests {
+    use net::PIPE_PEER;
+
+    use super::*;
+    use crate::transfer::headway::Patience;
+    use crate::transfer::mailbox::Mailbox;
+    use crate::transfer::session::config::{Acquaintance, Origin, SessionConfig};
+    use crate::transfer::session::peer::{Peer, application};
+    use crate::transfer::{Transfer, TransferOptions};
+
+    /// Slow feedback keeps the receiver from leaving before its confirmation has arrived; a peer that has left does
+    /// not.
+    #[test]
+    fn a_side_lingers_while_the_peer_is_heard() {
+        let since = Instant::now();
+        let after = |heard: Option<u64>| {
+            let heard = heard.map(|seconds| since + Duration::from_secs(seconds));
+            (lingers_until(since, heard) - since).as_secs()
+        };
+        assert_eq!([None, Some(0), Some(2), Some(20), Some(29)].map(after), [3, 3, 5, 23, 30]);
+        assert_eq!(lingers_until(since, since.checked_sub(Duration::from_secs(9))), since + LINGER);
+    }
+
+    /// The sender may have left before its confirmation arrived. A transfer shorter than a tick has not asked for
+    /// counters by then.
+    #[test]
+    fn a_receiver_that_hears_no_confirmation_ends_well() {
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (read, write) = (ours.try_clone().unwrap().into(), ours.into());
+        let endpoint =
+            net::Endpoint::over_pipes(read, write, &net::EndpointOptions::new(Duration::from_secs(30)), ()).unwrap();
+        let (mailbox, inputs) = Mailbox::new();
+        let options = transport::ConnectOptions::new(vec![PIPE_PEER]);
+        let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
+        let config = SessionConfig {
+            role: Role::Receives,
+            origin: Origin::Accepted,
+            options: TransferOptions::default(),
+            trace: None,
+            acquaintance: Acquaintance::Ticket(Patience::default()),
+        };
+        let (events, _transfer) = Transfer::new();
+        let mut session = Session::new(connection, events, config, inputs, Instant::now()).unwrap();
+        session.peer = Peer::new(PIPE_PEER, &application(Role::Sends, false, false), Role::Receives).unwrap();
+        session.control.on_written(1);
+        let summary = session.conclude(Ok(Totals { files: 1, ..Totals::default() })).unwrap();
+        assert_eq!(summary.files, 1);
+    }
+}

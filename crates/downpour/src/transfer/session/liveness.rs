@@ -1,0 +1,117 @@
+//! Whether the peer is alive: when it was last heard, and the proof that is asked of it when another peer wants its place.
+
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::transfer::step::Lives;
+
+/// How long a peer whose place another one wants may be silent while it owes a response: long enough for several
+/// probes.
+const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
+
+/// Another peer that wants the place of this one.
+struct Rival {
+    /// When this peer was asked for a sign of life, and the bytes received by then.
+    asked: Option<(Instant, u64)>,
+    lives: Lives,
+}
+
+/// When the peer was last heard, and who wants its place.
+#[derive(Default)]
+pub(in crate::transfer) struct Liveness {
+    heard: Option<Instant>,
+    /// Bytes received from the peer.
+    bytes: u64,
+    rival: Option<Rival>,
+}
+
+impl Liveness {
+    /// Handles the peer's first authenticated message.
+    pub(super) const fn on_connected(&mut self, now: Instant) {
+        self.heard = Some(now);
+    }
+
+    /// Handles the total number of bytes received.
+    pub(super) const fn on_bytes(&mut self, now: Instant, bytes: u64) {
+        if bytes > self.bytes {
+            (self.heard, self.bytes) = (Some(now), bytes);
+        }
+    }
+
+    /// Handles another peer that wants the place of this one: `lives` is called when this one has been heard again.
+    /// Further rivals give this peer no more time, and are answered with the first.
+    pub(super) fn on_rival(&mut self, lives: Lives) {
+        self.rival.get_or_insert(Rival { asked: None, lives });
+    }
+
+    /// Returns when something was last received from the peer.
+    pub(in crate::transfer) const fn heard(&self) -> Option<Instant> {
+        self.heard
+    }
+
+    /// Whether another peer wants the place of this one.
+    pub(super) const fn is_contested(&self) -> bool {
+        self.rival.is_some()
+    }
+
+    /// Checks whether this peer is still alive when another one wants its place. Returns whether to ask it for a sign of
+    /// life.
+    ///
+    /// # Errors
+    /// [`Error::Vanished`] if it was asked and has not been heard since.
+    pub(super) fn check(&mut self, now: Instant, in_flight: u64) -> Result<bool, Error> {
+        let Some(rival) = &mut self.rival else { return Ok(false) };
+        match rival.asked {
+            None => {
+                rival.asked = Some((now, self.bytes));
+                return Ok(true);
+            }
+            Some((_, before)) if self.bytes > before => self.rival.take().into_iter().for_each(|rival| (rival.lives)()),
+            // Only while something is in flight does the peer owe a response.
+            Some((since, _)) if in_flight > 0 && now.saturating_duration_since(since) >= PROOF_OF_LIFE => {
+                return Err(Error::Vanished);
+            }
+            Some(_) => {}
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_contested_peer_is_asked_once_and_has_two_seconds_while_it_owes_a_response() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut liveness = Liveness::default();
+        assert!(!liveness.check(at(0), 1).unwrap(), "nobody wants its place");
+        let (lives, heard) = channel();
+        liveness.on_rival(Box::new(move || lives.send(()).unwrap()));
+        liveness.on_bytes(at(0), 100);
+        assert!(liveness.is_contested() && liveness.check(at(0), 1).unwrap());
+        assert!(!liveness.check(at(1_999), 1).unwrap());
+        assert!(!liveness.check(at(3_000), 0).unwrap(), "it owes nothing");
+        assert!(matches!(liveness.check(at(3_000), 1), Err(Error::Vanished)));
+        assert!(heard.try_recv().is_err());
+        liveness.on_bytes(at(3_000), 101);
+        assert!(!liveness.check(at(3_000), 1).unwrap() && !liveness.is_contested());
+        assert!(heard.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_peer_is_heard_by_new_bytes() {
+        let start = Instant::now();
+        let mut liveness = Liveness::default();
+        assert_eq!(liveness.heard(), None);
+        liveness.on_connected(start);
+        let later = start + Duration::from_secs(1);
+        liveness.on_bytes(later, 0);
+        assert_eq!(liveness.heard(), Some(start));
+        liveness.on_bytes(later, 1);
+        assert_eq!(liveness.heard(), Some(later));
+    }
+}

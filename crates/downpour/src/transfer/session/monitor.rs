@@ -1,0 +1,95 @@
+//! Turns what a side counts and what its connection measures into progress reports.
+
+use std::time::{Duration, Instant};
+
+use net::Stats;
+use transport::{ConnectionStats, Rate};
+
+use super::strains::Strains;
+use crate::transfer::bottleneck::{Overload, Watch};
+use crate::transfer::figures::{Meter, Progress};
+use crate::transfer::totals::Counts;
+
+/// What progress reports are made from.
+#[derive(Debug)]
+pub(in crate::transfer) struct Monitor {
+    /// Counts as last reported.
+    counts: Counts,
+    meter: Meter,
+    watch: Watch,
+    overload: Overload,
+}
+
+impl Monitor {
+    /// Creates one of a session that begins now.
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            counts: Counts::default(),
+            meter: Meter::new(now),
+            watch: Watch::new(now),
+            overload: Overload::default(),
+        }
+    }
+
+    /// Takes the counts of a side.
+    pub(super) fn on_counts(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
+
+    /// Returns what to tell the user now of the fixed rate that was asked for.
+    pub(super) fn note(&mut self, fixed: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
+        self.overload.note(fixed, stats)
+    }
+
+    /// Returns the progress of a transfer that has taken `elapsed` so far, and which this side sends or receives.
+    pub(super) fn progress(
+        &mut self,
+        now: Instant,
+        stats: &Stats,
+        strains: &Strains,
+        sends: bool,
+        elapsed: Duration,
+    ) -> Progress {
+        let counts = &self.counts;
+        let goodput = self.meter.update(now, counts.bytes_done + counts.bytes_underway);
+        let (ours, theirs) = strains.of_both();
+        let limited_by = self.watch.bottleneck(now, stats, ours, theirs);
+        // A receiver's few packets say nothing about the path.
+        let controller = stats.connection.controller.filter(|_| sends);
+        Progress {
+            bytes_done: counts.bytes_done + counts.bytes_present,
+            bytes_present: counts.bytes_present,
+            bytes_underway: counts.bytes_underway,
+            bytes_known: counts.bytes_known,
+            total_is_final: counts.total_is_final,
+            files_done: counts.files_done,
+            files_known: counts.files_known,
+            current: counts.current.clone(),
+            goodput,
+            rtt: stats.connection.rtt,
+            loss: sends.then_some(stats.connection.loss),
+            limited_by,
+            elapsed,
+            connection: ConnectionStats { controller, ..stats.connection },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_present_is_done_and_has_no_goodput() {
+        let start = Instant::now();
+        let mut monitor = Monitor::new(start);
+        monitor.on_counts(Counts { bytes_done: 1_000, bytes_present: 5_000, bytes_underway: 250, ..Counts::default() });
+        let second = Duration::from_secs(1);
+        let mut progress =
+            |sends| monitor.progress(start + second, &Stats::default(), &Strains::default(), sends, second);
+        let received = progress(false);
+        assert_eq!((received.bytes_done, received.bytes_arrived(), received.loss), (6_000, 6_000, None));
+        assert!((received.goodput - 10_000.0).abs() < 1e-6, "{}", received.goodput);
+        assert_eq!(progress(true).loss, Some(0.0));
+    }
+}

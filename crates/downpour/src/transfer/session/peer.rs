@@ -1,0 +1,140 @@
+//! The peer of a session, as its handshake describes it.
+
+use std::net::SocketAddr;
+
+use net::PIPE_PEER;
+
+use crate::error::Error;
+use crate::protocol::handshake::TRANSFER;
+use crate::ticket::Role;
+
+/// A receiver's flag: it may already hold some of the bytes, and lists what it wants of each batch.
+const MAY_HOLD_SOME: u8 = 1;
+
+/// Flag of a sender that understands [`Message::Untouched`](crate::messages::Message::Untouched).
+const HEARS_UNTOUCHED: u8 = 2;
+
+/// Flag of a side that understands [`Message::Strain`](crate::messages::Message::Strain).
+const HEARS_STRAIN: u8 = 4;
+
+/// Flag of a sender that lists the chunks of files:
+/// [`Message::ListChunks`](crate::messages::Message::ListChunks).
+const LISTS_CHUNKS: u8 = 8;
+
+/// A receiver's flag: it takes all of a batch though it may hold some.
+const TAKES_WHOLE: u8 = 16;
+
+/// A receiver's flag: files that have changed while they were read may come again.
+const TAKES_AGAIN: u8 = 32;
+
+/// Flag of a side that understands the reasons and kinds of notices that are not known to all
+/// ([`SkipReason::is_known_to_all`](crate::files::SkipReason::is_known_to_all),
+/// [`NoticeKind::known_to_all`](crate::messages::NoticeKind::known_to_all)).
+const KNOWS_REASONS: u8 = 64;
+
+/// Returns the application bytes that a side sends in the handshake.
+pub(in crate::transfer) fn application(role: Role, may_hold_some: bool, takes_again: bool) -> Vec<u8> {
+    let again = if takes_again { TAKES_AGAIN } else { 0 };
+    let flags = match role {
+        Role::Sends => HEARS_UNTOUCHED | LISTS_CHUNKS,
+        Role::Receives if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE | again,
+        Role::Receives | Role::Tunnels | Role::Streams => again,
+    };
+    vec![TRANSFER, role as u8, flags | HEARS_STRAIN | KNOWS_REASONS]
+}
+
+/// The peer. Before it is known, it is capable of nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::transfer) struct Peer {
+    address: Option<SocketAddr>,
+    /// The flags from its handshake.
+    flags: u8,
+}
+
+impl Peer {
+    /// Returns the authenticated peer of a side with this role, which has sent these application bytes.
+    ///
+    /// # Errors
+    /// [`Error::WrongRole`], [`Error::Version`].
+    pub(super) fn new(address: SocketAddr, application: &[u8], role: Role) -> Result<Self, Error> {
+        match *application {
+            [TRANSFER, theirs, _] if theirs == role as u8 => Err(Error::WrongRole { both: role }),
+            [TRANSFER, theirs, flags] if theirs == role.other() as u8 => Ok(Self { address: Some(address), flags }),
+            _ => Err(Error::Version),
+        }
+    }
+
+    /// Returns its address, once it is authenticated and its application data is valid.
+    pub(in crate::transfer) const fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Whether the receiver lists what it wants of each batch.
+    pub(in crate::transfer) const fn may_hold_some(&self) -> bool {
+        self.flags & MAY_HOLD_SOME != 0
+    }
+
+    /// Whether the receiver takes all of a batch without being asked what it wants of it.
+    pub(in crate::transfer) const fn takes_whole(&self) -> bool {
+        self.flags & TAKES_WHOLE != 0
+    }
+
+    /// Whether the receiver takes files again that have changed while they were read.
+    pub(in crate::transfer) const fn takes_again(&self) -> bool {
+        self.flags & TAKES_AGAIN != 0
+    }
+
+    /// Whether the peer understands every reason and kind of notice.
+    pub(in crate::transfer) const fn knows_reasons(&self) -> bool {
+        self.flags & KNOWS_REASONS != 0
+    }
+
+    /// Whether the sender understands [`Message::Untouched`](crate::messages::Message::Untouched).
+    pub(in crate::transfer) const fn hears_untouched(&self) -> bool {
+        self.flags & HEARS_UNTOUCHED != 0
+    }
+
+    /// Whether the sender lists the chunks of files on request.
+    pub(in crate::transfer) const fn lists_chunks(&self) -> bool {
+        self.flags & LISTS_CHUNKS != 0
+    }
+
+    /// Whether the peer understands [`Message::Strain`](crate::messages::Message::Strain).
+    pub(super) const fn hears_strain(&self) -> bool {
+        self.flags & HEARS_STRAIN != 0
+    }
+
+    /// Whether the peer says how many datagrams its kernel drops. Over pipes nobody has a socket.
+    pub(super) fn counts_overflow(&self) -> bool {
+        self.hears_strain() && self.address != Some(PIPE_PEER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_capable_of_what_it_says() {
+        let none = Peer::default();
+        assert!(none.address().is_none() && !none.hears_strain() && !none.may_hold_some());
+        let receiver = Peer::new(PIPE_PEER, &application(Role::Receives, true, false), Role::Sends).unwrap();
+        assert!(receiver.may_hold_some() && receiver.takes_whole() && receiver.knows_reasons());
+        assert!(!receiver.takes_again() && !receiver.hears_untouched() && !receiver.lists_chunks());
+        assert!(receiver.hears_strain() && !receiver.counts_overflow(), "over pipes");
+        let address = "192.0.2.1:1".parse().unwrap();
+        let sender = Peer::new(address, &application(Role::Sends, false, false), Role::Receives).unwrap();
+        assert!(sender.hears_untouched() && sender.lists_chunks() && sender.counts_overflow());
+        assert!(!sender.may_hold_some() && sender.address() == Some(address));
+    }
+
+    #[test]
+    fn a_peer_that_would_do_the_same_or_speaks_something_else_is_refused() {
+        let of = |application: &[u8]| Peer::new(PIPE_PEER, application, Role::Sends);
+        let same = application(Role::Sends, false, false);
+        assert!(matches!(of(&same), Err(Error::WrongRole { both: Role::Sends })));
+        for other in [&[][..], &[TRANSFER], &[TRANSFER, Role::Receives as u8], &[1, Role::Receives as u8, 0]] {
+            assert!(matches!(of(other), Err(Error::Version)));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What holds the two machines of a session back.
+
+use net::Stats;
+
+use crate::messages::{Message, Strain};
+use crate::transfer::figures::MemoryTicks;
+
+/// What holds this machine back, and what its peer says of its own.
+#[derive(Debug, Default)]
+pub(in crate::transfer) struct Strains {
+    ours: Strain,
+    theirs: Strain,
+    ticks: MemoryTicks,
+}
+
+impl Strains {
+    /// Handles the latest statistics; returns whether the peer would learn something new from them.
+    pub(super) fn on_stats(&mut self, stats: &Stats) -> bool {
+        let before = self.ours;
+        self.ours = Strain {
+            memory: stats.connection.memory_binds,
+            overflowed: stats.overflowed.unwrap_or(self.ours.overflowed),
+        };
+        self.ours != before
+    }
+
+    /// Handles what the peer says of its own machine.
+    pub(super) const fn on_peer(&mut self, theirs: Strain) {
+        self.theirs = theirs;
+    }
+
+    /// Counts a tick.
+    pub(super) fn on_tick(&mut self) {
+        self.ticks.count(&self.ours, &self.theirs);
+    }
+
+    /// Returns what holds this machine back, and the peer's.
+    pub(super) const fn of_both(&self) -> (&Strain, &Strain) {
+        (&self.ours, &self.theirs)
+    }
+
+    /// Returns what the peer is told of this machine.
+    pub(super) const fn message(&self) -> Message {
+        Message::Strain(self.ours)
+    }
+
+    /// Returns how often a bound on memory was reached.
+    pub(super) const fn ticks(&self) -> MemoryTicks {
+        self.ticks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::figures::Bound;
+
+    #[test]
+    fn only_what_has_changed_is_news() {
+        let mut strains = Strains::default();
+        let mut stats = Stats { overflowed: Some(0), ..Stats::default() };
+        assert!(!strains.on_stats(&stats));
+        stats.overflowed = Some(3);
+        stats.connection.memory_binds = true;
+        assert_eq!([strains.on_stats(&stats), strains.on_stats(&stats)], [true, false]);
+        // A kernel that does not tell has dropped as many as before.
+        stats.overflowed = None;
+        assert!(!strains.on_stats(&stats));
+        assert_eq!(strains.of_both().0, &Strain { memory: true, overflowed: 3 });
+        strains.on_tick();
+        assert_eq!(strains.ticks().bound(), Some(Bound::Here));
+    }
+}

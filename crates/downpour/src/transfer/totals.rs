@@ -1,0 +1,120 @@
+//! What one side of a transfer counts.
+
+use std::path::PathBuf;
+
+use super::events::{Events, TransferEvent};
+use crate::files::{FailReason, Failed, Notice};
+use crate::messages::NoticeKind;
+
+/// Maximum number of names listed as failed.
+const MAX_FAILED: usize = 1000;
+
+/// Progress of one side.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    /// Bytes transferred.
+    pub(super) bytes_done: u64,
+    /// Bytes that were present before.
+    pub(super) bytes_present: u64,
+    pub(super) bytes_known: u64,
+    pub(super) total_is_final: bool,
+    /// Bytes that have arrived in blocks which are not done.
+    pub(super) bytes_underway: u64,
+    pub(super) files_done: u64,
+    pub(super) files_known: u64,
+    /// The file that is being read or written.
+    pub(super) current: Option<Vec<u8>>,
+}
+
+/// Results of a side at the end.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) into: Option<PathBuf>,
+    pub(super) files: u64,
+    pub(super) directories: u64,
+    pub(super) symlinks: u64,
+    pub(super) bytes: u64,
+    /// Bytes that were present before.
+    pub(super) present: u64,
+    /// Bytes among them that an earlier run has left and that were not checked.
+    pub(super) unchecked: u64,
+    /// Bytes that an earlier run has left and that had changed (receiver only).
+    pub(super) altered: Option<u64>,
+    /// Links that were left out as requested.
+    pub(super) links_left_out: u64,
+    /// Files considered unchanged because size and modification time match.
+    pub(super) unchanged: u64,
+    /// Files of the target that were left alone.
+    pub(super) kept: u64,
+    /// Names of the target that were deleted.
+    pub(super) deleted: u64,
+    /// Names that were removed from the source.
+    pub(super) removed: u64,
+    /// Links among the sources that were followed (sender only).
+    pub(super) links_followed: u64,
+    /// The first [`MAX_FAILED`] names that failed, with the reason.
+    pub(super) failed: Vec<Failed>,
+    pub(super) failed_count: u64,
+    /// Those among them that vanished at the sender.
+    pub(super) vanished_count: u64,
+}
+
+impl Totals {
+    /// Counts a name that was not transferred, and lists it while there is room.
+    pub(super) fn fail(&mut self, path: &[u8], reason: FailReason) {
+        self.failed_count += 1;
+        self.vanished_count += u64::from(reason.has_vanished());
+        if self.failed.len() < MAX_FAILED {
+            self.failed.push(Failed { path: path.to_vec(), reason });
+        }
+    }
+
+    /// Counts what happens to a name at the receiver, or to its source, and tells this side's user.
+    pub(super) fn notice(&mut self, notice: Notice, events: &Events) {
+        if notice.kind.is_failure() {
+            self.fail(&notice.path, FailReason::Refused(notice.kind));
+        } else if notice.kind == NoticeKind::UnsafeLink {
+            let reason = FailReason::Refused(notice.kind);
+            events.tell(TransferEvent::LeftOut(Failed { path: notice.path, reason }));
+        } else {
+            self.deleted += u64::from(notice.kind == NoticeKind::Delete);
+            self.removed += u64::from(notice.kind == NoticeKind::SourceRemoved);
+            events.tell(TransferEvent::Notice { kind: notice.kind, path: notice.path });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::Transfer;
+
+    #[test]
+    fn what_happens_to_names_is_counted_and_told_but_failures() {
+        let (events, mut transfer) = Transfer::new();
+        let mut totals = Totals::default();
+        for kind in [NoticeKind::Exists, NoticeKind::UnsafeLink, NoticeKind::Delete, NoticeKind::SourceRemoved] {
+            totals.notice(Notice::new(kind, b"name"), &events);
+        }
+        drop(events);
+        assert_eq!((totals.failed_count, totals.deleted, totals.removed), (1, 1, 1));
+        let mut told = Vec::new();
+        while let Some(event) = transfer.next_blocking() {
+            told.push(match event {
+                TransferEvent::LeftOut(_) => None,
+                TransferEvent::Notice { kind, .. } => Some(kind),
+                other => panic!("{other:?}"),
+            });
+        }
+        assert_eq!(told, [None, Some(NoticeKind::Delete), Some(NoticeKind::SourceRemoved)]);
+    }
+
+    #[test]
+    fn more_names_are_counted_than_listed() {
+        let mut totals = Totals::default();
+        for _ in 0..=MAX_FAILED {
+            totals.fail(b"name", FailReason::Refused(NoticeKind::Exists));
+        }
+        assert_eq!((totals.failed.len(), totals.failed_count, totals.vanished_count), (MAX_FAILED, 1001, 0));
+    }
+}
