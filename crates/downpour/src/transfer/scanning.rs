@@ -26,7 +26,7 @@ impl Source for BatchObject {
 
 /// Results of a scan.
 #[derive(Debug)]
-pub(super) enum Found {
+enum Found {
     /// The next batch.
     Batch(Batch),
     /// There are no more.
@@ -46,6 +46,8 @@ pub(super) struct Scan {
     pub(super) removes: bool,
     pub(super) hard_links: bool,
     found: Receiver<Found>,
+    /// Whether there are no more batches.
+    is_over: bool,
     /// Total bytes, and regular files, of all batches so far.
     bytes: Arc<AtomicU64>,
     files: Arc<AtomicU64>,
@@ -88,7 +90,7 @@ impl Scan {
             }
         };
         session.spawn("downpour-scan", work)?;
-        Ok(Self { roots, id, top, removes, hard_links, found, bytes, files, stopped })
+        Ok(Self { roots, id, top, removes, hard_links, found, is_over: false, bytes, files, stopped })
     }
 
     /// Returns the source of a batch's object. It stops comparing files when this scan is dropped.
@@ -96,10 +98,21 @@ impl Scan {
         BatchSource::new(batch, Arc::clone(&self.roots), wanted).until(Arc::clone(&self.stopped))
     }
 
-    /// Returns the next result, if it is ready. A thread that has panicked gives none; the session learns of that by
-    /// other means.
-    pub(super) fn next(&self) -> Option<Found> {
-        self.found.try_recv().ok()
+    /// Returns the next batch, if it is ready. A thread that has panicked gives none; the session learns of that by other
+    /// means.
+    pub(super) fn next(&mut self) -> Option<Batch> {
+        match self.found.try_recv().ok()? {
+            Found::Batch(batch) => Some(batch),
+            Found::All => {
+                self.is_over = true;
+                None
+            }
+        }
+    }
+
+    /// Whether the last batch was returned.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Adds to the total bytes what comes again.
@@ -141,7 +154,7 @@ mod tests {
         File::create(folder.path().join("file")).unwrap().set_len(1 << 40).unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = ScanOptions { hash: true, ..ScanOptions::default() };
-        let scan = Scan::start(vec![Root::from(folder.path().join("file"))], options, &mailbox).unwrap();
+        let mut scan = Scan::start(vec![Root::from(folder.path().join("file"))], options, &mailbox).unwrap();
         assert!(scan.next().is_none());
         let roots = Arc::clone(&scan.roots);
         drop(scan);
@@ -158,7 +171,7 @@ mod tests {
         let (sender, found) = sync_channel(1);
         scan.found = found;
         drop(sender);
-        assert!(scan.next().is_none());
+        assert!(scan.next().is_none() && !scan.is_over());
         drop(inputs);
     }
 }

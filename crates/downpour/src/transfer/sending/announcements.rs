@@ -1,0 +1,121 @@
+//! What a sender says on the control stream, and the root over it.
+
+use crate::error::Error;
+use crate::files::{Attributes, Batch, IdName, SourceId};
+use crate::messages::{End, Message, RootHasher};
+
+/// The messages of a sender. They are passed on together, so that a burst of digests becomes one write.
+pub(super) struct Announcements {
+    hasher: RootHasher,
+    unwritten: Vec<u8>,
+    /// Contents of the last message.
+    totals: End,
+    has_begun: bool,
+    has_ended: bool,
+}
+
+impl Announcements {
+    /// Creates those of a transfer that has not begun.
+    pub(super) fn new() -> Self {
+        let hasher = RootHasher::new();
+        let totals = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: hasher.root() };
+        Self { hasher, unwritten: Vec::new(), totals, has_begun: false, has_ended: false }
+    }
+
+    /// Announces the source and the folder whose contents are sent, the first time.
+    pub(super) fn begin(&mut self, id: SourceId, top: &mut (Option<Attributes>, Vec<IdName>)) -> Result<(), Error> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
+        }
+        self.say(&Message::Begin(id))?;
+        let (top, id_names) = std::mem::take(top);
+        top.map_or(Ok(()), |top| self.say(&Message::Top(top)))?;
+        self.say_id_names(id_names)
+    }
+
+    /// Adds a message that determines the contents of the target, and hashes it into the root.
+    pub(super) fn say(&mut self, message: &Message) -> Result<(), Error> {
+        let start = self.unwritten.len();
+        message.encode(&mut self.unwritten)?;
+        self.hasher.add(&self.unwritten[start..]);
+        Ok(())
+    }
+
+    /// Adds a message that says nothing of the contents of the target.
+    pub(super) fn say_aside(&mut self, message: &Message) -> Result<(), Error> {
+        Ok(message.encode(&mut self.unwritten)?)
+    }
+
+    /// Announces names of users and groups.
+    pub(super) fn say_id_names(&mut self, names: Vec<IdName>) -> Result<(), Error> {
+        names.into_iter().try_for_each(|name| self.say(&Message::IdName(name)))
+    }
+
+    /// Counts a batch.
+    pub(super) const fn count(&mut self, batch: &Batch) {
+        self.totals.batches += 1;
+        self.totals.entries += batch.entries.len() as u64;
+        self.totals.bytes += batch.length;
+    }
+
+    /// Counts a name that is left out.
+    pub(super) const fn count_skipped(&mut self) {
+        self.totals.skipped += 1;
+    }
+
+    /// Returns the number of batches.
+    pub(super) const fn batches(&self) -> u32 {
+        self.totals.batches
+    }
+
+    /// Announces that nothing follows.
+    pub(super) fn end(&mut self) -> Result<(), Error> {
+        self.has_ended = true;
+        self.totals.root = self.hasher.root();
+        let end = Message::End(self.totals);
+        self.say_aside(&end)
+    }
+
+    /// Whether nothing follows.
+    pub(super) const fn have_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Returns the number of bytes that are not passed on.
+    pub(super) const fn len(&self) -> usize {
+        self.unwritten.len()
+    }
+
+    /// Takes the bytes that are not passed on, if there are any.
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        (!self.unwritten.is_empty()).then(|| std::mem::take(&mut self.unwritten))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::MessageReader;
+
+    #[test]
+    fn the_root_is_of_what_determines_the_target() {
+        let mut announcements = Announcements::new();
+        let mut top = (None, Vec::new());
+        let id = SourceId([7; 16]);
+        for _ in 0..2 {
+            announcements.begin(id, &mut top).unwrap();
+        }
+        let begin = announcements.take().unwrap();
+        announcements.say_aside(&Message::Scanned).unwrap();
+        announcements.count_skipped();
+        assert!(!announcements.have_ended() && announcements.len() > 0);
+        announcements.end().unwrap();
+        let (bytes, mut reader, mut hasher) = (announcements.take().unwrap(), MessageReader::new(), RootHasher::new());
+        hasher.add(&begin);
+        let mut rest = &bytes[..];
+        assert!(matches!(reader.next(&mut rest), Ok(Some(Message::Scanned))));
+        let Ok(Some(Message::End(end))) = reader.next(&mut rest) else { panic!("no end") };
+        assert_eq!((end.root, end.skipped, end.batches), (hasher.root(), 1, 0));
+        assert!(announcements.have_ended() && announcements.take().is_none());
+    }
+}
