@@ -216,9 +216,9 @@ impl TransferConfig {
                 }
             }
             (Task::Receive { ask, .. }, Store::Target(target)) => match target.start(&mailbox) {
-                Ok(settle) => {
+                Ok(settler) => {
                     mailbox.on_end(target.stopper());
-                    Receiving::new(session, target, *ask, settle, checksums).run()
+                    Receiving::new(session, target, *ask, settler, checksums).run()
                 }
                 Err(error) => (session, Err(error)),
             },

@@ -72,18 +72,18 @@ impl Target {
         !self.asks
     }
 
-    /// Starts a thread that settles files, at least once after each `()` sent to it.
+    /// Starts a thread that settles files.
     ///
     /// # Errors
     /// The thread cannot be spawned.
-    pub(super) fn start(self: &Arc<Self>, session: &Mailbox) -> Result<Sender<()>, Error> {
+    pub(super) fn start(self: &Arc<Self>, session: &Mailbox) -> Result<Settler, Error> {
         if self.started.swap(true, Ordering::SeqCst) {
             return Err(Error::Internal("a folder is opened twice"));
         }
-        let (settle, requests) = channel();
+        let (settler, requests) = channel();
         let (target, mailbox) = (Arc::clone(self), session.clone());
         session.spawn("downpour-settle", move || settle_files(&target, &requests, &mailbox))?;
-        Ok(settle)
+        Ok(Settler { requests: settler, due: 0 })
     }
 
     /// Whether [`Target::start`] was called.
@@ -150,6 +150,33 @@ impl Sink for BatchSink {
 /// Converts a tag to a batch number.
 pub(super) fn batch_number(tag: u64) -> Result<u32, Error> {
     u32::try_from(tag).map_err(|_| Error::Violation(format!("it sends object {tag}, which is not a batch")))
+}
+
+/// The thread that settles files, as its session sees it.
+#[derive(Debug)]
+pub(super) struct Settler {
+    requests: Sender<()>,
+    /// Requests that it has not answered yet.
+    due: usize,
+}
+
+impl Settler {
+    /// Has files settled, at least once from now on.
+    pub(super) fn request(&mut self) {
+        self.due += 1;
+        // The thread ends only after an error, which it has reported.
+        let _ = self.requests.send(());
+    }
+
+    /// Handles the answer to so many requests.
+    pub(super) const fn on_settled(&mut self, requests: usize) {
+        self.due -= requests;
+    }
+
+    /// Whether it has answered all requests.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.due == 0
+    }
 }
 
 /// Number of files with final names that are reported at a time.

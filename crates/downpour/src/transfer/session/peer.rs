@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use net::PIPE_PEER;
 
 use crate::error::Error;
+use crate::messages::NoticeKind;
 use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
 
@@ -29,7 +30,7 @@ const TAKES_AGAIN: u8 = 32;
 
 /// Flag of a side that understands the reasons and kinds of notices that are not known to all
 /// ([`SkipReason::is_known_to_all`](crate::files::SkipReason::is_known_to_all),
-/// [`NoticeKind::known_to_all`](crate::messages::NoticeKind::known_to_all)).
+/// [`NoticeKind::known_to_all`]).
 const KNOWS_REASONS: u8 = 64;
 
 /// Returns the application bytes that a side sends in the handshake.
@@ -89,6 +90,15 @@ impl Peer {
         self.flags & KNOWS_REASONS != 0
     }
 
+    /// Returns the kind of notice under which the sender hears of something; `None` if it would not understand it.
+    pub(in crate::transfer) const fn kind_for(&self, kind: NoticeKind) -> Option<NoticeKind> {
+        match self.hears_untouched() {
+            true if self.knows_reasons() => Some(kind),
+            true => Some(kind.known_to_all()),
+            false => kind.for_older_sender(),
+        }
+    }
+
     /// Whether the sender understands [`Message::Untouched`](crate::messages::Message::Untouched).
     pub(in crate::transfer) const fn hears_untouched(&self) -> bool {
         self.flags & HEARS_UNTOUCHED != 0
@@ -126,6 +136,14 @@ mod tests {
         let sender = Peer::new(address, &application(Role::Sends, false, false), Role::Receives).unwrap();
         assert!(sender.hears_untouched() && sender.lists_chunks() && sender.counts_overflow());
         assert!(!sender.may_hold_some() && sender.address() == Some(address));
+    }
+
+    #[test]
+    fn an_older_sender_hears_of_what_it_understands() {
+        let kind_for = |flags| Peer { address: None, flags }.kind_for(NoticeKind::NameTooLong);
+        assert_eq!(kind_for(HEARS_UNTOUCHED | KNOWS_REASONS), Some(NoticeKind::NameTooLong));
+        assert_eq!(kind_for(HEARS_UNTOUCHED), Some(NoticeKind::BadName));
+        assert_eq!(Peer::default().kind_for(NoticeKind::LowSpace), None);
     }
 
     #[test]

@@ -1,0 +1,93 @@
+//! The end of a receiver: the removal of sources, the confirmation to the sender, or what is kept for a later run.
+
+use super::Receiving;
+use crate::error::Error;
+use crate::files::{Compare, FailReason, Failed, ReceiveOutcome};
+use crate::messages::{Complete, Message, Untouched};
+use crate::transfer::events::TransferEvent;
+use crate::transfer::figures::Bytes;
+use crate::transfer::step::Step;
+use crate::transfer::totals::Totals;
+
+impl Receiving {
+    /// Waits until the sender has removed what it may, of which it tells one by one.
+    pub(super) fn await_removal(&mut self) -> Result<(), Error> {
+        self.say(&Message::AllStored)?;
+        loop {
+            match self.session.next()? {
+                Step::Message(Message::Notice(notice)) => self.removed(notice)?,
+                // What it has told is what its user hears too.
+                Step::Message(Message::Removed(_)) => return Ok(()),
+                Step::Message(_) => return Err(Error::Violation("it says more after the end".to_owned())),
+                Step::Tick => self.report(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Confirms to the sender that everything is in place.
+    pub(super) fn confirm(&mut self, outcome: &ReceiveOutcome) -> Result<Totals, Error> {
+        self.session.complete();
+        // Files compared by content and found equal do not count as unchanged, since their content was compared.
+        let by_time = self.target.files().spec().compare != Compare::Checksum;
+        let untouched = Untouched { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
+        let is_recent = self.session.peer.hears_untouched();
+        if is_recent {
+            self.say(&Message::Untouched(untouched))?;
+        }
+        self.say(&Message::Complete(Complete {
+            files: outcome.files,
+            bytes: outcome.bytes,
+            present: outcome.present,
+            failed: outcome.failed_count,
+            // An older sender takes no such field, and would end a transfer that is complete.
+            unchecked: if is_recent { outcome.unchecked } else { 0 },
+        }))?;
+        if let Some(checksums) = &mut self.checksums {
+            checksums.save()?;
+        }
+        let mut done = std::mem::take(&mut self.done);
+        done.into = Some(self.target.files().destination().directory.clone());
+        (done.files, done.bytes) = (outcome.files, outcome.bytes);
+        (done.directories, done.symlinks) = (outcome.directories, outcome.symlinks);
+        (done.present, done.unchecked) = (outcome.present, outcome.unchecked);
+        if outcome.altered > 0 {
+            let note = format!("{} kept from an earlier run had changed, and came again", Bytes(outcome.altered));
+            self.session.events.tell(TransferEvent::Note(note));
+        }
+        (done.unchanged, done.kept, done.deleted) = (untouched.unchanged, untouched.kept, outcome.deleted);
+        let links_left_out = outcome.links_left_out + outcome.unsafe_links;
+        (done.altered, done.links_left_out) = (Some(outcome.altered), links_left_out);
+        self.session.events.tell_links(outcome.links_left_out);
+        if let Some(left) = &outcome.staging_left {
+            self.session.events.tell(TransferEvent::Note(left.to_string()));
+        }
+        // Refused names have been reported already.
+        for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
+            done.fail(path, *reason);
+        }
+        // More names may have failed than are listed.
+        (done.failed_count, done.vanished_count) = (outcome.failed_count + self.unremoved, outcome.vanished_count);
+        Ok(done)
+    }
+
+    /// Keeps what has arrived for a later run, unless it is unwanted.
+    pub(super) fn abandon(&self, error: Error) -> Error {
+        let files = self.target.files();
+        let remove = matches!(error, Error::Declined);
+        if !remove {
+            // Data that cannot be made durable now is sent again.
+            let _ = files.flush();
+        }
+        match files.abandon(remove) {
+            Ok(Some(staging)) => {
+                Error::Kept { error: Box::new(error), staging, by_ticket: self.session.config.by_ticket() }
+            }
+            Ok(None) => error,
+            Err(left) => {
+                self.session.events.tell(TransferEvent::Note(left.to_string()));
+                error
+            }
+        }
+    }
+}

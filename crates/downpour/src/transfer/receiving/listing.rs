@@ -1,0 +1,121 @@
+//! What a sender has announced.
+
+use crate::error::Error;
+use crate::messages::{End, ManifestPart, Message};
+
+/// How far the sender has announced what it sends. Scanned precedes the last part of the last batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Extent {
+    /// More batches may follow.
+    #[default]
+    Open,
+    /// The batch that is being announced, or the next one, is the last.
+    Ending,
+    /// Everything has been announced.
+    Complete,
+}
+
+impl Extent {
+    /// The state after `message`.
+    fn after(self, message: &Message) -> Self {
+        match (self, message) {
+            (Self::Open, Message::Scanned) => Self::Ending,
+            (Self::Ending, Message::Manifest(part)) if part.last => Self::Complete,
+            (_, Message::End(_)) => Self::Complete,
+            _ => self,
+        }
+    }
+}
+
+/// Whether these messages, the first of a sender, announce everything.
+pub(super) fn is_all(messages: &[Message]) -> bool {
+    messages.iter().fold(Extent::default(), Extent::after) == Extent::Complete
+}
+
+/// What the sender has announced so far.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    extent: Extent,
+    /// The batch whose manifest has begun and not ended.
+    building: Option<u32>,
+    end: Option<End>,
+}
+
+impl Listing {
+    /// Handles a message that is about to be processed.
+    ///
+    /// # Errors
+    /// [`Error::Violation`] if it announces more after everything, unless it is something that `comes_again`: the user may
+    /// have been shown a complete list, and agreed to that.
+    pub(super) fn on_message(
+        &mut self,
+        message: &Message,
+        comes_again: impl Fn(&ManifestPart) -> bool,
+    ) -> Result<(), Error> {
+        if self.extent == Extent::Complete && matches!(message, Message::Manifest(part) if !comes_again(part)) {
+            return Err(Error::Violation("it announces more after the end of its list".to_owned()));
+        }
+        self.extent = self.extent.after(message);
+        Ok(())
+    }
+
+    /// Handles a part of a manifest of which more follows, or does not.
+    pub(super) fn on_part(&mut self, batch: u32, more: bool) {
+        self.building = more.then_some(batch);
+    }
+
+    /// Whether this part begins a manifest.
+    pub(super) fn begins(&self, part: &ManifestPart) -> bool {
+        self.building != Some(part.batch)
+    }
+
+    /// Handles the last message.
+    pub(super) const fn on_end(&mut self, end: End) {
+        self.end = Some(end);
+    }
+
+    /// Returns the last message, if it has arrived.
+    pub(super) const fn end(&self) -> Option<End> {
+        self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::RootHasher;
+
+    fn part(batch: u32, last: bool, again: bool) -> ManifestPart {
+        ManifestPart { batch, last, whole: false, again, length: 0, entries: Vec::new() }
+    }
+
+    #[test]
+    fn a_list_is_complete_with_the_batch_after_scanned_or_with_the_end() {
+        let manifest = |last| Message::Manifest(part(0, last, false));
+        let end = Message::End(End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() });
+        assert!(!is_all(&[manifest(true)]) && !is_all(&[Message::Scanned]));
+        assert!(!is_all(&[Message::Scanned, manifest(false)]));
+        assert!(is_all(&[manifest(false), Message::Scanned, manifest(true)]) && is_all(&[end]));
+    }
+
+    #[test]
+    fn nothing_follows_a_complete_list_but_what_comes_again() {
+        let mut listing = Listing::default();
+        let mut announce = |message: Message| listing.on_message(&message, |part| part.again);
+        announce(Message::Scanned).unwrap();
+        announce(Message::Manifest(part(0, true, false))).unwrap();
+        announce(Message::Accepted).unwrap();
+        announce(Message::Manifest(part(1, true, true))).unwrap();
+        assert!(matches!(announce(Message::Manifest(part(1, true, false))), Err(Error::Violation(_))));
+    }
+
+    #[test]
+    fn a_manifest_begins_with_its_first_part() {
+        let mut listing = Listing::default();
+        assert!(listing.begins(&part(0, false, false)));
+        listing.on_part(0, true);
+        assert!(!listing.begins(&part(0, true, false)) && listing.begins(&part(1, true, false)));
+        listing.on_part(0, false);
+        assert!(listing.begins(&part(1, true, false)));
+    }
+}
