@@ -130,10 +130,10 @@ impl From<ErrorKind> for Code {
 
 impl From<&Summary> for Code {
     fn from(summary: &Summary) -> Self {
-        match summary.failed_count {
+        match summary.failures.count {
             0 if summary.trace_lost.is_some() => Self::Disk,
             0 => Self::Done,
-            failed if failed == summary.vanished_count => Self::Vanished,
+            failed if failed == summary.failures.vanished => Self::Vanished,
             _ => Self::Partial,
         }
     }
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_transfer_is_partial_where_names_failed() {
-        let summary = |failed_count, vanished_count| Summary {
+        let summary = |count, vanished| Summary {
             role: downpour::Role::Receives,
             peer: ([192, 0, 2, 1], 1).into(),
             into: None,
@@ -252,19 +252,9 @@ mod tests {
             removed: 0,
             links_followed: 0,
             elapsed: std::time::Duration::from_secs(1),
-            failed: Vec::new(),
-            failed_count,
-            vanished_count,
+            failures: downpour::Failures { listed: Vec::new(), count, vanished },
             wire_bytes: 0,
-            repair_share: None,
-            rtt: None,
-            loss: None,
-            refused: 0,
-            refused_for: std::collections::BTreeMap::new(),
-            remembered: None,
-            memory_bound: None,
-            overflowed: None,
-            path_share: None,
+            connection: downpour::ConnectionFigures::default(),
             trace_lost: None,
         };
         let code = |failed, vanished| Code::from(&summary(failed, vanished)) as u8;

@@ -415,8 +415,10 @@ struct Failed<'a> {
 impl<'a> Summary<'a> {
     /// Creates the summary of a command whose receiver reported `noticed` names, interpreted according to `notices`.
     pub(crate) fn new(summary: &'a downpour::Summary, notices: Notices, noticed: u64) -> Self {
+        let measured = &summary.connection;
         let failed = summary
-            .failed
+            .failures
+            .listed
             .iter()
             .map(|failed| Failed { path: failed.path.as_slice().into(), reason: failed.reason.to_string() });
         let verified = match notices {
@@ -446,18 +448,18 @@ impl<'a> Summary<'a> {
             dry_run: notices == Notices::Planned,
             failed: failed.collect(),
             wire_bytes: summary.wire_bytes,
-            repair_share: summary.repair_share,
-            loss: summary.loss,
-            rtt_seconds: summary.rtt.map(|rtt| rtt.as_secs_f64()),
-            refused_datagrams: summary.refused,
-            refused_for: &summary.refused_for,
-            path_share: summary.path_share,
-            remembered_bits_per_second: summary.remembered.map(|rate| rate.bits_per_second()),
-            memory_bound: summary.memory_bound.map(|bound| match bound {
+            repair_share: measured.repair_share,
+            loss: measured.loss,
+            rtt_seconds: measured.rtt.map(|rtt| rtt.as_secs_f64()),
+            refused_datagrams: measured.refused,
+            refused_for: &measured.refused_for,
+            path_share: measured.path_share,
+            remembered_bits_per_second: measured.remembered.map(|rate| rate.bits_per_second()),
+            memory_bound: measured.memory_bound.map(|bound| match bound {
                 Bound::Here => "here",
                 Bound::There => "there",
             }),
-            overflowed_datagrams: summary.overflowed,
+            overflowed_datagrams: measured.overflowed,
         }
     }
 }

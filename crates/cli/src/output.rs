@@ -241,10 +241,10 @@ impl Output {
     pub(crate) fn done(&self, notices: Notices, summary: &Summary) {
         self.showing.clear();
         let why = if notices == Notices::Differences { "could not be compared: " } else { "" };
-        for failed in &summary.failed {
+        for failed in &summary.failures.listed {
             warn(format_args!("{}: {why}{}", escape::name(&failed.path), failed.reason));
         }
-        let more = summary.failed_count.saturating_sub(summary.failed.len() as u64);
+        let more = summary.failures.count.saturating_sub(summary.failures.listed.len() as u64);
         if more > 0 {
             warn(format_args!("and {}", units::count(more, "more name", "more names")));
         }
@@ -337,11 +337,11 @@ fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     let mut sentences = Vec::new();
     if differences > 0 {
         sentences.push(format!("{}.", units::count(differences, "difference", "differences")));
-    } else if summary.failed_count == 0 {
+    } else if summary.failures.count == 0 {
         sentences.push(format!("No difference in {}.", units::count(summary.files, "file", "files")));
     }
-    if summary.failed_count > 0 {
-        sentences.push(format!("{} could not be compared.", units::count(summary.failed_count, "name", "names")));
+    if summary.failures.count > 0 {
+        sentences.push(format!("{} could not be compared.", units::count(summary.failures.count, "name", "names")));
     }
     // Both may be what another machine reports.
     let entries = summary.files.saturating_add(summary.directories).saturating_add(summary.symlinks);
@@ -367,16 +367,17 @@ const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
 /// Formats `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms.`, without shares that are taken
 /// from too few packets to mean anything, and with counts only of what has happened.
 fn counts(summary: &Summary) -> String {
+    let measured = &summary.connection;
     let mut parts = vec![format!("{} in IP packets", units::bytes(summary.wire_bytes))];
-    parts.extend(summary.loss.map(|loss| format!("loss {}", units::percent(loss))));
-    parts.extend(summary.repair_share.map(|share| format!("{} of the symbols repair", units::percent(share))));
-    parts.extend(summary.rtt.map(|rtt| format!("RTT {}", units::seconds(rtt.as_secs_f64()))));
+    parts.extend(measured.loss.map(|loss| format!("loss {}", units::percent(loss))));
+    parts.extend(measured.repair_share.map(|share| format!("{} of the symbols repair", units::percent(share))));
+    parts.extend(measured.rtt.map(|rtt| format!("RTT {}", units::seconds(rtt.as_secs_f64()))));
     parts.extend(
-        summary
+        measured
             .remembered
             .map(|rate| format!("begun at a remembered {}", units::scaled(rate.bits_per_second() as f64, "bit/s"))),
     );
-    parts.extend(summary.overflowed.filter(|dropped| *dropped > 0).map(|dropped| {
+    parts.extend(measured.overflowed.filter(|dropped| *dropped > 0).map(|dropped| {
         let datagrams = units::count(dropped, "datagram", "datagrams");
         format!("{datagrams} dropped by the full socket buffer of the receiver")
     }));
@@ -386,7 +387,7 @@ fn counts(summary: &Summary) -> String {
 
 /// Formats `3 datagrams refused (2 not authentic, 1 malformed)`; `None` if all are what every connection may have.
 fn refused(summary: &Summary) -> Option<String> {
-    let reasons = summary.refused_for.iter().filter(|(_, count)| **count > 0);
+    let reasons = summary.connection.refused_for.iter().filter(|(_, count)| **count > 0);
     let reasons: Vec<_> = reasons.filter_map(|(reason, count)| Some((*count, why_refused(reason)?))).collect();
     let count = reasons.iter().fold(0_u64, |sum, (count, _)| sum.saturating_add(*count));
     let words: Vec<_> = reasons.iter().map(|(count, words)| format!("{count} {words}")).collect();

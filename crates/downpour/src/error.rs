@@ -259,7 +259,7 @@ fn copied_by_bootstrap(program: &str, host: &str) -> String {
 
 impl Error {
     /// What kind of failure it is. A transfer of which some names failed succeeds: see
-    /// [`Summary::failed_count`](crate::Summary::failed_count).
+    /// [`Failures::count`](crate::Failures::count).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -182,10 +182,10 @@ pub(super) fn payload(connection: &ConnectionStats, symbol: u64) -> u64 {
 
 /// Refuses a transfer of a part: its time would be compared with the times of other files.
 fn is_whole(summary: &Summary) -> Result<(), Failure> {
-    match summary.failed.first() {
+    match summary.failures.listed.first() {
         Some(first) => {
             let (path, reason) = (escape::name(&first.path), &first.reason);
-            let message = format!("{} of the names did not arrive, the first {path}: {reason}", summary.failed_count);
+            let message = format!("{} of the names did not arrive, the first {path}: {reason}", summary.failures.count);
             Err(Failure::new(Code::Partial, message))
         }
         None => Ok(()),

@@ -278,7 +278,7 @@ impl Attempt<'_> {
             drop(pipe);
             ends(TO_CONFIRM)
         });
-        let is_partial = summary.failed_count > 0 && matches!(code, Some(PARTIAL | VANISHED));
+        let is_partial = summary.failures.count > 0 && matches!(code, Some(PARTIAL | VANISHED));
         if code == Some(0) || is_partial {
             return Ok(());
         }

@@ -10,7 +10,6 @@ use net::Connection;
 
 use super::Events;
 use super::checksums::List;
-use super::figures::{Attempts, Summary};
 use super::headway::Patience;
 use super::mailbox::Mailbox;
 use super::options::{SendSpec, TransferOptions};
@@ -19,6 +18,7 @@ use super::scanning::Scan;
 use super::sending::Sending;
 use super::session::{Acquaintance, Origin, Session, SessionConfig, application};
 use super::step::Input;
+use super::summary::{Attempts, Summary};
 use super::switch::Switch;
 use super::target::Target;
 use super::trace::Trace;

@@ -12,10 +12,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
 use super::config::{Beginning, Ended, Store, TransferConfig};
-use super::figures::Attempts;
 use super::mailbox::Mailbox;
 use super::session::Origin;
 use super::step::Input;
+use super::summary::Attempts;
 use super::switch::Switch;
 use super::{Events, TransferEvent};
 use crate::error::{CloseCode, Error, ErrorKind};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use tokio::sync::mpsc;
 
-use super::figures::{Progress, Summary};
+use super::progress::Progress;
+use super::summary::Summary;
 use crate::error::{Error, ErrorKind};
 use crate::files::{FailReason, Failed, NoticeKind, SkipReason, Skipped};
 

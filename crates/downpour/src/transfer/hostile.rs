@@ -466,7 +466,10 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
         });
         let summary = result.unwrap();
         assert_eq!(left_out, MANY);
-        assert_eq!((summary.failed_count, summary.failed.len(), summary.vanished_count), (MANY, 1000, vanished));
+        assert_eq!(
+            (summary.failures.count, summary.failures.listed.len(), summary.failures.vanished),
+            (MANY, 1000, vanished)
+        );
     }
 }
 
@@ -504,8 +507,8 @@ fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() 
     let recent = application(Role::Receives, true, false);
     let older = [&recent[..2], &[1]].concat();
     let told = [5, 77].map(|overflowed| Message::Strain(Strain { memory: false, overflowed }));
-    assert_eq!(summary_for_one_that_wants_nothing(recent, &told).overflowed, Some(77));
-    assert_eq!(summary_for_one_that_wants_nothing(older, &[]).overflowed, None);
+    assert_eq!(summary_for_one_that_wants_nothing(recent, &told).connection.overflowed, Some(77));
+    assert_eq!(summary_for_one_that_wants_nothing(older, &[]).connection.overflowed, None);
 }
 
 /// Not a hostile case: an older release ends a transfer at a kind of notice that it does not know.
@@ -526,7 +529,7 @@ fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
         puppet.hear(&mut MessageReader::new(), heard);
         puppet.end((1, 1, 0));
         let summary = summary_of(receiver);
-        assert_eq!((summary.failed_count, summary.links_left_out), (0, 1), "what its own user hears");
+        assert_eq!((summary.failures.count, summary.links_left_out), (0, 1), "what its own user hears");
     }
 }
 

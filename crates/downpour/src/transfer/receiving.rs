@@ -17,9 +17,9 @@ use listing::Listing;
 
 use super::checksums::{Checksums, List};
 use super::events::TransferEvent;
-use super::figures::Bytes;
 use super::session::Session;
 use super::step::Step;
+use super::summary::Bytes;
 use super::target::{BatchSink, Settler, Target, batch_number};
 use super::totals::{Counts, Totals};
 use crate::error::Error;

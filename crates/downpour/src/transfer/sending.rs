@@ -157,7 +157,7 @@ impl Sending {
         done.links_followed = self.scan.roots.followed();
         self.session.events.tell_links(done.links_left_out);
         // The receiver may have counted more than it reported.
-        done.failed_count = done.failed_count.max(complete.failed);
+        done.failures.count = done.failures.count.max(complete.failed);
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Sending {
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
             self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
             if !self.session.peer.takes_again() || !self.changed.note(&batch, voided) {
-                self.done.fail(&entry.path, FailReason::Voided(reason));
+                self.done.failures.add(&entry.path, FailReason::Voided(reason));
             }
         }
         let digest = Digest { batch: batch.number, block: block.block, digest: block.digest };
@@ -233,7 +233,7 @@ impl Sending {
     fn repeat(&mut self) -> Result<bool, Error> {
         let scan = &self.scan;
         let Some(again) = self.changed.take(|batch| scan.source(batch, Wanted::all())) else { return Ok(false) };
-        again.failed.iter().for_each(|(path, reason)| self.done.fail(path, *reason));
+        again.failed.iter().for_each(|(path, reason)| self.done.failures.add(path, *reason));
         let Again { entries, length, .. } = again;
         if entries.is_empty() {
             return Ok(false);
@@ -351,7 +351,7 @@ impl Sending {
         if skipped.reason == SkipReason::Link {
             self.done.links_left_out += 1;
         } else if skipped.reason.is_failure() {
-            self.done.fail(&skipped.path, FailReason::Skipped(skipped.reason));
+            self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
             self.session.events.left_out(skipped);
         }

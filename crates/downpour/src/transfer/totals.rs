@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use super::events::{Events, TransferEvent};
+use super::summary::Failures;
 use crate::files::{FailReason, Failed, Notice};
 use crate::messages::NoticeKind;
-
-/// Maximum number of names listed as failed.
-const MAX_FAILED: usize = 1000;
 
 /// Progress of one side.
 #[derive(Clone, Debug, Default)]
@@ -52,27 +50,15 @@ pub(super) struct Totals {
     pub(super) removed: u64,
     /// Links among the sources that were followed (sender only).
     pub(super) links_followed: u64,
-    /// The first [`MAX_FAILED`] names that failed, with the reason.
-    pub(super) failed: Vec<Failed>,
-    pub(super) failed_count: u64,
-    /// Those among them that vanished at the sender.
-    pub(super) vanished_count: u64,
+    /// Names that were not transferred.
+    pub(super) failures: Failures,
 }
 
 impl Totals {
-    /// Counts a name that was not transferred, and lists it while there is room.
-    pub(super) fn fail(&mut self, path: &[u8], reason: FailReason) {
-        self.failed_count += 1;
-        self.vanished_count += u64::from(reason.has_vanished());
-        if self.failed.len() < MAX_FAILED {
-            self.failed.push(Failed { path: path.to_vec(), reason });
-        }
-    }
-
     /// Counts what happens to a name at the receiver, or to its source, and tells this side's user.
     pub(super) fn notice(&mut self, notice: Notice, events: &Events) {
         if notice.kind.is_failure() {
-            self.fail(&notice.path, FailReason::Refused(notice.kind));
+            self.failures.add(&notice.path, FailReason::Refused(notice.kind));
         } else if notice.kind == NoticeKind::UnsafeLink {
             let reason = FailReason::Refused(notice.kind);
             events.tell(TransferEvent::LeftOut(Failed { path: notice.path, reason }));
@@ -97,7 +83,7 @@ mod tests {
             totals.notice(Notice::new(kind, b"name"), &events);
         }
         drop(events);
-        assert_eq!((totals.failed_count, totals.deleted, totals.removed), (1, 1, 1));
+        assert_eq!((totals.failures.count, totals.deleted, totals.removed), (1, 1, 1));
         let mut told = Vec::new();
         while let Some(event) = transfer.next_blocking() {
             told.push(match event {
@@ -107,14 +93,5 @@ mod tests {
             });
         }
         assert_eq!(told, [None, Some(NoticeKind::Delete), Some(NoticeKind::SourceRemoved)]);
-    }
-
-    #[test]
-    fn more_names_are_counted_than_listed() {
-        let mut totals = Totals::default();
-        for _ in 0..=MAX_FAILED {
-            totals.fail(b"name", FailReason::Refused(NoticeKind::Exists));
-        }
-        assert_eq!((totals.failed.len(), totals.failed_count, totals.vanished_count), (MAX_FAILED, 1001, 0));
     }
 }

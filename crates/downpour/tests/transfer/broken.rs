@@ -314,8 +314,11 @@ fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
         let (sent, received) = (sent.unwrap(), received.unwrap());
         let reason = FailReason::Voided(VoidReason::Shrank);
         let failed = vec![Failed { path: b"dir/b".to_vec(), reason }];
-        assert_eq!((sent.failed, sent.files, received.failed.clone(), received.files), (failed.clone(), 2, failed, 2));
-        assert_eq!((received.failed_count, received.vanished_count), (1, 0));
+        assert_eq!(
+            (&sent.failures.listed, sent.files, &received.failures.listed, received.files),
+            (&failed, 2, &failed, 2)
+        );
+        assert_eq!((received.failures.count, received.failures.vanished), (1, 0));
     });
     assert!(!to.path().join("dir/b").exists());
     for name in ["dir/a", "dir/c"] {
@@ -342,7 +345,7 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
         assert_eq!(received.unwrap().bytes, 20_000_000);
         // The kernel's queue may have overflowed on a busy machine, but most datagrams must have been seen.
-        let refused = sent.unwrap().refused;
+        let refused = sent.unwrap().connection.refused;
         assert!((GARBAGE as u64 / 2..=GARBAGE as u64 + 10).contains(&refused), "{refused}");
     });
     assert_eq!(tree(from.path()), tree(to.path()));

@@ -22,7 +22,7 @@ fn one_file_of_any_length_arrives_in_both_directions() {
             let (sent, received) = run(transfer(vec![path], to.path(), listener));
             let (sent, received) = (sent.unwrap(), received.unwrap());
             assert_eq!((sent.files, sent.bytes), (1, length as u64), "{listener:?}, {length}: {sent:?}");
-            assert_eq!((received.files, received.bytes, received.failed_count), (1, length as u64, 0));
+            assert_eq!((received.files, received.bytes, received.failures.count), (1, length as u64, 0));
             assert_eq!(tree(from.path()), tree(to.path()), "{listener:?}, {length}");
         }
     }
@@ -165,7 +165,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
         });
         let (sent, received) = tokio::join!(watched, receiver.finish());
         let (sent, share) = (sent.unwrap(), |share: f64| (0.5..=1.1).contains(&share));
-        assert!(sent.path_share.is_some_and(share), "{sent:?}");
+        assert!(sent.connection.path_share.is_some_and(share), "{sent:?}");
         assert_eq!(received.unwrap().bytes, 4_000_000);
     });
     assert_eq!(files, 1);
@@ -230,8 +230,8 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
             });
             let (sent, received) = tokio::join!(watched, receiver.finish());
             for summary in [sent.unwrap(), received.unwrap()] {
-                assert_eq!((summary.files, summary.failed_count, summary.vanished_count), (4, 1, 1));
-                assert_eq!(summary.failed[0].path, b"dir/gone");
+                assert_eq!((summary.files, summary.failures.count, summary.failures.vanished), (4, 1, 1));
+                assert_eq!(summary.failures.listed[0].path, b"dir/gone");
                 assert_eq!(summary.bytes, LONG as u64 + 200_007 + 200_001);
             }
         });

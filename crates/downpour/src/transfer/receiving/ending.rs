@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::files::{Compare, FailReason, Failed, ReceiveOutcome};
 use crate::messages::{Complete, Message, Untouched};
 use crate::transfer::events::TransferEvent;
-use crate::transfer::figures::Bytes;
 use crate::transfer::step::Step;
+use crate::transfer::summary::Bytes;
 use crate::transfer::totals::Totals;
 
 impl Receiving {
@@ -64,10 +64,10 @@ impl Receiving {
         }
         // Refused names have been reported already.
         for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
-            done.fail(path, *reason);
+            done.failures.add(path, *reason);
         }
         // More names may have failed than are listed.
-        (done.failed_count, done.vanished_count) = (outcome.failed_count + self.unremoved, outcome.vanished_count);
+        (done.failures.count, done.failures.vanished) = (outcome.failed_count + self.unremoved, outcome.vanished_count);
         Ok(done)
     }
 

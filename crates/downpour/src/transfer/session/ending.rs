@@ -9,8 +9,9 @@ use super::{Session, TICK};
 use crate::error::{CloseCode, Error};
 use crate::ticket::Role;
 use crate::transfer::TransferEvent;
-use crate::transfer::figures::{Attempts, Summary, counted, path_share, share};
+use crate::transfer::connection_figures::{ConnectionFigures, counted, path_share, share};
 use crate::transfer::step::{Input, Step};
+use crate::transfer::summary::{Attempts, Summary};
 use crate::transfer::totals::Totals;
 
 /// How long a side waits for the last messages while the peer is silent: the receiver for the sender's goodbye, either
@@ -127,18 +128,10 @@ impl Session {
         let (Some(stats), Some(peer)) = (&self.stats, self.peer.address()) else {
             return Err(Error::Internal("a complete transfer without a connection"));
         };
-        let connection = &stats.connection;
         let elapsed = self.stopwatch.total(Instant::now());
-        let sends = self.config.sends();
-        // The actual loss, not the engine's forecast.
-        let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;
-        let connector = if self.config.has_connected() { Connector::Sender } else { Connector::Receiver };
-        // Only the side that sends much knows the loss and the configured rate.
-        let told = self.config.fixed_rate().zip(connection.min_rtt).filter(|_| sends);
         // What was there before has not crossed.
         let crossed = done.bytes.saturating_sub(done.present);
-        let least = told.map(|(rate, rtt)| floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
-        let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
+        let (sent, received) = (stats.connection.bytes_sent, stats.connection.bytes_received);
         Ok(Summary {
             role: self.config.role,
             peer,
@@ -157,10 +150,25 @@ impl Session {
             removed: done.removed,
             links_followed: done.links_followed,
             elapsed,
-            failed: done.failed,
-            failed_count: done.failed_count,
-            vanished_count: done.vanished_count,
-            wire_bytes: if sends { connection.bytes_sent } else { connection.bytes_received },
+            failures: done.failures,
+            wire_bytes: if self.config.sends() { sent } else { received },
+            connection: self.connection_figures(stats, crossed, elapsed),
+            trace_lost: self.recording.lost(),
+        })
+    }
+
+    /// Returns the figures of a transfer in which so many bytes of files have crossed.
+    fn connection_figures(&self, stats: &Stats, crossed: u64, elapsed: Duration) -> ConnectionFigures {
+        let connection = &stats.connection;
+        let sends = self.config.sends();
+        // The actual loss, not the engine's forecast.
+        let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;
+        let connector = if self.config.has_connected() { Connector::Sender } else { Connector::Receiver };
+        // Only the side that sends much knows the loss and the configured rate.
+        let told = self.config.fixed_rate().zip(connection.min_rtt).filter(|_| sends);
+        let least = told.map(|(rate, rtt)| floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
+        let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
+        ConnectionFigures {
             repair_share: share(connection.repair_symbols, symbols).filter(|_| sends),
             rtt: connection.rtt,
             loss: share(connection.packets_lost, connection.packets_sent).filter(|_| sends),
@@ -170,8 +178,7 @@ impl Session {
             remembered: self.path.remembered(),
             memory_bound: self.strains.ticks().bound(),
             overflowed: self.overflowed(stats),
-            trace_lost: self.recording.lost(),
-        })
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use transport::{ConnectionStats, Rate};
 
 use super::strains::Strains;
 use crate::transfer::bottleneck::{Overload, Watch};
-use crate::transfer::figures::{Meter, Progress};
+use crate::transfer::progress::{Meter, Progress};
 use crate::transfer::totals::Counts;
 
 /// What progress reports are made from.

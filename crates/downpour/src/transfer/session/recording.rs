@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::error::Error;
 use crate::transfer::bottleneck::Bottleneck;
-use crate::transfer::figures::Progress;
+use crate::transfer::progress::Progress;
 use crate::transfer::trace::Trace;
 
 /// The trace of a session, if one was asked for. The transfer goes on without it if it cannot be written.

@@ -3,7 +3,7 @@
 use net::Stats;
 
 use crate::messages::{Message, Strain};
-use crate::transfer::figures::MemoryTicks;
+use crate::transfer::memory_ticks::MemoryTicks;
 
 /// What holds this machine back, and what its peer says of its own.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Strains {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transfer::figures::Bound;
+    use crate::transfer::memory_ticks::Bound;
 
     #[test]
     fn only_what_has_changed_is_news() {

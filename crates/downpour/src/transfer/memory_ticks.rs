@@ -1,0 +1,68 @@
+//! Whether a bound on memory has slowed a transfer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::messages::Strain;
+
+/// One of the two sides, as this one sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Bound {
+    /// This side's.
+    Here,
+    /// The other side's.
+    There,
+}
+
+/// A bound on memory has slowed a transfer if it was reached at one in so many ticks.
+const NOTICEABLE: u32 = 10;
+
+/// Counts how often the bounds on memory were reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MemoryTicks {
+    all: u32,
+    here: u32,
+    there: u32,
+}
+
+impl MemoryTicks {
+    /// Counts a tick, and at which side the bound was reached then.
+    pub(super) fn count(&mut self, ours: &Strain, theirs: &Strain) {
+        self.all += 1;
+        self.here += u32::from(ours.memory);
+        self.there += u32::from(theirs.memory);
+    }
+
+    /// Adds those of another attempt.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.all += other.all;
+        self.here += other.here;
+        self.there += other.there;
+    }
+
+    /// Returns the side whose bound has slowed the transfer.
+    pub(super) fn bound(&self) -> Option<Bound> {
+        let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
+        let here = is_noticeable(self.here).then_some(Bound::Here);
+        here.or(is_noticeable(self.there).then_some(Bound::There))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_that_is_reached_in_a_tenth_of_the_time_has_slowed_the_transfer() {
+        let bound = |here: u32, there: u32| {
+            let mut ticks = MemoryTicks::default();
+            for tick in 0..100 {
+                let strain = |bound| Strain { memory: tick < bound, overflowed: 0 };
+                ticks.count(&strain(here), &strain(there));
+            }
+            ticks.bound()
+        };
+        assert_eq!([bound(0, 0), bound(9, 9), bound(9, 10)], [None, None, Some(Bound::There)]);
+        assert_eq!(bound(10, 90), Some(Bound::Here));
+        assert_eq!(MemoryTicks::default().bound(), None);
+    }
+}

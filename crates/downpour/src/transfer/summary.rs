@@ -1,0 +1,443 @@
+//! The summary of a transfer at its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::connection_figures::{ConnectionFigures, counted};
+use super::memory_ticks::{Bound, MemoryTicks};
+use crate::files::{FailReason, Failed};
+use crate::ticket::Role;
+
+/// Maximum number of names listed as failed.
+const MAX_FAILED: usize = 1000;
+
+/// A complete transfer: every file that is not among the `failures` is under its final name, and verified unless
+/// `unchecked` says otherwise.
+///
+/// It crosses from one release to another: a new field needs a default.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Role of this side.
+    pub role: Role,
+    /// Address of the peer.
+    pub peer: SocketAddr,
+    /// Location of the files, at the receiver.
+    #[serde(skip)]
+    pub into: Option<PathBuf>,
+    /// Regular files.
+    pub files: u64,
+    /// Folders.
+    pub directories: u64,
+    /// Symlinks.
+    pub symlinks: u64,
+    /// Bytes of regular files in place at the receiver.
+    pub bytes: u64,
+    /// Bytes among them that were present before.
+    pub bytes_present: u64,
+    /// Files among `files` whose size and modification time matched the source; their content was not compared.
+    pub unchanged: u64,
+    /// Files not among `files` that existed and were left alone, whatever their content
+    /// ([`Existing::Skip`](crate::files::Existing::Skip)).
+    pub kept: u64,
+    /// Names of the target that were deleted, or would be.
+    pub deleted: u64,
+    /// Names that were removed from the source, or would be
+    /// ([`ScanOptions::remove_sources`](crate::files::ScanOptions::remove_sources)).
+    pub removed: u64,
+    /// Links among the sources that were followed: see
+    /// [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
+    pub links_followed: u64,
+    /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
+    pub unchecked: u64,
+    /// Bytes that an interrupted run had left and that had changed since, so that they were transferred again; known
+    /// only to the receiver.
+    pub altered: Option<u64>,
+    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::Links::Skip)), or because they
+    /// lead out of the target.
+    pub links_left_out: u64,
+    /// Time from the first datagram to completion, not counting the time spent waiting for this side's user.
+    pub elapsed: Duration,
+    /// Names that were not transferred.
+    #[serde(flatten)]
+    pub failures: Failures,
+    /// IP bytes sent by the sender of the files; at the receiver, those that arrived.
+    pub wire_bytes: u64,
+    /// What the connection had to do with it.
+    #[serde(flatten)]
+    pub connection: ConnectionFigures,
+    /// Why this side's trace is not complete, if one was asked for and it is not.
+    #[serde(skip)]
+    pub trace_lost: Option<String>,
+}
+
+/// Names that were not transferred. They cross from one release to another: a new field needs a default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    /// The first thousand of them, each with the reason.
+    #[serde(rename = "failed")]
+    pub listed: Vec<Failed>,
+    /// Number of all of them.
+    #[serde(rename = "failed_count")]
+    pub count: u64,
+    /// Those among them that vanished at the sender between its scan and their turn.
+    #[serde(rename = "vanished_count")]
+    pub vanished: u64,
+}
+
+impl Failures {
+    /// Counts a name, and lists it while there is room.
+    pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
+        self.count += 1;
+        self.vanished += u64::from(reason.has_vanished());
+        if self.listed.len() < MAX_FAILED {
+            self.listed.push(Failed { path: path.to_vec(), reason });
+        }
+    }
+}
+
+/// Cost and results of attempts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Attempts {
+    /// When the first of them began.
+    pub(super) since: Option<Instant>,
+    /// Bytes of files transferred.
+    pub(super) crossed: u64,
+    pub(super) wire_bytes: u64,
+    pub(super) refused: net::Refused,
+    /// See [`ConnectionFigures::overflowed`].
+    pub(super) overflowed: u64,
+    pub(super) memory: MemoryTicks,
+}
+
+impl Attempts {
+    /// Adds an attempt.
+    pub(super) fn add(&mut self, attempt: &Self) {
+        self.since = self.since.or(attempt.since);
+        self.crossed += attempt.crossed;
+        self.wire_bytes += attempt.wire_bytes;
+        self.refused.merge(&attempt.refused);
+        // The peer may claim anything.
+        self.overflowed = self.overflowed.saturating_add(attempt.overflowed);
+        self.memory.add(&attempt.memory);
+    }
+}
+
+impl Summary {
+    /// Extends the summary of the last attempt to the whole transfer.
+    pub(super) fn after(mut self, prior: &Attempts, last: &Attempts) -> Self {
+        let elapsed = self.elapsed;
+        let began = last.since.unwrap_or_else(Instant::now);
+        self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
+        let share = elapsed.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
+        // Bytes transferred by an earlier attempt were not present before the transfer.
+        let earlier = self.bytes_present.min(prior.crossed);
+        let crossed = self.bytes.saturating_sub(self.bytes_present).max(1);
+        let more = 1.0 + earlier as f64 / crossed as f64;
+        self.connection.path_share = self.connection.path_share.map(|of_last| of_last * more * share);
+        self.bytes_present -= earlier;
+        self.wire_bytes += prior.wire_bytes;
+        self.connection.refused += prior.refused.total();
+        for (reason, count) in counted(&prior.refused) {
+            *self.connection.refused_for.entry(reason).or_default() += count;
+        }
+        self.connection.overflowed = self.connection.overflowed.map(|of_last| of_last.saturating_add(prior.overflowed));
+        let mut memory = prior.memory;
+        memory.add(&last.memory);
+        self.connection.memory_bound = memory.bound();
+        self
+    }
+
+    /// Returns whether every file of the sources is at the target, and the content of each was transferred or compared
+    /// in this run.
+    #[must_use]
+    pub const fn is_verified(&self) -> bool {
+        self.unchanged == 0 && self.unchecked == 0 && self.kept == 0 && self.failures.count == 0
+    }
+
+    /// Returns the bytes of files that this transfer has moved, which were not present before; after a dry run, those
+    /// that it would move at most.
+    #[must_use]
+    pub const fn transferred(&self) -> u64 {
+        self.bytes.saturating_sub(self.bytes_present)
+    }
+
+    /// Returns the bits of files transferred per second over the whole transfer. A dry run transfers none, whatever this
+    /// says.
+    #[must_use]
+    pub fn goodput(&self) -> f64 {
+        self.transferred() as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.files == 1 { "" } else { "s" };
+        let seconds = self.elapsed.as_secs_f64();
+        let decimals = if seconds < 10.0 { 2 } else { 0 };
+        write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.files, Bytes(self.bytes))?;
+        match (self.files.saturating_sub(self.unchanged), self.unchanged) {
+            (0, 0) => {}
+            (0, _) => f.write_str(", unchanged by size and time")?,
+            (_, unchanged) if self.unchecked > 0 => {
+                write!(f, ", {} of it not checked", Bytes(self.unchecked))?;
+                if unchanged > 0 {
+                    write!(f, ", {unchanged} unchanged by size and time")?;
+                }
+            }
+            (_, 0) => f.write_str(", verified")?,
+            (verified, unchanged) => write!(f, ", {verified} verified, {unchanged} unchanged by size and time")?,
+        }
+        if self.kept > 0 {
+            write!(f, ", {} left as at the target", self.kept)?;
+        }
+        if self.deleted > 0 {
+            write!(f, ", {} deleted", self.deleted)?;
+        }
+        if self.removed > 0 {
+            write!(f, ", {} removed from the source", self.removed)?;
+        }
+        if let Some(share) = self.connection.path_share {
+            write!(f, ", {:.0} % of what the set rate allows", share * 100.0)?;
+        }
+        match self.connection.memory_bound {
+            Some(Bound::Here) => f.write_str(", slowed by the bound on memory here")?,
+            Some(Bound::There) => f.write_str(", slowed by the bound on memory there")?,
+            None => {}
+        }
+        match self.bytes_present {
+            0 => {}
+            _ if self.unchanged >= self.files => {}
+            all if all >= self.bytes => f.write_str(", all there already")?,
+            some => write!(f, ", {} of it there already", Bytes(some))?,
+        }
+        match self.links_followed {
+            0 => {}
+            1 => f.write_str(", 1 link followed")?,
+            count => write!(f, ", {count} links followed")?,
+        }
+        match self.failures.count {
+            0 => Ok(()),
+            1 => f.write_str("; 1 name failed"),
+            count => write!(f, "; {count} names failed"),
+        }
+    }
+}
+
+/// A number of bytes, displayed with a decimal unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 4] =
+            [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+        match UNITS.iter().find(|(_, size)| self.0 >= *size) {
+            Some((unit, size)) => write!(f, "{:.1} {unit}", self.0 as f64 / *size as f64),
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use transport::Rate;
+
+    use crate::files::NoticeKind;
+    use crate::messages::Strain;
+
+    fn summary() -> Summary {
+        Summary {
+            role: Role::Receives,
+            peer: "192.0.2.1:1".parse().unwrap(),
+            into: None,
+            files: 31,
+            directories: 2,
+            symlinks: 0,
+            bytes: 4_200_000_000,
+            bytes_present: 0,
+            unchecked: 0,
+            altered: None,
+            links_left_out: 0,
+            unchanged: 0,
+            kept: 0,
+            deleted: 0,
+            removed: 0,
+            links_followed: 0,
+            elapsed: Duration::from_secs(39),
+            failures: Failures::default(),
+            wire_bytes: 0,
+            connection: ConnectionFigures::default(),
+            trace_lost: None,
+        }
+    }
+
+    fn with(connection: ConnectionFigures) -> Summary {
+        Summary { connection, ..summary() }
+    }
+
+    fn with_share(path_share: Option<f64>) -> Summary {
+        with(ConnectionFigures { path_share, ..ConnectionFigures::default() })
+    }
+
+    #[test]
+    fn a_transfer_of_several_attempts_adds_up() {
+        let begun = Instant::now();
+        let last = begun + Duration::from_secs(6);
+        let [free, bound] = [false, true].map(|memory| Strain { memory, overflowed: 0 });
+        let memory = |ticks: u32, bounds: u32| {
+            let mut memory = MemoryTicks::default();
+            (0..ticks).for_each(|tick| memory.count(if tick < bounds { &bound } else { &free }, &free));
+            memory
+        };
+        let one_refused = net::Refused::of(&[(transport::wire::Refused::Malformed, 1)]);
+        let attempt = |since, crossed| Attempts {
+            since: Some(since),
+            crossed,
+            wire_bytes: crossed + 100,
+            refused: one_refused,
+            overflowed: 20,
+            memory: memory(10, 5),
+        };
+        let mut prior = Attempts::default();
+        prior.add(&attempt(begun, 3_000));
+        // An attempt that found no peer.
+        prior.add(&Attempts::default());
+        prior.add(&attempt(begun + Duration::from_secs(3), 1_000));
+        let of_last = Summary {
+            bytes: 10_000,
+            bytes_present: 4_500,
+            wire_bytes: 5_600,
+            ..with(ConnectionFigures { overflowed: Some(2), ..ConnectionFigures::default() })
+        };
+        // None of its own ticks was at the bound: a tenth of all.
+        let last = Attempts { since: Some(last), memory: memory(80, 0), ..Attempts::default() };
+        let (elapsed, refused) = (of_last.elapsed, of_last.connection.refused);
+        let whole = of_last.after(&prior, &last);
+        assert_eq!(whole.connection.refused_for, BTreeMap::from([("malformed".to_owned(), 2)]));
+        assert_eq!((whole.bytes, whole.bytes_present, whole.wire_bytes), (10_000, 500, 9_800));
+        assert_eq!((whole.elapsed, whole.connection.refused), (elapsed + Duration::from_secs(6), refused + 2));
+        assert_eq!((whole.connection.overflowed, whole.connection.memory_bound), (Some(42), Some(Bound::Here)));
+        let whole = Summary { elapsed: Duration::from_secs(2), ..with_share(Some(0.9)) }.after(&prior, &last);
+        assert_eq!(whole.connection.path_share, Some(0.9 * 0.25));
+        // Half of what the last attempt found there had crossed in the one before: three times as much in all.
+        let of_last = Summary { bytes: 10_000, bytes_present: 8_000, ..with_share(Some(0.3)) };
+        let prior =
+            Attempts { crossed: 4_000, since: last.since.map(|last| last - of_last.elapsed), ..Attempts::default() };
+        assert!((of_last.after(&prior, &last).connection.path_share.unwrap() - 0.3 * 3.0 / 2.0).abs() < 1e-9);
+        assert_eq!(summary().after(&Attempts::default(), &last).elapsed, summary().elapsed);
+    }
+
+    #[test]
+    fn what_was_there_before_has_not_crossed() {
+        let resumed = Summary { bytes: 10_000_000, bytes_present: 4_500_000, ..summary() };
+        let resumed = Summary { elapsed: Duration::from_secs(2), ..resumed };
+        assert_eq!((resumed.transferred(), resumed.goodput()), (5_500_000, 22e6));
+        assert_eq!(Summary { bytes_present: 10_000_000, ..resumed }.goodput(), 0.0);
+    }
+
+    #[test]
+    fn more_names_are_counted_than_listed() {
+        let mut failures = Failures::default();
+        for _ in 0..=MAX_FAILED {
+            failures.add(b"name", FailReason::Refused(NoticeKind::Exists));
+        }
+        assert_eq!((failures.listed.len(), failures.count, failures.vanished), (MAX_FAILED, 1001, 0));
+    }
+
+    /// Releases with groups and those without write the same.
+    #[test]
+    fn groups_do_not_show_in_what_crosses() {
+        let summary = Summary {
+            bytes_present: 1,
+            altered: Some(5),
+            failures: Failures {
+                listed: vec![Failed { path: b"n\xff".to_vec(), reason: FailReason::Refused(NoticeKind::Exists) }],
+                count: 2,
+                vanished: 1,
+            },
+            wire_bytes: u64::MAX,
+            ..with(ConnectionFigures {
+                repair_share: Some(0.05),
+                rtt: Some(Duration::from_millis(100)),
+                loss: Some(0.1),
+                refused: 3,
+                refused_for: BTreeMap::from([("malformed".to_owned(), 3)]),
+                path_share: Some(0.5),
+                remembered: Some(Rate::from_bits_per_second(1_000_000)),
+                memory_bound: Some(Bound::There),
+                overflowed: Some(7),
+            })
+        };
+        let text = concat!(
+            r#"{"role":"Receives","peer":"192.0.2.1:1","files":31,"directories":2,"symlinks":0,"bytes":4200000000,"#,
+            r#""bytes_present":1,"unchanged":0,"kept":0,"deleted":0,"removed":0,"links_followed":0,"unchecked":0,"#,
+            r#""altered":5,"links_left_out":0,"elapsed":{"secs":39,"nanos":0},"#,
+            r#""failed":[{"path":"bv8","reason":{"Refused":"Exists"}}],"failed_count":2,"vanished_count":1,"#,
+            r#""wire_bytes":18446744073709551615,"repair_share":0.05,"rtt":{"secs":0,"nanos":100000000},"loss":0.1,"#,
+            r#""refused":3,"refused_for":{"malformed":3},"path_share":0.5,"remembered":1000000,"#,
+            r#""memory_bound":"There","overflowed":7}"#,
+        );
+        assert_eq!(serde_json::to_string(&summary).unwrap(), text);
+        let read: Summary = serde_json::from_str(text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{summary:?}"));
+        // From a release that does not tell, and from one that tells more.
+        let older =
+            text.replace(r#""refused_for":{"malformed":3},"#, r#""more":[1],"#).replace(r#","overflowed":7"#, "");
+        let older: Summary = serde_json::from_str(&older).unwrap();
+        assert!(older.connection.refused_for.is_empty() && older.connection.overflowed.is_none());
+    }
+
+    #[test]
+    fn a_summary_is_one_line() {
+        let mut summary = with_share(None);
+        assert_eq!(summary.to_string(), "31 files, 4.2 GB, 39 s, verified");
+        summary.connection.path_share = Some(0.82);
+        (summary.failures.count, summary.bytes_present) = (1, 1_000_000);
+        assert_eq!(
+            summary.to_string(),
+            "31 files, 4.2 GB, 39 s, verified, 82 % of what the set rate allows, 1.0 MB of it there already; 1 name failed"
+        );
+        summary.connection.path_share = None;
+        let trusted = Summary { unchecked: 2_000_000, ..summary.clone() };
+        assert_eq!(
+            trusted.to_string(),
+            "31 files, 4.2 GB, 39 s, 2.0 MB of it not checked, 1.0 MB of it there already; 1 name failed"
+        );
+        let mut bound = Summary { failures: Failures::default(), ..summary.clone() };
+        bound.connection.memory_bound = Some(Bound::There);
+        assert_eq!(
+            bound.to_string(),
+            "31 files, 4.2 GB, 39 s, verified, slowed by the bound on memory there, 1.0 MB of it there already"
+        );
+        let none = Summary { files: 0, bytes: 0, bytes_present: 0, ..summary.clone() };
+        assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");
+    }
+
+    #[test]
+    fn what_was_not_compared_is_not_called_verified() {
+        let whole = summary();
+        assert!(whole.is_verified());
+        let some = Summary { unchanged: 19, bytes_present: 1_000_000, ..whole.clone() };
+        assert!(!some.is_verified());
+        let text = "31 files, 4.2 GB, 39 s, 12 verified, 19 unchanged by size and time, 1.0 MB of it there already";
+        assert_eq!(some.to_string(), text);
+        let all = Summary { unchanged: 31, bytes_present: whole.bytes, ..whole.clone() };
+        assert!(!all.is_verified());
+        assert_eq!(all.to_string(), "31 files, 4.2 GB, 39 s, unchanged by size and time");
+        let kept = Summary { files: 0, bytes: 0, kept: 2, ..whole.clone() };
+        assert!(!kept.is_verified());
+        assert_eq!(kept.to_string(), "0 files, 0 B, 39 s, 2 left as at the target");
+        let deleted = Summary { files: 0, bytes: 0, deleted: 3, ..whole.clone() };
+        assert!(deleted.is_verified());
+        assert_eq!(deleted.to_string(), "0 files, 0 B, 39 s, 3 deleted");
+        let failures = Failures { count: 1, ..Failures::default() };
+        assert!(!Summary { failures, ..whole }.is_verified());
+    }
+}
