@@ -101,14 +101,27 @@ Other environment variables:
   DOWNPOUR_CONFIG  the configuration file, or none
   DOWNPOUR_TICKET  the ticket, instead of the prompt";
 
+/// Columns of the list of options.
+const WIDTH: usize = 98;
+
 /// Returns the end of `--help`.
 pub(crate) fn help() -> String {
     let typed: BTreeSet<&str> = flags::all()
         .filter(|flag| flag.settable == Settable::Typed && !flag.hidden && flag.of != [Command::Remote])
         .map(|flag| flag.name)
         .collect();
-    let typed = typed.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(", ");
-    format!("{HELP}\n{typed}.\n\n{VARIABLES}")
+    let mut lines = vec![String::new()];
+    for (at, name) in typed.iter().enumerate() {
+        let word = format!("--{name}{}", if at + 1 < typed.len() { "," } else { "." });
+        match lines.last_mut() {
+            Some(line) if line.len() + word.len() < WIDTH => {
+                *line += if line.is_empty() { "" } else { " " };
+                *line += &word;
+            }
+            _ => lines.push(word),
+        }
+    }
+    format!("{HELP}\n{}\n\n{VARIABLES}", lines.join("\n"))
 }
 
 impl From<ErrorKind> for Code {

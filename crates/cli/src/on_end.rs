@@ -1,4 +1,4 @@
-//! `--on-end`: what the user's shell runs once a transfer has ended.
+//! `--on-end`: what sh runs once a command has ended that could be read.
 
 use std::io;
 use std::os::fd::AsFd as _;

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 const ALL: u32 = 0o7777;
 
 /// Changes of the permissions that a sender says, in order: `D755,F644`, `ug+rX`, `Dg+s,o-rwx`. `D` is for directories and
-/// `F` for files; without a letter of `ugoa`, bits that the umask denies are left alone.
+/// `F` for files; without a letter of `ugoa`, the
+/// umask denies some.
 ///
 /// Its JSON, the text, is part of the protocol between releases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,16 +60,26 @@ impl Chmod {
     #[must_use]
     pub fn apply(&self, mode: u32, is_directory: bool, umask: u32) -> u32 {
         let concerned = self.changes.iter().filter(|change| change.directories.is_none_or(|only| only == is_directory));
-        concerned.fold(mode, |mode, change| change.action.apply(mode, is_directory, umask))
+        // As for rsync, X asks for what could be executed before all changes.
+        let executes = is_directory || mode & 0o111 != 0;
+        concerned.fold(mode, |mode, change| change.action.apply(mode, executes, umask))
+    }
+
+    /// Returns these changes with others after them.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.text = format!("{},{}", self.text, others.text);
+        self.changes.extend(others.changes);
+        self
     }
 }
 
 impl Action {
-    fn apply(self, mode: u32, is_directory: bool, umask: u32) -> u32 {
+    fn apply(self, mode: u32, executes: bool, umask: u32) -> u32 {
         match self {
             Self::Absolute(bits) => (mode & !ALL) | bits,
             Self::Relative { operator, whom, is_masked, bits, executes_if_any } => {
-                let executes = executes_if_any && (is_directory || mode & 0o111 != 0);
+                let executes = executes_if_any && executes;
                 let denied = if is_masked { umask & 0o777 } else { 0 };
                 let bits = (bits | if executes { 0o111 } else { 0 }) & whom & !denied;
                 match operator {
@@ -127,19 +138,25 @@ fn relative(text: &str) -> Option<Action> {
         };
     }
     let is_masked = named.is_empty();
+    // As for rsync, without `u` or `g` it is the bit of the user.
+    let set_id = match (named.contains('u'), named.contains('g')) {
+        (true, true) => 0o6000,
+        (false, true) => 0o2000,
+        (_, false) => 0o4000,
+    };
     let (mut bits, mut executes_if_any) = (0, false);
     for permission in rest[1..].bytes() {
         match permission {
             b'r' => bits |= 0o444,
             b'w' => bits |= 0o222,
             b'x' => bits |= 0o111,
-            b's' => bits |= 0o6000,
+            b's' => bits |= set_id,
             b't' => bits |= 0o1000,
             b'X' => executes_if_any = true,
             _ => return None,
         }
     }
-    let whom = if is_masked { ALL } else { whom | (bits & 0o1000) };
+    let whom = if is_masked { ALL } else { whom | (bits & 0o5000) };
     Some(Action::Relative { operator, whom, is_masked, bits, executes_if_any })
 }
 
@@ -185,6 +202,9 @@ mod tests {
             ("D1777", 0o640, 0o1777),
             ("o+t", 0o1640, 0o1750),
             ("u+s", 0o4640, 0o4750),
+            ("a+s", 0o4640, 0o4750),
+            ("ug+s", 0o6640, 0o6750),
+            ("a-x,a+X", 0o640, 0o751),
         ] {
             let Ok(chmod) = text.parse::<Chmod>() else {
                 assert_eq!((file, directory), (0, 0), "{text} is refused");

@@ -22,7 +22,7 @@ use crate::preserve::{Modes, Preserve};
 pub struct ReceiveSpec {
     /// Where the items go: into this directory, or, for a single item, to this name. See [`ReceiveSpec::destination`].
     ///
-    /// A directory is created if only its last component is missing, unless [`ReceiveSpec::make_path`] is set. A symbolic link to a directory is followed, since
+    /// A directory is created if only its last component is missing, or with [`ReceiveSpec::make_path`]. A symbolic link to a directory is followed, since
     /// the user named it.
     #[serde(with = "base64::path")]
     pub target: PathBuf,

@@ -82,7 +82,7 @@ fn described(entry: &Entry) -> Definition {
 
 fn command(entry: &Entry) -> Definition {
     let mut command = described(entry).args(flags::of(entry.command).map(arg));
-    if matches!(entry.command, Command::Cp | Command::Sync) {
+    if matches!(entry.command, Command::Cp | Command::Sync | Command::Send | Command::Verify) {
         command = command.args_override_self(true);
     }
     if entry.command == Command::Tunnel {

@@ -143,7 +143,7 @@ impl Value {
     }
 }
 
-/// Where an option is in the help, in this order.
+/// Where an option is in the help. The order is that of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     /// Below the operands, without a heading.

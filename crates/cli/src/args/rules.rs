@@ -31,16 +31,23 @@ pub(crate) struct Rules {
 #[derive(Clone, Debug)]
 enum Typed {
     Rule(Rule),
-    /// A file, and the rule of a pattern in it without a sign.
-    File(PathBuf, MakeRule),
+    File(PathBuf, Lines),
+}
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug)]
+enum Lines {
+    /// Patterns, and what becomes of those without a sign.
+    Patterns(MakeRule),
+    /// Rules that say what they are.
+    Rules,
 }
 
 /// A file with rules.
 #[derive(Clone, Debug)]
 struct RuleFile {
     path: PathBuf,
-    /// The rule of a pattern without a sign.
-    rule: MakeRule,
+    lines: Lines,
     /// Place of its rules in the list.
     at: usize,
 }
@@ -98,11 +105,24 @@ pub(super) fn filter_rule(text: &OsStr) -> Result<FilterRule, String> {
     Pattern::new(rest).map(|pattern| FilterRule::Rule(make(pattern))).map_err(|error| error.to_string())
 }
 
+/// Parses a line of a file with rules.
+fn rule_alone(line: &[u8]) -> Result<Rule, String> {
+    match filter_rule(OsStr::from_bytes(line))? {
+        FilterRule::Rule(rule) => Ok(rule),
+        FilterRule::File(path) => Err(format!("{}: a file with rules names no other", path.display())),
+    }
+}
+
+/// Returns the lines that are neither blank nor comments.
+fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.filter(|line| !matches!(line.first(), None | Some(b'#' | b';')))
+}
+
 /// Parses the rules in a file, one per line: patterns, or rules with a sign of their own (`+ PATTERN`, `- PATTERN`).
 /// Blank lines and those that begin with `#` or `;` are skipped, as by rsync.
 fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
-    let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let rules = lines.filter(|line| !matches!(line.first(), None | Some(b'#' | b';'))).map(|line| {
+    let rules = lines_of(text).map(|line| {
         let (rule, line): (MakeRule, _) = match line {
             [b'+', b' ', pattern @ ..] => (Rule::Include, pattern),
             [b'-', b' ', pattern @ ..] => (Rule::Exclude, pattern),
@@ -132,14 +152,14 @@ impl Rules {
 
     /// Adds the files of an option.
     pub(super) fn place_files(&mut self, files: Vec<(usize, PathBuf)>, rule: MakeRule) {
-        self.typed.extend(files.into_iter().map(|(place, path)| (place, Typed::File(path, rule))));
+        self.typed.extend(files.into_iter().map(|(place, path)| (place, Typed::File(path, Lines::Patterns(rule)))));
     }
 
     /// Adds rules that say themselves what they are.
     pub(super) fn place_filters(&mut self, filters: Vec<(usize, FilterRule)>) {
         self.typed.extend(filters.into_iter().map(|(place, filter)| match filter {
             FilterRule::Rule(rule) => (place, Typed::Rule(rule)),
-            FilterRule::File(path) => (place, Typed::File(path, Rule::Exclude)),
+            FilterRule::File(path) => (place, Typed::File(path, Lines::Rules)),
         }));
     }
 
@@ -150,7 +170,7 @@ impl Rules {
         for (_, typed) in typed {
             match typed {
                 Typed::Rule(rule) => self.list.push(rule),
-                Typed::File(path, rule) => self.files.push(RuleFile { path, rule, at: self.list.len() }),
+                Typed::File(path, lines) => self.files.push(RuleFile { path, lines, at: self.list.len() }),
             }
         }
     }
@@ -161,7 +181,7 @@ impl Rules {
     /// # Errors
     /// The first file that cannot be read, or that holds something else.
     pub(crate) fn read_files(&mut self) -> Result<(), Failure> {
-        for RuleFile { path, rule, at } in std::mem::take(&mut self.files).into_iter().rev() {
+        for RuleFile { path, lines, at } in std::mem::take(&mut self.files).into_iter().rev() {
             let shown = path.display();
             let absent = |error| Failure::new(Code::SourceAbsent, format!("cannot read the rules in {shown}: {error}"));
             let mut text = Vec::new();
@@ -180,7 +200,11 @@ impl Rules {
             }
             self.from_pipe |= is_stdin || !std::fs::metadata(&path).is_ok_and(|found| found.is_file());
             let refused = |error| Failure::new(Code::Usage, format!("{shown}: {error}"));
-            let rules = parse(&text, rule).map_err(refused)?;
+            let rules = match lines {
+                Lines::Patterns(rule) => parse(&text, rule),
+                Lines::Rules => lines_of(&text).map(rule_alone).collect(),
+            };
+            let rules = rules.map_err(refused)?;
             self.list.splice(at..at, rules);
         }
         Ok(())

@@ -23,6 +23,8 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
         (&["--delete"], "deletes everything if the source is empty: update it, or accept that with --force-empty"),
         (&["-a"], "knows nothing of owners, groups, ACLs"),
         (&["-n", "-X"], "knows nothing of owners, groups, ACLs"),
+        (&["--chmod=go-rwx"], "does not know all options of this copy: update it, or leave those out"),
+        (&["--link-dest=../x"], "does not know all options of this copy: update it, or leave those out"),
         (&["-b"], "makes no backups: update it, or leave -b and --backup-dir out"),
         (&["-n", "--remove-source-files"], "does not know --remove-source-files: update it, or leave the option out"),
     ] {

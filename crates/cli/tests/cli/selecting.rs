@@ -99,7 +99,7 @@ fn modes_are_changed_on_the_way_also_there() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let source = tree::folder(&here.path().join("photos"));
-    far.run("sync", arguments!["--chmod=D711,F640", source.join(""), "far:copy"]).expect(0);
+    far.run("sync", arguments!["--chmod=D711", "--chmod=F640", source.join(""), "far:copy"]).expect(0);
     let copy = far.there("copy");
     assert_eq!(mode(&copy), 0o711, "the top");
     assert_eq!([mode(&copy.join("in")), mode(&copy.join("one")), mode(&copy.join("in/some"))], [0o711, 0o640, 0o640]);
@@ -173,6 +173,19 @@ fn rules_as_rsync_writes_them() {
         .end()
         .expect(0);
     assert_names(&copy, &["c", "keep.tmp"]);
+    // What a file with rules holds that does not work here is not taken for a pattern.
+    for (line, said) in [
+        ("P keep", "none of the rules that work here"),
+        (":- .gitignore", "read on both sides"),
+        ("*.o", "none of the rules that work here"),
+        (". other", "names no other"),
+        ("!", "none of the rules that work here"),
+    ] {
+        fs::write(&rules, format!("- ok\n{line}\n")).expect("rules");
+        let merge = format!(". {}", rules.display());
+        let refused = downpour(arguments!["sync", "-f", merge, source.join(""), copy]).end().expect(2);
+        assert!(refused.stderr.contains(said), "{line}: {}", refused.stderr);
+    }
     for (rule, said) in [(":- .gitignore", "read on both sides"), ("P x", "none of the rules that work here")] {
         let refused = downpour(arguments!["sync", "--filter", rule, source, copy]).end().expect(2);
         assert!(refused.stderr.contains(said), "{}", refused.stderr);
@@ -210,7 +223,9 @@ fn unchanged_files_are_names_of_those_in_another_tree() {
     fs::create_dir(limited.there("out")).expect("a directory");
     let refused = limited.run("sync", arguments!["--link-dest=../../out", source.join(""), "far:copy"]);
     assert_ne!(refused.status.code(), Some(0));
-    assert!(refused.stderr.contains("leads out of the folder"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("leave out --link-dest"), "{}", refused.stderr);
+    let refused = limited.run("sync", arguments!["--mkpath", source.join(""), "far:copy"]);
+    assert!(refused.stderr.contains("leave out --mkpath"), "{}", refused.stderr);
 }
 
 #[test]

@@ -277,7 +277,9 @@ fn not_into_itself(roots: &[Root], target: &Path, scan: &ScanOptions) -> Result<
         // would put it inside itself.
         let is_own = !scan.remove_sources && root.is_contents() && inside == folder && target.is_dir();
         let leads_in = |name: &Vec<u8>| {
-            let listed = folder.join(OsStr::from_bytes(name)).canonicalize();
+            // As the scan reads it: a leading slash is nothing.
+            let begin = name.iter().position(|byte| *byte != b'/').unwrap_or(name.len());
+            let listed = folder.join(OsStr::from_bytes(&name[begin..])).canonicalize();
             listed.is_ok_and(|listed| listed.is_dir() && inside.starts_with(listed))
         };
         let is_within =

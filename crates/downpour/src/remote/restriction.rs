@@ -1,5 +1,5 @@
-//! What a request asks for and the first releases ignore without a word. A field that came later needs no entry here: where it
-//! is not known, it is refused by its name ([`Request::read`](super::request::Request::read)).
+//! What a request asks for and earlier releases ignore without a word. A release that refuses what it does not know by its
+//! name ([`Request::read`](super::request::Request::read)) says that it enforces [`Restriction::Later`].
 
 use super::request::{Onward, RemoteTask};
 use crate::base64::Bytes;
@@ -29,10 +29,12 @@ pub(super) enum Restriction {
     Backup,
     /// A path in the home of a user who is named, as in `~user/x`.
     Homes,
+    /// Any of the fields that came later.
+    Later,
 }
 
 impl Restriction {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::EmptySource,
         Self::MaxDelete,
         Self::SafeLinks,
@@ -42,6 +44,7 @@ impl Restriction {
         Self::RemoveSources,
         Self::Backup,
         Self::Homes,
+        Self::Later,
     ];
 
     /// Returns its name in an answer.
@@ -56,6 +59,7 @@ impl Restriction {
             Self::RemoveSources => "remove-sources",
             Self::Backup => "backup",
             Self::Homes => "homes",
+            Self::Later => "all-fields",
         }
     }
 
@@ -64,7 +68,8 @@ impl Restriction {
         Self::ALL.into_iter().find(|restriction| restriction.name() == name)
     }
 
-    /// Returns the restrictions of a task.
+    /// Returns the restrictions of a task. Each of its fields is looked at: one that is added does not compile here until its
+    /// author has made it one of those that came later.
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
@@ -90,8 +95,24 @@ impl Restriction {
     }
 
     fn of_sender(sources: &[Bytes], scan: &ScanOptions) -> Vec<Self> {
-        // What a later release adds is refused by its name where it is not known.
-        let ScanOptions { one_file_system, preserve, refuse_empty, remove_sources, .. } = scan;
+        let ScanOptions {
+            // In the first release.
+            recursive: _,
+            links: _,
+            hard_links: _,
+            hash: _,
+            filter: _,
+            files_from: _,
+            // Without it, a link is sent.
+            follow_items: _,
+            // Known to the sender alone.
+            follow_ways: _,
+            outputs: _,
+            one_file_system,
+            preserve,
+            refuse_empty,
+            remove_sources,
+        } = scan;
         let asked = [
             (Self::EmptySource, *refuse_empty),
             (Self::OneFileSystem, *one_file_system),
@@ -106,7 +127,24 @@ impl Restriction {
     fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
         let ReceiveSpec {
             target,
+            // In the first release.
+            existing: _,
+            compare: _,
+            modes: _,
+            compared: _,
             dry_run,
+            // Known to the receiver alone.
+            within: _,
+            outputs: _,
+            // They save work.
+            trust_staging: _,
+            differences: _,
+            modify_window,
+            eligible,
+            chmod,
+            omit_directory_times,
+            make_path,
+            link_dest,
             requested,
             preserve,
             delete,
@@ -117,9 +155,14 @@ impl Restriction {
             backup,
             confirms,
             permitted,
-            ..
         } = spec;
         let directory_if = &requested.directory_if;
+        let is_later = *modify_window > 0
+            || !eligible.is_everything()
+            || chmod.is_some()
+            || *omit_directory_times
+            || *make_path
+            || !link_dest.is_empty();
         let asked = [
             (Self::EmptySource, !dry_run && delete.is_some() && !force_empty),
             (Self::MaxDelete, !dry_run && max_delete.is_some()),
@@ -130,6 +173,7 @@ impl Restriction {
             (Self::RemoveSources, *confirms),
             (Self::Backup, !dry_run && backup.is_some()),
             (Self::Homes, names_user(target)),
+            (Self::Later, is_later),
         ];
         asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
     }
@@ -152,6 +196,9 @@ impl Restriction {
                 "its older downpour does not know --remove-source-files: update it, or leave the option out"
             }
             Self::Homes => "its older downpour does not know ~user: update it, or write the whole path",
+            Self::Later => {
+                "its older downpour does not know all options of this copy: update it, or leave those out that it lacks"
+            }
             Self::Backup => "its older downpour makes no backups: update it, or leave -b and --backup-dir out",
             Self::Preserve => {
                 "its older downpour knows nothing of owners, groups, ACLs, extended attributes and special files: update it, or leave those options and -a out"

@@ -22,6 +22,10 @@ pub(super) enum Deed {
     Delete,
     /// Sets owners, attributes or special files.
     Preserve,
+    /// Makes files names of those in other trees, which it looks for anywhere.
+    LinkElsewhere,
+    /// Makes directories on the way to the target.
+    MakePath,
     /// Writes and removes a file to measure the disk.
     TryDisk,
     /// Runs a command.
@@ -32,7 +36,7 @@ pub(super) enum Deed {
 
 impl Deed {
     #[cfg(test)]
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Read,
         Self::FollowLinks,
         Self::RemoveSources,
@@ -40,6 +44,8 @@ impl Deed {
         Self::Write,
         Self::Delete,
         Self::Preserve,
+        Self::LinkElsewhere,
+        Self::MakePath,
         Self::TryDisk,
         Self::Run,
         Self::Connect,
@@ -108,10 +114,8 @@ impl Deed {
             chmod: _,
             omit_directory_times: _,
             safe_links: _,
-            // More directories are made on the way to the target, which lies beneath the directory.
-            make_path: _,
-            // What is there is compared, as at the target, and has to lie beneath the directory, too.
-            link_dest: _,
+            make_path,
+            link_dest,
             // What is told.
             compared: _,
             confirms: _,
@@ -130,6 +134,8 @@ impl Deed {
             (Self::Write, !dry_run),
             (Self::Delete, !dry_run && (delete.is_some() || backup.is_some())),
             (Self::Preserve, !preserve.is_nothing()),
+            (Self::LinkElsewhere, !link_dest.is_empty()),
+            (Self::MakePath, *make_path),
         ];
         chosen(does)
     }
@@ -156,6 +162,12 @@ impl Access {
             (Deed::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some("it opens no connections"),
             (Deed::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => {
                 Some("it does not follow the links in folders: leave out --links follow")
+            }
+            (Deed::LinkElsewhere, Self::Full | Self::ReadOnly | Self::WriteOnly) => {
+                Some("it makes no names of files in other trees: leave out --link-dest")
+            }
+            (Deed::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => {
+                Some("it makes no directories on the way to the target: leave out --mkpath")
             }
             (Deed::Read | Deed::RemoveSources, Self::WriteOnly) => Some("it only receives"),
             (Deed::RemoveSources, Self::ReadOnly) => Some("it removes nothing: leave out --remove-source-files"),
@@ -303,7 +315,9 @@ mod tests {
             };
             assert!(!is_refused || !is_permitted, "{access:?}, root: {is_root}: {task:?}");
             let asks_root = does.contains(&Deed::Preserve) && is_root;
-            let never = [Deed::Run, Deed::Connect, Deed::FollowLinks].iter().any(|deed| does.contains(deed));
+            let never = [Deed::Run, Deed::Connect, Deed::FollowLinks, Deed::LinkElsewhere, Deed::MakePath]
+                .iter()
+                .any(|deed| does.contains(deed));
             assert_eq!(is_permitted, !is_refused && !asks_root && !never, "{access:?}, root: {is_root}: {task:?}");
         }
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use request::names::link_leads_out;
-use request::{Existing, NameError, ReceiveSpec, is_staging_name};
+use request::{Existing, NameError, is_staging_name};
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
@@ -13,7 +13,7 @@ use super::super::ranges::RangeSet;
 use super::super::staged_id::{StagedId, path_hash};
 use super::batch::{FileState, ReceivedFile};
 use super::differences;
-use super::fate::{Fate, Judge, Replaced, absent};
+use super::fate::{Fate, Judge, Replaced, absent, is_left_out};
 use super::links::link_bytes;
 use super::manifest::{Building, Intake};
 use super::place::{Clearing, FILLABLE, Place};
@@ -139,7 +139,7 @@ impl Admission<'_> {
                 return Ok(());
             }
             (Ok(Fate::Kept), _) => {
-                self.shared.report.kept(path);
+                self.keep(path, entry);
                 Ok(None)
             }
             (Ok(fate), Kind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
@@ -214,14 +214,18 @@ impl Admission<'_> {
             },
             Ok(fate) => fate,
         };
-        let fate = if stands { fate } else { without_first_name(fate, &self.shared.spec) };
+        let fate = match &entry.kind {
+            Kind::HardLink { target } if self.shared.is_left_out(&self.shared.goes_to(target, number.0)?) => Fate::Kept,
+            _ if stands => fate,
+            _ => without_first_name(fate, self.shared.spec.existing),
+        };
         let kind = match fate {
             Fate::Same { attributes: false, .. } => None,
             Fate::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
             Fate::New => Some(NoticeKind::Create),
             Fate::Replace { .. } => Some(NoticeKind::Replace),
             Fate::Kept => {
-                self.shared.report.kept(path);
+                self.keep(path, entry);
                 return Ok(None);
             }
             Fate::Refused(kind) => {
@@ -235,7 +239,7 @@ impl Admission<'_> {
         if self.is_stored(&entry.kind, &Ok(fate)) {
             self.shared.note_foreseen(number, path);
         }
-        let is_there = matches!(fate, Fate::Same { .. });
+        let is_there = matches!(fate, Fate::Same { .. }) || self.has_reference(path, entry)?;
         if !is_there {
             building.wanted.push(building.length..building.length + entry.size());
         }
@@ -260,6 +264,14 @@ impl Admission<'_> {
         let renamed = self.shared.renaming();
         let clearing = Clearing { target: seen, spec, report, renamed, newcomers: None, is_sent: &|_| false };
         Ok(if clearing.foresee(path)? { fate } else { Fate::Refused(NoticeKind::FolderInTheWay) })
+    }
+
+    /// Leaves an entry as it is at the target.
+    fn keep(&self, path: &[u8], entry: &Entry) {
+        self.shared.report.kept(path);
+        if is_left_out(&self.shared.spec, entry) {
+            self.shared.leave_out(path);
+        }
     }
 
     /// Whether an entry with this fate is in place as it was sent, if all goes well. With [`Existing::Skip`], what
@@ -547,11 +559,8 @@ fn look_again(place: &Place, path: &[u8], compared: Identity) -> io::Result<Stat
 }
 
 /// What happens to a hard link whose file would not exist.
-fn without_first_name(fate: Fate, spec: &ReceiveSpec) -> Fate {
-    let existing = spec.existing;
+fn without_first_name(fate: Fate, existing: Existing) -> Fate {
     match fate {
-        // Left out for its size or age, which all names of a file share.
-        _ if !spec.eligible.is_everything() => Fate::Kept,
         Fate::Same { .. } if existing == Existing::Skip => Fate::Kept,
         Fate::Same { .. } | Fate::Replace { .. } if existing == Existing::KeepNewer => Fate::Kept,
         Fate::Same { .. } | Fate::New | Fate::Replace { .. } => Fate::Refused(NoticeKind::NoFirstName),

@@ -55,7 +55,7 @@ pub(super) fn absent(spec: &ReceiveSpec, entry: &Entry) -> Fate {
 }
 
 /// Whether an entry is a file that takes no part.
-fn is_left_out(spec: &ReceiveSpec, entry: &Entry) -> bool {
+pub(super) fn is_left_out(spec: &ReceiveSpec, entry: &Entry) -> bool {
     match entry.kind {
         Kind::File { size, .. } => !spec.eligible.takes(size, entry.mtime.seconds),
         Kind::Directory | Kind::Symlink { .. } | Kind::Special(_) | Kind::HardLink { .. } => false,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 
-use request::Existing;
+use request::{Existing, ReceiveSpec};
 use rustix::io::Errno;
 
 use super::super::error::FilesError;
@@ -110,9 +110,7 @@ impl Shared {
         let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {
-            // The file may have been left out for its size or age, which its other names share.
-            let is_left_out = file.is_none() && !self.spec.eligible.is_everything();
-            if is_left_out || keeps(self.spec.existing, file.as_ref(), there.as_ref()) {
+            if self.is_left_out(target) || keeps(&self.spec, file.as_ref(), there.as_ref()) {
                 self.report.kept(path);
                 return Ok(None);
             }
@@ -152,13 +150,13 @@ fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<Link>> {
 
 /// Whether `there`, which exists under the name of a link or does not, is left as it is. `file` is the first name, if
 /// that is in place as it was sent; the time of one is that of all.
-fn keeps(existing: Existing, file: Option<&Status>, there: Option<&Status>) -> bool {
-    match existing {
+fn keeps(spec: &ReceiveSpec, file: Option<&Status>, there: Option<&Status>) -> bool {
+    match spec.existing {
         Existing::Refuse | Existing::Replace => false,
         Existing::Skip => there.is_some(),
         // Where the first name was kept, nothing has come with which this one could be replaced, or created.
         Existing::KeepNewer => match (file, there) {
-            (Some(file), Some(there)) => there.is_file() && there.mtime > file.mtime,
+            (Some(file), Some(there)) => there.is_file() && there.is_newer(file.mtime, spec.modify_window),
             (Some(_), None) => false,
             (None, there) => there.is_some(),
         },

@@ -30,6 +30,9 @@ use super::report::Report;
 use crate::lock::lock;
 use crate::messages::{NoticeKind, SourceId};
 
+/// As many other trees are looked at for each file, as by rsync.
+const MOST_REFERENCES: usize = 20;
+
 /// Permissions that a folder needs while names are created in it.
 pub(super) const FILLABLE: u32 = 0o700;
 
@@ -41,8 +44,6 @@ pub(super) struct Place {
     /// Whether the target folder was created for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
-    /// Trees whose unchanged files get names here.
-    pub(super) references: Vec<DirectorySandbox>,
     /// The mode that the target had, if it was made writable for this run.
     opened: Option<u32>,
     /// What is new at the target since the transfer began, if names are deleted.
@@ -101,7 +102,6 @@ impl Place {
             target,
             target_is_new,
             staging,
-            references: open_references(into, spec)?,
             opened,
             newcomers: begun.map(|begun| Mutex::new(Newcomers::since(begun))),
             sent: Mutex::default(),
@@ -247,7 +247,9 @@ impl Place {
     fn has_become_newer(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<bool> {
         let staged: Status = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.into();
         let there = self.target.look(path)?;
-        Ok(there.is_some_and(|there| staged.is_file() && there.is_file() && there.mtime > staged.mtime))
+        Ok(there.is_some_and(|there| {
+            staged.is_file() && there.is_file() && there.is_newer(staged.mtime, self.spec.modify_window)
+        }))
     }
 
     /// Moves an object created in the staging folder to `path`.
@@ -458,7 +460,11 @@ fn make_path(path: &Path) -> io::Result<()> {
     }
     match make_path(parent) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => std::fs::File::open(parent_of(parent))?.sync_all()?,
+        Err(_) => {}
+        Ok(()) => {
+            let made = openat(CWD, parent, NAMED_WAY, Mode::empty())?;
+            sync_parent(parent, &made)?;
+        }
     }
     std::fs::create_dir(path)
 }
@@ -487,13 +493,28 @@ fn open_folder(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
 ///
 /// # Errors
 /// [`FilesError::TargetOutside`] for one that is not beneath [`ReceiveSpec::within`]; one that cannot be opened.
-fn open_references(into: &Path, spec: &ReceiveSpec) -> Result<Vec<DirectorySandbox>, FilesError> {
+pub(super) fn open_references(into: &Path, spec: &ReceiveSpec) -> Result<Vec<DirectorySandbox>, FilesError> {
+    if spec.link_dest.len() > MOST_REFERENCES {
+        let why = format!("files cannot be linked to more than {MOST_REFERENCES} other trees");
+        return Err(FilesError::system(into, io::Error::new(io::ErrorKind::InvalidInput, why)));
+    }
     let mut references = Vec::new();
     for path in &spec.link_dest {
-        let tree = open_target(&into.join(OsStr::from_bytes(&path.0)), spec)?;
-        references.extend(tree.map(DirectorySandbox::new));
+        let path = beside(into, Path::new(OsStr::from_bytes(&path.0)));
+        references.extend(open_target(&path, spec)?.map(DirectorySandbox::new));
     }
     Ok(references)
+}
+
+/// Returns a path that is relative to `into`, which may not exist yet, so that the system could not follow `..` in it.
+fn beside(into: &Path, path: &Path) -> PathBuf {
+    if path.is_absolute() || into.exists() {
+        return into.join(path);
+    }
+    match path.strip_prefix("..") {
+        Ok(rest) => beside(parent_of(into), rest),
+        Err(_) => into.join(path),
+    }
 }
 
 /// Opens the target, following symbolic links; `None` if it does not exist.

@@ -6,13 +6,14 @@ use rustix::io::Errno;
 
 use super::entries::Admission;
 use super::place::Place;
-use crate::messages::Entry;
+use crate::error::FilesError;
+use crate::messages::{Entry, Kind};
 use crate::sandbox::errno;
 
 impl Admission<'_> {
     /// Makes a file a name of one that another tree has unchanged; returns whether there was one.
     pub(super) fn link_reference(&self, place: &Place, path: &[u8], entry: &Entry) -> io::Result<bool> {
-        for reference in &place.references {
+        for reference in self.shared.references().map_err(io::Error::other)? {
             let unchanged = match self.judge(reference).unchanged(path, entry) {
                 // What cannot be looked at is not known to be unchanged.
                 Err(_) | Ok(None) => continue,
@@ -29,11 +30,27 @@ impl Admission<'_> {
                 }
                 // Somebody has exchanged it since it was looked at.
                 Ok(_) => place.staging.clear_moving()?,
-                // On another file system, of another user where such links are protected, or with too many names.
-                Err(error) if matches!(errno(&error), Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::NOENT) => {}
+                // On another file system or one without links, of another user where such links are protected, or with too
+                // many names.
+                Err(error) if is_no_link(errno(&error)) => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(false)
     }
+
+    /// Whether a file would become such a name.
+    pub(super) fn has_reference(&self, path: &[u8], entry: &Entry) -> Result<bool, FilesError> {
+        let is_unchanged = |reference| matches!(self.judge(reference).unchanged(path, entry), Ok(Some(_)));
+        let is_file = matches!(entry.kind, Kind::File { .. });
+        Ok(is_file && self.shared.references()?.iter().any(is_unchanged))
+    }
+}
+
+/// Whether an error says that there can be no link to a file.
+fn is_no_link(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::MLINK | Errno::NOENT | Errno::OPNOTSUPP | Errno::NOSYS
+    )
 }

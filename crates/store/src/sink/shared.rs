@@ -15,7 +15,8 @@ use super::super::extras::ExtraRule;
 use super::super::mode_rule::ModeRule;
 use super::super::outputs::TargetOutput;
 use super::super::sandbox::DirectorySandbox;
-use super::place::{Place, open_target, sent_as};
+use super::super::staged_id::path_hash;
+use super::place::{Place, open_references, open_target, sent_as};
 use super::report::Report;
 use super::report::TOP;
 use super::stored_entries::StoredEntries;
@@ -42,6 +43,10 @@ pub(super) struct Shared {
     place: OnceLock<Place>,
     /// The target as a dry run sees it, if it exists.
     seen: OnceLock<Option<DirectorySandbox>>,
+    /// Trees whose unchanged files get names here.
+    references: OnceLock<Vec<DirectorySandbox>>,
+    /// Hashes of the paths of files that take no part.
+    left_out: Mutex<HashSet<u64>>,
     /// The sender's name of an item that has another name here.
     pub(super) renamed: Arc<OnceLock<Vec<u8>>>,
     /// Hashes of the paths of files that are being received and not yet in place.
@@ -107,6 +112,8 @@ impl Shared {
             outputs: OnceLock::new(),
             place: OnceLock::new(),
             seen: OnceLock::new(),
+            references: OnceLock::new(),
+            left_out: Mutex::default(),
             renamed: Arc::default(),
             claimed: Mutex::default(),
             room: OnceLock::new(),
@@ -186,6 +193,8 @@ impl Shared {
     /// Creates the target and the staging folder, unless they exist.
     pub(super) fn make_place(&self, source: SourceId) -> Result<(), FilesError> {
         if self.place.get().is_none() {
+            // A wrong one is refused before anything is made.
+            self.references()?;
             let place = Place::open(&self.spec, self.destination(), &self.renamed, &self.report, source, true)?
                 .ok_or(FilesError::Over)?;
             self.place.get_or_init(|| place);
@@ -234,6 +243,25 @@ impl Shared {
             self.seen.get_or_init(|| target);
         }
         Ok(self.seen.get().and_then(Option::as_ref))
+    }
+
+    /// Returns the trees whose unchanged files get names here.
+    pub(super) fn references(&self) -> Result<&[DirectorySandbox], FilesError> {
+        if self.references.get().is_none() {
+            let opened = open_references(&self.destination().directory, &self.spec)?;
+            self.references.get_or_init(|| opened);
+        }
+        Ok(self.references.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// Notes that a file takes no part, which goes for all of its names.
+    pub(super) fn leave_out(&self, path: &[u8]) {
+        lock(&self.left_out).insert(path_hash(path));
+    }
+
+    /// Whether a file takes no part.
+    pub(super) fn is_left_out(&self, path: &[u8]) -> bool {
+        lock(&self.left_out).contains(&path_hash(path))
     }
 
     /// Returns the path beneath the target that an entry is written to.

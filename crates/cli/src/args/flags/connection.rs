@@ -95,6 +95,14 @@ pub(super) const FLAGS: &[Flag] = &[
         ..OTHER_SIDE
     },
     Flag {
+        name: "bootstrap",
+        takes: Takes::Value(value("WHEN", values::text)),
+        help: "What `downpour bootstrap` does in any case",
+        of: &[Bootstrap],
+        hidden: true,
+        ..OTHER_SIDE
+    },
+    Flag {
         name: "through-here",
         short: Some('3'),
         help: "Between two remote hosts, send all data through this machine",

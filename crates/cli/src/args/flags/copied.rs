@@ -34,7 +34,7 @@ pub(super) const FLAGS: &[Flag] = &[
         set: |args, _| args.scan.recursive = true,
         ..COPIED
     },
-    Flag { name: "recursive", short: Some('r'), help: "What sync always does", of: &[Sync], hidden: true, ..COPIED },
+    Flag { name: "recursive", short: Some('r'), of: &[Sync], hidden: true, ..COPIED },
     Flag {
         name: "links",
         takes: Takes::Value(value("HOW", || {
@@ -62,7 +62,10 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "one-file-system",
         short: Some('x'),
         help: "Do not enter folders on which another file system is mounted",
-        set: |args, _| (args.scan.one_file_system, args.receive.one_file_system) = (true, true),
+        // Only sync deletes, and only on the file system of the target.
+        set: |args, _| {
+            (args.scan.one_file_system, args.receive.one_file_system) = (true, args.command == Sync);
+        },
         ..COPIED
     },
     Flag {

@@ -1,9 +1,9 @@
 //! What is preserved beyond contents and times.
 
-use downpour::files::Modes;
+use downpour::files::{Chmod, Modes};
 
 use crate::args::Command::{self, Cp, Sync};
-use crate::args::flag::{FLAG, Flag, Section, Takes, value};
+use crate::args::flag::{FLAG, Flag, Section, Settable, Takes, value};
 use crate::args::values;
 
 const COPIES: &[Command] = &[Cp, Sync];
@@ -96,18 +96,19 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "chmod",
-        takes: Takes::Value(value("CHANGES", values::chmod)),
+        takes: Takes::Values(value("CHANGES", values::chmod)),
         help: "Change the modes that the source has, such as D755,F644 or ug+rX",
         more: "As for rsync, new names get the changed mode less what the umask denies, and all names get it where modes are \
                preserved.",
         // An ACL holds the bits of the mode too.
         conflicts: &["acls"],
-        set: |args, given| args.receive.chmod = given.one(),
+        set: |args, given| args.receive.chmod = given.all::<Chmod>().into_iter().reduce(Chmod::and),
         ..PRESERVED
     },
     // What another option has turned on is turned off, in whatever order they are.
     Flag {
         name: "no-perms",
+        settable: Settable::Typed,
         alias: Some("no-p"),
         help: "Give new names the modes that the umask allows, and leave those of others: without -p and what implies it",
         more: "The sticky bit comes with new directories, as with cp.",
@@ -117,6 +118,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "no-owner",
+        settable: Settable::Typed,
         alias: Some("no-o"),
         help: "-a without --owner",
         set: |args, _| args.receive.preserve.owner = false,
@@ -124,6 +126,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "no-group",
+        settable: Settable::Typed,
         alias: Some("no-g"),
         help: "-a without --group",
         set: |args, _| args.receive.preserve.group = false,
@@ -131,6 +134,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "no-specials",
+        settable: Settable::Typed,
         alias: Some("no-D"),
         help: "-a without --specials",
         set: |args, _| args.receive.preserve.specials = false,

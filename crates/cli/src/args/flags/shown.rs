@@ -4,7 +4,7 @@ use crate::args::Command::{
     self, Bootstrap, Clean, Cp, Demo, Doctor, Pipe, Proxy, Recv, Send, Status, Sync, Tunnel, Verify,
 };
 use crate::args::HowShown;
-use crate::args::flag::{FLAG, Flag, Section, Takes, value};
+use crate::args::flag::{FLAG, Flag, Section, Settable, Takes, value};
 use crate::args::values;
 
 const TRANSFERS: &[Command] = &[Cp, Sync, Send, Recv, Verify, Doctor, Demo];
@@ -97,9 +97,10 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "on-end",
         takes: Takes::Value(value("CMD", values::filled_text)),
-        help: "Have the shell run CMD at the end, however that comes; DOWNPOUR_EXIT_CODE is the exit code",
+        help: "Have sh run CMD when this command ends, also after a failure; DOWNPOUR_EXIT_CODE is the exit code",
         more: "What it prints goes to stderr. It changes nothing of this command's own exit code.",
         of: &[Cp, Sync, Send, Recv, Verify],
+        settable: Settable::Typed,
         set: |args, given| args.on_end = given.one(),
         ..SHOWN
     },
