@@ -51,6 +51,14 @@ pub enum FilesError {
         /// As the user named it.
         path: PathBuf,
     },
+    /// A store cannot do what was asked of it. Nothing was changed.
+    #[error("{store} cannot do what was asked: {what}")]
+    NotSupported {
+        /// The kind of store.
+        store: &'static str,
+        /// The part of the request, in words.
+        what: &'static str,
+    },
     /// Names that would arrive exist already. Nothing was overwritten.
     #[error("already there, and not overwritten: {}", join(names))]
     TargetExists {
@@ -246,6 +254,7 @@ impl FilesError {
             | Self::SameName { .. }
             | Self::SourceEmpty { .. }
             | Self::TargetSpecial { .. }
+            | Self::NotSupported { .. }
             | Self::IsOutput { .. } => Class::Usage,
             Self::TargetExists { .. } => Class::Exists,
             Self::Busy { .. } => Class::Busy,

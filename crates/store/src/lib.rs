@@ -6,6 +6,9 @@
 //! made from worker threads. What is asked of either half is described by the values of [`request`], which are
 //! re-exported here.
 //!
+//! Where a tree comes from and where it goes are also traits, [`TreeSource`] and [`TreeTarget`]: the local file system is one
+//! place of several.
+//!
 //! Of a file that stands at the target in another version only the differences cross: the sender lists the chunks of its
 //! version (`chunks`), and the receiver copies those that it finds in its own.
 
@@ -31,6 +34,7 @@ mod inheritance;
 mod journal;
 mod list;
 mod listing;
+mod local;
 mod lock;
 pub mod messages;
 mod metadata;
@@ -44,6 +48,7 @@ mod removal;
 mod root;
 mod sandbox;
 mod scan;
+mod seam;
 mod sink;
 mod source;
 mod staged_id;
@@ -53,6 +58,7 @@ mod xattrs;
 pub use batch::{Batch, Voided};
 pub use chunks::list_chunks;
 pub use error::{Class, FilesError, NotPermitted};
+pub use local::LocalSource;
 pub use messages::{
     Attributes, DeviceNumber, Entry, Extra, IdKind, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Mtime, Notice,
     NoticeKind, Owner, SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, WantedError, Xattr,
@@ -68,6 +74,7 @@ pub use request::{
 pub use root::{Root, Roots};
 pub use sandbox::rename_new;
 pub use scan::Scanner;
+pub use seam::{TreeObject, TreeSource, TreeTarget};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::{BatchSource, Ends};
 pub use staging::{LeftReason, Leftover, StagingLeft, leftovers, staged_elsewhere, under_random_name};
