@@ -19,6 +19,7 @@ struct Readme;
 
 mod backup;
 mod batch;
+mod batch_layout;
 mod chunks;
 mod consistency;
 mod cursor;

@@ -71,7 +71,7 @@ pub trait TreeObject: fmt::Debug + Send + Sync {
     /// this call.
     fn take_voided(&self) -> Vec<Voided>;
 
-    /// Returns the name of the file that is being read; `None` before the first read.
+    /// Returns the name of the file that is being read, of the first one before any is; `None` for an empty object.
     fn current(&self) -> Option<&[u8]>;
 
     /// Returns how many files of the batch that are not empty end within the first `bytes` of the object, or before those.

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Atomic};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -13,6 +12,7 @@ use request::Links;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 
 use super::batch::{Batch, Voided};
+use super::batch_layout::{BatchLayout, FilePart};
 use super::consistency::{ReadConsistency, digest, fill, sum};
 use super::cursor::DirectoryCursor;
 use super::metadata::Status;
@@ -35,11 +35,8 @@ use crate::messages::{Entry, Kind, VoidReason, Wanted};
 /// the scan has seen of it is sent, and compared with the file once, when all of it was read.
 #[derive(Debug)]
 pub struct BatchSource {
-    batch: Arc<Batch>,
+    layout: BatchLayout,
     roots: Arc<Roots>,
-    wanted: Wanted,
-    /// Entry of each regular file that is not empty, and its offset in the batch, in order.
-    files: Vec<(u32, u64)>,
     /// Files that are wanted only in part.
     partial: HashSet<u32>,
     /// What some files have at their ends, if their length was looked at just before.
@@ -79,27 +76,11 @@ impl BatchSource {
     /// Creates the source of a batch that the scanner with these roots produced. Opens nothing yet.
     #[must_use]
     pub fn new(batch: Arc<Batch>, roots: Arc<Roots>, wanted: Wanted) -> Self {
-        let mut start = 0;
-        let mut files = Vec::new();
-        for (index, entry) in (0..).zip(&batch.entries) {
-            if entry.size() > 0 {
-                files.push((index, start));
-                start += entry.size();
-            }
-        }
-        let borders = wanted.ranges(start).flat_map(|range| [range.start, range.end]);
-        // A border that is not the start of a file lies in the preceding file, unless the batch ends there.
-        let partial = borders.filter(|border| *border < start).filter_map(|border| {
-            let next = files.partition_point(|(_, start)| *start <= border);
-            files[..next].last().filter(|(_, start)| *start < border).map(|(index, _)| *index)
-        });
-        let partial = partial.collect();
+        let layout = BatchLayout::new(batch, wanted);
         Self {
-            batch,
+            partial: layout.partial(),
+            layout,
             roots,
-            wanted,
-            files,
-            partial,
             ends: HashMap::new(),
             open: OpenFiles::new(),
             cursors: Mutex::default(),
@@ -127,7 +108,7 @@ impl BatchSource {
     /// Returns the length of the object in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
-        self.wanted.length(self.batch.length)
+        self.layout.length()
     }
 
     /// Fills `out` with the object's bytes from `offset`; voided files and bytes beyond the end of the object read as
@@ -138,11 +119,12 @@ impl BatchSource {
         let cursor = lock(&self.cursors).pop();
         let mut cursor = cursor.unwrap_or_else(|| DirectoryCursor::new(Arc::clone(&self.roots)));
         let mut rest = out;
-        for range in self.wanted.locate(offset, rest.len() as u64, self.batch.length) {
-            // Not longer than `rest`, whose length was requested.
-            let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(rest.len());
+        for FilePart { index, start, length } in self.layout.parts(offset, rest.len()) {
             let (part, after) = rest.split_at_mut(length);
-            self.read_range(range, part, &mut cursor);
+            let piece = Piece { index, entry: &self.layout.batch.entries[index as usize], start };
+            if let Err(reason) = self.read_piece(piece, part, &mut cursor) {
+                self.void(index, reason);
+            }
             rest = after;
         }
         rest.fill(0);
@@ -150,32 +132,17 @@ impl BatchSource {
         lock(&self.cursors).push(cursor);
     }
 
-    /// Returns the name of the file that is being read; `None` before the first read.
+    /// Returns the name of the file that is being read, of the first one before any is; `None` for an empty object.
     #[must_use]
     pub fn current(&self) -> Option<&[u8]> {
-        let at = self.position(self.read_to.load(Atomic::Relaxed))?;
-        let file = self.files.partition_point(|(_, start)| *start <= at).checked_sub(1)?;
-        let (index, _) = self.files.get(file)?;
-        self.batch.entries.get(*index as usize).map(|entry| entry.path.as_slice())
+        self.layout.name_at(self.read_to.load(Atomic::Relaxed))
     }
 
     /// Returns how many files of the batch that are not empty end within the first `bytes` of the object, or before
     /// those.
     #[must_use]
     pub fn files_within(&self, bytes: u64) -> u64 {
-        let end = self.position(bytes).unwrap_or(if bytes == 0 { 0 } else { self.batch.length });
-        let begun = self.files.partition_point(|(_, start)| *start < end);
-        let is_over = |(index, start): &(u32, u64)| {
-            self.batch.entries.get(*index as usize).is_some_and(|entry| start.saturating_add(entry.size()) <= end)
-        };
-        // Only the last of those that have begun may not be over.
-        let open = self.files[..begun].last().is_some_and(|file| !is_over(file));
-        (begun - usize::from(open)) as u64
-    }
-
-    /// Returns where a byte of the object lies in the batch; `None` at its end.
-    fn position(&self, offset: u64) -> Option<u64> {
-        self.wanted.locate(offset, 1, self.batch.length).next().map(|range| range.start)
+        self.layout.files_within(bytes)
     }
 
     /// Returns the files voided since the last call. Announce them before the digest of any block that was read before
@@ -186,7 +153,7 @@ impl BatchSource {
 
     /// Opens the file of an entry; `None` if there is none, or if it cannot be opened.
     pub(super) fn entry_file(&self, index: u32) -> Option<(&Entry, File)> {
-        let entry = self.batch.entries.get(index as usize)?;
+        let entry = self.layout.batch.entries.get(index as usize)?;
         let file = self.open_file(entry, &mut DirectoryCursor::new(Arc::clone(&self.roots))).ok()?;
         Some((entry, file))
     }
@@ -218,27 +185,6 @@ impl BatchSource {
     /// Set when no reader is left.
     pub(super) fn stopped(&self) -> &AtomicBool {
         &self.stopped
-    }
-
-    /// Fills `out` with a range of the batch.
-    fn read_range(&self, range: Range<u64>, out: &mut [u8], cursor: &mut DirectoryCursor) {
-        let mut at = self.files.partition_point(|(_, start)| *start <= range.start).saturating_sub(1);
-        let mut position = range.start;
-        let mut rest = out;
-        while let Some(&(index, start)) = self.files.get(at).filter(|_| !rest.is_empty()) {
-            let entry = &self.batch.entries[index as usize];
-            let piece = Piece { index, entry, start: position - start };
-            let left = entry.size().saturating_sub(piece.start);
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
-            let (part, after) = rest.split_at_mut(wanted);
-            if let Err(reason) = self.read_piece(piece, part, cursor) {
-                self.void(index, reason);
-            }
-            position += wanted as u64;
-            rest = after;
-            at += 1;
-        }
-        rest.fill(0);
     }
 
     /// Fills `out` from one file, with zeros if the file is voided.
@@ -324,10 +270,10 @@ impl BatchSource {
 
     /// Compares a file that has grown with what was read of it, if that is all that is wanted.
     fn compare_grown(&self, file: &File, index: u32) -> Result<(), VoidReason> {
-        let at = self.files.binary_search_by_key(&index, |(entry, _)| *entry).map_err(|_| VoidReason::Changed)?;
-        let start = self.files[at].1;
-        let Kind::File { size, hash, .. } = self.batch.entries[index as usize].kind else { return Ok(()) };
-        let wanted = self.wanted.bytes_in(&(start..start + size), self.batch.length);
+        let range = self.layout.range_of(index).ok_or(VoidReason::Changed)?;
+        let BatchLayout { batch, wanted, .. } = &self.layout;
+        let Kind::File { hash, .. } = batch.entries[index as usize].kind else { return Ok(()) };
+        let (size, wanted) = (range.end - range.start, wanted.bytes_in(&range, batch.length));
         let Some(runs) = self.states().consistency.grown(index, wanted) else { return Ok(()) };
         let is_same =
             runs.are_in(file, &self.stopped)? && (hash.is_none() || digest(file, size, &self.stopped)? == hash);
