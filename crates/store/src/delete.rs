@@ -85,7 +85,7 @@ impl SentPaths {
 
     /// Whether the sender has nothing but folders: at all, or in the item that `path` belongs to. Its disk may not be
     /// mounted.
-    fn is_empty(&self, path: Option<&[u8]>) -> bool {
+    pub(super) fn is_empty(&self, path: Option<&[u8]>) -> bool {
         path.map_or(self.filled.is_empty(), |path| !self.filled.contains(&path_hash(item(&self.folding.key(path)))))
     }
 
@@ -116,7 +116,7 @@ impl SentPaths {
         is_all.then(|| self.folders.iter().map(|name| (name.clone(), true)).collect())
     }
 
-    fn has_folder(&self, path: &[u8]) -> bool {
+    pub(super) fn has_folder(&self, path: &[u8]) -> bool {
         let path = &*self.folding.key(path);
         self.all.contains(&path_hash(&as_folder(path))) && !self.all.contains(&path_hash(&as_unread(path)))
     }

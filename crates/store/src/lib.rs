@@ -37,6 +37,7 @@ mod list;
 mod listing;
 mod local;
 mod lock;
+mod memory;
 pub mod messages;
 mod metadata;
 mod mode_rule;
@@ -60,6 +61,7 @@ pub use batch::{Batch, Voided};
 pub use chunks::list_chunks;
 pub use error::{Class, FilesError, NotPermitted};
 pub use local::LocalSource;
+pub use memory::{Content, MemorySource, MemoryStore, MemoryTarget, Node};
 pub use messages::{
     Attributes, DeviceNumber, Entry, Extra, IdKind, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Mtime, Notice,
     NoticeKind, Owner, SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, WantedError, Xattr,

@@ -16,8 +16,8 @@
 //! is in `shared`.
 
 mod across;
-mod announced;
-mod batch;
+pub(crate) mod announced;
+pub(crate) mod batch;
 mod before;
 mod differences;
 mod entries;
@@ -25,17 +25,17 @@ mod fate;
 mod finish;
 mod kept;
 mod links;
-mod manifest;
+pub(crate) mod manifest;
 mod place;
 mod publisher;
 mod reference;
-mod report;
+pub(crate) mod report;
 mod shared;
 mod spellings;
 mod stored;
 mod stored_entries;
 mod usable;
-mod verifier;
+pub(crate) mod verifier;
 mod writer;
 
 use std::ffi::OsStr;
@@ -61,8 +61,8 @@ use super::error::FilesError;
 use super::lock::lock;
 use super::staged_id::path_hash;
 use crate::messages::{
-    Attributes, Chunks, Digest, End, Entry, IdName, MAX_OPEN_BATCHES, ManifestPart, Notice, SkipReason, Skipped,
-    SourceId, StoredEntry, Void, Wanted,
+    Attributes, Chunks, Digest, End, Entry, IdName, ManifestPart, Notice, SkipReason, Skipped, SourceId, StoredEntry,
+    Void, Wanted,
 };
 
 /// Receives one transfer.
@@ -267,19 +267,8 @@ impl FileSink {
     pub fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
         self.shared.check_going()?;
         let mut intake = self.manifest.intake();
-        let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let source = intake.source.ok_or(broken("it comes before the beginning"))?;
-        intake.batches.check(part)?;
         let open = self.verifier.open_batches() + self.differences.len();
-        if !intake.batches.is_building() && open >= MAX_OPEN_BATCHES {
-            return Err(broken("too many batches are open"));
-        }
-        for entry in &part.entries {
-            if part.again {
-                intake.take_back(entry);
-            }
-            intake.announced.add(entry, &self.shared.spec.permitted)?;
-        }
+        let source = intake.check(part, &self.shared.spec.permitted, open)?;
         self.shared.check_named(&part.entries)?;
         self.shared.check_outputs(&part.entries)?;
         self.shared.check_chosen(&part.entries)?;

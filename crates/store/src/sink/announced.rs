@@ -15,7 +15,7 @@ use crate::messages::{Entry, Kind};
 /// user was not shown. Directories are remembered by hashes with a random key, 8 bytes each, which no sender can
 /// collide.
 #[derive(Debug, Default)]
-pub(super) struct Announced {
+pub(crate) struct Announced {
     keys: RandomState,
     directories: HashSet<u64>,
     listed: Option<NameList>,
@@ -26,7 +26,7 @@ pub(super) struct Announced {
 }
 
 impl Announced {
-    pub(super) fn new(permitted: &Permitted) -> Self {
+    pub(crate) fn new(permitted: &Permitted) -> Self {
         Self {
             keys: RandomState::new(),
             directories: HashSet::new(),
@@ -42,7 +42,7 @@ impl Announced {
     /// # Errors
     /// [`FilesError::BadName`] if its directory was not announced, [`FilesError::NotPermitted`] if it was not
     /// requested.
-    pub(super) fn add(&mut self, entry: &Entry, permitted: &Permitted) -> Result<(), FilesError> {
+    pub(crate) fn add(&mut self, entry: &Entry, permitted: &Permitted) -> Result<(), FilesError> {
         let path = entry.path.as_slice();
         let denied = |reason| FilesError::not_permitted(path, reason);
         let is_directory = matches!(entry.kind, Kind::Directory);

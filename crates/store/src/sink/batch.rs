@@ -24,27 +24,27 @@ const MAX_WANTED: usize = 60_000;
 
 /// A regular file of a batch that is to be received.
 #[derive(Debug)]
-pub(super) struct ReceivedFile {
+pub(crate) struct ReceivedFile {
     /// Final path.
-    pub(super) path: Box<[u8]>,
+    pub(crate) path: Box<[u8]>,
     /// Index in the batch's entries.
-    pub(super) entry: u32,
-    pub(super) id: StagedId,
+    pub(crate) entry: u32,
+    pub(crate) id: StagedId,
     /// Offset of its bytes in the batch.
-    pub(super) start: u64,
-    pub(super) size: u64,
+    pub(crate) start: u64,
+    pub(crate) size: u64,
     /// Final mode.
-    pub(super) mode: u32,
+    pub(crate) mode: u32,
     /// Whether that is the mode of the file that it replaces, which nothing that a new file inherits changes.
-    pub(super) keeps_mode: bool,
-    pub(super) mtime: Mtime,
+    pub(crate) keeps_mode: bool,
+    pub(crate) mtime: Mtime,
     /// Owner and group by their numbers here, and extended attributes.
-    pub(super) extra: Extra,
+    pub(crate) extra: Extra,
 }
 
 /// State of a file that is being received.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FileState {
+pub(crate) struct FileState {
     /// Bytes wanted and not yet verified.
     pub(super) left: u64,
     /// Whether it exists in the staging folder.
@@ -58,22 +58,22 @@ pub(super) struct FileState {
     /// Permissions that the system has denied it when it was made.
     pub(super) denied: u32,
     /// Whether its bytes are discarded: it was voided or refused.
-    pub(super) dropped: bool,
+    pub(crate) dropped: bool,
 }
 
 impl FileState {
     /// Creates the state of a file of `left` bytes, none of which are present.
-    pub(super) const fn fresh(left: u64) -> Self {
+    pub(crate) const fn fresh(left: u64) -> Self {
         Self { left, made: false, short: false, dense: false, wrong_mode: false, denied: 0, dropped: false }
     }
 }
 
 /// A batch whose bytes are still arriving.
 #[derive(Debug)]
-pub(super) struct OpenBatch {
-    pub(super) number: u32,
+pub(crate) struct OpenBatch {
+    pub(crate) number: u32,
     /// Whether its files were voided before.
-    pub(super) again: bool,
+    pub(crate) again: bool,
     /// Length of the whole batch.
     full: u64,
     /// The ranges of the batch that make up the object.
@@ -81,7 +81,7 @@ pub(super) struct OpenBatch {
     /// Number of entries in its manifest.
     entries: u32,
     /// Files that need bytes or other work, in the order of the batch.
-    pub(super) files: Vec<ReceivedFile>,
+    pub(crate) files: Vec<ReceivedFile>,
     progress: Mutex<Progress>,
 }
 
@@ -102,13 +102,13 @@ struct Progress {
 }
 
 /// A part of a range that lies in one file.
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Index in the batch's files.
-    pub(super) file: usize,
+    pub(crate) file: usize,
     /// Offset in the file.
-    pub(super) inside: u64,
+    pub(crate) inside: u64,
     /// Bytes of the range.
-    pub(super) bytes: Range<usize>,
+    pub(crate) bytes: Range<usize>,
 }
 
 impl Piece {
@@ -180,7 +180,7 @@ impl OpenBatch {
     }
 
     /// Splits a range of the object by file. Bytes beyond the end of the object belong to none.
-    pub(super) fn pieces(&self, offset: u64, length: usize) -> impl Iterator<Item = Piece> + '_ {
+    pub(crate) fn pieces(&self, offset: u64, length: usize) -> impl Iterator<Item = Piece> + '_ {
         let mut before = 0;
         self.wanted.locate(offset, length as u64, self.full).flat_map(move |range| {
             let at = before;
@@ -200,11 +200,11 @@ impl OpenBatch {
         })
     }
 
-    pub(super) fn state(&self, file: usize) -> FileState {
+    pub(crate) fn state(&self, file: usize) -> FileState {
         self.lock().states[file]
     }
 
-    pub(super) fn change(&self, file: usize, change: impl FnOnce(&mut FileState)) {
+    pub(crate) fn change(&self, file: usize, change: impl FnOnce(&mut FileState)) {
         change(&mut self.lock().states[file]);
     }
 

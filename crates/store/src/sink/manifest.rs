@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-use request::{ReceiveSpec, check_path, check_target};
+use request::{Permitted, ReceiveSpec, check_path, check_target};
 
 use super::super::delete::SentPaths;
 use super::super::error::FilesError;
@@ -15,36 +15,36 @@ use super::batch::{FileState, OpenBatch, ReceivedFile};
 use super::spellings::Spellings;
 use crate::lock::lock;
 use crate::messages::{
-    Attributes, End, Entry, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, ManifestPart, MessageError, RootHasher,
-    SkipReason, Skipped, SourceId, Wanted,
+    Attributes, End, Entry, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_OPEN_BATCHES, ManifestPart,
+    MessageError, RootHasher, SkipReason, Skipped, SourceId, Wanted,
 };
 
 /// The announcements of one sender.
 #[derive(Debug)]
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     intake: Mutex<Intake>,
 }
 
 /// State that depends on the order of messages on flow 0.
 #[derive(Debug, Default)]
-pub(super) struct Intake {
+pub(crate) struct Intake {
     /// The names so far, which decide what may follow.
-    pub(super) announced: Announced,
-    pub(super) source: Option<SourceId>,
+    announced: Announced,
+    pub(crate) source: Option<SourceId>,
     /// Mode and mtime of the directory whose contents are sent.
-    pub(super) top: Option<Attributes>,
-    pub(super) batches: Batches,
+    pub(crate) top: Option<Attributes>,
+    pub(crate) batches: Batches,
     root: RootHasher,
     skipped: u64,
     /// Users and groups of the sender, by their numbers here.
     pub(super) ids: LocalIds,
     /// Files that have changed while they were read, by the hashes of their paths as sent, each with whether it was to
     /// be received and its length: each may come once more.
-    pub(super) voided: HashMap<u64, (bool, u64)>,
+    pub(crate) voided: HashMap<u64, (bool, u64)>,
     /// Whether the sender has skipped names that it should send.
-    pub(super) incomplete: bool,
+    pub(crate) incomplete: bool,
     /// The paths announced, if names that are not sent are to be deleted.
-    pub(super) sent: Option<SentPaths>,
+    pub(crate) sent: Option<SentPaths>,
     /// All paths so far, to detect those that the target's file system treats as equal.
     pub(super) spellings: Spellings,
     /// In a dry run: the files that would be in place, by the hashes of their paths, each with whether it is the file
@@ -56,32 +56,32 @@ pub(super) struct Intake {
 
 impl Manifest {
     /// Creates the state before the first message.
-    pub(super) fn new(spec: &ReceiveSpec) -> Self {
+    pub(crate) fn new(spec: &ReceiveSpec) -> Self {
         let (announced, sent) = (Announced::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
         let ids = LocalIds::new(spec.preserve);
         Self { intake: Mutex::new(Intake { announced, sent, ids, ..Intake::default() }) }
     }
 
     /// Locks the announcements so far; held while one is processed.
-    pub(super) fn intake(&self) -> MutexGuard<'_, Intake> {
+    pub(crate) fn intake(&self) -> MutexGuard<'_, Intake> {
         lock(&self.intake)
     }
 
     /// Hashes a message that is processed elsewhere.
-    pub(super) fn hash(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>) -> Result<(), FilesError> {
+    pub(crate) fn hash(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>) -> Result<(), FilesError> {
         self.intake().hash(encode)
     }
 }
 
 impl Intake {
     /// Processes the first message.
-    pub(super) fn begin(&mut self, source: SourceId) -> Result<(), FilesError> {
+    pub(crate) fn begin(&mut self, source: SourceId) -> Result<(), FilesError> {
         self.source = Some(source);
         self.hash(|out| source.encode(out))
     }
 
     /// Processes mode and mtime of the directory whose contents are sent.
-    pub(super) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
+    pub(crate) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
         if self.source.is_none() || self.top.is_some() {
             return Err(FilesError::Protocol { batch: 0, reason: "the top came twice, or before the beginning" });
         }
@@ -91,7 +91,7 @@ impl Intake {
     }
 
     /// Takes the name of a user or group.
-    pub(super) fn id_name(&mut self, name: &IdName) -> Result<(), FilesError> {
+    pub(crate) fn id_name(&mut self, name: &IdName) -> Result<(), FilesError> {
         self.hash(|out| name.encode(out))?;
         self.ids.name(name).map_err(|reason| FilesError::Protocol { batch: 0, reason })
     }
@@ -100,22 +100,48 @@ impl Intake {
     ///
     /// # Errors
     /// [`FilesError::Protocol`] for one that has not changed before, or that comes a third time.
-    pub(super) fn repeat(&mut self, batch: u32, entry: &Entry) -> Result<bool, FilesError> {
+    pub(crate) fn repeat(&mut self, batch: u32, entry: &Entry) -> Result<bool, FilesError> {
         let is_file = matches!(entry.kind, Kind::File { .. });
         let was = self.voided.remove(&path_hash(&entry.path)).filter(|_| is_file);
         let was = was.map(|(was_due, _)| was_due);
         was.ok_or(FilesError::Protocol { batch, reason: "something comes again that was not voided" })
     }
 
+    /// Checks a part ahead of anything that is done for it: whether it is due, adds up and is permitted. `open` is the number
+    /// of batches that are not yet verified. Returns the source.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`], [`FilesError::BadName`], [`FilesError::NotPermitted`].
+    pub(crate) fn check(
+        &mut self,
+        part: &ManifestPart,
+        permitted: &Permitted,
+        open: usize,
+    ) -> Result<SourceId, FilesError> {
+        let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
+        let source = self.source.ok_or(broken("it comes before the beginning"))?;
+        self.batches.check(part)?;
+        if !self.batches.is_building() && open >= MAX_OPEN_BATCHES {
+            return Err(broken("too many batches are open"));
+        }
+        for entry in &part.entries {
+            if part.again {
+                self.take_back(entry);
+            }
+            self.announced.add(entry, permitted)?;
+        }
+        Ok(source)
+    }
+
     /// Takes a file that comes again out of what was announced.
-    pub(super) fn take_back(&mut self, entry: &Entry) {
+    fn take_back(&mut self, entry: &Entry) {
         if let Some((_, size)) = self.voided.get(&path_hash(&entry.path)) {
             self.announced.take_back(*size);
         }
     }
 
     /// Counts a name that the sender skipped.
-    pub(super) fn skip(&mut self, skipped: &Skipped) -> Result<(), FilesError> {
+    pub(crate) fn skip(&mut self, skipped: &Skipped) -> Result<(), FilesError> {
         self.hash(|out| skipped.encode(out))?;
         self.skipped += 1;
         self.incomplete |= skipped.reason.is_failure() && skipped.reason != SkipReason::LargeXattrs;
@@ -123,7 +149,7 @@ impl Intake {
     }
 
     /// Adds a message to the root.
-    pub(super) fn hash(
+    pub(crate) fn hash(
         &mut self,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>,
     ) -> Result<(), FilesError> {
@@ -134,7 +160,7 @@ impl Intake {
     }
 
     /// Compares the sender's last message with what was received.
-    pub(super) fn check_end(&self, end: &End) -> Result<(), FilesError> {
+    pub(crate) fn check_end(&self, end: &End) -> Result<(), FilesError> {
         let Batches { count, entries, bytes, .. } = self.batches;
         if (end.batches, end.entries, end.bytes, end.skipped) != (count, entries, bytes, self.skipped) {
             return Err(FilesError::Protocol { batch: count, reason: "the end counts other than what came" });
@@ -148,7 +174,7 @@ impl Intake {
 
 /// The batches so far, and the one whose parts are arriving.
 #[derive(Debug, Default)]
-pub(super) struct Batches {
+pub(crate) struct Batches {
     /// Batches whose last part has arrived.
     count: u32,
     /// Entries in all parts.
@@ -162,43 +188,43 @@ pub(super) struct Batches {
 
 /// A batch whose parts are arriving.
 #[derive(Debug)]
-pub(super) struct Building {
+pub(crate) struct Building {
     /// Length of the batch as every part states it.
     full: u64,
     /// Whether all of the batch comes, whatever is wanted.
-    pub(super) whole: bool,
+    pub(crate) whole: bool,
     /// Whether its files were voided before.
     again: bool,
     /// Length of the entries so far.
-    pub(super) length: u64,
-    pub(super) entries: u32,
+    pub(crate) length: u64,
+    pub(crate) entries: u32,
     name_bytes: usize,
-    pub(super) wanted: Wanted,
-    pub(super) files: Vec<(ReceivedFile, FileState)>,
+    pub(crate) wanted: Wanted,
+    pub(crate) files: Vec<(ReceivedFile, FileState)>,
     /// Indices of those among `files` of which another version stands at the target and is to be compared.
     pub(super) compared: Vec<usize>,
 }
 
 /// A batch whose manifest is complete.
 #[derive(Debug)]
-pub(super) struct Built {
-    pub(super) batch: OpenBatch,
+pub(crate) struct Built {
+    pub(crate) batch: OpenBatch,
     /// What of its object is needed.
-    pub(super) wanted: Wanted,
+    pub(crate) wanted: Wanted,
     /// Whether its object is all of it.
-    pub(super) whole: bool,
+    pub(crate) whole: bool,
     /// See [`Building::compared`].
     pub(super) compared: Vec<usize>,
 }
 
 impl Batches {
     /// Whether a batch has begun and not ended.
-    pub(super) fn is_building(&self) -> bool {
+    pub(crate) fn is_building(&self) -> bool {
         self.building.is_some()
     }
 
     /// Checks everything about a part that can be checked without the file system.
-    pub(super) fn check(&self, part: &ManifestPart) -> Result<(), FilesError> {
+    fn check(&self, part: &ManifestPart) -> Result<(), FilesError> {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
         if part.batch != self.count {
             return Err(broken("its manifest is out of order"));
@@ -238,7 +264,7 @@ impl Batches {
     }
 
     /// Returns the batch that a checked part belongs to.
-    pub(super) fn building(&mut self, part: &ManifestPart) -> &mut Building {
+    pub(crate) fn building(&mut self, part: &ManifestPart) -> &mut Building {
         self.building.get_or_insert_with(|| Building {
             full: part.length,
             whole: part.whole,
@@ -254,7 +280,7 @@ impl Batches {
 
     /// Counts a part whose entries were processed; for the last part returns the batch. `all` says that the sender does
     /// not wait for wants.
-    pub(super) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<Built>, FilesError> {
+    pub(crate) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<Built>, FilesError> {
         self.entries += part.entries.len() as u64;
         if !part.last {
             return Ok(None);
@@ -277,7 +303,7 @@ impl Batches {
 
 impl Building {
     /// Counts an entry that was processed.
-    pub(super) fn count(&mut self, size: u64, name_bytes: usize) {
+    pub(crate) fn count(&mut self, size: u64, name_bytes: usize) {
         self.length += size;
         self.entries += 1;
         self.name_bytes += name_bytes;

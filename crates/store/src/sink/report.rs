@@ -12,7 +12,7 @@ use crate::lock::lock;
 use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
 
 /// Name of the target itself in notices.
-pub(super) const TOP: &[u8] = b".";
+pub(crate) const TOP: &[u8] = b".";
 
 /// Maximum number of notices waiting to be taken.
 const MAX_NOTICES: usize = 65_536;
@@ -132,7 +132,7 @@ impl ReceiveOutcome {
 
 /// Collects the outcome during the transfer, and the notices for the sender.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(crate) struct Report {
     outcome: Mutex<ReceiveOutcome>,
     notices: Mutex<Vec<Notice>>,
     /// Hashes of the sender's names of what is in place without all of its attributes.
@@ -141,12 +141,12 @@ pub(super) struct Report {
 
 impl Report {
     /// Updates the counters.
-    pub(super) fn update(&self, update: impl FnOnce(&mut ReceiveOutcome)) {
+    pub(crate) fn update(&self, update: impl FnOnce(&mut ReceiveOutcome)) {
         update(&mut lock(&self.outcome));
     }
 
     /// Returns the outcome so far.
-    pub(super) fn outcome(&self) -> ReceiveOutcome {
+    pub(crate) fn outcome(&self) -> ReceiveOutcome {
         let mut outcome = lock(&self.outcome).clone();
         // Files that failed later were counted as present too.
         outcome.present = outcome.present.min(outcome.bytes);
@@ -154,18 +154,18 @@ impl Report {
     }
 
     /// Returns the number of regular files that are in place so far.
-    pub(super) fn files(&self) -> u64 {
+    pub(crate) fn files(&self) -> u64 {
         lock(&self.outcome).files
     }
 
     /// Counts a name that is deleted, or would be.
-    pub(super) fn deleted(&self, path: &[u8]) {
+    pub(crate) fn deleted(&self, path: &[u8]) {
         self.update(|outcome| outcome.deleted += 1);
         self.notice(NoticeKind::Delete, path);
     }
 
     /// Counts an entry that is in place, or would be.
-    pub(super) fn count(&self, entry: &Entry, unchanged: bool) {
+    pub(crate) fn count(&self, entry: &Entry, unchanged: bool) {
         self.update(|outcome| match entry.kind {
             Kind::File { .. } | Kind::HardLink { .. } | Kind::Special(_) => {
                 outcome.files += 1;
@@ -181,12 +181,12 @@ impl Report {
     }
 
     /// Counts and lists a name, as the sender calls it, that is not in place.
-    pub(super) fn fail(&self, path: &[u8], reason: FailReason) {
+    pub(crate) fn fail(&self, path: &[u8], reason: FailReason) {
         self.update(|outcome| outcome.add(path, reason));
     }
 
     /// Takes back that a file has failed: it comes again.
-    pub(super) fn forgive(&self, path: &[u8]) {
+    pub(crate) fn forgive(&self, path: &[u8]) {
         self.update(|outcome| {
             outcome.failed_count -= 1;
             outcome.listed.retain(|failed| failed.path != path);
@@ -194,7 +194,7 @@ impl Report {
     }
 
     /// Counts a name that cannot be created as it was sent, and tells the sender.
-    pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
+    pub(crate) fn refused(&self, sent: &[u8], kind: NoticeKind) {
         self.fail(sent, FailReason::Refused(kind));
         if kind == NoticeKind::AttributesLost {
             lock(&self.lossy).insert(path_hash(sent));
@@ -208,20 +208,20 @@ impl Report {
     }
 
     /// Counts a name of the target that is left as it is.
-    pub(super) fn kept(&self, path: &[u8]) {
+    pub(crate) fn kept(&self, path: &[u8]) {
         self.update(|outcome| outcome.kept += 1);
         self.notice(NoticeKind::Kept, path);
     }
 
     /// Adds a notice for the sender, while there is room.
-    pub(super) fn notice(&self, kind: NoticeKind, path: &[u8]) {
+    pub(crate) fn notice(&self, kind: NoticeKind, path: &[u8]) {
         let mut notices = lock(&self.notices);
         if notices.len() < MAX_NOTICES {
             notices.push(Notice::new(kind, path));
         }
     }
 
-    pub(super) fn take_notices(&self) -> Vec<Notice> {
+    pub(crate) fn take_notices(&self) -> Vec<Notice> {
         std::mem::take(&mut lock(&self.notices))
     }
 }

@@ -11,7 +11,7 @@ use crate::lock::lock;
 
 /// Open batches, and their verified data until the publisher takes it.
 #[derive(Debug, Default)]
-pub(super) struct Verifier {
+pub(crate) struct Verifier {
     open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
     queue: Mutex<Queue>,
 }
@@ -27,7 +27,7 @@ struct Queue {
 
 impl Verifier {
     /// Opens a batch of which it is known what is wanted. Files that need no bytes are complete at once.
-    pub(super) fn open(&self, batch: OpenBatch) {
+    pub(crate) fn open(&self, batch: OpenBatch) {
         if batch.files.is_empty() {
             return;
         }
@@ -41,30 +41,30 @@ impl Verifier {
     ///
     /// # Errors
     /// [`FilesError::Protocol`] if the batch is not open.
-    pub(super) fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
+    pub(crate) fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
         let batch = lock(&self.open).get(&number).cloned();
         batch.ok_or(FilesError::Protocol { batch: number, reason: "it is not open" })
     }
 
     /// Forgets a batch whose files are all in place.
-    pub(super) fn close(&self, number: u32) {
+    pub(crate) fn close(&self, number: u32) {
         lock(&self.open).remove(&number);
     }
 
     /// Returns the number of open batches.
-    pub(super) fn open_batches(&self) -> usize {
+    pub(crate) fn open_batches(&self) -> usize {
         lock(&self.open).len()
     }
 
     /// Adds a digest received from the sender. Returns whether it verified anything.
-    pub(super) fn expect(&self, batch: u32, block: u32, digest: [u8; 32]) -> Result<bool, FilesError> {
+    pub(crate) fn expect(&self, batch: u32, block: u32, digest: [u8; 32]) -> Result<bool, FilesError> {
         let batch = self.batch(batch)?;
         let verified = batch.expect(block, digest).map_err(|error| error.of(&batch))?;
         Ok(self.add(&batch, verified))
     }
 
     /// Adds the digest of a block that was written. Returns whether it verified anything.
-    pub(super) fn found(
+    pub(crate) fn found(
         &self,
         batch: u32,
         block: u32,
@@ -77,17 +77,17 @@ impl Verifier {
     }
 
     /// Returns the file of an entry that the sender voids; `None` if it is not to be received anyway.
-    pub(super) fn voided(&self, batch: &OpenBatch, entry: u32) -> Result<Option<usize>, FilesError> {
+    pub(crate) fn voided(&self, batch: &OpenBatch, entry: u32) -> Result<Option<usize>, FilesError> {
         batch.voided(entry).map_err(|error| error.of(batch))
     }
 
     /// Counts a complete file as settled; returns whether it was the last of its batch.
-    pub(super) fn settled(&self, batch: &OpenBatch) -> Result<bool, FilesError> {
+    pub(crate) fn settled(&self, batch: &OpenBatch) -> Result<bool, FilesError> {
         batch.settled().map_err(|error| error.of(batch))
     }
 
     /// Returns the next complete file, and all ranges verified before it was complete.
-    pub(super) fn take(&self) -> (Option<(Arc<OpenBatch>, usize)>, Vec<Record>) {
+    pub(crate) fn take(&self) -> (Option<(Arc<OpenBatch>, usize)>, Vec<Record>) {
         let mut queue = lock(&self.queue);
         (queue.files.pop_front(), std::mem::take(&mut queue.records))
     }

@@ -1,0 +1,218 @@
+//! A store in memory: what a disk is to the local source and target, without one. It is for tests, of this crate and of
+//! its users, and shows what of the seam is not the file system's.
+//!
+//! It holds files, directories and symbolic links with modes and modification times. There are no owners, extended
+//! attributes, hard links, special files, mounts, umask (022 stands for it) or other processes. Paths are components
+//! joined by `/`; nothing follows links, so no path leads out.
+
+mod admission;
+mod deletion;
+mod disk;
+mod items;
+mod object;
+mod placed;
+mod source;
+mod target;
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
+use std::sync::{Arc, Mutex};
+
+use request::{ReceiveSpec, ScanOptions};
+
+use self::disk::Disk;
+pub use self::disk::{Content, Node};
+pub use self::source::MemorySource;
+pub use self::target::MemoryTarget;
+use super::error::FilesError;
+use super::lock::lock;
+use super::root::Root;
+use crate::messages::Mtime;
+
+/// A tree in memory. Clones are of the same tree.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    disk: Arc<Mutex<Disk>>,
+}
+
+impl MemoryStore {
+    /// Creates an empty store. Its name is what tells it from others: it is in the identity of what it sends, and in front
+    /// of the paths in its errors.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self { disk: Arc::new(Mutex::new(Disk::new(name))) }
+    }
+
+    /// Puts a file, directory or link in the tree, whatever stood there, with the directories above it.
+    pub fn put(&self, path: impl AsRef<[u8]>, node: Node) {
+        lock(&self.disk).put(path.as_ref(), node);
+    }
+
+    /// Takes a name out of the tree, with everything beneath it.
+    pub fn take(&self, path: impl AsRef<[u8]>) {
+        lock(&self.disk).take(path.as_ref());
+    }
+
+    /// Returns everything in the tree, by its path; the top is not in it.
+    #[must_use]
+    pub fn tree(&self) -> BTreeMap<Vec<u8>, Node> {
+        lock(&self.disk).tree()
+    }
+
+    /// Returns these items as a source. In a dry run nothing is removed.
+    ///
+    /// # Errors
+    /// Those of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for what is not in memory: links
+    /// that are followed, lists of names, owners and further attributes, and contents of a folder beside other items.
+    pub fn source(&self, roots: Vec<Root>, options: &ScanOptions, dry_run: bool) -> Result<MemorySource, FilesError> {
+        MemorySource::new(Arc::clone(&self.disk), roots, options, dry_run)
+    }
+
+    /// Returns a target of this store. `target_is_directory` says whether [`ReceiveSpec::target`] was one when the transfer
+    /// began.
+    ///
+    /// # Errors
+    /// [`FilesError::TargetNotAFolder`], and [`FilesError::NotSupported`] for what is not in memory: a target that is the
+    /// name of the item, backups, limits of deletion, what is preserved beyond contents, modes and times, and a
+    /// comparison of two places.
+    pub fn target(&self, spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<MemoryTarget, FilesError> {
+        MemoryTarget::new(Arc::clone(&self.disk), spec, target_is_directory)
+    }
+}
+
+impl Node {
+    /// A file.
+    #[must_use]
+    pub fn file(bytes: impl Into<Arc<[u8]>>, mode: u32, mtime: Mtime) -> Self {
+        Self { content: Content::File(bytes.into()), mode, mtime }
+    }
+
+    /// A directory.
+    #[must_use]
+    pub const fn directory(mode: u32, mtime: Mtime) -> Self {
+        Self { content: Content::Directory, mode, mtime }
+    }
+
+    /// A symbolic link.
+    #[must_use]
+    pub fn symlink(target: impl Into<Vec<u8>>, mtime: Mtime) -> Self {
+        Self { content: Content::Symlink(target.into()), mode: 0o777, mtime }
+    }
+}
+
+/// Says what a store in memory cannot do.
+const fn unsupported(what: &'static str) -> FilesError {
+    FilesError::NotSupported { store: "a store in memory", what }
+}
+
+/// Returns the path in the tree that the user's path names: from its top, with or without a leading slash.
+fn key(path: &Path) -> Result<Vec<u8>, FilesError> {
+    let mut key = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => key = join(&key, name.as_bytes()),
+            Component::CurDir | Component::RootDir => {}
+            Component::ParentDir | Component::Prefix(_) => return Err(unsupported("a path leads upwards")),
+        }
+    }
+    Ok(key)
+}
+
+/// Returns the path of a name in a directory, whose path may be empty.
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    match (directory, name) {
+        ([], name) => name.to_vec(),
+        (directory, []) => directory.to_vec(),
+        (directory, name) => [directory, b"/", name].concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use request::{Backup, Filter, Links, Permitted, Preserve};
+
+    use super::*;
+    use crate::seam::TreeSource as _;
+
+    const TIME: Mtime = Mtime { seconds: 7, nanoseconds: 0 };
+
+    fn store() -> MemoryStore {
+        let store = MemoryStore::new("store");
+        store.put("a/b/file", Node::file(*b"text", 0o644, TIME));
+        store
+    }
+
+    #[test]
+    fn directories_are_made_for_what_is_put_and_go_with_what_is_taken() {
+        let store = store();
+        store.put("a/b-c", Node::symlink("b", TIME));
+        let names = |store: &MemoryStore| store.tree().into_keys().collect::<Vec<_>>();
+        assert_eq!(names(&store), [&b"a"[..], b"a/b", b"a/b-c", b"a/b/file"]);
+        store.take("a/b");
+        assert_eq!(names(&store), [&b"a"[..], b"a/b-c"]);
+        store.put("a", Node::file(*b"", 0o600, TIME));
+        assert_eq!(names(&store.clone()), [b"a"]);
+    }
+
+    #[test]
+    fn what_there_is_not_in_memory_is_refused_and_not_left_out() {
+        let spec = || ReceiveSpec::into_directory("a");
+        let backup = Backup::new(None, Some(b"~")).unwrap();
+        let asked = [
+            ReceiveSpec { max_delete: Some(1), ..spec() },
+            ReceiveSpec { compared: true, ..spec() },
+            ReceiveSpec { backup: Some(backup), ..spec() },
+            ReceiveSpec { within: Some("a".into()), ..spec() },
+            ReceiveSpec { preserve: Preserve { owner: true, ..Preserve::default() }, ..spec() },
+            ReceiveSpec {
+                permitted: Permitted { items: Some(vec![request::ItemName::NewDirectory]), ..Permitted::default() },
+                ..spec()
+            },
+            ReceiveSpec::into_directory("a/../b"),
+            ReceiveSpec::to_target("new name"),
+        ];
+        for spec in asked {
+            let error = store().target(Arc::new(spec.clone()), false).unwrap_err();
+            assert!(matches!(error, FilesError::NotSupported { .. }), "{spec:?}: {error}");
+        }
+        let error = store().target(Arc::new(ReceiveSpec::into_directory("a/b/file/c")), false).unwrap_err();
+        assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{error}");
+        store().target(Arc::new(ReceiveSpec { delete: Some(Filter::default()), ..spec() }), true).unwrap();
+    }
+
+    #[test]
+    fn items_that_cannot_be_sent_are_refused() {
+        let options = ScanOptions::default;
+        let preserve = Preserve { xattrs: true, ..Preserve::default() };
+        for options in [
+            ScanOptions { links: Links::Follow, ..options() },
+            ScanOptions { files_from: Some(Vec::new()), ..options() },
+            ScanOptions { preserve, ..options() },
+        ] {
+            let error = store().source(vec![Root::contents("a")], &options, false).unwrap_err();
+            assert!(matches!(error, FilesError::NotSupported { .. }), "{options:?}: {error}");
+        }
+        let source = |roots: &[Root], options| store().source(roots.to_vec(), &options, false);
+        let flat = || ScanOptions { recursive: false, ..options() };
+        assert!(matches!(source(&[Root::new("none")], options()), Err(FilesError::SourceAbsent { .. })));
+        assert!(matches!(source(&[Root::new("a")], flat()), Err(FilesError::NotRecursive { .. })));
+        assert!(matches!(source(&[Root::contents("a/b/file")], options()), Err(FilesError::SourceUnusable { .. })));
+        let twice = [Root::new("a/b"), Root { path: "a".into(), name: Some(b"b".to_vec()) }];
+        assert!(matches!(source(&twice, options()), Err(FilesError::SameName { .. })));
+    }
+
+    #[test]
+    fn the_same_items_have_the_same_identity() {
+        let id = |store: &MemoryStore, root| store.source(vec![root], &ScanOptions::default(), false).unwrap().id();
+        let one = store();
+        let first = id(&one, Root::new("a/b"));
+        one.put("a/b/more", Node::file(*b"", 0o600, TIME));
+        assert_eq!(id(&one, Root::new("/a/./b")), first);
+        assert_ne!(id(&one, Root::contents("a/b")), first);
+        assert_ne!(id(&one, Root::new("a")), first);
+        let other = MemoryStore::new("other");
+        other.put("a/b/file", Node::file(*b"text", 0o644, TIME));
+        assert_ne!(id(&other, Root::new("a/b")), first);
+    }
+}

@@ -1,0 +1,254 @@
+//! The tree in memory and the calls that are made of it, each of which is whole before the next one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fmt;
+use std::ops::Bound;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::error::FilesError;
+use crate::messages::{Mtime, SourceId};
+
+/// What a name of the tree stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// File, directory or link.
+    pub content: Content,
+    /// Permission bits, which nothing in memory obeys.
+    pub mode: u32,
+    /// Time of last modification, which only a transfer changes.
+    pub mtime: Mtime,
+}
+
+/// What a name contains.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Content {
+    /// The bytes of a file.
+    File(Arc<[u8]>),
+    /// Further names.
+    Directory,
+    /// Where a symbolic link leads, never resolved.
+    Symlink(Vec<u8>),
+}
+
+/// A name as it was looked at.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) node: Node,
+    /// Another one after every change.
+    pub(super) version: u64,
+}
+
+/// Why bytes of a file are not those that were listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadError {
+    Vanished,
+    Changed,
+}
+
+/// The tree.
+#[derive(Debug)]
+pub(super) struct Disk {
+    name: String,
+    tree: BTreeMap<Vec<u8>, Seen>,
+    changes: u64,
+    /// Items that transfers which are not finished have made.
+    unfinished: BTreeSet<([u8; 16], Vec<u8>)>,
+}
+
+impl Node {
+    pub(super) const fn is_directory(&self) -> bool {
+        matches!(self.content, Content::Directory)
+    }
+}
+
+impl fmt::Debug for Content {
+    /// Names the bytes of a file by number and digest: a test that compares trees shows both.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(bytes) => write!(f, "File({} bytes, {})", bytes.len(), &blake3::hash(bytes).to_hex()[..16]),
+            Self::Directory => f.write_str("Directory"),
+            Self::Symlink(target) => write!(f, "Symlink({})", target.escape_ascii()),
+        }
+    }
+}
+
+impl Disk {
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), tree: BTreeMap::new(), changes: 0, unfinished: BTreeSet::new() }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the path as an error names it.
+    pub(super) fn shown(&self, path: &[u8]) -> PathBuf {
+        Path::new(&self.name).join(OsStr::from_bytes(path))
+    }
+
+    /// Puts a name in the tree, with the directories above it.
+    pub(super) fn put(&mut self, path: &[u8], node: Node) {
+        for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            if !self.is_directory(&path[..at]) {
+                self.insert(&path[..at], Node::directory(0o755, Mtime::default()));
+            }
+        }
+        self.take(path);
+        self.insert(path, node);
+    }
+
+    /// Takes a name out of the tree, with everything beneath it.
+    pub(super) fn take(&mut self, path: &[u8]) {
+        self.tree.remove(path);
+        for name in self.beneath(path).map(<[u8]>::to_vec).collect::<Vec<_>>() {
+            self.tree.remove(&name);
+        }
+    }
+
+    pub(super) fn tree(&self) -> BTreeMap<Vec<u8>, Node> {
+        self.tree
+            .iter()
+            .filter(|(path, _)| !path.is_empty())
+            .map(|(path, seen)| (path.clone(), seen.node.clone()))
+            .collect()
+    }
+
+    /// Whether a transfer from `source` that is not finished has made an item.
+    pub(super) fn is_own(&self, source: SourceId, path: &[u8]) -> bool {
+        self.unfinished.contains(&(source.0, path.to_vec()))
+    }
+
+    /// Notes that a transfer from `source` makes an item.
+    pub(super) fn own(&mut self, source: SourceId, path: &[u8]) {
+        self.unfinished.insert((source.0, path.to_vec()));
+    }
+
+    /// Forgets which items a transfer has made.
+    pub(super) fn disown(&mut self, source: SourceId) {
+        self.unfinished.retain(|(id, _)| *id != source.0);
+    }
+
+    /// Returns the names in a directory, in order.
+    ///
+    /// # Errors
+    /// `ENOTDIR` for anything else.
+    pub(super) fn list(&mut self, path: &[u8]) -> Result<Vec<Vec<u8>>, FilesError> {
+        if !self.is_directory(path) {
+            return Err(self.error(path, Errno::NOTDIR));
+        }
+        let skipped = if path.is_empty() { 0 } else { path.len() + 1 };
+        let names = self.beneath(path).map(|found| &found[skipped..]).filter(|name| !name.contains(&b'/'));
+        Ok(names.map(<[u8]>::to_vec).collect())
+    }
+
+    /// Looks at a name.
+    pub(super) fn look(&mut self, path: &[u8]) -> Result<Option<Seen>, FilesError> {
+        if path.is_empty() {
+            let top = Node::directory(0o755, Mtime::default());
+            return Ok(Some(self.tree.get(path).cloned().unwrap_or(Seen { node: top, version: 0 })));
+        }
+        Ok(self.tree.get(path).cloned())
+    }
+
+    /// Reads a file of that version from `offset`: at least a byte, unless the file ends there.
+    pub(super) fn read(&mut self, path: &[u8], version: u64, offset: u64, out: &mut [u8]) -> Result<usize, ReadError> {
+        let seen = self.tree.get(path).ok_or(ReadError::Vanished)?;
+        let Content::File(bytes) = &seen.node.content else { return Err(ReadError::Changed) };
+        if seen.version != version {
+            return Err(ReadError::Changed);
+        }
+        let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+        let length = rest.len().min(out.len());
+        out[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+
+    /// Writes to what is to be the file `path`, and has no name yet. Returns how much of `bytes`: at least one, if there are
+    /// any.
+    pub(super) fn write(
+        &mut self,
+        path: &[u8],
+        staged: &mut Vec<u8>,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<usize, FilesError> {
+        let Some(end) = usize::try_from(offset).ok().and_then(|offset| offset.checked_add(bytes.len())) else {
+            return Err(FilesError::TooLarge { path: self.shown(path) });
+        };
+        if staged.len() < end {
+            staged.resize(end, 0);
+        }
+        staged[end - bytes.len()..end].copy_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    /// Gives a name what it is to stand for, in place of what stood there.
+    ///
+    /// # Errors
+    /// `ENOTDIR` without a directory above it, `ENOTEMPTY` for a directory with names in it.
+    pub(super) fn publish(&mut self, path: &[u8], node: Node) -> Result<(), FilesError> {
+        let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |slash| &path[..slash]);
+        if !self.is_directory(parent) {
+            return Err(self.error(path, Errno::NOTDIR));
+        }
+        if self.beneath(path).next().is_some() {
+            return Err(self.error(path, Errno::NOTEMPTY));
+        }
+        self.insert(path, node);
+        Ok(())
+    }
+
+    /// Sets mode and time of what stands under a name.
+    ///
+    /// # Errors
+    /// `ENOENT`.
+    pub(super) fn set_attributes(&mut self, path: &[u8], mode: u32, mtime: Mtime) -> Result<(), FilesError> {
+        let Some(seen) = self.look(path)? else { return Err(self.error(path, Errno::NOENT)) };
+        self.insert(path, Node { mode, mtime, ..seen.node });
+        Ok(())
+    }
+
+    /// Removes a name, if what stands there has this version.
+    ///
+    /// # Errors
+    /// `ESTALE` if it has another, `ENOTEMPTY` for a directory with names in it.
+    pub(super) fn remove(&mut self, path: &[u8], version: u64) -> Result<(), FilesError> {
+        if self.tree.get(path).is_none_or(|seen| seen.version != version) {
+            return Err(self.error(path, Errno::STALE));
+        }
+        if self.beneath(path).next().is_some() {
+            return Err(self.error(path, Errno::NOTEMPTY));
+        }
+        self.tree.remove(path);
+        Ok(())
+    }
+
+    fn error(&self, path: &[u8], errno: Errno) -> FilesError {
+        FilesError::Io { path: self.shown(path), source: errno.into() }
+    }
+
+    fn is_directory(&self, path: &[u8]) -> bool {
+        path.is_empty() || self.tree.get(path).is_some_and(|seen| seen.node.is_directory())
+    }
+
+    /// Returns the paths beneath a directory; beneath anything else there are none.
+    fn beneath(&self, path: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let start = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
+        let range = (Bound::Excluded(start.clone()), Bound::Unbounded);
+        self.tree.range(range).map(|(found, _)| found.as_slice()).take_while(move |found| found.starts_with(&start))
+    }
+
+    /// Versions differ between stores, so that what is removed at one is not taken for what stands at another.
+    fn insert(&mut self, path: &[u8], node: Node) {
+        self.changes += 1;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.changes.to_be_bytes()).update(self.name.as_bytes());
+        let version = u64::from_be_bytes(*hasher.finalize().as_bytes().first_chunk().expect("32 bytes"));
+        self.tree.insert(path.to_vec(), Seen { node, version });
+    }
+}

@@ -1,0 +1,35 @@
+//! Where the items of a source are in the tree, and what is said of what is found there.
+
+use std::collections::HashMap;
+
+use super::disk::Seen;
+use super::join;
+use crate::messages::{Entry, Extra, Kind};
+
+/// Where the items are, by the names under which they are sent.
+#[derive(Debug)]
+pub(super) enum Items {
+    /// Everything in this directory.
+    Contents(Vec<u8>),
+    /// Each of these.
+    Named(HashMap<Vec<u8>, Vec<u8>>),
+}
+
+impl Items {
+    /// Returns the path in the tree of what is sent as `sent`.
+    pub(super) fn place(&self, sent: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Contents(directory) => join(directory, sent),
+            Self::Named(items) => {
+                let top = sent.iter().position(|byte| *byte == b'/').unwrap_or(sent.len());
+                let place = items.get(&sent[..top]).map(Vec::as_slice).unwrap_or_default();
+                join(place, sent[top..].strip_prefix(b"/").unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// Returns the entry of what was seen.
+pub(super) fn entry(path: Vec<u8>, kind: Kind, seen: &Seen) -> Entry {
+    Entry { path, kind, mode: seen.node.mode & 0o7777, mtime: seen.node.mtime, extra: Extra::default() }
+}

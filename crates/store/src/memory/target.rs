@@ -1,0 +1,436 @@
+//! A target in memory: announced names, blocks and digests become names of the tree.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use request::{Destination, Existing, Outputs, ReceiveSpec, check_path};
+
+use super::disk::{Disk, Node};
+use super::placed::Placed;
+use super::{join, key, unsupported};
+use crate::error::FilesError;
+use crate::lock::lock;
+use crate::messages::{
+    Attributes, Digest, End, Entry, IdName, ManifestPart, Mtime, Notice, SkipReason, Skipped, SourceId, StoredEntry,
+    Void,
+};
+use crate::seam::TreeTarget;
+use crate::sink::announced::Announced;
+use crate::sink::batch::ReceivedFile;
+use crate::sink::manifest::{Built, Manifest};
+use crate::sink::report::Report;
+use crate::sink::verifier::Verifier;
+use crate::sink::{FailReason, ManifestState, ReceiveOutcome};
+use crate::staged_id::path_hash;
+
+/// A directory of a tree in memory that receives one transfer.
+///
+/// What is held are files with the size and time, or the digest, of those that come: of a file that is not complete
+/// nothing stays. Attributes of directories are set at once, since nothing else changes them. A directory with names in it
+/// is not replaced by anything else.
+#[derive(Debug)]
+pub struct MemoryTarget {
+    pub(super) disk: Arc<Mutex<Disk>>,
+    pub(super) spec: Arc<ReceiveSpec>,
+    destination: Destination,
+    /// Where that is in the tree.
+    base: Vec<u8>,
+    source: OnceLock<SourceId>,
+    manifest: Manifest,
+    verifier: Verifier,
+    pub(super) report: Report,
+    pub(super) placed: Placed,
+    /// Hashes of the paths of files that are being received.
+    pub(super) claimed: Mutex<HashSet<u64>>,
+    /// Bytes of files that have no name yet, by batch and index in it.
+    staged: Mutex<HashMap<(u32, usize), Vec<u8>>>,
+    /// The batch, and the place in its object, that was written last.
+    written: Mutex<Option<(u32, u64)>>,
+    over: AtomicBool,
+    stopped: AtomicBool,
+}
+
+impl MemoryTarget {
+    pub(super) fn new(
+        disk: Arc<Mutex<Disk>>,
+        spec: Arc<ReceiveSpec>,
+        target_is_directory: bool,
+    ) -> Result<Self, FilesError> {
+        check_supported(&spec)?;
+        if spec.named().is_some() && !target_is_directory {
+            return Err(unsupported("the target is the name of an item"));
+        }
+        let (destination, base) = (spec.in_target(), key(&spec.target)?);
+        let slashes = base.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        for end in slashes.chain([base.len()]) {
+            if lock(&disk).look(&base[..end])?.is_some_and(|seen| !seen.node.is_directory()) {
+                return Err(FilesError::TargetNotAFolder { path: destination.directory });
+            }
+        }
+        Ok(Self {
+            disk,
+            destination,
+            base,
+            source: OnceLock::new(),
+            manifest: Manifest::new(&spec),
+            spec,
+            verifier: Verifier::default(),
+            report: Report::default(),
+            placed: Placed::default(),
+            claimed: Mutex::default(),
+            staged: Mutex::default(),
+            written: Mutex::default(),
+            over: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns the path in the tree of a name beneath the target.
+    pub(super) fn place(&self, path: &[u8]) -> Vec<u8> {
+        join(&self.base, path)
+    }
+
+    pub(super) fn check_stopped(&self) -> Result<(), FilesError> {
+        if self.stopped.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
+    }
+
+    /// Gives a name beneath the target what it is to stand for.
+    pub(super) fn publish(&self, path: &[u8], node: Node) -> Result<(), FilesError> {
+        let place = self.place(path);
+        let mut disk = lock(&self.disk);
+        // Noted first: whether what fails has happened is not known.
+        if let Some(source) = self.source.get().filter(|_| !path.contains(&b'/')) {
+            disk.own(*source, &place);
+        }
+        disk.publish(&place, node)
+    }
+
+    fn check_going(&self) -> Result<(), FilesError> {
+        if self.over.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
+    }
+
+    /// Makes the directory that the items go into; the one above it has to be there.
+    fn make_base(&self) -> Result<(), FilesError> {
+        let mut disk = lock(&self.disk);
+        match disk.look(&self.base)? {
+            Some(_) => Ok(()),
+            None => disk.publish(&self.base, Node::directory(0o755, Mtime::default())),
+        }
+    }
+
+    /// Checks that no item exists already where it must not be replaced, unless an earlier run has made it.
+    fn check_conflicts(&self, entries: &[Entry]) -> Result<(), FilesError> {
+        if self.spec.existing != Existing::Refuse {
+            return Ok(());
+        }
+        let (mut disk, mut names) = (lock(&self.disk), Vec::new());
+        for entry in entries.iter().filter(|entry| !entry.path.contains(&b'/')) {
+            let place = self.place(&entry.path);
+            let is_own = self.source.get().is_some_and(|source| disk.is_own(*source, &place));
+            if !is_own && disk.look(&place)?.is_some() {
+                names.push(disk.shown(&place));
+            }
+        }
+        if names.is_empty() { Ok(()) } else { Err(FilesError::TargetExists { names }) }
+    }
+
+    /// Publishes a file whose bytes are verified.
+    fn publish_file(&self, batch: u32, at: usize, file: &ReceivedFile) -> Result<(), FilesError> {
+        let mut bytes = lock(&self.staged).remove(&(batch, at)).unwrap_or_default();
+        // Blocks beyond a file's end are cut there, and one without blocks is empty.
+        bytes.truncate(usize::try_from(file.size).unwrap_or(usize::MAX));
+        let node = Node::file(bytes, file.mode, file.mtime);
+        self.publish(&file.path, node.clone())?;
+        self.report.update(|outcome| {
+            outcome.files += 1;
+            outcome.bytes += file.size;
+        });
+        self.note_placed((batch, file.entry), &file.path, Some(&node))
+    }
+
+    /// Notes an entry that is in place, if what stands there is what was `published`: a store that reports success may not have
+    /// it. `None` stands for what was looked at just now.
+    pub(super) fn note_placed(
+        &self,
+        (batch, entry): (u32, u32),
+        path: &[u8],
+        published: Option<&Node>,
+    ) -> Result<(), FilesError> {
+        if !self.spec.confirms {
+            return Ok(());
+        }
+        let seen = lock(&self.disk).look(&self.place(path))?;
+        let found = seen.filter(|seen| published.is_none_or(|node| seen.node == *node));
+        if let Some(seen) = found {
+            self.placed.add(batch, StoredEntry { entry, version: seen.version });
+        }
+        Ok(())
+    }
+}
+
+impl TreeTarget for MemoryTarget {
+    fn spec(&self) -> &ReceiveSpec {
+        &self.spec
+    }
+
+    fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
+    fn is_decided(&self) -> bool {
+        true
+    }
+
+    /// It always may: to know costs nothing here.
+    fn may_hold_some(&self) -> bool {
+        true
+    }
+
+    fn begin(&self, source: SourceId) -> Result<(), FilesError> {
+        self.check_going()?;
+        if self.source.set(source).is_err() {
+            return Err(FilesError::Protocol { batch: 0, reason: "it begins twice" });
+        }
+        self.manifest.intake().begin(source)
+    }
+
+    fn decide(&self, _: Option<&Entry>) -> Result<(), FilesError> {
+        Ok(())
+    }
+
+    fn check_offer(&self, parts: &mut dyn Iterator<Item = &ManifestPart>) -> Result<(), FilesError> {
+        let permitted = &self.spec.permitted;
+        let mut announced = Announced::new(permitted);
+        for part in parts {
+            for entry in &part.entries {
+                check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
+                announced.add(entry, permitted)?;
+            }
+            self.check_conflicts(&part.entries)?;
+        }
+        Ok(())
+    }
+
+    fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
+        self.check_going()?;
+        let mut intake = self.manifest.intake();
+        intake.check(part, &self.spec.permitted, self.verifier.open_batches())?;
+        self.check_conflicts(&part.entries)?;
+        intake.hash(|out| part.encode(out))?;
+        if !self.spec.dry_run {
+            self.make_base()?;
+        }
+        intake.batches.building(part);
+        self.take_entries(&mut intake, part)?;
+        let Some(Built { batch, wanted, whole, .. }) = intake.batches.done(part, false)? else {
+            return Ok(ManifestState::More);
+        };
+        if batch.files.is_empty() {
+            self.placed.complete(batch.number);
+        }
+        self.verifier.open(batch);
+        Ok(if whole { ManifestState::Whole(wanted) } else { ManifestState::Complete(wanted) })
+    }
+
+    fn top(&self, top: Attributes) -> Result<(), FilesError> {
+        self.check_going()?;
+        self.manifest.intake().top(top)
+    }
+
+    fn id_name(&self, name: &IdName) -> Result<(), FilesError> {
+        self.check_going()?;
+        self.manifest.intake().id_name(name)
+    }
+
+    fn skipped(&self, skipped: &Skipped) -> Result<(), FilesError> {
+        self.check_going()?;
+        let mut intake = self.manifest.intake();
+        intake.skip(skipped)?;
+        if let Some(sent) = intake.sent.as_mut().filter(|_| skipped.reason != SkipReason::LargeXattrs) {
+            sent.add_unread(&skipped.path);
+        }
+        self.report.fail(&skipped.path, FailReason::Skipped(skipped.reason));
+        Ok(())
+    }
+
+    fn void(&self, void: &Void) -> Result<Option<Vec<u8>>, FilesError> {
+        self.check_going()?;
+        let batch = self.verifier.batch(void.batch)?;
+        self.manifest.hash(|out| void.encode(out))?;
+        let Some(at) = self.verifier.voided(&batch, void.entry)? else { return Ok(None) };
+        let (path, was_due) = (batch.files[at].path.to_vec(), !batch.state(at).dropped);
+        batch.change(at, |state| state.dropped = true);
+        lock(&self.staged).remove(&(batch.number, at));
+        if void.reason.may_pass() && !batch.again {
+            let size = batch.files[at].size;
+            self.manifest.intake().voided.entry(path_hash(&path)).or_insert((was_due, size));
+        }
+        if !was_due {
+            return Ok(None);
+        }
+        lock(&self.claimed).remove(&path_hash(&path));
+        self.report.fail(&path, FailReason::Voided(void.reason));
+        Ok(Some(path))
+    }
+
+    fn expect_digest(&self, digest: &Digest) -> Result<bool, FilesError> {
+        self.check_going()?;
+        self.verifier.batch(digest.batch)?;
+        self.manifest.hash(|out| digest.encode(out))?;
+        self.verifier.expect(digest.batch, digest.block, digest.digest)
+    }
+
+    fn write(&self, batch: u32, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
+        self.check_going()?;
+        let batch = self.verifier.batch(batch)?;
+        *lock(&self.written) = Some((batch.number, offset));
+        for piece in batch.pieces(offset, bytes.len()).filter(|piece| !batch.state(piece.file).dropped) {
+            let place = self.place(&batch.files[piece.file].path);
+            let mut staged = lock(&self.staged);
+            let staged = staged.entry((batch.number, piece.file)).or_default();
+            let (mut at, mut rest) = (piece.inside, &bytes[piece.bytes]);
+            while !rest.is_empty() {
+                let written = lock(&self.disk).write(&place, staged, at, rest)?;
+                (at, rest) = (at + written as u64, &rest[written..]);
+            }
+        }
+        Ok(())
+    }
+
+    fn found_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<bool, FilesError> {
+        self.check_going()?;
+        self.verifier.found(batch, block, range, digest)
+    }
+
+    fn settle(&self, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
+        while let (Some((batch, at)), _) = self.verifier.take() {
+            let file = &batch.files[at];
+            if !batch.state(at).dropped {
+                self.publish_file(batch.number, at, file)?;
+                lock(&self.claimed).remove(&path_hash(&file.path));
+                placed(&file.path, file.size);
+            }
+            if self.verifier.settled(&batch)? {
+                self.verifier.close(batch.number);
+                self.placed.complete(batch.number);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), FilesError> {
+        self.settle(&mut |_, _| {})
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    fn unverified(&self) -> u64 {
+        u64::from(self.manifest.intake().batches.is_building()) + self.verifier.open_batches() as u64
+    }
+
+    fn check_end(&self, end: &End) -> Result<(), FilesError> {
+        self.manifest.intake().check_end(end)
+    }
+
+    fn finish(&self, end: &End) -> Result<ReceiveOutcome, FilesError> {
+        self.check_going()?;
+        self.check_stopped()?;
+        let unverified = self.unverified();
+        if unverified > 0 {
+            return Err(FilesError::Incomplete { unverified });
+        }
+        let intake = self.manifest.intake();
+        intake.check_end(end)?;
+        if !self.spec.dry_run {
+            self.make_base()?;
+        }
+        self.over.store(true, Ordering::Release);
+        self.delete(&intake)?;
+        self.seal_top(&intake)?;
+        if let Some(source) = self.source.get().filter(|_| !self.spec.dry_run) {
+            lock(&self.disk).disown(*source);
+        }
+        Ok(self.report.outcome())
+    }
+
+    fn abandon(&self, _: bool) -> Result<Option<PathBuf>, FilesError> {
+        self.over.store(true, Ordering::Release);
+        lock(&self.staged).clear();
+        Ok(None)
+    }
+
+    fn take_notices(&self) -> Vec<Notice> {
+        self.report.take_notices()
+    }
+
+    fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)> {
+        if self.spec.confirms { self.placed.take() } else { Vec::new() }
+    }
+
+    fn current(&self) -> Option<Vec<u8>> {
+        let (number, offset) = (*lock(&self.written))?;
+        // Its batch may be over.
+        let batch = self.verifier.batch(number).ok()?;
+        let piece = batch.pieces(offset, 1).next()?;
+        batch.files.get(piece.file).map(|file| file.path.to_vec())
+    }
+
+    fn in_place(&self) -> u64 {
+        self.report.files()
+    }
+}
+
+/// Refuses what there is not in memory. What makes no difference here is left out: one file system, trust in what is staged,
+/// and differences, which are asked for by the target.
+fn check_supported(spec: &ReceiveSpec) -> Result<(), FilesError> {
+    // A field that is added does not compile here before it is decided whether there is such a thing in memory.
+    let ReceiveSpec {
+        target: _,
+        requested: _,
+        existing: _,
+        compare: _,
+        modify_window,
+        eligible,
+        modes: _,
+        chmod,
+        omit_directory_times,
+        make_path,
+        preserve,
+        delete: _,
+        max_delete,
+        force_empty: _,
+        safe_links: _,
+        one_file_system: _,
+        trust_staging: _,
+        differences: _,
+        compared,
+        dry_run: _,
+        link_dest,
+        backup,
+        confirms: _,
+        permitted,
+        within,
+        outputs,
+    } = spec;
+    let refused = [
+        (*modify_window > 0, "times may differ"),
+        (!eligible.is_everything(), "some files take no part"),
+        (chmod.is_some(), "modes are changed"),
+        (*omit_directory_times, "times of directories are left alone"),
+        (*make_path, "directories on the way to the target are to be made"),
+        (!preserve.is_nothing(), "owners and further attributes are to be preserved"),
+        (max_delete.is_some(), "deletion has a limit"),
+        (*compared, "two places are compared"),
+        (!link_dest.is_empty(), "files are to be names of others"),
+        (backup.is_some(), "what is replaced is to be kept"),
+        (within.is_some(), "the target is to be in a certain directory"),
+        (*outputs != Outputs::default(), "something is written about the transfer"),
+        (permitted.lets_host_choose(), "the other end chooses a name"),
+    ];
+    refused.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, what)| Err(unsupported(what)))
+}
