@@ -27,6 +27,7 @@ mod delete;
 pub mod directory;
 mod error;
 mod extras;
+mod faults;
 mod folding;
 pub mod fuzzing;
 mod held;
@@ -60,6 +61,7 @@ mod xattrs;
 pub use batch::{Batch, Voided};
 pub use chunks::list_chunks;
 pub use error::{Class, FilesError, NotPermitted};
+pub use faults::{Fault, Faults};
 pub use local::LocalSource;
 pub use memory::{Content, MemorySource, MemoryStore, MemoryTarget, Node};
 pub use messages::{

@@ -26,6 +26,7 @@ pub use self::disk::{Content, Node};
 pub use self::source::MemorySource;
 pub use self::target::MemoryTarget;
 use super::error::FilesError;
+use super::faults::Faults;
 use super::lock::lock;
 use super::root::Root;
 use crate::messages::Mtime;
@@ -58,6 +59,17 @@ impl MemoryStore {
     #[must_use]
     pub fn tree(&self) -> BTreeMap<Vec<u8>, Node> {
         lock(&self.disk).tree()
+    }
+
+    /// Makes calls that sources and targets of this store make from now on fail.
+    pub fn fail(&self, faults: Faults) {
+        lock(&self.disk).faults = faults;
+    }
+
+    /// Returns what was last given to [`MemoryStore::fail`], with what has failed since.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        lock(&self.disk).faults.clone()
     }
 
     /// Returns these items as a source. In a dry run nothing is removed.

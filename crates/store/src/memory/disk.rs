@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::error::FilesError;
+use crate::faults::{Call, Fault, Faults};
 use crate::messages::{Mtime, SourceId};
 
 /// What a name of the tree stands for.
@@ -48,6 +49,7 @@ pub(super) struct Seen {
 pub(super) enum ReadError {
     Vanished,
     Changed,
+    Broken,
 }
 
 /// The tree.
@@ -58,6 +60,7 @@ pub(super) struct Disk {
     changes: u64,
     /// Items that transfers which are not finished have made.
     unfinished: BTreeSet<([u8; 16], Vec<u8>)>,
+    pub(super) faults: Faults,
 }
 
 impl Node {
@@ -79,7 +82,13 @@ impl fmt::Debug for Content {
 
 impl Disk {
     pub(super) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), tree: BTreeMap::new(), changes: 0, unfinished: BTreeSet::new() }
+        Self {
+            name: name.to_owned(),
+            tree: BTreeMap::new(),
+            changes: 0,
+            unfinished: BTreeSet::new(),
+            faults: Faults::none(),
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -138,6 +147,7 @@ impl Disk {
     /// # Errors
     /// `ENOTDIR` for anything else.
     pub(super) fn list(&mut self, path: &[u8]) -> Result<Vec<Vec<u8>>, FilesError> {
+        self.call(Call::Look, path)?;
         if !self.is_directory(path) {
             return Err(self.error(path, Errno::NOTDIR));
         }
@@ -148,22 +158,34 @@ impl Disk {
 
     /// Looks at a name.
     pub(super) fn look(&mut self, path: &[u8]) -> Result<Option<Seen>, FilesError> {
+        self.call(Call::Look, path)?;
+        Ok(self.find(path))
+    }
+
+    fn find(&self, path: &[u8]) -> Option<Seen> {
         if path.is_empty() {
             let top = Node::directory(0o755, Mtime::default());
-            return Ok(Some(self.tree.get(path).cloned().unwrap_or(Seen { node: top, version: 0 })));
+            return Some(self.tree.get(path).cloned().unwrap_or(Seen { node: top, version: 0 }));
         }
-        Ok(self.tree.get(path).cloned())
+        self.tree.get(path).cloned()
     }
 
     /// Reads a file of that version from `offset`: at least a byte, unless the file ends there.
     pub(super) fn read(&mut self, path: &[u8], version: u64, offset: u64, out: &mut [u8]) -> Result<usize, ReadError> {
+        let fault = self.faults.strike(Call::Read);
         let seen = self.tree.get(path).ok_or(ReadError::Vanished)?;
         let Content::File(bytes) = &seen.node.content else { return Err(ReadError::Changed) };
         if seen.version != version {
             return Err(ReadError::Changed);
         }
         let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
-        let length = rest.len().min(out.len());
+        let length = match fault {
+            Some(Fault::Short) => short(rest.len().min(out.len())),
+            Some(Fault::Full | Fault::Broken | Fault::LostPublish | Fault::LostAnswer) => {
+                return Err(ReadError::Broken);
+            }
+            None => rest.len().min(out.len()),
+        };
         out[..length].copy_from_slice(&rest[..length]);
         Ok(length)
     }
@@ -177,6 +199,10 @@ impl Disk {
         offset: u64,
         bytes: &[u8],
     ) -> Result<usize, FilesError> {
+        let bytes = match self.call(Call::Write, path)? {
+            Some(Fault::Short) => &bytes[..short(bytes.len())],
+            Some(Fault::Full | Fault::Broken | Fault::LostPublish | Fault::LostAnswer) | None => bytes,
+        };
         let Some(end) = usize::try_from(offset).ok().and_then(|offset| offset.checked_add(bytes.len())) else {
             return Err(FilesError::TooLarge { path: self.shown(path) });
         };
@@ -199,8 +225,17 @@ impl Disk {
         if self.beneath(path).next().is_some() {
             return Err(self.error(path, Errno::NOTEMPTY));
         }
-        self.insert(path, node);
-        Ok(())
+        match self.call(Call::Publish, path)? {
+            Some(Fault::LostPublish) => Ok(()),
+            Some(Fault::LostAnswer) => {
+                self.insert(path, node);
+                Err(self.error(path, Errno::IO))
+            }
+            Some(Fault::Full | Fault::Broken | Fault::Short) | None => {
+                self.insert(path, node);
+                Ok(())
+            }
+        }
     }
 
     /// Sets mode and time of what stands under a name.
@@ -208,7 +243,8 @@ impl Disk {
     /// # Errors
     /// `ENOENT`.
     pub(super) fn set_attributes(&mut self, path: &[u8], mode: u32, mtime: Mtime) -> Result<(), FilesError> {
-        let Some(seen) = self.look(path)? else { return Err(self.error(path, Errno::NOENT)) };
+        self.call(Call::Look, path)?;
+        let Some(seen) = self.find(path) else { return Err(self.error(path, Errno::NOENT)) };
         self.insert(path, Node { mode, mtime, ..seen.node });
         Ok(())
     }
@@ -224,8 +260,18 @@ impl Disk {
         if self.beneath(path).next().is_some() {
             return Err(self.error(path, Errno::NOTEMPTY));
         }
+        let fault = self.call(Call::Remove, path)?;
         self.tree.remove(path);
-        Ok(())
+        if fault == Some(Fault::LostAnswer) { Err(self.error(path, Errno::IO)) } else { Ok(()) }
+    }
+
+    /// Begins a call: it fails, or what else befalls it is to be done by the caller.
+    fn call(&mut self, call: Call, path: &[u8]) -> Result<Option<Fault>, FilesError> {
+        match self.faults.strike(call) {
+            Some(Fault::Full) => Err(FilesError::DiskFull { path: self.shown(path) }),
+            Some(Fault::Broken) => Err(self.error(path, Errno::IO)),
+            other @ (Some(Fault::Short | Fault::LostPublish | Fault::LostAnswer) | None) => Ok(other),
+        }
     }
 
     fn error(&self, path: &[u8], errno: Errno) -> FilesError {
@@ -251,4 +297,9 @@ impl Disk {
         let version = u64::from_be_bytes(*hasher.finalize().as_bytes().first_chunk().expect("32 bytes"));
         self.tree.insert(path.to_vec(), Seen { node, version });
     }
+}
+
+/// How much of some bytes a call deals with that is cut short: some, if there are any.
+const fn short(length: usize) -> usize {
+    length.div_ceil(2)
 }

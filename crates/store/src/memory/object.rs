@@ -51,6 +51,7 @@ impl MemoryObject {
                 Ok(read) => filled += read,
                 Err(ReadError::Vanished) => return Err(VoidReason::Vanished),
                 Err(ReadError::Changed) => return Err(VoidReason::Changed),
+                Err(ReadError::Broken) => return Err(VoidReason::Unreadable),
             }
         }
         Ok(())
