@@ -1,0 +1,511 @@
+//! What holds for every pair of stores.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use store::{
+    Compare, Content, Existing, FilesError, Filter, Kind, MAX_BATCH_ENTRIES, Node, NoticeKind, ReceiveSpec,
+    ScanOptions, SkipReason, SourceOutcome, VoidReason, Wanted,
+};
+
+use crate::driver::{BLOCK, Session, transfer, transfer_with};
+use crate::places::{Place, between_all};
+use crate::trees::{Tree, bytes, file, files, sample, small, time};
+
+/// Puts a tree at each end.
+fn with(from: &Place, source: &Tree, to: &Place, target: &Tree) {
+    from.put(source);
+    to.put(target);
+}
+
+fn kinds(notices: &[store::Notice], kind: NoticeKind) -> Vec<String> {
+    let of_kind = notices.iter().filter(|notice| notice.kind == kind);
+    of_kind.map(|notice| String::from_utf8_lossy(&notice.path).into_owned()).collect()
+}
+
+#[test]
+fn a_tree_arrives_as_it_is_and_the_second_run_wants_nothing() {
+    between_all(|from, to| {
+        let tree = sample();
+        with(from, &tree, to, &Tree::new());
+        let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
+        assert_eq!(to.tree(), tree);
+        assert_eq!((done.wanted, done.outcome.files, done.outcome.bytes), (bytes(&tree), files(&tree), bytes(&tree)));
+        assert_eq!((done.outcome.unchanged, done.outcome.failed_count), (0, 0));
+        assert_eq!(done.placed.len() as u64, files(&tree), "each file is told once");
+        assert_eq!((done.outcome.directories, done.outcome.symlinks), (6, 2));
+        assert_eq!((to.top().0, to.top().1), (from.top().0 | 0o700, from.top().1));
+        let again = transfer(&*from.source(), &*to.target(), 2).unwrap();
+        assert_eq!(to.tree(), tree);
+        assert_eq!((again.wanted, again.placed.len(), again.notices.len()), (0, 0, 0));
+        assert_eq!((again.outcome.unchanged, again.outcome.present), (files(&tree), bytes(&tree)));
+    });
+}
+
+#[test]
+fn batches_say_what_they_contain_a_directory_ahead_of_what_is_in_it() {
+    let orders = [Place::local(), Place::memory("from")].map(|from| {
+        from.put(&sample());
+        let source = from.source();
+        let (mut entries, mut order, mut is_last) = (Tree::new(), Vec::new(), false);
+        while let Some(batch) = source.next_batch().unwrap() {
+            assert!(!is_last && batch.entries.len() <= MAX_BATCH_ENTRIES && batch.skipped.is_empty());
+            is_last = batch.is_last;
+            for entry in batch.entries {
+                if let Some(slash) = entry.path.iter().rposition(|byte| *byte == b'/') {
+                    assert!(entries.contains_key(&entry.path[..slash]));
+                }
+                let known = &sample()[&entry.path];
+                assert_eq!((entry.mode, entry.mtime), (known.mode, known.mtime), "{entry:?}");
+                match (&entry.kind, &known.content) {
+                    (Kind::File { size, hash: None, .. }, Content::File(bytes)) => {
+                        assert_eq!(*size, bytes.len() as u64)
+                    }
+                    (Kind::Symlink { target }, Content::Symlink(known)) => assert_eq!(target, known),
+                    (Kind::Directory, Content::Directory) => {}
+                    other => panic!("{other:?}"),
+                }
+                order.push(entry.path.clone());
+                entries.insert(entry.path, known.clone());
+            }
+        }
+        assert_eq!(entries, sample());
+        assert!(is_last);
+        order
+    });
+    assert_eq!(orders[0], orders[1], "any store walks in the same order");
+}
+
+#[test]
+fn what_is_read_is_what_is_wanted_at_any_place() {
+    for from in [Place::local(), Place::memory("from")] {
+        let tree: Tree = [("a", file(3000, 1, 0o644, 1)), ("b", file(0, 2, 0o644, 2)), ("c", file(2000, 3, 0o644, 3))]
+            .map(|(path, node)| (path.as_bytes().to_vec(), node))
+            .into();
+        from.put(&tree);
+        let source = from.source();
+        let batch = Arc::new(source.next_batch().unwrap().unwrap());
+        let all: Vec<u8> = [crate::trees::noise(3000, 1), crate::trees::noise(2000, 3)].concat();
+        let mut wanted = Wanted::none();
+        [10..20, 2990..3010, 4999..5000].into_iter().for_each(|range| wanted.push(range));
+        let expected: Vec<u8> = [&all[10..20], &all[2990..3010], &all[4999..]].concat();
+        let object = source.object(Arc::clone(&batch), wanted, HashMap::new());
+        assert_eq!((object.length(), object.current()), (31, Some(&b"a"[..])));
+        for (start, end) in [(0, 31), (5, 25), (30, 31), (0, 1), (19, 20)] {
+            let mut found = vec![0xaa; end - start + 3];
+            object.read(start as u64, &mut found);
+            let beyond = (end + 3).min(31);
+            assert_eq!(found[..beyond - start], expected[start..beyond], "{start}..{end}");
+            assert!(found[beyond - start..].iter().all(|byte| *byte == 0));
+        }
+        assert_eq!(object.current(), Some(&b"c"[..]));
+        assert_eq!([0, 15, 20, 21, 31].map(|bytes| object.files_within(bytes)), [0, 0, 1, 1, 2]);
+        assert_eq!(object.take_voided(), []);
+        let (entry, _) = object.entry_again(0).unwrap();
+        assert_eq!((entry.path, entry.mtime, entry.mode), (b"a".to_vec(), time(1), 0o644));
+    }
+}
+
+#[test]
+fn an_item_arrives_under_its_own_name() {
+    between_all(|from, to| {
+        with(from, &small(), to, &Tree::new());
+        let spec = ReceiveSpec { modes: to.spec().modes, ..ReceiveSpec::into_directory(to.spec().target) };
+        transfer(&*from.item("dir"), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
+        transfer(&*from.item("other"), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
+        assert_eq!(to.tree(), small());
+        // Whose run is over has no claim on the name any more.
+        let error = transfer(&*from.item("other"), &*to.target_with(spec).unwrap(), 1).unwrap_err();
+        let FilesError::TargetExists { names } = error else { panic!("{error}") };
+        assert!(names[0].ends_with("tree/other") && names.len() == 1);
+    });
+}
+
+/// Where another version stands, and what is then done.
+#[test]
+fn what_exists_is_treated_as_was_asked() {
+    let newer = ("dir/file", file(10, 9, 0o640, 90));
+    let older = ("other", file(10, 8, 0o640, 1));
+    let target: Tree = [("dir", Node::directory(0o755, time(1))), newer.clone(), older.clone()]
+        .map(|(path, node)| (path.as_bytes().to_vec(), node))
+        .into();
+    let kept = |names: &[&str]| {
+        let mut tree = small();
+        for (path, node) in [&newer, &older].into_iter().filter(|(path, _)| names.contains(path)) {
+            tree.insert(path.as_bytes().to_vec(), node.clone());
+        }
+        tree
+    };
+    between_all(|from, to| {
+        from.put(&small());
+        for (existing, names) in [
+            (Existing::Skip, &["dir/file", "other"][..]),
+            (Existing::KeepNewer, &["dir/file"]),
+            (Existing::Replace, &[]),
+        ] {
+            to.put(&target);
+            let target = to.target_with(ReceiveSpec { existing, ..to.spec() }).unwrap();
+            let done = transfer(&*from.source(), &*target, 1).unwrap();
+            assert_eq!(to.tree(), kept(names), "{existing:?}");
+            assert_eq!(kinds(&done.notices, NoticeKind::Kept), names, "{existing:?}");
+        }
+        to.take("other");
+        let target = to.target_with(ReceiveSpec { existing: Existing::Only, ..to.spec() }).unwrap();
+        let done = transfer(&*from.source(), &*target, 1).unwrap();
+        assert!(!to.tree().contains_key(&b"other"[..]) && done.wanted == 0);
+    });
+}
+
+#[test]
+fn attributes_alone_are_set_without_bytes() {
+    between_all(|from, to| {
+        with(from, &small(), to, &small());
+        let mut other = small();
+        other.get_mut(&b"other"[..]).unwrap().mode = 0o640;
+        other.get_mut(&b"dir"[..]).unwrap().mtime = time(77);
+        to.put(&other);
+        let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
+        assert_eq!((done.wanted, to.tree()), (0, small()));
+    });
+}
+
+#[test]
+fn other_bytes_are_found_by_time_or_by_digest() {
+    between_all(|from, to| {
+        // Longer than what is read at once for a digest.
+        let long = |seed, number| Tree::from([(b"long".to_vec(), file(150_000, seed, 0o644, number))]);
+        with(from, &long(1, 1), to, &long(2, 2));
+        let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
+        assert_eq!((done.wanted, to.tree()), (150_000, long(1, 1)), "it has another time");
+        to.put(&long(2, 1));
+        let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
+        assert_eq!((done.wanted, to.tree()), (0, long(2, 1)), "it has the same size and time");
+        let by_digest = || {
+            let spec = ReceiveSpec { compare: Compare::Checksum, ..to.spec() };
+            let options = ScanOptions { hash: true, ..ScanOptions::default() };
+            transfer(&*from.source_with(options).unwrap(), &*to.target_with(spec).unwrap(), 1).unwrap()
+        };
+        assert_eq!((by_digest().wanted, to.tree()), (150_000, long(1, 1)));
+        assert_eq!(by_digest().wanted, 0);
+    });
+}
+
+#[test]
+fn of_another_version_only_the_differences_come_where_both_ends_can_tell() {
+    between_all(|from, to| {
+        let (new, mut old) = (crate::trees::noise(300_000, 1), crate::trees::noise(300_000, 1));
+        old[150_000] ^= 1;
+        let version = |bytes: &[u8], number| Tree::from([(b"long".to_vec(), Node::file(bytes, 0o644, time(number)))]);
+        with(from, &version(&new, 1), to, &version(&old, 2));
+        let spec = ReceiveSpec { differences: true, ..to.spec() };
+        let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
+        assert_eq!(to.tree(), version(&new, 1));
+        let tells = matches!((from, to), (Place::Local(_), Place::Local(_)));
+        assert!(if tells { done.wanted < 50_000 } else { done.wanted == 300_000 }, "{}", done.wanted);
+    });
+}
+
+#[test]
+fn links_that_lead_out_are_left_out_if_that_is_asked_for() {
+    between_all(|from, to| {
+        let mut tree = small();
+        tree.insert(b"dir/out".to_vec(), Node::symlink("../../elsewhere", time(4)));
+        with(from, &tree, to, &Tree::new());
+        let spec = ReceiveSpec { safe_links: true, ..to.spec() };
+        let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
+        assert_eq!((to.tree(), done.outcome.unsafe_links), (small(), 1));
+        transfer(&*from.source(), &*to.target(), 1).unwrap();
+        assert_eq!(to.tree(), tree);
+    });
+}
+
+#[test]
+fn bytes_that_come_though_nobody_wants_them_change_nothing() {
+    between_all(|from, to| {
+        let other = Tree::from([(b"other".to_vec(), file(3, 3, 0o644, 3))]);
+        with(from, &small(), to, &other);
+        // Some of a batch are wanted, and then none.
+        for wanted in [3000, 0] {
+            let source = from.source();
+            let target = to.target_with(ReceiveSpec { existing: Existing::Skip, ..to.spec() }).unwrap();
+            let mut session = Session::new(&*source, &*target, 1);
+            session.begin().unwrap();
+            let batch = Arc::new(source.next_batch().unwrap().unwrap());
+            assert_eq!(session.announce_as(&batch, true, false).unwrap().length(batch.length), wanted);
+            let object = source.object(Arc::clone(&batch), Wanted::all(), HashMap::new());
+            session.send_object(&batch, &*object).unwrap();
+            session.settle().unwrap();
+            assert_eq!(session.finish().unwrap().outcome.kept, 1);
+        }
+        let mut expected = small();
+        expected.extend(other);
+        assert_eq!(to.tree(), expected);
+    });
+}
+
+#[test]
+fn a_file_that_has_changed_comes_again_once() {
+    between_all(|from, to| {
+        with(from, &small(), to, &Tree::new());
+        let (source, target) = (from.source(), to.target());
+        let mut session = Session::new(&*source, &*target, 1);
+        session.begin().unwrap();
+        let batch = Arc::new(source.next_batch().unwrap().unwrap());
+        let wanted = session.announce(&batch).unwrap();
+        let later = Tree::from([(b"dir/file".to_vec(), file(2000, 5, 0o644, 5))]);
+        from.put(&later);
+        let object = source.object(Arc::clone(&batch), wanted, HashMap::new());
+        session.send_object(&batch, &*object).unwrap();
+        session.settle().unwrap();
+        assert!(!to.tree().contains_key(&b"dir/file"[..]) && to.tree().contains_key(&b"other"[..]));
+        let voided = batch.entries.iter().position(|entry| entry.path == b"dir/file").unwrap();
+        let (entry, ends) = object.entry_again(u32::try_from(voided).unwrap()).unwrap();
+        let again = store::Batch { number: 1, length: entry.size(), entries: vec![entry], ..(*batch).clone() };
+        let again = Arc::new(again);
+        session.announce_as(&again, true, true).unwrap();
+        let object = source.object(Arc::clone(&again), Wanted::all(), HashMap::from([(0, ends)]));
+        session.send_object(&again, &*object).unwrap();
+        session.settle().unwrap();
+        let third = Arc::new(store::Batch { number: 2, ..(*again).clone() });
+        let error = session.announce_as(&third, true, true).unwrap_err();
+        assert!(matches!(error, FilesError::Protocol { .. }), "{error}");
+        assert_eq!(to.tree()[&b"dir/file"[..]], later[&b"dir/file"[..]]);
+    });
+}
+
+#[test]
+fn what_the_sender_lacks_is_deleted_but_for_what_the_filter_excludes() {
+    between_all(|from, to| {
+        let mut target = sample();
+        for path in ["stale", "a/stale", "a/b/c/keep.me", "stale dir/inside", "kept dir/keep.me"] {
+            if let Some((directory, _)) = path.split_once('/').filter(|(directory, _)| directory.contains("dir")) {
+                target.insert(directory.as_bytes().to_vec(), Node::directory(0o755, time(1)));
+            }
+            target.insert(path.as_bytes().to_vec(), file(5, 1, 0o644, 1));
+        }
+        with(from, &sample(), to, &target);
+        let filter = Filter::parse(b"- *.me").unwrap();
+        let spec = ReceiveSpec { delete: Some(filter), ..to.spec() };
+        let foreseen = ReceiveSpec { dry_run: true, ..spec.clone() };
+        let gone = ["a/stale", "stale", "stale dir", "stale dir/inside"];
+        for spec in [foreseen, spec] {
+            assert_eq!(to.tree().len(), target.len(), "nothing has changed");
+            let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
+            let mut deleted = kinds(&done.notices, NoticeKind::Delete);
+            deleted.sort();
+            assert_eq!((deleted, done.outcome.deleted), (gone.map(str::to_owned).to_vec(), 4));
+        }
+        let left: Vec<_> = to.tree().into_keys().filter(|path| !sample().contains_key(path)).collect();
+        assert_eq!(left, [b"a/b/c/keep.me".to_vec(), b"kept dir".to_vec(), b"kept dir/keep.me".to_vec()]);
+    });
+}
+
+#[test]
+fn a_source_that_is_empty_deletes_nothing_unless_that_is_insisted_on() {
+    between_all(|from, to| {
+        with(from, &Tree::new(), to, &small());
+        let spec = ReceiveSpec { delete: Some(Filter::default()), ..to.spec() };
+        let done = transfer(&*from.source(), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
+        assert_eq!((kinds(&done.notices, NoticeKind::EmptySource).len(), to.tree()), (1, small()));
+        let spec = ReceiveSpec { force_empty: true, ..spec };
+        transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
+        assert_eq!(to.tree(), Tree::new());
+    });
+}
+
+#[test]
+fn a_dry_run_tells_what_would_be_done_and_does_nothing() {
+    between_all(|from, to| {
+        let mut target = small();
+        target.insert(b"other".to_vec(), file(499, 2, 0o600, 3));
+        target.remove(&b"dir/file"[..]);
+        with(from, &small(), to, &target);
+        let (before, top) = (to.tree(), to.top());
+        let spec = ReceiveSpec { dry_run: true, ..to.spec() };
+        let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
+        assert_eq!(kinds(&done.notices, NoticeKind::Create), ["dir/file"]);
+        assert_eq!(kinds(&done.notices, NoticeKind::Replace), ["other"]);
+        assert_eq!((done.wanted, done.outcome.files), (3500, 2));
+        assert_eq!((to.tree(), to.top()), (before, top));
+    });
+}
+
+#[test]
+fn sources_go_once_they_are_stored_if_they_are_still_what_was_sent() {
+    between_all(|from, to| {
+        with(from, &small(), to, &Tree::new());
+        let options = ScanOptions { remove_sources: true, ..ScanOptions::default() };
+        let spec = ReceiveSpec { confirms: true, ..to.spec() };
+        let source = from.source_with(options).unwrap();
+        let target = to.target_with(spec).unwrap();
+        // Long after it was sent.
+        let mut session = Session::new(&*source, &*target, 1);
+        session.begin().unwrap();
+        let batch = Arc::new(source.next_batch().unwrap().unwrap());
+        let wanted = session.announce(&batch).unwrap();
+        let object = source.object(Arc::clone(&batch), wanted, HashMap::new());
+        for block in 0..u32::try_from(object.length().div_ceil(BLOCK as u64)).unwrap() {
+            session.send_block(&batch, &*object, block).unwrap();
+        }
+        from.put(&[(b"other".to_vec(), file(500, 3, 0o600, 4))].into());
+        session.settle().unwrap();
+        let entry = |path: &str| batch.entries.iter().position(|entry| entry.path == path.as_bytes()).unwrap();
+        assert_eq!(from.tree().into_keys().collect::<Vec<_>>(), [b"dir".to_vec(), b"other".to_vec()]);
+        let gone = &batch.entries[entry("dir/file")];
+        assert_eq!(source.remove(gone, (batch.versions[entry("dir/file")], 0), false), SourceOutcome::Gone);
+        let mut removed = session.finish().unwrap().removed;
+        removed.sort_by(|one, other| one.0.cmp(&other.0));
+        let kept = SourceOutcome::Kept(NoticeKind::SourceChanged);
+        assert_eq!(removed, [(b"dir/file".to_vec(), SourceOutcome::Removed), (b"other".to_vec(), kept)]);
+        assert_eq!(to.tree(), small());
+    });
+}
+
+#[test]
+fn a_file_that_changes_meanwhile_is_dropped_and_the_rest_arrives() {
+    between_all(|from, to| {
+        let mut old = small();
+        let before = file(77, 7, 0o644, 7);
+        old.insert(b"dir/file".to_vec(), before.clone());
+        with(from, &small(), to, &old);
+        let mut same_size = |_: &store::Batch| from.put(&[(b"dir/file".to_vec(), file(3000, 5, 0o644, 6))].into());
+        let done = transfer_with(&*from.source(), &*to.target(), 1, &mut same_size).unwrap();
+        let reasons: Vec<_> = done.outcome.listed.iter().map(|failed| failed.reason).collect();
+        assert_eq!(reasons, [store::FailReason::Voided(VoidReason::Changed)]);
+        // Longer ones may have grown, as logs do.
+        let mut change = |_: &store::Batch| from.put(&[(b"dir/file".to_vec(), file(2999, 5, 0o644, 5))].into());
+        let done = transfer_with(&*from.source(), &*to.target(), 1, &mut change).unwrap();
+        assert_eq!((done.outcome.failed_count, done.outcome.listed[0].path.as_slice()), (1, &b"dir/file"[..]));
+        let is_void = |reason| done.outcome.listed[0].reason == store::FailReason::Voided(reason);
+        assert!(is_void(VoidReason::Shrank) || is_void(VoidReason::Changed));
+        assert_eq!(to.tree()[&b"dir/file"[..]], before);
+        let mut vanish = |_: &store::Batch| from.take("dir/file");
+        let done = transfer_with(&*from.source(), &*to.target(), 1, &mut vanish).unwrap();
+        assert_eq!(done.outcome.vanished_count, 1);
+        assert_eq!(to.tree()[&b"dir/file"[..]], before);
+    });
+}
+
+#[test]
+fn what_was_skipped_is_not_deleted() {
+    between_all(|from, to| {
+        let mut target = small();
+        target.insert(b"link".to_vec(), Node::symlink("elsewhere", time(1)));
+        target.insert(b"stale".to_vec(), file(1, 1, 0o644, 1));
+        with(from, &small(), to, &target);
+        from.put(&[(b"link".to_vec(), Node::symlink("dir", time(2)))].into());
+        let options = ScanOptions { links: store::Links::Skip, ..ScanOptions::default() };
+        let spec = ReceiveSpec { delete: Some(Filter::default()), ..to.spec() };
+        let done = transfer(&*from.source_with(options).unwrap(), &*to.target_with(spec).unwrap(), 1).unwrap();
+        assert_eq!(done.outcome.links_left_out, 1);
+        assert!(to.tree().contains_key(&b"link"[..]) && !to.tree().contains_key(&b"stale"[..]));
+        let spec = ReceiveSpec { delete: Some(Filter::default()), ..to.spec() };
+        let (source, target) = (from.source(), to.target_with(spec).unwrap());
+        let mut session = Session::new(&*source, &*target, 1);
+        session.begin().unwrap();
+        let mut batch = source.next_batch().unwrap().unwrap();
+        batch.entries.retain(|entry| entry.path != b"other");
+        batch.length -= 500;
+        batch.skipped.push(store::Skipped::new(b"other".to_vec(), SkipReason::Unreadable));
+        let rest = Arc::new(batch);
+        session.announce(&rest).unwrap();
+        assert_eq!(session.finish().unwrap().outcome.failed_count, 2, "the name, and that nothing is deleted");
+        assert!(to.tree().contains_key(&b"other"[..]));
+    });
+}
+
+#[test]
+fn damaged_bytes_get_no_name() {
+    between_all(|from, to| {
+        with(from, &small(), to, &Tree::new());
+        let (source, target) = (from.source(), to.target());
+        let mut session = Session::new(&*source, &*target, 1);
+        session.begin().unwrap();
+        let batch = Arc::new(source.next_batch().unwrap().unwrap());
+        let wanted = session.announce(&batch).unwrap();
+        let object = source.object(Arc::clone(&batch), wanted, HashMap::new());
+        session.send_block(&batch, &*object, 0).unwrap();
+        let range = BLOCK as u64..2 * BLOCK as u64;
+        let digest = store::messages::Digest { batch: 0, block: 1, digest: [1; 32] };
+        target.write(0, range.start, &[7; BLOCK]).unwrap();
+        target.expect_digest(&digest).unwrap();
+        let error = target.found_digest(0, 1, range, [2; 32]).unwrap_err();
+        assert!(matches!(&error, FilesError::Integrity { path: Some(path), .. } if path == b"dir/file"), "{error}");
+        target.abandon(false).unwrap();
+        assert_eq!(to.tree().into_keys().collect::<Vec<_>>(), [b"dir".to_vec()]);
+        assert!(matches!(target.write(0, 0, b"late"), Err(FilesError::Over)));
+        assert!(matches!(
+            target.check_end(&store::messages::End { batches: 9, ..session.end() }),
+            Err(FilesError::Protocol { .. })
+        ));
+    });
+}
+
+#[test]
+fn a_run_that_is_killed_anywhere_is_completed_by_the_next() {
+    between_all(|from, to| {
+        with(from, &small(), to, &Tree::new());
+        let spec = ReceiveSpec { existing: Existing::Refuse, ..to.spec() };
+        for blocks in 0..4 {
+            let (source, target) = (from.source(), to.target_with(spec.clone()).unwrap());
+            let mut session = Session::new(&*source, &*target, 1);
+            session.begin().unwrap();
+            let batch = Arc::new(source.next_batch().unwrap().unwrap());
+            let wanted = session.announce(&batch).unwrap();
+            let object = source.object(Arc::clone(&batch), wanted, HashMap::new());
+            let all = u32::try_from(object.length().div_ceil(BLOCK as u64)).unwrap();
+            (0..all.min(blocks)).for_each(|block| session.send_block(&batch, &*object, block).unwrap());
+            if blocks == 3 {
+                target.flush().unwrap();
+                assert_eq!(to.tree()[&b"dir/file"[..]], small()[&b"dir/file"[..]], "what is verified is published");
+            }
+        }
+        // What the runs before have made is theirs.
+        let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
+        assert_eq!((to.tree(), done.outcome.failed_count), (small(), 0));
+    });
+}
+
+#[test]
+fn a_sender_may_not_name_what_was_not_asked_for() {
+    for to in [Place::local(), Place::memory("to")] {
+        to.put(&small());
+        let entry = |path: &str| store::Entry {
+            path: path.as_bytes().to_vec(),
+            kind: Kind::Directory,
+            mode: 0o755,
+            mtime: time(1),
+            extra: store::Extra::default(),
+        };
+        for path in ["../up", "/top", "a//b", ".", "orphan/file", ""] {
+            let target = to.target();
+            target.begin(store::SourceId([1; 16])).unwrap();
+            let part = store::messages::manifest_parts(0, 0, &[entry(path)]).next().unwrap();
+            let offered = target.check_offer(&mut std::iter::once(&part)).unwrap_err();
+            assert!(matches!(offered, FilesError::BadName { .. }), "{path}: {offered}");
+            let error = target.add_manifest_part(&part).unwrap_err();
+            assert!(matches!(error, FilesError::BadName { .. }), "{path}: {error}");
+        }
+        let items = Some(vec![store::ItemName::Exact(b"this".to_vec())]);
+        let permitted = store::Permitted { items, ..store::Permitted::default() };
+        let target = to.target_with(ReceiveSpec { permitted, ..to.spec() }).unwrap();
+        target.begin(store::SourceId([1; 16])).unwrap();
+        let part = store::messages::manifest_parts(0, 0, &[entry("that")]).next().unwrap();
+        assert!(matches!(target.add_manifest_part(&part), Err(FilesError::NotPermitted { .. })));
+        assert_eq!(to.tree(), small());
+    }
+}
+
+#[test]
+fn whoever_is_stopped_ends_soon() {
+    between_all(|from, to| {
+        with(from, &sample(), to, &Tree::new());
+        let source = from.source();
+        source.stop();
+        assert!(source.next_batch().unwrap().is_none());
+        let target = to.target();
+        target.stop();
+        let error = transfer(&*from.source(), &*target, 1).unwrap_err();
+        assert!(matches!(error, FilesError::Over), "{error}");
+    });
+}
