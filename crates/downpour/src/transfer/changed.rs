@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::files::{Batch, BatchSource, Ends, Entry, FailReason, Kind, MAX_BATCH_NAMES, Voided};
+use crate::files::{Batch, Ends, Entry, FailReason, Kind, MAX_BATCH_NAMES, TreeObject, Voided};
 
 /// Files that come again at most: those that change all the time would make a transfer much longer.
 const MAX_FILES: usize = 1024;
@@ -51,20 +51,20 @@ impl Changed {
     }
 
     /// Returns what comes again, as it is now, the first time that there is something; later there is nothing.
-    pub(super) fn take(&mut self, source: impl Fn(Arc<Batch>) -> BatchSource) -> Option<Again> {
+    pub(super) fn take(&mut self, object: impl Fn(Arc<Batch>) -> Arc<dyn TreeObject>) -> Option<Again> {
         if self.voided.is_empty() {
             return None;
         }
         self.is_over = true;
         let (mut again, mut names) = (Again { entries: Vec::new(), length: 0, failed: Vec::new() }, 0);
-        let mut opened: Option<(u32, BatchSource)> = None;
+        let mut opened: Option<(u32, Arc<dyn TreeObject>)> = None;
         for (batch, Voided { entry, reason }) in std::mem::take(&mut self.voided) {
             let path = &batch.entries[entry as usize].path;
-            let (_, source) = match opened.take().filter(|(number, _)| *number == batch.number) {
+            let (_, object_of_batch) = match opened.take().filter(|(number, _)| *number == batch.number) {
                 Some(same) => opened.insert(same),
-                None => opened.insert((batch.number, source(Arc::clone(&batch)))),
+                None => opened.insert((batch.number, object(Arc::clone(&batch)))),
             };
-            let found = source.entry_again(entry).filter(|(found, _)| {
+            let found = object_of_batch.entry_again(entry).filter(|(found, _)| {
                 let length = again.length.checked_add(found.size());
                 // Links may be of the file that it was.
                 length.is_some_and(|length| length <= MAX_BYTES)

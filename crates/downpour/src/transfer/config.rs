@@ -23,7 +23,7 @@ use super::switch::Switch;
 use super::target::Target;
 use super::trace::Trace;
 use crate::error::{CloseCode, Error};
-use crate::files::ReceiveSpec;
+use crate::files::{LocalSource, ReceiveSpec};
 use crate::ticket::Role;
 
 /// Configuration of every session of a transfer.
@@ -210,7 +210,8 @@ impl TransferConfig {
         let checksums = self.list.clone();
         let (mut session, result) = match (&self.task, store) {
             (Task::Send { spec, dry_run }, Store::Sources) => {
-                match Scan::start(spec.roots.clone(), spec.scan.clone(), &mailbox) {
+                let source = LocalSource::new(spec.roots.clone(), spec.scan.clone(), *dry_run).map_err(Error::from);
+                match source.and_then(|source| Scan::start(Arc::new(source), &spec.scan, &mailbox)) {
                     Ok(scan) => Sending::new(session, mailbox, scan, *dry_run, checksums).run(),
                     Err(error) => (session, Err(error)),
                 }

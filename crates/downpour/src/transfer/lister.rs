@@ -10,13 +10,13 @@ use net::Rate;
 use super::mailbox::Mailbox;
 use super::step::{Input, Step};
 use crate::error::Error;
-use crate::files::{BatchSource, list_chunks};
+use crate::files::TreeObject;
 use crate::messages::{Chunks, ListState};
 
 /// Files of a batch whose chunks are to be listed.
 struct Asked {
     batch: u32,
-    source: Arc<BatchSource>,
+    object: Arc<dyn TreeObject>,
     entries: Vec<u32>,
     /// What the line carries, if that is known.
     line: Option<Rate>,
@@ -43,7 +43,7 @@ impl Lister {
     pub(super) fn ask(
         &mut self,
         batch: u32,
-        source: BatchSource,
+        object: Arc<dyn TreeObject>,
         entries: Vec<u32>,
         line: Option<Rate>,
     ) -> Result<(), Error> {
@@ -53,7 +53,7 @@ impl Lister {
         };
         self.due.push_back((batch, entries.len()));
         // The thread ends only with the session, which learns of a panic by other means.
-        let _ = asked.send(Asked { batch, source: Arc::new(source), entries, line });
+        let _ = asked.send(Asked { batch, object, entries, line });
         Ok(())
     }
 
@@ -98,7 +98,7 @@ fn list(asked: &Asked, listed: &SyncSender<Chunks>, session: &Mailbox) -> bool {
     let line = asked.line.map(|rate| rate.bits_per_second() / 8);
     let mut is_wanted = true;
     for &entry in &asked.entries {
-        list_chunks(&asked.source, entry, line, |chunks, state| {
+        asked.object.list_chunks(entry, line, &mut |chunks, state| {
             let chunks = Chunks { batch: asked.batch, entry, state, chunks };
             is_wanted &= listed.send(chunks).is_ok() && session.put(Input::Step(Step::Ready));
             if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

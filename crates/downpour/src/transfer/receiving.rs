@@ -198,7 +198,7 @@ impl Receiving {
     /// Shows the user what is offered, and asks for consent.
     fn offer(&mut self) -> Result<(), Error> {
         // What is not permitted, or exists already, makes the question pointless.
-        self.target.files().check_offer(self.consent.parts())?;
+        self.target.files().check_offer(&mut self.consent.parts())?;
         let permitted = &self.target.files().spec().permitted;
         let limits = (permitted.max_bytes, permitted.max_entries);
         let Some(offer) = self.consent.ask(limits, self.target.files().destination().directory.clone()) else {

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::{Batch, Entry, Kind, Notice, NoticeKind, Removal, Roots, SkipReason, SourceOutcome};
+use crate::files::{Batch, Entry, Kind, Notice, NoticeKind, SkipReason, SourceOutcome, TreeSource};
 use crate::messages::{Stored, StoredEntry};
 
 /// The removal of sources during one transfer. The receiver can only name entries that it was sent.
 pub(super) struct Removing {
-    removal: Removal,
+    source: Arc<dyn TreeSource>,
     /// Whether names of one file are sent as hard links: they are removed together at the end, since the next run could
     /// not make the links if this one is interrupted.
     hard_links: bool,
@@ -33,9 +33,9 @@ struct Awaited {
 }
 
 impl Removing {
-    pub(super) fn new(roots: Arc<Roots>, hard_links: bool, dry_run: bool) -> Self {
+    pub(super) fn new(source: Arc<dyn TreeSource>, hard_links: bool) -> Self {
         Self {
-            removal: Removal::new(roots, dry_run),
+            source,
             hard_links,
             awaited: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -128,7 +128,7 @@ impl Removing {
     }
 
     fn remove(&mut self, entry: Entry, versions: (u64, u64), waits: bool, notices: &mut Vec<Notice>) {
-        let kind = match self.removal.remove(&entry, versions, waits) {
+        let kind = match self.source.remove(&entry, versions, waits) {
             SourceOutcome::Removed => {
                 self.removed += 1;
                 NoticeKind::SourceRemoved
@@ -147,7 +147,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::files::{Root, ScanOptions, Scanner};
+    use crate::files::{LocalSource, Root, ScanOptions};
 
     /// A folder with a file, a folder and another file, and what is removed of them.
     fn expecting(here: &Path) -> Removing {
@@ -156,9 +156,10 @@ mod tests {
             fs::write(here.join(name), name).unwrap();
         }
         let options = ScanOptions { remove_sources: true, ..ScanOptions::default() };
-        let mut scanner = Scanner::new(vec![Root::contents(here)], options).unwrap();
-        let mut removing = Removing::new(scanner.roots(), false, false);
-        removing.expect(&Arc::new(scanner.next().unwrap()));
+        let source = Arc::new(LocalSource::new(vec![Root::contents(here)], options, false).unwrap());
+        let batch = source.next_batch().unwrap().unwrap();
+        let mut removing = Removing::new(source, false);
+        removing.expect(&Arc::new(batch));
         removing
     }
 

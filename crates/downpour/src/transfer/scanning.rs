@@ -1,20 +1,21 @@
 //! The input of a sender: batches from a walk through the sources, and the blocks of open batches.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use net::Source;
 
 use super::mailbox::Mailbox;
 use super::step::{Input, Step};
 use crate::error::Error;
-use crate::files::{Attributes, Batch, BatchSource, IdName, Root, Roots, ScanOptions, Scanner, SourceId, Wanted};
+use crate::files::{Attributes, Batch, Ends, IdName, ScanOptions, SourceId, TreeObject, TreeSource, Wanted};
 
 /// The object of a batch, for the network.
 #[derive(Clone, Debug)]
-pub(super) struct BatchObject(pub(super) Arc<BatchSource>);
+pub(super) struct BatchObject(pub(super) Arc<dyn TreeObject>);
 
 impl Source for BatchObject {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -33,13 +34,44 @@ enum Found {
     All,
 }
 
+/// What the thread has.
+struct Walk {
+    source: Arc<dyn TreeSource>,
+    found: SyncSender<Found>,
+    bytes: Arc<AtomicU64>,
+    files: Arc<AtomicU64>,
+    session: Mailbox,
+}
+
+impl Walk {
+    fn run(&self) {
+        loop {
+            let found = match self.source.next_batch() {
+                Ok(Some(batch)) => {
+                    self.bytes.fetch_add(batch.length, Ordering::Relaxed);
+                    self.files.fetch_add(batch.regular_files(), Ordering::Relaxed);
+                    Found::Batch(batch)
+                }
+                Ok(None) => Found::All,
+                Err(error) => {
+                    self.session.put(Input::End(error.into()));
+                    return;
+                }
+            };
+            let is_over = matches!(found, Found::All);
+            let is_heard = self.found.send(found).is_ok() && self.session.put(Input::Step(Step::Ready));
+            if is_over || !is_heard {
+                return;
+            }
+        }
+    }
+}
+
 /// A thread that walks the sources, a little ahead of sending. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Location of the files.
-    pub(super) roots: Arc<Roots>,
-    /// Identity of the source.
-    pub(super) id: SourceId,
+    /// Where the files are.
+    source: Arc<dyn TreeSource>,
     /// Attributes of the folder whose contents are sent, and the names of its owner and group; taken by the session.
     pub(super) top: (Option<Attributes>, Vec<IdName>),
     /// Whether sources are removed once they are stored, and whether hard links are sent as such.
@@ -51,51 +83,61 @@ pub(super) struct Scan {
     /// Total bytes, and regular files, of all batches so far.
     bytes: Arc<AtomicU64>,
     files: Arc<AtomicU64>,
-    /// Set when no more batches are needed.
-    stopped: Arc<AtomicBool>,
 }
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        // Nothing that is found from here on is heard of: a walk that was stopped has not seen everything.
+        (_, self.found) = sync_channel(0);
+        self.source.stop();
     }
 }
 
 impl Scan {
-    /// Starts to walk `roots`. The session is informed of each batch that is ready, and of the end.
+    /// Starts to walk a source. The session is informed of each batch that is ready, and of the end.
     ///
     /// # Errors
-    /// Those of [`Scanner::new`]; [`Error::System`] if the thread cannot be spawned.
-    pub(super) fn start(roots: Vec<Root>, options: ScanOptions, session: &Mailbox) -> Result<Self, Error> {
-        let stopped = Arc::new(AtomicBool::new(false));
-        let (removes, hard_links) = (options.remove_sources, options.hard_links);
-        let mut scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
-        let (roots, id, top) = (scanner.roots(), scanner.source_id(), scanner.top());
+    /// [`Error::System`] if the thread cannot be spawned.
+    pub(super) fn start(source: Arc<dyn TreeSource>, options: &ScanOptions, session: &Mailbox) -> Result<Self, Error> {
+        let top = source.top();
         let [bytes, files] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
         // One batch waits here and one in the thread: enough to stay ahead, at little memory.
         let (sender, found) = sync_channel(1);
-        let (total, over, mailbox) = (Arc::clone(&bytes), Arc::clone(&stopped), session.clone());
-        let all_files = Arc::clone(&files);
-        let work = move || {
-            for batch in scanner {
-                total.fetch_add(batch.length, Ordering::Relaxed);
-                all_files.fetch_add(batch.regular_files(), Ordering::Relaxed);
-                if sender.send(Found::Batch(batch)).is_err() || !mailbox.put(Input::Step(Step::Ready)) {
-                    return;
-                }
-            }
-            // A stopped walk has not seen everything.
-            if !over.load(Ordering::Relaxed) && sender.send(Found::All).is_ok() {
-                mailbox.put(Input::Step(Step::Ready));
-            }
+        let walk = Walk {
+            source: Arc::clone(&source),
+            found: sender,
+            bytes: Arc::clone(&bytes),
+            files: Arc::clone(&files),
+            session: session.clone(),
         };
-        session.spawn("downpour-scan", work)?;
-        Ok(Self { roots, id, top, removes, hard_links, found, is_over: false, bytes, files, stopped })
+        session.spawn("downpour-scan", move || walk.run())?;
+        let (removes, hard_links) = (options.remove_sources, options.hard_links);
+        Ok(Self { source, top, removes, hard_links, found, is_over: false, bytes, files })
     }
 
-    /// Returns the source of a batch's object. It stops comparing files when this scan is dropped.
-    pub(super) fn source(&self, batch: Arc<Batch>, wanted: Wanted) -> BatchSource {
-        BatchSource::new(batch, Arc::clone(&self.roots), wanted).until(Arc::clone(&self.stopped))
+    /// Returns where the files are.
+    pub(super) const fn source(&self) -> &Arc<dyn TreeSource> {
+        &self.source
+    }
+
+    /// Returns the identity of the source.
+    pub(super) fn id(&self) -> SourceId {
+        self.source.id()
+    }
+
+    /// Returns a batch's object. It stops comparing files when this scan is dropped.
+    pub(super) fn object(&self, batch: Arc<Batch>, wanted: Wanted) -> Arc<dyn TreeObject> {
+        self.source.object(batch, wanted, HashMap::new())
+    }
+
+    /// Returns the object of a batch of files that come again, which have these ends.
+    pub(super) fn object_again(
+        &self,
+        batch: Arc<Batch>,
+        wanted: Wanted,
+        ends: HashMap<u32, Ends>,
+    ) -> Arc<dyn TreeObject> {
+        self.source.object(batch, wanted, ends)
     }
 
     /// Returns the next batch, if it is ready. A thread that has panicked gives none; the session learns of that by other
@@ -137,11 +179,12 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::files::LocalSource;
 
-    /// Waits until a scan's thread has ended: it alone holds another reference to the sources' roots.
-    fn wait_for_end(roots: &Arc<Roots>, limit: Duration) {
+    /// Waits until a scan's thread has ended: it alone holds another reference to the source.
+    fn wait_for_end(source: &Arc<dyn TreeSource>, limit: Duration) {
         let begun = Instant::now();
-        while Arc::strong_count(roots) > 1 {
+        while Arc::strong_count(source) > 1 {
             assert!(begun.elapsed() < limit, "the thread goes on");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -154,11 +197,12 @@ mod tests {
         File::create(folder.path().join("file")).unwrap().set_len(1 << 40).unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = ScanOptions { hash: true, ..ScanOptions::default() };
-        let mut scan = Scan::start(vec![Root::from(folder.path().join("file"))], options, &mailbox).unwrap();
+        let source = LocalSource::new(vec![folder.path().join("file").into()], options.clone(), false).unwrap();
+        let mut scan = Scan::start(Arc::new(source), &options, &mailbox).unwrap();
         assert!(scan.next().is_none());
-        let roots = Arc::clone(&scan.roots);
+        let source = Arc::clone(&scan.source);
         drop(scan);
-        wait_for_end(&roots, Duration::from_secs(5));
+        wait_for_end(&source, Duration::from_secs(5));
         assert!(inputs.try_recv().is_err(), "nothing was found");
     }
 
@@ -166,8 +210,9 @@ mod tests {
     fn a_scan_that_dies_is_not_one_that_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let (mailbox, inputs) = Mailbox::new();
-        let mut scan =
-            Scan::start(vec![Root::from(folder.path().to_owned())], ScanOptions::default(), &mailbox).unwrap();
+        let options = ScanOptions::default();
+        let source = LocalSource::new(vec![folder.path().to_owned().into()], options.clone(), false).unwrap();
+        let mut scan = Scan::start(Arc::new(source), &options, &mailbox).unwrap();
         let (sender, found) = sync_channel(1);
         scan.found = found;
         drop(sender);

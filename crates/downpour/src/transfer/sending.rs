@@ -52,7 +52,7 @@ pub(super) struct Sending {
 impl Sending {
     /// Creates a sender of what `scan` finds.
     pub(super) fn new(session: Session, mailbox: Mailbox, scan: Scan, dry_run: bool, checksums: Option<List>) -> Self {
-        let removing = scan.removes.then(|| Removing::new(Arc::clone(&scan.roots), scan.hard_links, dry_run));
+        let removing = scan.removes.then(|| Removing::new(Arc::clone(scan.source()), scan.hard_links));
         Self {
             session,
             scan,
@@ -154,7 +154,7 @@ impl Sending {
         if let Some(Untouched { unchanged, kept }) = self.untouched {
             (done.unchanged, done.kept) = (unchanged, kept);
         }
-        done.links_followed = self.scan.roots.followed();
+        done.links_followed = self.scan.source().followed();
         self.session.events.tell_links(done.links_left_out);
         // The receiver may have counted more than it reported.
         done.failures.count = done.failures.count.max(complete.failed);
@@ -163,8 +163,8 @@ impl Sending {
 
     /// Lists the chunks of files of which the receiver has other versions.
     fn list(&mut self, asked: ListChunks) -> Result<(), Error> {
-        let source = self.scan.source(self.batches.on_list(&asked)?, Wanted::all());
-        self.lister.ask(asked.batch, source, asked.entries, self.session.line_rate())
+        let object = self.scan.object(self.batches.on_list(&asked)?, Wanted::all());
+        self.lister.ask(asked.batch, object, asked.entries, self.session.line_rate())
     }
 
     /// Removes what the receiver has stored of a batch.
@@ -214,7 +214,7 @@ impl Sending {
 
     /// Opens and closes batches as far as possible.
     fn advance(&mut self) -> Result<(), Error> {
-        self.announcements.begin(self.scan.id, &mut self.scan.top)?;
+        self.announcements.begin(self.scan.id(), &mut self.scan.top)?;
         self.forget_sent();
         while self.next_chunks()? || self.next_part()? {}
         self.open_objects();
@@ -232,7 +232,7 @@ impl Sending {
     /// Announces the files that have changed once more, as they are now. Returns false if there are none.
     fn repeat(&mut self) -> Result<bool, Error> {
         let scan = &self.scan;
-        let Some(again) = self.changed.take(|batch| scan.source(batch, Wanted::all())) else { return Ok(false) };
+        let Some(again) = self.changed.take(|batch| scan.object(batch, Wanted::all())) else { return Ok(false) };
         again.failed.iter().for_each(|(path, reason)| self.done.failures.add(path, *reason));
         let Again { entries, length, .. } = again;
         if entries.is_empty() {
@@ -365,19 +365,19 @@ impl Sending {
     /// Opens the objects of batches whose wanted ranges are known, in order.
     fn open_objects(&mut self) {
         while let Some(begun) = self.batches.next_to_open() {
-            let mut source = self.scan.source(Arc::clone(begun.batch()), begun.wanted().clone());
-            if begun.comes_again() {
-                source = source.with_ends(self.changed.take_ends());
-            }
-            let source = Arc::new(source);
+            let (batch, wanted) = (Arc::clone(begun.batch()), begun.wanted().clone());
+            let object = match begun.comes_again() {
+                true => self.scan.object_again(batch, wanted, self.changed.take_ends()),
+                false => self.scan.object(batch, wanted),
+            };
             let (tag, length) = (begun.batch().number.into(), begun.length());
             // Nothing wanted, or a dry run.
             let is_nothing = length == 0 || self.dry_run;
             if !is_nothing {
-                let object = BatchObject(Arc::clone(&source));
+                let object = BatchObject(Arc::clone(&object));
                 self.session.connection.send_object(tag, length, Arc::new(object));
             }
-            begun.open(source, is_nothing);
+            begun.open(object, is_nothing);
         }
     }
 

@@ -11,7 +11,7 @@ use net::Sink;
 use super::mailbox::Mailbox;
 use super::step::{Input, Step};
 use crate::error::Error;
-use crate::files::{Entry, FileSink, FilesError, ReceiveSpec, SourceId};
+use crate::files::{Entry, FileSink, FilesError, ReceiveSpec, SourceId, TreeTarget};
 
 /// How long to wait while another process holds the staging folder: longer than one that has lost its peer takes to
 /// end.
@@ -21,7 +21,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 /// The destination of received blocks.
 #[derive(Debug)]
 pub(super) struct Target {
-    files: FileSink,
+    files: Box<dyn TreeTarget>,
     /// Whether the user decides first about what comes.
     asks: bool,
     started: AtomicBool,
@@ -37,7 +37,7 @@ impl Target {
     /// A target that cannot be used.
     pub(super) fn new(spec: Arc<ReceiveSpec>, target_is_directory: bool, asks: bool) -> Result<Self, Error> {
         Ok(Self {
-            files: FileSink::with_target(spec, target_is_directory)?,
+            files: Box::new(FileSink::with_target(spec, target_is_directory)?),
             asks,
             started: AtomicBool::new(false),
             stopped: Mutex::new(false),
@@ -128,9 +128,9 @@ impl Target {
         }
     }
 
-    /// Returns the sink.
-    pub(super) const fn files(&self) -> &FileSink {
-        &self.files
+    /// Returns the tree that files go to.
+    pub(super) fn files(&self) -> &dyn TreeTarget {
+        &*self.files
     }
 }
 
@@ -188,7 +188,7 @@ fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
         // One call settles everything that is ready.
         let count = 1 + requests.try_iter().count();
         let mut files = Vec::new();
-        let result = target.files().settle(|path, bytes| {
+        let result = target.files().settle(&mut |path, bytes| {
             files.push((path.to_vec(), bytes));
             if files.len() >= TOLD_AT_ONCE {
                 session.put(Input::Step(Step::Verified(std::mem::take(&mut files))));

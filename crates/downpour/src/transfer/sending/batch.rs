@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::{Batch, BatchSource, Kind, Voided, Wanted};
+use crate::files::{Batch, Kind, TreeObject, Voided, Wanted};
 use crate::messages::{ListChunks, Wants};
 
 /// Maximum number of ranges that a receiver may want of a batch, beyond two for each entry: for long files that it
@@ -50,7 +50,7 @@ enum Phase {
     Ready,
     /// Its object is being sent.
     Open {
-        source: Arc<BatchSource>,
+        object: Arc<dyn TreeObject>,
         /// Bytes whose digests are written.
         digested: u64,
         /// Whether the receiver has every byte.
@@ -155,9 +155,9 @@ impl SentBatch {
     }
 
     /// Opens its object, which is not sent if there is nothing to send.
-    pub(super) fn open(&mut self, source: Arc<BatchSource>, is_nothing: bool) {
+    pub(super) fn open(&mut self, object: Arc<dyn TreeObject>, is_nothing: bool) {
         let digested = if is_nothing { self.length() } else { 0 };
-        self.phase = Phase::Open { source, digested, is_sent: is_nothing };
+        self.phase = Phase::Open { object, digested, is_sent: is_nothing };
     }
 
     /// Handles the digest of so many bytes; returns the files that their reading has shown to have changed.
@@ -165,11 +165,11 @@ impl SentBatch {
     /// # Errors
     /// [`Error::Internal`] if the object is not open.
     pub(super) fn on_digest(&mut self, bytes: u64) -> Result<Vec<Voided>, Error> {
-        let Phase::Open { source, digested, .. } = &mut self.phase else {
+        let Phase::Open { object, digested, .. } = &mut self.phase else {
             return Err(Error::Internal("a digest of a batch that is not open"));
         };
         *digested += bytes;
-        let voided = source.take_voided();
+        let voided = object.take_voided();
         self.voided.extend(voided.iter().map(|voided| voided.entry));
         Ok(voided)
     }
@@ -193,10 +193,10 @@ impl SentBatch {
         matches!(self.phase, Phase::Open { is_sent: false, .. })
     }
 
-    /// Returns the source of its object, once that is open.
-    pub(super) fn source(&self) -> Option<&BatchSource> {
+    /// Returns its object, once that is open.
+    pub(super) fn object(&self) -> Option<&dyn TreeObject> {
         match &self.phase {
-            Phase::Open { source, .. } => Some(source),
+            Phase::Open { object, .. } => Some(&**object),
             Phase::Asked | Phase::Ready => None,
         }
     }
@@ -244,7 +244,7 @@ pub(super) mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::files::{Root, ScanOptions, Scanner};
+    use crate::files::{BatchSource, Root, ScanOptions, Scanner};
 
     /// A batch of two files of three bytes and a folder between them, and where it is from.
     pub(in crate::transfer::sending) fn scanned() -> (tempfile::TempDir, Scanner, Arc<Batch>) {

@@ -156,7 +156,7 @@ impl Batches {
     /// the other.
     pub(super) fn files_done(&self, arrived: u64) -> u64 {
         let mut left = arrived.saturating_sub(self.bytes_over);
-        let within = self.begun.values().filter_map(SentBatch::source).map(|source| {
+        let within = self.begun.values().filter_map(SentBatch::object).map(|source| {
             let of_this = left.min(source.length());
             left -= of_this;
             source.files_within(of_this)
@@ -166,7 +166,7 @@ impl Batches {
 
     /// Returns the name of the file that is being read.
     pub(super) fn current(&self) -> Option<Vec<u8>> {
-        let sources = self.begun.values().filter_map(SentBatch::source);
+        let sources = self.begun.values().filter_map(SentBatch::object);
         sources.filter_map(|source| source.current()).next_back().map(<[u8]>::to_vec)
     }
 }
