@@ -1,6 +1,8 @@
 //! `--relative`: sources that keep their paths, as names in the directory where those begin.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use downpour::files::permitted::has_wildcards;
 use downpour::remote::Location;
@@ -31,11 +33,16 @@ pub(crate) fn relative(sources: &[Location]) -> Result<Relative, Failure> {
         let (begin, rest) = split(path.as_os_str().as_bytes());
         let begin = at(source, begin);
         if base.get_or_insert_with(|| begin.clone()) != &begin {
-            return refused("these paths begin in several directories: write /./ where the kept part of each begins");
+            return refused(
+                "these paths begin in several directories: give all the same beginning, with /./ behind it, or copy one after the other",
+            );
         }
         let parts = || rest.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".");
         if parts().any(|part| part == b"..") {
             return refused("a path with .. has no place below the target: write it without");
+        }
+        if ends_in_link(source, rest) {
+            return refused("a slash behind a link stands for what it leads to: name that itself");
         }
         if matches!(source, Location::Remote { .. }) && has_wildcards(rest) {
             return refused("wildcards are not searched on another machine: name the paths");
@@ -46,6 +53,19 @@ pub(crate) fn relative(sources: &[Location]) -> Result<Relative, Failure> {
     // The command line has a source.
     let base = base.unwrap_or_else(|| Location::Local(".".into()));
     Ok(Relative { base, names: (!is_all).then_some(names) })
+}
+
+/// Whether a source with a slash at its end is, or on another machine may be, a link to a directory: that would be sent as a
+/// link.
+fn ends_in_link(source: &Location, rest: &[u8]) -> bool {
+    let Some(name) = rest.strip_suffix(b"/.").or_else(|| rest.strip_suffix(b"/")) else { return false };
+    match source {
+        Location::Local(path) => {
+            let length = path.as_os_str().len() - (rest.len() - name.len());
+            Path::new(OsStr::from_bytes(&path.as_os_str().as_bytes()[..length])).is_symlink()
+        }
+        Location::Remote { .. } => !name.is_empty(),
+    }
 }
 
 /// Splits a path into the directory where the kept part begins, and that part.
@@ -68,7 +88,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 fn at(source: &Location, directory: &[u8]) -> Location {
     let path = [directory.strip_suffix(b"/").unwrap_or(directory), b"/"].concat();
     match source {
-        Location::Local(_) => Location::Local(std::ffi::OsStr::from_bytes(&path).into()),
+        Location::Local(_) => Location::Local(OsStr::from_bytes(&path).into()),
         Location::Remote { host, .. } => Location::Remote { host: host.clone(), path },
     }
 }
@@ -95,7 +115,13 @@ mod tests {
             let found = relative(&sources).unwrap_or_else(|failure| panic!("{sources:?}: {}", failure.message));
             assert_eq!(found, Relative { base, names: kept }, "{sources:?}");
         }
-        for sources in [vec![local("a"), local("/b")], vec![local("a/../b")], vec![far("a*")]] {
+        for sources in [
+            vec![local("a"), local("/b")],
+            vec![local("a/../b")],
+            vec![far("a*")],
+            vec![far("a/")],
+            vec![local("/proc/self/")],
+        ] {
             assert!(relative(&sources).is_err(), "{sources:?}");
         }
     }

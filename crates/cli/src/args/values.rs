@@ -112,9 +112,15 @@ pub(super) fn chmod() -> ValueParser {
     ValueParser::new(|text: &str| text.parse::<Chmod>())
 }
 
-/// Seconds by which two times may differ. For rsync, -1 stands for the exact comparison that is made here anyway.
+/// Seconds by which two times may differ.
 pub(super) fn window() -> ValueParser {
-    ValueParser::new(|text: &str| if text == "-1" { Ok(0) } else { text.parse::<u32>() })
+    ValueParser::new(|text: &str| {
+        let refused = || match text {
+            "-1" => "times are compared as finely as both file systems keep them; leave the option out".to_owned(),
+            _ => format!("{text:?} is not a number of whole seconds: write one such as 2"),
+        };
+        text.parse::<u32>().map_err(|_| refused())
+    })
 }
 
 /// A size as rsync reads it.

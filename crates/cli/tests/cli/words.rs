@@ -17,7 +17,7 @@ const RSYNC_WORKS: &str = "--verbose -v --quiet -q --checksum -c --archive -a -r
     --backup-dir=.old --update -u --links -l --safe-links --hard-links -H -p --acls -A --xattrs -X --owner -o --group -g \
     --devices --specials -D -t --dry-run -n --whole-file -W --one-file-system -x --existing --ignore-non-existing \
     --ignore-existing --remove-source-files --delete --delete-delay --delete-after --delete,--max-delete=5 --numeric-ids \
-    --max-size=1 --min-size=1 --ignore-times -I --size-only --modify-window=1 --modify-window=-1 \
+    --max-size=1 --min-size=1 --ignore-times -I --size-only --modify-window=1 \
     --filter=-_x -f,-_x --chmod=u+x --link-dest=../x --mkpath --relative -R --omit-dir-times -O --no-perms --no-p --no-owner --no-o --no-group \
     --no-g --no-D --timeout=30 --exclude=x --include=x --files-from=list --files-from=list0,--from0 --files-from=list0,-0 --exclude-from=list \
     --include-from=list --trust-sender --port=60001 --stats --ipv4 -4 --ipv6 -6 --info=stats2";
