@@ -34,6 +34,8 @@ pub(crate) struct Flag {
     pub(crate) conflicts: &'static [&'static str],
     /// Where it may be set.
     pub(crate) settable: Settable,
+    /// The fields of a request that it sets, which the other machine has to know.
+    pub(crate) request: &'static [&'static str],
     /// No help mentions it.
     pub(crate) hidden: bool,
     /// Puts it where it takes effect.
@@ -54,6 +56,7 @@ pub(super) const FLAG: Flag = Flag {
     requires: None,
     conflicts: &[],
     settable: Settable::Anywhere,
+    request: &[],
     hidden: false,
     set: |_, _| {},
 };

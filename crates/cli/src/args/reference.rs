@@ -13,6 +13,7 @@ const HEAD: &str = "\
 
 Every command, operand and option of `downpour`, as `downpour COMMAND --help` explains them. This page is written by
 `cargo xtask commands` from the tables in `crates/cli/src/args`; what the commands do together is in [USING.md](USING.md).
+An option with † is part of what the other side is asked, which has to know it; one that is older refuses it.
 `downpour man cp` shows a command's page, and `downpour completions SHELL` prints completions.
 ";
 
@@ -49,7 +50,8 @@ fn section(entry: &Entry) -> String {
         section += "\n| option | does |\n|---|---|\n";
     }
     for flag in all() {
-        _ = writeln!(section, "| {} | {} |", written(flag), explained(flag));
+        let mark = if flag.request.is_empty() { "" } else { " †" };
+        _ = writeln!(section, "| {}{mark} | {} |", written(flag), explained(flag));
     }
     if !entry.examples.is_empty() {
         _ = write!(section, "\n```text\n{}\n```\n", entry.examples);

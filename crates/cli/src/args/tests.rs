@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,7 +73,25 @@ fn operands(command: Command) -> Vec<String> {
     operands.map(str::to_owned).collect()
 }
 
-/// Each entry of the table is parsed by each of its commands, and changes what was typed.
+/// The fields by which the two halves of a request differ.
+fn differing(one: &Args, other: &Args) -> BTreeSet<String> {
+    let halves = |args: &Args| {
+        let scan = serde_json::to_value(&args.scan).expect("JSON");
+        [scan, serde_json::to_value(&args.receive).expect("JSON")]
+    };
+    let mut names = BTreeSet::new();
+    for (one, other) in halves(one).iter().zip(halves(other)) {
+        let (one, other) = (one.as_object().expect("an object"), other.as_object().expect("an object"));
+        names.extend(one.keys().chain(other.keys()).filter(|name| one.get(*name) != other.get(*name)).cloned());
+    }
+    names
+}
+
+/// Fields that take their values when the copy is made of what was typed.
+const SET_LATER: [&str; 4] = ["backup", "delete", "files_from", "filter"];
+
+/// Each entry of the table is parsed by each of its commands, and changes what was typed: of the request, the fields that
+/// it names.
 #[test]
 fn every_option_has_an_effect() {
     let mut tried = 0;
@@ -84,7 +103,6 @@ fn every_option_has_an_effect() {
             definition()
                 .try_get_matches_from(&line)
                 .and_then(|matches| Args::of(&matches))
-                .map(|args| format!("{args:?}"))
                 .unwrap_or_else(|error| panic!("{line:?}: {error}"))
         };
         for flag in flags::of(entry.command).filter(|flag| !flag.takes.is_operand()) {
@@ -108,18 +126,28 @@ fn every_option_has_an_effect() {
                     _ => [required, vec!["--local=1:x:1".to_owned()]].concat(),
                 };
             }
-            // What turns something off needs something that is on.
-            if flag.name.starts_with("no-") && flags::of(entry.command).any(|other| other.name == "archive") {
+            // What turns something off, or says how it is done, needs something that is on.
+            if (flag.name.starts_with("no-") || flag.name == "numeric-ids")
+                && flags::of(entry.command).any(|other| other.name == "archive")
+            {
                 required.push("--archive".to_owned());
             }
             let option = value.map_or_else(|| format!("--{}", flag.name), |value| format!("--{}={value}", flag.name));
             // `tunnel` has a host or waits for others.
             let line: Vec<String> = [required.clone(), vec![option.clone()]].concat();
-            let (with, without) = match (entry.command, flag.name) {
-                (Command::Tunnel, "listen" | "permit" | "local" | "control") => (typed(&line), String::new()),
-                _ => (typed(&line), typed(&required)),
+            let with = typed(&line);
+            let without = match (entry.command, flag.name) {
+                (Command::Tunnel, "listen" | "permit" | "local" | "control") => Args::new(Command::Tunnel),
+                _ => typed(&required),
             };
-            assert_ne!(with, without, "{} {option}", entry.name);
+            assert_ne!(format!("{with:?}"), format!("{without:?}"), "{} {option}", entry.name);
+            if matches!(entry.command, Command::Cp | Command::Sync | Command::Verify) {
+                let found = differing(&with, &without);
+                let wanted: BTreeSet<String> = flag.request.iter().map(|name| (*name).to_owned()).collect();
+                assert!(found.is_subset(&wanted), "{} {option} sets {found:?}", entry.name);
+                let is_later = wanted.iter().any(|name| SET_LATER.contains(&name.as_str()));
+                assert!(wanted.is_empty() || is_later || !found.is_empty(), "{} {option} sets nothing", entry.name);
+            }
             tried += 1;
         }
     }

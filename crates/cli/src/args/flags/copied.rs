@@ -14,6 +14,7 @@ const COPIED: Flag = Flag { section: Section::Copied, of: SENDERS, ..FLAG };
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "archive",
+        request: &["recursive", "follow_items", "preserve", "modes"],
         short: Some('a'),
         help: "Archive: -r -p --owner --group --specials, and a source that is a symbolic link is copied as a link",
         of: &[Cp],
@@ -27,6 +28,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "recursive",
+        request: &["recursive"],
         short: Some('r'),
         help: "Copy folders recursively",
         of: &[Cp],
@@ -37,6 +39,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag { name: "recursive", short: Some('r'), of: &[Sync], hidden: true, ..COPIED },
     Flag {
         name: "links",
+        request: &["links", "follow_items"],
         takes: Takes::Value(value("HOW", || {
             values::choice(&[
                 ("copy", "Copy links as links", Links::Copy),
@@ -53,6 +56,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "hard-links",
+        request: &["hard_links"],
         short: Some('H'),
         help: "Preserve hard links",
         set: |args, _| args.scan.hard_links = true,
@@ -60,6 +64,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "one-file-system",
+        request: &["one_file_system"],
         short: Some('x'),
         help: "Do not enter folders on which another file system is mounted",
         // Only sync deletes, and only on the file system of the target.
@@ -70,6 +75,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "include",
+        request: &["filter"],
         takes: Takes::Values(value("PATTERN", values::pattern).with_hyphens()),
         help: "Include matching files even if a later --exclude matches them",
         set: |args, given| args.rules.place("include", given.placed(), Rule::Include),
@@ -77,6 +83,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "exclude",
+        request: &["filter"],
         takes: Takes::Values(value("PATTERN", values::pattern).with_hyphens()),
         help: "Skip matching files; see `downpour --help` for patterns. An empty one ignores those of the configuration",
         brief: &[(SENDERS, "Skip matching files; see `downpour --help`")],
@@ -85,6 +92,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "include-from",
+        request: &["filter"],
         takes: Takes::Values(value("FILE", values::path)),
         help: "Include what matches a pattern of FILE, one per line; `-` reads stdin",
         settable: Settable::Typed,
@@ -93,6 +101,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "exclude-from",
+        request: &["filter"],
         takes: Takes::Values(value("FILE", values::path)),
         help: "Skip what matches a pattern of FILE, one per line; `-` reads stdin",
         settable: Settable::Typed,
@@ -101,6 +110,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "filter",
+        request: &["filter"],
         short: Some('f'),
         takes: Takes::Values(value("RULE", values::filter_rule).with_hyphens()),
         help: "A rule as rsync writes it: `- PATTERN`, `+ PATTERN`, or `. FILE` with one such rule a line",
@@ -111,6 +121,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "max-size",
+        request: &["eligible"],
         takes: Takes::Value(value("SIZE", values::size_of_rsync)),
         help: "Leave out files larger than SIZE",
         more: "What the target has of them is left alone, and not deleted. As for rsync, 1M is 1 MiB and 1MB is 1,000,000.",
@@ -120,6 +131,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "min-size",
+        request: &["eligible"],
         takes: Takes::Value(value("SIZE", values::size_of_rsync)),
         help: "Leave out files smaller than SIZE",
         of: COPIES,
@@ -128,6 +140,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "max-age",
+        request: &["eligible"],
         takes: Takes::Value(value("TIME", values::time)),
         help: "Leave out files that were not modified for this long, such as 30d",
         of: COPIES,
@@ -136,6 +149,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "relative",
+        request: &["files_from"],
         short: Some('R'),
         help: "Keep the paths of the sources below the target: a/b/c becomes DST/a/b/c, and x/./b/c becomes DST/b/c",
         of: &[Sync],
@@ -147,6 +161,7 @@ pub(super) const FLAGS: &[Flag] = &[
     // scp has another use for the letter.
     Flag {
         name: "relative",
+        request: &["files_from"],
         help: "Keep the paths of the sources below the target: a/b/c becomes DST/a/b/c, and x/./b/c becomes DST/b/c",
         of: &[Cp],
         conflicts: &["files-from"],
@@ -156,6 +171,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "files-from",
+        request: &["files_from"],
         takes: Takes::Value(value("FILE", values::path)),
         help: "Copy only the files listed in FILE, one per line, relative to the single SRC; `-` reads stdin",
         settable: Settable::Typed,
@@ -183,6 +199,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "remove-source-files",
+        request: &["remove_sources"],
         help: "Remove files from the source once they are stored at the target; directories stay",
         more: "A file is removed when its copy has its final name and is on the disk there, or was there already and is \
                unchanged, and only if it has not changed since.",

@@ -16,6 +16,7 @@ const IMPLIED: Flag = Flag { hidden: true, ..PRESERVED };
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "archive",
+        request: &["preserve", "modes"],
         short: Some('a'),
         help: "Archive: --owner --group --specials; links, modes and times are always preserved",
         of: &[Sync],
@@ -24,6 +25,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "preserve",
+        request: &["modes"],
         short: Some('p'),
         help: "Preserve modes regardless of the umask; times are always preserved",
         more: "Set-user-ID and set-group-ID are preserved only where root receives, with --owner and --group.",
@@ -35,6 +37,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag { name: "times", short: Some('t'), ..IMPLIED },
     Flag {
         name: "owner",
+        request: &["preserve"],
         help: "Preserve owners, where root receives",
         set: |args, _| args.receive.preserve.owner = true,
         ..PRESERVED
@@ -48,6 +51,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "group",
+        request: &["preserve"],
         help: "Preserve groups, where root receives, or a member of the group",
         set: |args, _| args.receive.preserve.group = true,
         ..PRESERVED
@@ -61,12 +65,14 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "numeric-ids",
+        request: &["preserve"],
         help: "Map owners and groups by number, not by name",
         set: |args, _| args.receive.preserve.numeric_ids = true,
         ..PRESERVED
     },
     Flag {
         name: "acls",
+        request: &["preserve", "modes"],
         short: Some('A'),
         help: "Preserve ACLs, and modes",
         // An ACL holds the bits of the mode too.
@@ -75,6 +81,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "xattrs",
+        request: &["preserve"],
         short: Some('X'),
         help: "Preserve extended attributes: user.*, and between root and root trusted.* and file capabilities",
         set: |args, _| args.receive.preserve.xattrs = true,
@@ -82,6 +89,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "specials",
+        request: &["preserve"],
         alias: Some("devices"),
         help: "Copy pipes and sockets, and devices where root receives",
         set: |args, _| args.receive.preserve.specials = true,
@@ -96,6 +104,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "chmod",
+        request: &["chmod"],
         takes: Takes::Values(value("CHANGES", values::chmod)),
         help: "Change the modes that the source has, such as D755,F644 or ug+rX",
         more: "As for rsync, new names get the changed mode less what the umask denies, and all names get it where modes are \
@@ -108,6 +117,7 @@ pub(super) const FLAGS: &[Flag] = &[
     // What another option has turned on is turned off, in whatever order they are.
     Flag {
         name: "no-perms",
+        request: &["modes"],
         settable: Settable::Typed,
         alias: Some("no-p"),
         help: "Give new names the modes that the umask allows, and leave those of others: without -p and what implies it",
@@ -118,6 +128,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "no-owner",
+        request: &["preserve"],
         settable: Settable::Typed,
         alias: Some("no-o"),
         help: "-a without --owner",
@@ -126,6 +137,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "no-group",
+        request: &["preserve"],
         settable: Settable::Typed,
         alias: Some("no-g"),
         help: "-a without --group",
@@ -134,6 +146,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "no-specials",
+        request: &["preserve"],
         settable: Settable::Typed,
         alias: Some("no-D"),
         help: "-a without --specials",
@@ -142,6 +155,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "omit-dir-times",
+        request: &["omit_directory_times"],
         short: Some('O'),
         help: "Leave the modification times of directories alone",
         of: &[Sync],
@@ -151,6 +165,7 @@ pub(super) const FLAGS: &[Flag] = &[
     // scp has another use for the letter.
     Flag {
         name: "omit-dir-times",
+        request: &["omit_directory_times"],
         help: "Leave the modification times of directories alone",
         of: &[Cp],
         set: |args, _| args.receive.omit_directory_times = true,

@@ -24,6 +24,7 @@ const EXISTING: Value = value("WHAT", || {
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "delete",
+        request: &["delete"],
         help: "Delete files at the target that are not in the source, unless they are excluded",
         more: "What appears or changes there during the transfer is kept, with the folder that it is in.",
         of: &[Sync],
@@ -35,6 +36,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "max-delete",
+        request: &["max_delete"],
         takes: Takes::Value(value("N", values::number::<u64>)),
         help: "Delete at most N names; keep the rest and exit with 23",
         of: &[Sync],
@@ -44,6 +46,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "force-empty",
+        request: &["force_empty"],
         help: "Delete even if the source is empty; its disk may not be mounted",
         of: &[Sync],
         requires: Some("delete"),
@@ -71,6 +74,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "existing",
+        request: &["existing"],
         takes: Takes::Value(EXISTING.or("replace")),
         help: "What to do with files that already exist",
         set: |args, given| args.receive.existing = given.one().unwrap_or_default(),
@@ -78,6 +82,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "existing",
+        request: &["existing"],
         takes: Takes::Value(EXISTING.or("refuse")),
         help: "How to handle files that already exist",
         of: &[Recv],
@@ -87,6 +92,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "update",
+        request: &["existing"],
         short: Some('u'),
         help: "Keep files that are newer at the target: --existing keep-newer",
         conflicts: &["existing", "ignore-existing"],
@@ -96,6 +102,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "ignore-existing",
+        request: &["existing"],
         help: "Keep all files that exist at the target: --existing skip",
         conflicts: &["existing"],
         set: |args, _| args.receive.existing = Existing::Skip,
@@ -120,6 +127,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "checksum",
+        request: &["compare"],
         help: "Compare files of the same size by content instead of mtime",
         brief: &[(&[Sync], "Compare contents, not times")],
         set: |args, _| args.receive.compare = Compare::Checksum,
@@ -127,6 +135,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "checksum",
+        request: &["compare"],
         help: "Compare files of the same size by content instead of mtime; needs a sender with --checksums",
         of: &[Recv],
         set: |args, _| args.receive.compare = Compare::Checksum,
@@ -134,6 +143,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "size-only",
+        request: &["compare"],
         help: "Take files of the same size for unchanged, whatever their times",
         conflicts: &["checksum", "ignore-times"],
         set: |args, _| args.receive.compare = Compare::Size,
@@ -141,6 +151,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "ignore-times",
+        request: &["compare"],
         short: Some('I'),
         help: "Take no file for unchanged: copy all of them",
         conflicts: &["checksum"],
@@ -149,6 +160,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "modify-window",
+        request: &["modify_window"],
         takes: Takes::Value(value("SECONDS", values::window).with_hyphens()),
         help: "Take modification times for equal that differ by no more than this",
         set: |args, given| args.receive.modify_window = given.one().unwrap_or_default(),
@@ -156,12 +168,14 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "mkpath",
+        request: &["make_path"],
         help: "Create all missing directories of the target's path; otherwise only the last one",
         set: |args, _| args.receive.make_path = true,
         ..TARGET
     },
     Flag {
         name: "dry-run",
+        request: &["dry_run"],
         short: Some('n'),
         help: "Show what would be done without doing it",
         brief: &[(COPIES, "")],
@@ -171,6 +185,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "safe-links",
+        request: &["safe_links"],
         help: "Skip symbolic links that point out of the copied tree",
         of: RECEIVERS,
         set: |args, _| args.receive.safe_links = true,
@@ -178,6 +193,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "whole-file",
+        request: &["differences"],
         short: Some('W'),
         help: "Send changed files in full instead of their differences",
         more: "The differences of a file cost reading both versions. Between folders of this machine it is always sent in \
@@ -195,6 +211,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "trust-staging",
+        request: &["trust_staging"],
         help: "Use what an interrupted run has left without reading and comparing it; the summary then does not say \
                \"verified\"",
         of: RECEIVERS,
@@ -203,6 +220,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "link-dest",
+        request: &["link_dest"],
         takes: Takes::Values(value("DIR", values::reference)),
         help: "Make files that DIR has unchanged names of the files there: a copy that takes space only for what differs",
         more: "DIR is a directory beside the target, or relative to it, such as ../yesterday. Of several, the first that has a \
@@ -212,6 +230,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "backup",
+        request: &["backup"],
         short: Some('b'),
         help: "Keep what is replaced or deleted under another name: with a `~` at its end",
         more: "Names that end so are not deleted by --delete.",
@@ -220,6 +239,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "backup-dir",
+        request: &["backup"],
         takes: Takes::Value(value("DIR", values::path_there)),
         help: "Keep it in this folder, named relative to the target, under its own path; implies --backup",
         more: "The folder itself is not deleted by --delete.",
@@ -228,6 +248,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "suffix",
+        request: &["backup"],
         takes: Takes::Value(value("SUFFIX", values::os_text)),
         help: "End the names of backups with SUFFIX",
         set: |args, given| args.backup.suffix = given.one(),
