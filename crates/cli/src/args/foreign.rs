@@ -150,6 +150,20 @@ const OF_BOTH: Words = &[
 const OFF: &str = "--no-";
 const TURNED_OFF: &str = "nothing can be turned off that an option implies; write those that are wanted one by one";
 
+/// Returns the options that the table names in place of others, with the words that it has them from.
+#[cfg(test)]
+pub(super) fn named() -> impl Iterator<Item = (String, &'static str)> {
+    let all = [OF_CP, OF_SYNC, OF_BOTH].into_iter().flatten();
+    let said = all.filter_map(|(_, word)| match word {
+        As(said) | Not(said) => Some(*said),
+        Nothing | NothingWithValue => None,
+    });
+    said.flat_map(|said| {
+        let words = said.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        words.filter_map(|word| word.strip_prefix("--")).map(move |name| (name.to_owned(), said))
+    })
+}
+
 /// What becomes of a word of a command, if it is one of these.
 fn fate(command: &str, option: &str) -> Option<Word> {
     let own = if command == "cp" { OF_CP } else { OF_SYNC };

@@ -264,6 +264,16 @@ fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
 }
 
 #[test]
+fn what_is_to_be_used_instead_exists() {
+    let mut count = 0;
+    for (name, said) in foreign::named() {
+        assert!(flags::all().any(|flag| flag.name == name && !flag.hidden), "no --{name}: {said}");
+        count += 1;
+    }
+    assert!(count > 30, "{count}");
+}
+
+#[test]
 fn rules_from_a_file_stand_where_it_is_named() {
     let here = tempfile::tempdir().expect("a folder");
     let file = here.path().join("rules");
