@@ -11,7 +11,7 @@ use net::Source;
 use super::mailbox::Mailbox;
 use super::step::{Input, Step};
 use crate::error::Error;
-use crate::files::{Attributes, Batch, Ends, IdName, ScanOptions, SourceId, TreeObject, TreeSource, Wanted};
+use crate::files::{Attributes, Batch, IdName, ScanOptions, SourceId, TreeObject, TreeSource, Wanted};
 
 /// The object of a batch, for the network.
 #[derive(Clone, Debug)]
@@ -128,16 +128,6 @@ impl Scan {
     /// Returns a batch's object. It stops comparing files when this scan is dropped.
     pub(super) fn object(&self, batch: Arc<Batch>, wanted: Wanted) -> Arc<dyn TreeObject> {
         self.source.object(batch, wanted, HashMap::new())
-    }
-
-    /// Returns the object of a batch of files that come again, which have these ends.
-    pub(super) fn object_again(
-        &self,
-        batch: Arc<Batch>,
-        wanted: Wanted,
-        ends: HashMap<u32, Ends>,
-    ) -> Arc<dyn TreeObject> {
-        self.source.object(batch, wanted, ends)
     }
 
     /// Returns the next batch, if it is ready. A thread that has panicked gives none; the session learns of that by other

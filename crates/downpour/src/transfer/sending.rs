@@ -367,7 +367,7 @@ impl Sending {
         while let Some(begun) = self.batches.next_to_open() {
             let (batch, wanted) = (Arc::clone(begun.batch()), begun.wanted().clone());
             let object = match begun.comes_again() {
-                true => self.scan.object_again(batch, wanted, self.changed.take_ends()),
+                true => self.scan.source().object(batch, wanted, self.changed.take_ends()),
                 false => self.scan.object(batch, wanted),
             };
             let (tag, length) = (begun.batch().number.into(), begun.length());
