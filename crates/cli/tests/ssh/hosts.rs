@@ -25,6 +25,8 @@ pub(crate) const GONE: Duration = Duration::from_secs(3);
 /// The two machines of a copy. A test fails if it leaves a process behind on either.
 pub(crate) struct Hosts {
     here: TempDir,
+    /// What a transfer remembers of its path depends on how long it takes, and must not be among its files.
+    cache: TempDir,
     pub(crate) client: Client,
     pub(crate) sshd: Sshd,
     pub(crate) network: Option<Network>,
@@ -53,7 +55,8 @@ impl Hosts {
     /// Creates machines with this sshd.
     pub(crate) fn of(sshd: Sshd, network: Option<Network>) -> Self {
         let here = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder");
-        Self { here, client: Client::of(&[("there", &sshd)]), sshd, network }
+        let cache = tempfile::tempdir().expect("a folder");
+        Self { here, cache, client: Client::of(&[("there", &sshd)]), sshd, network }
     }
 
     /// Returns a path on this side.
@@ -86,7 +89,7 @@ impl Hosts {
             };
         }
         // Identifies processes that it leaves behind.
-        command.env("HOME", self.here.path());
+        command.env("HOME", self.here.path()).env("XDG_CACHE_HOME", self.cache.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -180,8 +180,9 @@ fn write_config(folder: &Path, address: Ipv4Addr, port: u16, path: Option<&str>)
         "UsePAM no".to_owned(),
         "PidFile none".to_owned(),
         "MaxStartups 100".to_owned(),
-        // A home without shell start-up files.
-        format!("SetEnv HOME={}{path}", file("home")),
+        // A home without shell start-up files, and a cache outside it: whether a transfer remembers its path depends on
+        // how long it takes.
+        format!("SetEnv HOME={} XDG_CACHE_HOME={}{path}", file("home"), file("cache")),
         format!("ForceCommand exec /bin/sh {}", file("login")),
     ];
     fs::write(folder.join("config"), config.join("\n") + "\n").expect("sshd's configuration");
