@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use downpour::files::{FilesError, NotPermitted};
 use downpour::remote::Served;
 use downpour::{ErrorKind, Summary};
 
+use crate::advice;
 use crate::args::{Command, Settable, flags};
 use crate::escape;
 use crate::stop_signal::StopSignal;
@@ -129,10 +129,10 @@ impl From<ErrorKind> for Code {
         match kind {
             ErrorKind::Usage => Self::Usage,
             ErrorKind::NotFound => Self::SourceAbsent,
-            ErrorKind::Authentication => Self::Authentication,
+            ErrorKind::Authentication | ErrorKind::WrongRole => Self::Authentication,
             ErrorKind::Unreachable => Self::Unreachable,
-            ErrorKind::Integrity => Self::Integrity,
-            ErrorKind::Storage => Self::Disk,
+            ErrorKind::Integrity | ErrorKind::Undecodable | ErrorKind::NotRequested => Self::Integrity,
+            ErrorKind::NoSpace | ErrorKind::Permission | ErrorKind::Storage => Self::Disk,
             ErrorKind::Timeout => Self::Timeout,
             ErrorKind::Cancelled => Self::Interrupted,
             ErrorKind::Terminated => Self::Resumable,
@@ -196,17 +196,7 @@ impl Failure {
 
 impl From<downpour::Error> for Failure {
     fn from(error: downpour::Error) -> Self {
-        let advice = match &error {
-            downpour::Error::Files(FilesError::TargetExists { .. }) => {
-                "; --existing replace or --existing skip goes on"
-            }
-            downpour::Error::Files(FilesError::NotPermitted { reason, .. }) => match reason {
-                NotPermitted::Entries | NotPermitted::Bytes => "; nothing more was accepted",
-                NotPermitted::Chosen => "; name the target, or accept it with --trust-sender",
-                _ => "; it was not written (--trust-sender accepts names that were not requested)",
-            },
-            _ => "",
-        };
+        let advice = advice::on_error(&error).map_or_else(String::new, |advice| format!("; {advice}"));
         Self {
             message: escape::text(&format!("{error}{advice}")),
             code: Code::from(error.kind()) as u8,
@@ -225,7 +215,7 @@ mod tests {
     #[test]
     fn kinds_of_errors_have_documented_exit_codes() {
         let code = |error: downpour::Error| Failure::from(error).code;
-        let remote = |kind| downpour::Error::Remote { kind, message: String::new() };
+        let remote = |kind| downpour::Error::Described { kind, message: String::new() };
         for (kind, wanted) in [
             (ErrorKind::Other, 1),
             (ErrorKind::Usage, 2),

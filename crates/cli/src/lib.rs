@@ -4,6 +4,7 @@
 //! program: `lab/examples/own-controller` is one. The program chooses exit codes, words and escapes; the library `downpour`
 //! does the work.
 
+mod advice;
 mod announce;
 mod args;
 mod background;

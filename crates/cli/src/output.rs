@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use downpour::activity::State;
-use downpour::files::{Failed, NoticeKind};
+use downpour::files::{FailReason, Failed, NoticeKind};
 use downpour::{Offer, Progress, Rate, Summary};
 
+use crate::advice;
 use crate::announce;
 use crate::args::{HowShown, OutputArgs};
 use crate::escape;
@@ -149,7 +150,7 @@ impl Output {
             let reason = Some(left.reason.to_string());
             json::print(&Line::Notice { what: "left_out", path: left.path.as_slice().into(), reason });
         }
-        self.say(format_args!("left out: {} {}", escape::name(&left.path), left.reason));
+        self.say(format_args!("left out: {} {}", escape::name(&left.path), advised(left.reason)));
     }
 
     /// Shows the current number of receivers, instead of their figures, which would be mixed up.
@@ -164,7 +165,8 @@ impl Output {
         match kind {
             NoticeKind::LowSpace => return self.warn("low_space", kind, b".", format_args!("{kind}")),
             NoticeKind::Abandoned => {
-                return self.warn("abandoned", kind, name, format_args!("{}: {kind}", escape::name(name)));
+                let words = format_args!("{}: {}", escape::name(name), advised(FailReason::Refused(kind)));
+                return self.warn("abandoned", kind, name, words);
             }
             _ => {}
         }
@@ -242,7 +244,7 @@ impl Output {
         self.showing.clear();
         let why = if notices == Notices::Differences { "could not be compared: " } else { "" };
         for failed in &summary.failures.listed {
-            warn(format_args!("{}: {why}{}", escape::name(&failed.path), failed.reason));
+            warn(format_args!("{}: {why}{}", escape::name(&failed.path), advised(failed.reason)));
         }
         let more = summary.failures.count.saturating_sub(summary.failures.listed.len() as u64);
         if more > 0 {
@@ -349,6 +351,11 @@ fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
         sentences.push("B has nothing of A: is its path right?".to_owned());
     }
     sentences.join(" ")
+}
+
+/// Returns a reason, and what can be done about it.
+fn advised(reason: FailReason) -> String {
+    advice::on_name(reason).map_or_else(|| reason.to_string(), |advice| format!("{reason}; {advice}"))
 }
 
 /// Returns a notice's word for `--json`, and its text as a difference between A and B; failures are in the summary.

@@ -154,6 +154,12 @@ impl Watch<'_> {
             TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
             TransferEvent::LeftOut(left) => self.output.left_out(&left),
             TransferEvent::Note(note) => self.output.note(&note),
+            TransferEvent::UdpClosed { host, port, was_closed } => {
+                let still = if was_closed { ", as at the last try" } else { "" };
+                self.output.note(&format!(
+                    "UDP port {port} of {host} does not answer{still}: going on over ssh, which is slower. A firewall that lets UDP through (see --port) ends that."
+                ));
+            }
             TransferEvent::Attempt { message, kind } => {
                 announce::update(|activity| (activity.state, activity.progress) = (State::Waiting, None));
                 self.output.attempt_failed(&escape::text(&message), Code::from(kind))

@@ -1,31 +1,36 @@
-//! What ends a transfer: an error that says in one line what to do, its kind for programs, and its close code for the
-//! peer.
+//! What ends a transfer: a chain from where a failure was noticed to its cause, whose [kind](ErrorKind) and values programs
+//! read. The text states them; what to do about it is for a program to say, which knows what its user has typed.
 
-mod close_code;
-mod kind;
+mod context;
+mod numbers;
+mod reported;
 
-use std::ffi::OsStr;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use net::NetError;
+use serde::{Deserialize, Serialize};
 use transport::FlowError;
 
-use crate::files::{Class, FilesError, OutputKind, is_staging_name};
+pub use crate::files::ErrorKind;
+use crate::files::{FilesError, OutputKind};
 use crate::home::HomeError;
 use crate::messages::MessageError;
+use crate::remote::copy_error::CopyError;
+use crate::remote::limited::Limited;
+use crate::remote::restriction::Restriction;
 use crate::streams::StreamError;
 use crate::ticket::{Role, TicketError};
 use crate::tunnel::Place;
-pub use close_code::CloseCode;
-pub use kind::ErrorKind;
+pub use context::Context;
+pub(crate) use numbers::{answer_number, kind_of_answer};
+pub(crate) use reported::{Closing, answer_line, cause_line, is_done, or_nothing, read_answer, read_cause};
 
-/// Why a transfer ended without success.
-#[derive(Debug, thiserror::Error)]
+/// Why a transfer ended without success. As JSON it crosses the wire, except for variants that mean nothing elsewhere.
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
     /// Something about the files on this side.
@@ -33,9 +38,11 @@ pub enum Error {
     Files(#[from] FilesError),
     /// A path is in the home of nobody.
     #[error(transparent)]
+    #[serde(skip)]
     Home(#[from] HomeError),
     /// The ticket is of no use.
     #[error(transparent)]
+    #[serde(skip)]
     Ticket(#[from] TicketError),
     /// The ticket leads to a peer that does the same as we.
     #[error("both sides {}: one of them must {}", verb(*.both), verb(both.other()))]
@@ -44,34 +51,31 @@ pub enum Error {
         both: Role,
     },
     /// The ticket's time is over and nobody has used it.
-    #[error("nobody came while the ticket was good ({} s): make a new one", .0.as_secs())]
+    #[error("nobody came while the ticket was good ({} s)", .0.as_secs())]
+    #[serde(skip)]
     NobodyCame(Duration),
-    /// The ticket's time is over and no transfer was complete.
-    #[error("the ticket's time ({} s) is over and no transfer was complete; the last one: {last}", after.as_secs())]
-    NoneComplete {
-        /// For how long the ticket was good.
-        after: Duration,
-        /// Why the last transfer failed.
-        last: Box<Self>,
-    },
     /// The network: no socket, no connection, no flow.
     #[error(transparent)]
+    #[serde(skip)]
     Net(NetError),
     /// The peer answered at none of its addresses. A wrong key looks the same: strangers get silence.
-    #[error("no answer from {} in {} s: check that the other side still runs, that a firewall lets UDP through, and that the ticket is the latest{}", list(addresses), after.as_secs_f64(), hint.as_ref().map(|h| format!(" ({h})")).unwrap_or_default())]
+    #[error("no answer from {} in {} s{}", list(addresses), after.as_secs_f64(), send_error.as_ref().map(|error| format!(" (this host says: {error})")).unwrap_or_default())]
+    #[serde(skip)]
     Unreachable {
         /// The addresses tried.
         addresses: Vec<SocketAddr>,
         /// For how long.
         after: Duration,
         /// What the kernel said about sending, if anything.
-        hint: Option<String>,
+        send_error: Option<Arc<io::Error>>,
+        /// The addresses are those of a ticket, not of a host that ssh reached.
+        by_ticket: bool,
     },
     /// The two programs are too different.
-    #[error("the other side speaks no version of the protocol known here: update the older program")]
+    #[error("the other side speaks no version of the protocol known here")]
     Version,
     /// A request has fields that this release does not know.
-    #[error("this downpour is too old for what was asked of it: it does not know {}; update it", .0.join(", "))]
+    #[error("this downpour is too old for what was asked of it: it does not know {}", .0.join(", "))]
     UnknownFields(Vec<String>),
     /// The peer was there and is gone.
     #[error("the other side has vanished: it has ended without a word, or the network is down")]
@@ -79,27 +83,16 @@ pub enum Error {
     /// A peer that connected to this side made no progress for this long.
     #[error("the other side made no progress for {} s", .0.as_secs())]
     Stalled(Duration),
-    /// The peer ended the transfer and said why.
-    #[error("the {} said: {reason}", noun(*.peer))]
-    Peer {
-        /// What the peer does.
-        peer: Role,
-        /// Its code.
-        code: CloseCode,
-        /// Its words, which a program escapes before it shows them.
-        reason: String,
-    },
     /// The peer broke the protocol.
     #[error("the other side broke the protocol: {0}")]
     Violation(String),
     /// A block cannot be decoded, and as the sender's profile has it nothing more of it is sent.
-    #[error(
-        "a block cannot be decoded and its profile sends nothing more of it: its bytes are lost (another try may do, or --set feedback.blocks=done, or schedule.mend=on)"
-    )]
+    #[error("a block cannot be decoded and its profile sends nothing more of it: its bytes are lost")]
     Undecodable,
     /// A sequence number of the connection is exhausted.
-    #[error("the connection can go on no longer: {0}; start the transfer again, which goes on from there")]
-    Exhausted(&'static str),
+    #[error("the connection can go on no longer: {0}")]
+    #[serde(skip)]
+    Exhausted(#[serde(skip)] &'static str),
     /// The user said no to what was offered.
     #[error("declined")]
     Declined,
@@ -111,6 +104,7 @@ pub enum Error {
     Terminated,
     /// This machine has no such ssh.
     #[error("{} cannot be started: {source}", program.display())]
+    #[serde(skip)]
     NoSsh {
         /// The program.
         program: PathBuf,
@@ -119,9 +113,11 @@ pub enum Error {
     },
     /// ssh did not lead to a downpour on the other machine.
     #[error("{0}")]
+    #[serde(skip)]
     Ssh(String),
     /// The other machine does not let this user in, or is not the one that it was.
     #[error("cannot log in to {host}: {why}")]
+    #[serde(skip)]
     LoginRefused {
         /// The machine.
         host: String,
@@ -129,7 +125,8 @@ pub enum Error {
         why: String,
     },
     /// The other machine has no such program.
-    #[error("{host} has no program {program}{}", copied_by_bootstrap(program, host))]
+    #[error("{host} has no program {program}")]
+    #[serde(skip)]
     NotInstalled {
         /// The machine.
         host: String,
@@ -137,9 +134,8 @@ pub enum Error {
         program: String,
     },
     /// This program does not run on the other machine.
-    #[error(
-        "{host} is {system}, and this program is for {this}: name one for it with --from (`cargo xtask dist` makes static programs)"
-    )]
+    #[error("{host} is {system}, and this program is for {this}")]
+    #[serde(skip)]
     NoFittingProgram {
         /// The machine.
         host: String,
@@ -150,6 +146,7 @@ pub enum Error {
     },
     /// A program could not be copied to the other machine.
     #[error("downpour was not copied to {host}: {why}")]
+    #[serde(skip)]
     NotCopied {
         /// The machine.
         host: String,
@@ -158,46 +155,75 @@ pub enum Error {
     },
     /// The login is limited ([`Limit`](crate::remote::Limit)), and the request exceeds the limit.
     #[error("this login is limited to one folder: {0}")]
-    Limited(String),
+    Limited(#[source] Limited),
     /// The login runs downpour in place of all commands.
     #[error("the login at {host} runs `downpour remote` only, and bootstrap needs one that runs commands")]
+    #[serde(skip)]
     RunsDownpour {
         /// The machine.
         host: String,
     },
-    /// The downpour on the other machine did not begin.
-    #[error("on the other machine: {message}")]
-    Remote {
-        /// What kind of failure it reports.
-        kind: ErrorKind,
-        /// Its words, which a program escapes before it shows them.
-        message: String,
-    },
-    /// As [`Error::Remote`], on a machine that ssh knows by this name.
-    #[error("on {host}: {message}")]
-    Elsewhere {
+    /// What ran on the other machine is another program.
+    #[error("what ran at {host} is no downpour, since it ended without a word{}", says.as_ref().map(|words| format!("; the login says: {words}")).unwrap_or_default())]
+    #[serde(skip)]
+    NoDownpour {
         /// The machine.
         host: String,
+        /// What was to run there.
+        program: String,
+        /// What the login has printed.
+        says: Option<String>,
+    },
+    /// ssh's configuration for the machine lets no program start there.
+    #[error("ssh's configuration has {setting} for {host}, so that no downpour starts there")]
+    #[serde(skip)]
+    NothingStarts {
+        /// The machine.
+        host: String,
+        /// The setting in the way, as ssh's configuration writes it.
+        #[serde(skip)]
+        setting: &'static str,
+        /// The setting that would let it start.
+        #[serde(skip)]
+        wanted: &'static str,
+    },
+    /// The other machine's downpour is older than something that the request needs.
+    #[error("its older downpour {}", .0.lack())]
+    Older(Restriction),
+    /// What another machine says of a failure, where both know no more of it than its kind.
+    #[error("{message}")]
+    Described {
         /// What kind of failure it reports.
         kind: ErrorKind,
         /// Its words, which a program escapes before it shows them.
         message: String,
     },
+    /// A failure, and where or when it came about.
+    #[error("{}", context.around(source))]
+    Within {
+        /// Where or when.
+        context: Context,
+        /// What happened.
+        source: Box<Self>,
+    },
     /// Sources and target make no sense together.
-    #[error("{0}")]
-    Copy(String),
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// What is written about a transfer cannot go to this file.
     #[error("{kind} cannot go to {}: {reason}", path.display())]
+    #[serde(skip)]
     OutputRefused {
         /// What is written.
         kind: OutputKind,
         /// Where.
         path: PathBuf,
         /// Why, and what to do.
+        #[serde(skip)]
         reason: &'static str,
     },
     /// The list of checksums cannot be written.
     #[error("cannot write the checksums {}: {source}{}", path.display(), if *is_over { "; everything else is done" } else { "" })]
+    #[serde(skip)]
     Checksums {
         /// The list.
         path: PathBuf,
@@ -208,15 +234,19 @@ pub enum Error {
     },
     /// What a command over there is to read cannot be read here.
     #[error("cannot read stdin: {0}; the command was ended before its input was whole")]
+    #[serde(skip)]
     Input(io::Error),
     /// What a command over there prints cannot be written here.
     #[error("cannot write to stdout: {0}; the output of the command is not complete")]
+    #[serde(skip)]
     Output(io::Error),
     /// A stream under a name was not passed on whole.
     #[error(transparent)]
+    #[serde(skip)]
     Stream(#[from] StreamError),
     /// A tunnel cannot take connections where it should.
     #[error("cannot listen on {place}: {source}")]
+    #[serde(skip)]
     Listen {
         /// The place.
         place: Place,
@@ -224,20 +254,12 @@ pub enum Error {
         source: io::Error,
     },
     /// A tunnel has no numbers left for further connections.
-    #[error("the tunnel has carried 65,535 connections, which is all that one can: open it again")]
+    #[error("the tunnel has carried 65,535 connections, which is all that one can")]
+    #[serde(skip)]
     Spent,
-    /// The transfer broke off; what had arrived is kept.
-    #[error("{error}; what has arrived is kept in {}: {}", staging.display(), goes_on(*.by_ticket))]
-    Kept {
-        /// What happened.
-        error: Box<Self>,
-        /// The staging folder.
-        staging: PathBuf,
-        /// The peer was found by a ticket, which may be good no longer.
-        by_ticket: bool,
-    },
     /// The trace file cannot be written.
     #[error("cannot write the trace {}: {source}", path.display())]
+    #[serde(skip)]
     Trace {
         /// The file.
         path: PathBuf,
@@ -246,57 +268,41 @@ pub enum Error {
     },
     /// The system refuses a thread, a descriptor, or random bytes.
     #[error("the system refuses what a transfer needs: {0}")]
+    #[serde(skip)]
     System(io::Error),
     /// A fault of this program.
     #[error("internal error: {0}")]
-    Internal(&'static str),
-}
-
-/// Says how a program gets there, if it has the usual name.
-fn copied_by_bootstrap(program: &str, host: &str) -> String {
-    if program == "downpour" { format!(": `downpour bootstrap {host}` copies this one there") } else { String::new() }
+    #[serde(skip)]
+    Internal(#[serde(skip)] &'static str),
 }
 
 impl Error {
-    /// What kind of failure it is. A transfer of which some names failed succeeds: see
+    /// What kind of failure it is. What another machine claims counts only as far as it can know. A
+    /// transfer of which some names failed succeeds: see
     /// [`Failures::count`](crate::Failures::count).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Files(error) => match error.class() {
-                Class::Source => ErrorKind::NotFound,
-                Class::Usage => ErrorKind::Usage,
-                Class::Full | Class::Denied | Class::TooMuch => ErrorKind::Storage,
-                Class::Integrity | Class::NotPermitted => ErrorKind::Integrity,
-                Class::Exists | Class::Busy | Class::Protocol | Class::Other => ErrorKind::Other,
-            },
-            Self::Ticket(
-                TicketError::File { .. }
-                | TicketError::NotReplaced { .. }
-                | TicketError::Foreign { .. }
-                | TicketError::Writable { .. }
-                | TicketError::TooManyAddresses(_),
-            ) => ErrorKind::Usage,
-            Self::Ticket(TicketError::Random(_)) => ErrorKind::Other,
-            Self::Ticket(_) | Self::WrongRole { .. } | Self::NobodyCame(_) | Self::LoginRefused { .. } => {
-                ErrorKind::Authentication
+            Self::Within { context, source } => context.kind(source.kind()),
+            Self::Described { kind, .. } => *kind,
+            Self::Files(error) => error.kind(),
+            Self::Ticket(error) => error.kind(),
+            Self::Stream(error) => error.kind(),
+            Self::NobodyCame(_) | Self::LoginRefused { .. } => ErrorKind::Authentication,
+            Self::WrongRole { .. } => ErrorKind::WrongRole,
+            Self::Unreachable { .. } | Self::Ssh(_) | Self::NoDownpour { .. } | Self::NothingStarts { .. } => {
+                ErrorKind::Unreachable
             }
-            Self::NoneComplete { last, .. } => last.kind(),
-            Self::Unreachable { .. } | Self::Ssh(_) => ErrorKind::Unreachable,
             Self::Vanished | Self::Stalled(_) => ErrorKind::Timeout,
-            Self::Undecodable => ErrorKind::Integrity,
-            Self::Peer { code, .. } => match code {
-                CloseCode::NoSpace | CloseCode::Permission => ErrorKind::Storage,
-                CloseCode::Integrity | CloseCode::Undecodable => ErrorKind::Integrity,
-                CloseCode::WrongRole => ErrorKind::Authentication,
-                _ => ErrorKind::Other,
-            },
+            Self::Undecodable => ErrorKind::Undecodable,
+            Self::Declined => ErrorKind::Declined,
             Self::Cancelled => ErrorKind::Cancelled,
             Self::Terminated => ErrorKind::Terminated,
+            Self::Violation(_) => ErrorKind::Protocol,
+            Self::Exhausted(_) => ErrorKind::Exhausted,
             Self::NotInstalled { .. } | Self::NoFittingProgram { .. } => ErrorKind::NotFound,
-            Self::Remote { kind, .. } | Self::Elsewhere { kind, .. } => *kind,
-            Self::Copy(_)
-            | Self::Home(_)
+            Self::Copy(error) => error.kind(),
+            Self::Home(_)
             | Self::OutputRefused { .. }
             | Self::Net(NetError::Flow(FlowError::SymbolsTooLarge { .. })) => ErrorKind::Usage,
             Self::Checksums { .. }
@@ -305,16 +311,12 @@ impl Error {
             | Self::Output(_)
             | Self::Limited(_)
             | Self::RunsDownpour { .. } => ErrorKind::Storage,
-            Self::Kept { error, .. } => error.kind(),
-            Self::Stream(error) => error.kind(),
             Self::NoSsh { .. }
             | Self::NotCopied { .. }
             | Self::Net(_)
             | Self::Version
             | Self::UnknownFields(_)
-            | Self::Violation(_)
-            | Self::Exhausted(_)
-            | Self::Declined
+            | Self::Older(_)
             | Self::Listen { .. }
             | Self::Spent
             | Self::System(_)
@@ -322,57 +324,40 @@ impl Error {
         }
     }
 
-    /// What the peer is told when this ends the connection.
-    pub(crate) fn close_code(&self) -> CloseCode {
+    /// Returns the end of the chain: what happened, wherever that was.
+    #[must_use]
+    pub fn cause(&self) -> &Self {
         match self {
-            Self::Declined => CloseCode::Declined,
-            Self::Cancelled => CloseCode::Interrupted,
-            Self::Terminated => CloseCode::Terminated,
-            Self::WrongRole { .. } => CloseCode::WrongRole,
-            Self::Violation(_) => CloseCode::Protocol,
-            Self::Undecodable => CloseCode::Undecodable,
-            Self::Exhausted(_) => CloseCode::Exhausted,
-            Self::Stalled(_) => CloseCode::Busy,
-            Self::Kept { error, .. } => error.close_code(),
-            Self::Stream(error) => error.close_code(),
-            Self::Files(error) => match error.class() {
-                Class::Exists => CloseCode::TargetExists,
-                Class::Busy => CloseCode::Busy,
-                Class::Full | Class::TooMuch => CloseCode::NoSpace,
-                Class::Denied => CloseCode::Permission,
-                Class::Protocol | Class::NotPermitted => CloseCode::Protocol,
-                Class::Integrity => CloseCode::Integrity,
-                Class::Source | Class::Usage | Class::Other => CloseCode::Other,
-            },
-            _ => CloseCode::Other,
+            Self::Within { source, .. } => source.cause(),
+            cause => cause,
         }
     }
 
-    /// The same in words for the peer. The paths in it are this side's own and were named by its user or by the peer.
-    pub(crate) fn close_reason(&self) -> String {
+    /// Returns the contexts of the chain, from the outermost on.
+    pub fn contexts(&self) -> impl Iterator<Item = &Context> {
+        let mut next = self;
+        std::iter::from_fn(move || match next {
+            Self::Within { context, source } => {
+                next = source;
+                Some(context)
+            }
+            _ => None,
+        })
+    }
+
+    /// Adds where or when the failure came about.
+    #[must_use]
+    pub(crate) fn within(self, context: Context) -> Self {
+        Self::Within { context, source: Box::new(self) }
+    }
+
+    /// Names the machine that an error of another one is from.
+    pub(crate) fn on(self, host: &str) -> Self {
         match self {
-            // Whoever sends has to know what to do about it, and may have no other word from there.
-            Self::Kept { error, staging, .. } if error.close_code() == CloseCode::NoSpace => {
-                let advice = match **error {
-                    Self::Files(FilesError::TooLarge { .. }) => "raise that limit, or name a target elsewhere,",
-                    _ => "make room there",
-                };
-                format!(
-                    "{}; what has arrived is kept in {}: {advice} and repeat the command, or remove it with `downpour clean`",
-                    error.close_reason(),
-                    staging.display()
-                )
+            Self::Within { context: Context::Host(None), source } => {
+                Self::Within { context: Context::Host(Some(host.to_owned())), source }
             }
-            // Its own leftovers fill the disk, where not even a staging directory can be opened any more.
-            Self::Files(FilesError::DiskFull { path }) if path.file_name().is_some_and(is_staged) => {
-                format!("{self}: make room there, or remove with `downpour clean` what earlier transfers have left")
-            }
-            Self::Kept { error, .. } => error.close_reason(),
-            Self::Cancelled => "interrupted by its user".to_owned(),
-            Self::Terminated => "stopped by a signal".to_owned(),
-            Self::Declined => "declined by its user".to_owned(),
-            Self::Stalled(time) => format!("no progress for {} s; try again", time.as_secs()),
-            other => other.to_string(),
+            other => other,
         }
     }
 }
@@ -389,13 +374,11 @@ impl Error {
     pub(crate) fn ended(error: NetError, other: &Other<'_>) -> Self {
         match (error, other.tried) {
             (NetError::ClosedByPeer { code, reason }, _) => {
-                Self::Peer { peer: other.role, code: CloseCode::from_code(code), reason: reason_of_peer(reason) }
+                Closing { code, reason }.read().within(Context::Peer { role: other.role, by_ticket: true })
             }
-            (NetError::HandshakeTimedOut { send_error }, Some((addresses, after))) => Self::Unreachable {
-                addresses: addresses.to_vec(),
-                after,
-                hint: send_error.map(|error| format!("this host says: {error}")),
-            },
+            (NetError::HandshakeTimedOut { send_error }, Some((addresses, after))) => {
+                Self::Unreachable { addresses: addresses.to_vec(), after, send_error, by_ticket: true }
+            }
             (NetError::HandshakeTimedOut { .. }, None) => Self::Vanished,
             (error, _) => error.into(),
         }
@@ -436,47 +419,11 @@ impl From<MessageError> for Error {
     }
 }
 
-impl Error {
-    /// Names the machine that an error of another one is from.
-    pub(crate) fn on(self, host: &str) -> Self {
-        match self {
-            Self::Remote { kind, message } => Self::Elsewhere { host: host.to_owned(), kind, message },
-            other => other,
-        }
-    }
-}
-
-fn is_staged(name: &OsStr) -> bool {
-    is_staging_name(name.as_bytes())
-}
-
-/// What a peer gave as its reason.
-pub(crate) fn reason_of_peer(reason: String) -> String {
-    if reason.is_empty() { "nothing".to_owned() } else { reason }
-}
-
 const fn verb(role: Role) -> &'static str {
     match role {
         Role::Sends | Role::Streams => "send",
         Role::Receives => "receive",
         Role::Tunnels => "listen for tunnels",
-    }
-}
-
-const fn goes_on(by_ticket: bool) -> &'static str {
-    match by_ticket {
-        true => {
-            "the same files, sent into the same folder again, go on from there; with a new ticket where this one's maker has ended"
-        }
-        false => "the same command goes on from there",
-    }
-}
-
-const fn noun(role: Role) -> &'static str {
-    match role {
-        Role::Sends | Role::Streams => "sender",
-        Role::Receives => "receiver",
-        Role::Tunnels => "other end",
     }
 }
 

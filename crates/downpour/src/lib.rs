@@ -25,7 +25,7 @@ mod wait;
 
 pub(crate) use store::{base64, own_folder};
 
-pub use error::{CloseCode, Error, ErrorKind};
+pub use error::{Context, Error, ErrorKind};
 pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError, Refused};
 pub use options::EngineOptions;
 pub use path_cache::PathCache;

@@ -26,6 +26,7 @@ use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
+use crate::files::ErrorKind;
 use crate::files::directory::parent_of;
 
 pub use pasted::goes_on;
@@ -91,16 +92,16 @@ pub enum TicketError {
     #[error("this ticket was made by another version of downpour")]
     Version,
     /// A character is wrong, missing or too many.
-    #[error("this ticket is damaged: copy it again, whole")]
+    #[error("this ticket is damaged")]
     Damaged,
     /// It contains an address that no listener can have.
-    #[error("this ticket names {0}, where nobody can listen: it is not from a downpour, do not use it")]
+    #[error("this ticket names {0}, where nobody can listen: it is not from a downpour")]
     Address(SocketAddr),
     /// It is of something else.
-    #[error("this ticket is not for that: use it with `{}`", command(*.0))]
+    #[error("this ticket is not for that: its maker {}", part(*.0))]
     OtherUse(Role),
     /// It was good once.
-    #[error("this ticket expired {} ago: ask for a new one; if it is new, one machine's clock is wrong", spoken(*.0))]
+    #[error("this ticket expired {} ago", spoken(*.0))]
     Expired(Duration),
     /// More addresses than a ticket holds.
     #[error("a ticket holds at most {MAX_ADDRESSES} addresses, not {0}")]
@@ -114,13 +115,13 @@ pub enum TicketError {
         source: io::Error,
     },
     /// A ticket would replace a file that holds something else.
-    #[error("{} holds something other than a ticket and is not replaced: name another file for the ticket", path.display())]
+    #[error("{} holds something other than a ticket and is not replaced", path.display())]
     NotReplaced {
         /// The file.
         path: PathBuf,
     },
     /// The ticket file belongs to another user, who chooses where the ticket leads.
-    #[error("ticket file {} belongs to another user (uid {owner}): make a copy of your own if you trust it", path.display())]
+    #[error("ticket file {} belongs to another user (uid {owner})", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -128,10 +129,7 @@ pub enum TicketError {
         owner: u32,
     },
     /// Other users may write to the ticket file.
-    #[error(
-        "other users may write the ticket file {shown}: run `chmod go-w {shown}` if the ticket is the right one",
-        shown = path.display()
-    )]
+    #[error("other users may write the ticket file {}", path.display())]
     Writable {
         /// The file.
         path: PathBuf,
@@ -141,12 +139,33 @@ pub enum TicketError {
     Random(io::Error),
 }
 
-/// Returns what is for the ticket of a listener with this role.
-const fn command(listener: Role) -> &'static str {
+/// Returns what a listener with this role does.
+const fn part(listener: Role) -> &'static str {
     match listener {
-        Role::Sends | Role::Streams => "downpour recv",
-        Role::Receives => "downpour send --to",
-        Role::Tunnels => "downpour tunnel -L",
+        Role::Sends => "sends files",
+        Role::Streams => "sends a stream",
+        Role::Receives => "receives files",
+        Role::Tunnels => "opens a tunnel",
+    }
+}
+
+impl TicketError {
+    /// What kind of failure it is.
+    pub(crate) const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File { .. }
+            | Self::NotReplaced { .. }
+            | Self::Foreign { .. }
+            | Self::Writable { .. }
+            | Self::TooManyAddresses(_) => ErrorKind::Usage,
+            Self::Random(_) => ErrorKind::Other,
+            Self::NotATicket
+            | Self::Version
+            | Self::Damaged
+            | Self::Address(_)
+            | Self::OtherUse(_)
+            | Self::Expired(_) => ErrorKind::Authentication,
+        }
     }
 }
 
@@ -392,11 +411,10 @@ mod tests {
         for (owner, mode) in [(1_000, 0o600), (1_000, 0o644), (0, 0o644), (1_000, 0o400)] {
             assert_eq!(check(owner, 0o100_000 | mode), Ok(()), "{owner} {mode:o}");
         }
-        let foreign = "ticket file ticket belongs to another user (uid 1001): make a copy of your own if you trust it";
+        let foreign = "ticket file ticket belongs to another user (uid 1001)";
         assert_eq!(check(1_001, 0o100_600), Err(foreign.to_owned()));
         for (owner, mode) in [(1_000, 0o620), (1_000, 0o602), (0, 0o666)] {
-            let writable =
-                "other users may write the ticket file ticket: run `chmod go-w ticket` if the ticket is the right one";
+            let writable = "other users may write the ticket file ticket";
             assert_eq!(check(owner, 0o100_000 | mode), Err(writable.to_owned()), "{owner} {mode:o}");
         }
     }

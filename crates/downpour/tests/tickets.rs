@@ -74,10 +74,7 @@ fn expired_tickets_are_told_apart() {
     ticket.check_expiry(ticket.expires).unwrap();
     ticket.check_expiry(ticket.expires - Duration::from_secs(1)).unwrap();
     let error = ticket.check_expiry(ticket.expires + Duration::from_secs(7300)).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "this ticket expired 2 hours ago: ask for a new one; if it is new, one machine's clock is wrong"
-    );
+    assert_eq!(error.to_string(), "this ticket expired 2 hours ago");
 }
 
 #[test]

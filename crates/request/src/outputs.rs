@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// The files that are written about a transfer. A source that is one of them is refused, one that is met in a directory
 /// is left out (`SkipReason::Output`), and none is replaced or deleted at the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +31,7 @@ impl Outputs {
 }
 
 /// What is written about a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutputKind {
     /// The list of BLAKE3 checksums, which replaces a file.
     Checksums,

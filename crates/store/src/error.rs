@@ -1,74 +1,90 @@
-//! What can go wrong between a transfer and the file system, told apart as far as exit codes need it.
+//! What can go wrong between a transfer and the file system.
+//!
+//! A failure is a kind with values, which its text states and which a program may explain. As JSON it crosses the wire,
+//! except where a variant says that it does not.
 
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use request::{NameError, OutputKind};
+use request::{ErrorKind, NameError, OutputKind, lossy};
 use rustix::fs::statvfs;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::messages::MessageError;
 
 /// A failure of scanning, reading or receiving files.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum FilesError {
     /// A source named by the user does not exist.
     #[error("{} does not exist", path.display())]
     SourceAbsent {
         /// As the user named it.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// A source named by the user cannot be sent at all.
     #[error("{} cannot be sent: {reason}", path.display())]
     SourceUnusable {
         /// As the user named it.
+        #[serde(with = "lossy")]
         path: PathBuf,
         /// Why, in words.
         reason: String,
     },
     /// A source named by the user is a folder, and folders were not asked for.
-    #[error("{} is a folder; use -r", path.display())]
+    #[error("{} is a folder", path.display())]
     NotRecursive {
         /// As the user named it.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// Two sources would arrive under one name.
     #[error("{} and {} would both arrive as {}", first.display(), second.display(), shown(name))]
     SameName {
         /// The name.
+        #[serde(with = "lossy")]
         name: Vec<u8>,
         /// The source named first.
+        #[serde(with = "lossy")]
         first: PathBuf,
         /// The source named later.
+        #[serde(with = "lossy")]
         second: PathBuf,
     },
     /// One of several folders whose contents are sent is empty, and what was there before would be deleted at the
     /// target.
-    #[error("{} is empty: its disk may not be mounted, and --delete would remove what came from it; if that is intended, use --force-empty", path.display())]
+    #[error("{} is empty: its disk may not be mounted, and what came from it would be deleted", path.display())]
     SourceEmpty {
         /// As the user named it.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// A store cannot do what was asked of it. Nothing was changed.
+    #[serde(skip)]
     #[error("{store} cannot do what was asked: {what}")]
     NotSupported {
         /// The kind of store.
+        #[serde(skip)]
         store: &'static str,
         /// The part of the request, in words.
+        #[serde(skip)]
         what: &'static str,
     },
     /// Names that would arrive exist already. Nothing was overwritten.
     #[error("already there, and not overwritten: {}", join(names))]
     TargetExists {
         /// Every name that is in the way.
+        #[serde(with = "lossy")]
         names: Vec<PathBuf>,
     },
     /// Another process receives the same transfer into the same folder.
     #[error("another process uses {}", path.display())]
     Busy {
         /// The staging folder.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// The target lies outside of [`ReceiveSpec::within`](super::ReceiveSpec::within), because a symbolic link leads
@@ -76,24 +92,28 @@ pub enum FilesError {
     #[error("{} leads out of the folder that this login is limited to", path.display())]
     TargetOutside {
         /// The target.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// The target is not a folder and cannot become one.
     #[error("{} is not a folder", path.display())]
     TargetNotAFolder {
         /// The target.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// The target is, or is a link to, what is neither a file nor a directory.
-    #[error("{} leads to a device, pipe or socket, which is neither replaced nor written to: name a file or directory", path.display())]
+    #[error("{} leads to a device, pipe or socket, which is neither replaced nor written to", path.display())]
     TargetSpecial {
         /// The target.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// A source or target is what is written about the transfer.
-    #[error("{} is part of the transfer, and {kind} would overwrite it: name another file for {kind}", path.display())]
+    #[error("{} is part of the transfer, and {kind} would overwrite it", path.display())]
     IsOutput {
         /// The source or target.
+        #[serde(with = "lossy")]
         path: PathBuf,
         /// What is written there.
         kind: OutputKind,
@@ -102,52 +122,63 @@ pub enum FilesError {
     #[error("disk full while writing {}", path.display())]
     DiskFull {
         /// What was being written.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// The file system takes no further file, although it has room (`ENOSPC`).
-    #[error("no further file fits on the disk (its inodes are used up) for {}: remove some files there", path.display())]
+    #[error("no further file fits on the disk (its inodes are used up) for {}", path.display())]
     OutOfInodes {
         /// What was being made.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// The file system may not be written (`EROFS`).
     #[error("{} is on a file system that is mounted read-only", path.display())]
     ReadOnly {
         /// What was being written.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// The user's quota is used up (`EDQUOT`).
     #[error("quota used up while writing {}", path.display())]
     Quota {
         /// What was being written.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// A file is larger than this process may write, or than the file system holds (`EFBIG`).
     #[error("file too large: {} is beyond what this process may write (ulimit -f) or its file system holds", path.display())]
     TooLarge {
         /// What was being written.
+        #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// Permission is missing (`EACCES`, `EPERM`).
     #[error("no permission: {}: {source}", path.display())]
     Permission {
         /// What was touched.
+        #[serde(with = "lossy")]
         path: PathBuf,
         /// The system's own words.
+        #[serde(with = "lossy")]
         source: io::Error,
     },
     /// Any other failure of the system.
     #[error("{}: {source}", path.display())]
     Io {
         /// What was touched.
+        #[serde(with = "lossy")]
         path: PathBuf,
         /// The system's own words.
+        #[serde(with = "lossy")]
         source: io::Error,
     },
     /// A received name is refused.
+    #[serde(skip)]
     #[error("the peer sent a bad name, {}: {reason}", shown(name))]
     BadName {
         /// The name; the first 200 bytes of a longer one.
+        #[serde(with = "lossy")]
         name: Vec<u8>,
         /// Which rule it breaks.
         reason: NameError,
@@ -156,19 +187,23 @@ pub enum FilesError {
     #[error("the sender offers {}, {reason}", shown(name))]
     NotPermitted {
         /// The name; the first 200 bytes of a longer one.
+        #[serde(with = "lossy")]
         name: Vec<u8>,
         /// Why it is refused.
         reason: NotPermitted,
     },
     /// The peer's messages contradict each other.
+    #[serde(skip)]
     #[error("the peer broke the protocol in batch {batch}: {reason}")]
     Protocol {
         /// The batch it was about.
         batch: u32,
         /// Which rule was broken.
+        #[serde(skip)]
         reason: &'static str,
     },
     /// A message could not be encoded or decoded.
+    #[serde(skip)]
     #[error(transparent)]
     Message(#[from] MessageError),
     /// A block is not what the sender read.
@@ -179,6 +214,7 @@ pub enum FilesError {
         /// Block.
         block: u32,
         /// The first file the block touches.
+        #[serde(with = "lossy")]
         path: Option<Vec<u8>>,
     },
     /// The root over manifests and digests differs: something was left out or changed on the way.
@@ -196,7 +232,7 @@ pub enum FilesError {
 }
 
 /// The part of a request that an announced entry does not comply with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum NotPermitted {
     /// No such item was requested.
     #[error("which was not requested")]
@@ -218,55 +254,29 @@ pub enum NotPermitted {
     Bytes,
 }
 
-/// What failures of the files have in common, for exit codes, for the peer, and for who comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// A source that is not there or is of no use.
-    Source,
-    /// Sources that make no sense as they were named.
-    Usage,
-    /// Names at the target are taken.
-    Exists,
-    /// Another process has the place.
-    Busy,
-    /// No room: bytes, inodes or quota.
-    Full,
-    /// No right to write or read.
-    Denied,
-    /// The peer's names or messages break the rules.
-    Protocol,
-    /// What arrived is not what was sent.
-    Integrity,
-    /// The sender announced something that was not requested.
-    NotPermitted,
-    /// The sender announced more than this user takes.
-    TooMuch,
-    /// Anything else.
-    Other,
-}
-
 impl FilesError {
     /// What kind of failure it is.
-    pub const fn class(&self) -> Class {
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::SourceAbsent { .. } | Self::SourceUnusable { .. } => Class::Source,
+            Self::SourceAbsent { .. } | Self::SourceUnusable { .. } => ErrorKind::NotFound,
             Self::NotRecursive { .. }
             | Self::SameName { .. }
             | Self::SourceEmpty { .. }
             | Self::TargetSpecial { .. }
             | Self::NotSupported { .. }
-            | Self::IsOutput { .. } => Class::Usage,
-            Self::TargetExists { .. } => Class::Exists,
-            Self::Busy { .. } => Class::Busy,
+            | Self::IsOutput { .. } => ErrorKind::Usage,
+            Self::TargetExists { .. } => ErrorKind::Exists,
+            Self::Busy { .. } => ErrorKind::Busy,
             Self::DiskFull { .. } | Self::OutOfInodes { .. } | Self::Quota { .. } | Self::TooLarge { .. } => {
-                Class::Full
+                ErrorKind::NoSpace
             }
-            Self::Permission { .. } | Self::ReadOnly { .. } | Self::TargetOutside { .. } => Class::Denied,
-            Self::BadName { .. } | Self::Protocol { .. } | Self::Message(_) => Class::Protocol,
-            Self::Integrity { .. } | Self::Root => Class::Integrity,
-            Self::NotPermitted { reason: NotPermitted::Entries | NotPermitted::Bytes, .. } => Class::TooMuch,
-            Self::NotPermitted { .. } => Class::NotPermitted,
-            Self::TargetNotAFolder { .. } | Self::Io { .. } | Self::Incomplete { .. } | Self::Over => Class::Other,
+            Self::Permission { .. } | Self::ReadOnly { .. } | Self::TargetOutside { .. } => ErrorKind::Permission,
+            Self::BadName { .. } | Self::Protocol { .. } | Self::Message(_) => ErrorKind::Protocol,
+            Self::Integrity { .. } | Self::Root => ErrorKind::Integrity,
+            Self::NotPermitted { reason: NotPermitted::Entries | NotPermitted::Bytes, .. } => ErrorKind::NoSpace,
+            Self::NotPermitted { .. } => ErrorKind::NotRequested,
+            Self::TargetNotAFolder { .. } | Self::Io { .. } | Self::Incomplete { .. } | Self::Over => ErrorKind::Other,
         }
     }
 

@@ -60,7 +60,7 @@ mod xattrs;
 
 pub use batch::{Batch, Voided};
 pub use chunks::list_chunks;
-pub use error::{Class, FilesError, NotPermitted};
+pub use error::{FilesError, NotPermitted};
 pub use faults::{Fault, Faults};
 pub use local::LocalSource;
 pub use memory::{Content, MemorySource, MemoryStore, MemoryTarget, Node};
@@ -71,10 +71,10 @@ pub use messages::{
 pub use metadata::{Identity, leads_to_special};
 pub use removal::{Removal, SourceOutcome};
 pub use request::{
-    Backup, BackupError, Chmod, ChmodError, Compare, Destination, DirectoryIf, Eligible, Evidence, Existing, Filter,
-    First, ItemName, Links, MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern, PatternError,
-    Permitted, Preserve, ReceiveSpec, Requested, Rule, RuleError, ScanOptions, base64, check_path, check_target,
-    is_staging_name, permitted,
+    Backup, BackupError, Chmod, ChmodError, Compare, Destination, DirectoryIf, Eligible, ErrorKind, Evidence, Existing,
+    Filter, First, ItemName, Links, MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern,
+    PatternError, Permitted, Preserve, ReceiveSpec, Requested, Rule, RuleError, ScanOptions, base64, check_path,
+    check_target, is_staging_name, lossy, permitted,
 };
 pub use root::{Root, Roots};
 pub use sandbox::rename_new;

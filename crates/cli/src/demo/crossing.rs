@@ -6,8 +6,8 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    Bind, ConnectionStats, EngineOptions, Error, ListenOptions, Peer, Profile, Progress, Stop, Summary, Transfer,
-    TransferEvent, TransferOptions,
+    Bind, ConnectionStats, Context, EngineOptions, Error, ListenOptions, Peer, Profile, Progress, Stop, Summary,
+    Transfer, TransferEvent, TransferOptions,
 };
 use netsim::Duplex;
 use relay::{Relay, Report};
@@ -121,7 +121,7 @@ impl Pair<'_> {
                 output.progress(Progress { bytes_done: progress.bytes_done.max(self.bytes), ..progress });
             }
             Some(TransferEvent::Note(note) | TransferEvent::Attempt { message: note, .. }) => output.detail(note),
-            Some(TransferEvent::Done(Err(error @ Error::Peer { .. }))) => {
+            Some(TransferEvent::Done(Err(error @ Error::Within { context: Context::Peer { .. }, .. }))) => {
                 self.refused = Some(error);
                 return Ok(true);
             }
@@ -143,7 +143,7 @@ impl Pair<'_> {
             Some(TransferEvent::Done(result)) => {
                 self.bytes = match result {
                     // What has arrived is removed with the demo.
-                    Err(Error::Kept { error, .. }) => return Err((*error).into()),
+                    Err(Error::Within { context: Context::Kept { .. }, source }) => return Err((*source).into()),
                     result => result?.bytes,
                 };
                 self.arrived.get_or_insert_with(|| (Instant::now(), self.relay.report()));

@@ -115,7 +115,7 @@ fn the_disk_is_full() {
     assert!(error.starts_with("downpour: disk full while writing "), "{error}");
     sender.wait_for_words("more is coming than there is room for");
     let told = sender.wait_for_words("the receiver said: disk full");
-    assert!(told.contains("make room there and repeat the command"), "{told}");
+    assert!(told.contains("what has arrived is kept in "), "{told}");
 }
 
 #[test]

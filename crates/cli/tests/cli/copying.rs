@@ -261,7 +261,7 @@ fn wildcards_stand_for_what_a_shell_makes_of_them() {
     }
     for parent in ["*/..", "s1*/.."] {
         let (ended, names) = taken(&["-r"], parent);
-        ended.expect_line(2, &format!("far:{parent} stands for the parent of every match: name that folder itself"));
+        ended.expect_line(2, &format!("far:{parent} stands for the parent of every match; name that folder itself"));
         assert!(names.is_empty(), "{names:?}");
     }
     for options in [&[][..], &["-r"]] {

@@ -52,7 +52,7 @@ fn a_program_that_is_none_is_named() {
     let far = Far::new();
     let run = |program: &str| far.run("cp", ["--remote-bin", program, "far:x", "/nonexistent/new"]);
     run("/bin/true")
-        .expect_line(5, "what ran at far is no downpour, since it ended without a word: check --remote-bin");
+        .expect_line(5, "what ran at far is no downpour, since it ended without a word; check --remote-bin");
     let absent = run("/nonexistent/downpour").expect_line(3, "far has no program /nonexistent/downpour");
     assert_eq!(absent.stderr.lines().count(), 1, "the shell there says nothing: {}", absent.stderr);
 }

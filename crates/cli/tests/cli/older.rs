@@ -18,15 +18,21 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     fs::write(far.there("photos/old"), "old").expect("a file");
     let before = tree::names(&far.home());
     for (options, said) in [
-        (&["--safe-links"][..], "does not know --safe-links: update it, or leave the option out"),
-        (&["--delete", "--force-empty", "--max-delete", "9"], "does not know --max-delete: update it, or leave"),
-        (&["--delete"], "deletes everything if the source is empty: update it, or accept that with --force-empty"),
+        (
+            &["--safe-links"][..],
+            "does not leave out links that lead out of the tree; update it, or leave --safe-links out",
+        ),
+        (
+            &["--delete", "--force-empty", "--max-delete", "9"],
+            "does not know the limit of deletions; update it, or leave --max-delete out",
+        ),
+        (&["--delete"], "deletes everything if the source is empty; update it, or accept that with --force-empty"),
         (&["-a"], "knows nothing of owners, groups, ACLs"),
         (&["-n", "-X"], "knows nothing of owners, groups, ACLs"),
-        (&["--chmod=go-rwx"], "does not know all options of this copy: update it, or leave those out"),
-        (&["--link-dest=../x"], "does not know all options of this copy: update it, or leave those out"),
-        (&["-b"], "makes no backups: update it, or leave -b and --backup-dir out"),
-        (&["-n", "--remove-source-files"], "does not know --remove-source-files: update it, or leave the option out"),
+        (&["--chmod=go-rwx"], "does not know all options of this copy; update it, or leave those out"),
+        (&["--link-dest=../x"], "does not know all options of this copy; update it, or leave those out"),
+        (&["-b"], "makes no backups; update it, or leave -b and --backup-dir out"),
+        (&["-n", "--remove-source-files"], "does not remove sources; update it, or leave --remove-source-files out"),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
         ended.expect_line(1, said);
@@ -42,7 +48,7 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     for (option, said) in [
         ("-x", "does not stop at other file systems"),
         ("-A", "knows nothing of owners, groups, ACLs"),
-        ("--remove-source-files", "does not know --remove-source-files"),
+        ("--remove-source-files", "does not remove sources"),
     ] {
         let ended = far.run("sync", arguments![option, "far:photos/", &target]);
         ended.expect_line(1, said);
@@ -57,6 +63,6 @@ fn an_answer_that_cannot_be_read_is_no_matter_of_tickets() {
     let here = tempdir().expect("a folder");
     let source = tree::file(&here.path().join("file"), 10);
     let ended = far.run("cp", arguments![source, "far:"]);
-    let ended = ended.expect_line(1, "answers with what this one cannot read: update the older of the two");
+    let ended = ended.expect_line(1, "speaks no version of the protocol known here; update the older program");
     assert!(!ended.stderr.contains("ticket"), "{}", ended.stderr);
 }

@@ -1,7 +1,7 @@
 //! The line with which the other side answers a request.
 
 use super::restriction::Restriction;
-use crate::error::{CloseCode, Error, ErrorKind};
+use crate::error::{Context, Error, read_answer};
 use crate::ticket::{Ticket, TicketError};
 
 /// Beginning of the line in which the other side answers with its ticket.
@@ -16,19 +16,9 @@ const ITEMS: &str = "items=";
 /// Prefix of the names of restrictions in an answer, separated by commas.
 const ENFORCES: &str = "enforces=";
 
-/// Kinds of failure by their numbers on the line that answers a request: the exit codes of the first release. A remote
-/// side cannot be stopped by its own user, nor miss names, so those kinds are absent.
-pub(super) const KINDS: [(u8, ErrorKind); 9] = [
-    (1, ErrorKind::Other),
-    (2, ErrorKind::Usage),
-    (3, ErrorKind::NotFound),
-    (4, ErrorKind::Authentication),
-    (5, ErrorKind::Unreachable),
-    (6, ErrorKind::Integrity),
-    (7, ErrorKind::Storage),
-    (8, ErrorKind::Timeout),
-    (75, ErrorKind::Terminated),
-];
+/// Beginning of the line before an answer that is an error: the same with its values, as JSON. Earlier releases take it for
+/// a greeting of the login.
+pub(super) const CAUSE: &str = "DOWNPOUR1-CAUSE ";
 
 /// The positive answer of the other side to a request.
 #[derive(Debug)]
@@ -68,18 +58,12 @@ impl Answer {
 /// The error that the other side reports, or a damaged ticket.
 pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
     match line.strip_prefix("ERROR ") {
-        Some(rest) => {
-            let (code, message) = rest.split_once(' ').unwrap_or(("1", rest));
-            let message = crate::error::reason_of_peer(message.to_owned());
-            Err(Error::Remote { kind: code.parse().map_or(ErrorKind::Other, kind_of), message })
-        }
+        Some(rest) => Err(read_answer(rest)),
         None => {
             let mut words = line.split_whitespace();
             // The user knows of no ticket.
-            let ticket = Ticket::parse(words.next().unwrap_or_default()).map_err(|_| {
-                let message = "its downpour answers with what this one cannot read: update the older of the two";
-                Error::Remote { kind: ErrorKind::Other, message: message.into() }
-            })?;
+            let ticket = Ticket::parse(words.next().unwrap_or_default())
+                .map_err(|_| Error::Version.within(Context::Host(None)))?;
             let (mut links_followed, mut items, mut enforced) = (0, None, Vec::new());
             for word in words {
                 if let Some(count) = word.strip_prefix(FOLLOWED) {
@@ -95,37 +79,18 @@ pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
     }
 }
 
-/// Formats an error for the answer line.
-pub(super) fn answer_error(error: &Error) -> String {
-    let message = match error.close_code() {
-        CloseCode::Done => String::new(),
-        _ => error.close_reason(),
-    };
-    format!("ERROR {} {}", number_of(error.kind()), message.replace(['\n', '\r'], " "))
-}
-
-/// Returns the number of a kind of failure; that of [`ErrorKind::Other`] if it is not among [`KINDS`].
-pub(super) fn number_of(kind: ErrorKind) -> u8 {
-    KINDS.into_iter().find(|(_, known)| *known == kind).map_or(1, |(number, _)| number)
-}
-
-/// Returns the kind of failure with this number.
-pub(super) fn kind_of(number: u8) -> ErrorKind {
-    KINDS.into_iter().find(|(known, _)| *known == number).map_or(ErrorKind::Other, |(_, kind)| kind)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::restriction::Restriction;
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn only_kinds_of_a_failed_start_are_taken_over() {
         let kind = |code: &str| parse_answer(&format!("ERROR {code} whatever")).unwrap_err().kind();
-        for (taken, known) in KINDS {
-            assert_eq!(kind(&taken.to_string()), known);
+        for (number, taken) in [(2, ErrorKind::Usage), (7, ErrorKind::Storage), (75, ErrorKind::Terminated)] {
+            assert_eq!(kind(&format!("{number}")), taken);
         }
-        assert_eq!(KINDS.map(|(number, _)| number), [1, 2, 3, 4, 5, 6, 7, 8, 75]);
         for forged in ["0", "+0", "9", "23", "24", "130", "255", "256", "-1", "x", ""] {
             assert_eq!(kind(forged), ErrorKind::Other, "{forged}");
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use net::Endpoint;
 
+use super::limited::Limited;
 use super::only::{Only, Reading, Source, as_typed};
 use super::place::{expand, sources};
 use super::request::{RemoteTask, Request};
@@ -123,8 +124,7 @@ fn limited_sources(
         let found = only.sources(&path, reading)?;
         let is_link = |source: &&Source| source.is_followed && !source.root.path.is_dir();
         if scan.remove_sources && found.iter().any(|source| is_link(&source)) {
-            let what = "it does not remove what a link leads to: name the file itself";
-            return Err(Error::Limited(what.to_owned()));
+            return Err(Error::Limited(Limited::NoRemovingBehindLinks));
         }
         sources.extend(found);
     }

@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::answer::kind_of;
 use super::between_frames::{Frame, Frames, MAX_DATA, Order, Report, read_frame};
+use super::copy_error::CopyError;
 use super::launch::log_in;
 use super::request::{Onward, RemoteTask, Request};
 use super::restriction::Restriction;
 use super::ssh::Remote;
 use super::{Copy, Via};
 use crate::base64::Bytes;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Context, Error, ErrorKind, kind_of_answer};
 use crate::files::ReceiveSpec;
 use crate::transfer::{Events, LONGEST_PAUSE, Stop, Summary, Switch, Transfer, TransferEvent};
 
@@ -44,13 +44,8 @@ const TO_STOP: Duration = Duration::from_secs(5);
 /// # Errors
 /// Options that need one of the two ends here.
 pub(super) fn between(copy: Copy, from: String, to: String) -> Result<Transfer, Error> {
-    for (option, is_given) in
-        [("--qlog", copy.options.qlog.is_some()), ("--checksums", copy.options.checksums.is_some())]
-    {
-        if is_given {
-            let message = format!("{option} writes what only an end of the copy knows, and both are elsewhere");
-            return Err(Error::Copy(format!("{message}: run the command on {from} or {to}")));
-        }
+    if let Some((kind, _)) = copy.options.outputs().iter().next() {
+        return Err(CopyError::OutputElsewhere { kind, from, to }.into());
     }
     copy.check_wildcards(&from)?;
     Transfer::elsewhere(move |events, switch| Between { copy, from, to, events, switch }.run())
@@ -175,8 +170,8 @@ impl Between {
     /// Explains the error of a machine that does not know the task.
     fn of_older(&self, error: Error) -> Error {
         match error {
-            Error::Elsewhere { message, .. } if message.contains("unknown variant `Forward`") => {
-                Error::Copy(format!("the downpour on {} is too old to copy to another host: update it", self.from))
+            Error::Within { ref source, .. } if matches!(&**source, Error::Described { message, .. } if message.contains("unknown variant `Forward`")) => {
+                CopyError::NoForwarding(self.from.clone()).into()
             }
             other => other,
         }
@@ -283,9 +278,9 @@ impl Attempt<'_> {
             return Ok(());
         }
         let Between { from, to, .. } = self.between;
-        let kind = code.and_then(|code| u8::try_from(code).ok()).map_or(ErrorKind::Unreachable, kind_of);
-        let message = format!("it does not confirm what {from} reports as complete: the same command tries again");
-        Err(Error::Elsewhere { host: to.clone(), kind, message })
+        let kind = code.and_then(|code| u8::try_from(code).ok()).map_or(ErrorKind::Unreachable, kind_of_answer);
+        let message = format!("it does not confirm what {from} reports as complete");
+        Err(Error::Described { kind, message }.within(Context::Host(Some(to.clone()))))
     }
 
     /// Waits for the next frame of the sender; returns false at the deadline.
@@ -312,9 +307,7 @@ impl Attempt<'_> {
         let Between { copy, to, .. } = self.between;
         if let Some(why) = why {
             if copy.path.via == Via::Udp {
-                return Err(Error::Ssh(format!(
-                    "{why}, and through this machine the data goes by ssh: leave --via out"
-                )));
+                return Err(CopyError::NoDirectPath { why }.into());
             }
             self.between.note(format!("{why}: the data goes through this machine"));
         }

@@ -23,7 +23,7 @@ use super::restriction::Restriction;
 use super::signals::Signals;
 use super::standard_io::{answer, pipes_to_ssh, refuse};
 use super::{Copy, Location, PathOptions, SshOptions};
-use crate::error::Error;
+use crate::error::{Context, Error};
 use crate::files::ReceiveSpec;
 use crate::ticket::Role;
 use crate::transfer::{
@@ -129,7 +129,7 @@ fn report(mut transfer: Transfer, output: &Frames<File>, announced: &Announced) 
         let result = match &event {
             TransferEvent::Done(Ok(summary)) => Some(Ok(summary.clone())),
             TransferEvent::Done(Err(error)) => {
-                Some(Err(Error::Remote { kind: error.kind(), message: error.to_string() }))
+                Some(Err(Error::Described { kind: error.kind(), message: error.to_string() }))
             }
             _ => None,
         };
@@ -237,7 +237,7 @@ impl PeerLocator for Forwarder {
             Err(error)
                 if !self.has_reached
                     && switch.stopped().is_none()
-                    && !matches!(error, Error::Remote { .. } | Error::Elsewhere { .. }) =>
+                    && !matches!(error, Error::Within { context: Context::Host(_), .. }) =>
             {
                 direct.release(false);
                 self.direct = None;
@@ -251,7 +251,7 @@ impl PeerLocator for Forwarder {
         }
     }
 
-    fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, String)> {
+    fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, TransferEvent)> {
         self.direct.as_mut()?.fallback(error)
     }
 

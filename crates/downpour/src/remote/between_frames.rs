@@ -11,9 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use transport::Rate;
 
-use super::answer::{kind_of, number_of};
 use crate::base64::Bytes;
-use crate::error::Error;
+use crate::error::{Context, Error, answer_number, cause_line, kind_of_answer, read_cause};
 use crate::files::{Failed, NoticeKind};
 use crate::transfer::{Progress, Summary, TransferEvent};
 
@@ -64,10 +63,13 @@ pub(super) enum Report {
         why: String,
     },
     Done(Box<Summary>),
-    /// The transfer has failed. The kind is a number of [`kind_of`].
+    /// The transfer has failed. The kind is a number of [`kind_of_answer`].
     Failed {
         kind: u8,
         message: String,
+        /// The same with its values ([`cause_line`]).
+        #[serde(default)]
+        cause: Option<String>,
     },
 }
 
@@ -94,10 +96,15 @@ impl Report {
             TransferEvent::Notice { kind, path } => Self::Notice { kind, path: Bytes(path) },
             TransferEvent::LeftOut(left) => Self::LeftOut(left),
             TransferEvent::Note(note) => Self::Note(note),
-            TransferEvent::Done(Ok(summary)) => Self::Done(Box::new(summary)),
-            TransferEvent::Done(Err(error)) => {
-                Self::Failed { kind: number_of(error.kind()), message: error.to_string() }
+            TransferEvent::UdpClosed { host, port, .. } => {
+                Self::Note(format!("UDP port {port} of {host} does not answer: going on over ssh, which is slower"))
             }
+            TransferEvent::Done(Ok(summary)) => Self::Done(Box::new(summary)),
+            TransferEvent::Done(Err(error)) => Self::Failed {
+                kind: answer_number(error.kind()),
+                message: error.to_string(),
+                cause: cause_line(&error),
+            },
             TransferEvent::Offer(_) | TransferEvent::Attempt { .. } => return Vec::new(),
         }]
     }
@@ -114,8 +121,10 @@ impl Report {
             Self::LeftOut(left) => TransferEvent::LeftOut(left),
             Self::Note(note) => TransferEvent::Note(format!("{host}: {}", note.trim_start())),
             Self::Done(summary) => TransferEvent::Done(Ok(*summary)),
-            Self::Failed { kind, message } => {
-                TransferEvent::Done(Err(Error::Elsewhere { host: host.to_owned(), kind: kind_of(kind), message }))
+            Self::Failed { kind, message, cause } => {
+                let known = cause.and_then(|cause| read_cause(&cause));
+                let words = || Error::Described { kind: kind_of_answer(kind), message }.within(Context::Host(None));
+                TransferEvent::Done(Err(known.unwrap_or_else(words).on(host)))
             }
             Self::Unreached { .. } => return None,
         })
@@ -200,7 +209,6 @@ pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Option<Frame>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::KINDS;
     use super::*;
     use crate::error::ErrorKind;
 
@@ -271,15 +279,26 @@ mod tests {
 
     #[test]
     fn a_failure_keeps_its_kind_and_success_is_none() {
-        for (_, kind) in KINDS {
-            let error = Error::Remote { kind, message: "it is full".into() };
+        let event = |report: Report| match report.into_event("a") {
+            Some(TransferEvent::Done(Err(error))) => error,
+            other => panic!("{other:?}"),
+        };
+        for kind in [ErrorKind::Other, ErrorKind::Usage, ErrorKind::Storage, ErrorKind::Timeout, ErrorKind::Terminated]
+        {
+            let error = Error::Described { kind, message: "it is full".into() }.within(Context::Host(None));
             let report = Report::of(TransferEvent::Done(Err(error))).remove(0);
-            let Some(TransferEvent::Done(Err(error))) = report.into_event("a") else { panic!("{kind:?}") };
-            assert_eq!(error.kind(), kind);
-            assert_eq!(error.to_string(), "on a: on the other machine: it is full");
+            let text = serde_json::to_string(&report).unwrap();
+            let Report::Failed { kind: number, message, .. } = serde_json::from_str(&text).unwrap() else {
+                panic!("{text}")
+            };
+            for report in [report, Report::Failed { kind: number, message, cause: None }] {
+                let error = event(report);
+                assert_eq!(error.kind(), kind);
+                assert_eq!(error.to_string(), "on a: on the other machine: it is full");
+            }
         }
         for forged in [0, 9, 23, 130, 255] {
-            let report = Report::Failed { kind: forged, message: String::new() };
+            let report = Report::Failed { kind: forged, message: String::new(), cause: None };
             let Some(TransferEvent::Done(Err(error))) = report.into_event("a") else { panic!("{forged}") };
             assert_eq!(error.kind(), ErrorKind::Other, "{forged}");
         }

@@ -15,7 +15,7 @@ use super::SshOptions;
 use super::answer::ANSWER;
 use super::login::{Login, Patience};
 use super::process::TO_END;
-use crate::error::{Error, reason_of_peer};
+use crate::error::{Error, or_nothing};
 use crate::transfer::{Stop, Switch};
 
 /// Where the program goes, in the home of the user there: downpour is looked for in this folder.
@@ -191,7 +191,7 @@ impl Bootstrap {
                 told(BootstrapEvent::Installed(path));
                 Ok(())
             }
-            Some((_, why)) => Err(not_copied(reason_of_peer(why))),
+            Some((_, why)) => Err(not_copied(or_nothing(why))),
             None => Err(not_copied("the copy broke off; the message above may say why".to_owned())),
         }
     }

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 
 use super::between::between;
+use super::copy_error::CopyError;
 use super::locator::SshLocator;
 use super::request::{RemoteTask, Request};
 use super::{Copy, Location};
 use crate::base64::Bytes;
-use crate::error::Error;
+use crate::error::{Context, Error};
 use crate::files::permitted::has_wildcards;
 use crate::files::{
     Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, ScanOptions, Scanner,
@@ -57,9 +58,9 @@ fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
         Location::Local(_) => None,
         Location::Remote { host, .. } => Some(host.clone()),
     };
-    let first = sources.first().ok_or_else(|| Error::Copy("nothing to copy".to_owned()))?;
+    let first = sources.first().ok_or(CopyError::NoSource)?;
     if sources.iter().any(|source| host(source) != host(first)) {
-        return Err(Error::Copy("all sources must be on one machine: copy from one after the other".to_owned()));
+        return Err(CopyError::SeveralMachines.into());
     }
     Ok(host(first))
 }
@@ -107,10 +108,10 @@ impl Copy {
     /// Wildcards with the parent of each match.
     pub(super) fn check_wildcards(&self, host: &str) -> Result<(), Error> {
         match self.paths().iter().find(|path| has_wildcards(path) && path.ends_with(b"/..")) {
-            Some(path) => Err(Error::Copy(format!(
-                "{host}:{} stands for the parent of every match: name that folder itself",
-                String::from_utf8_lossy(path)
-            ))),
+            Some(path) => {
+                let path = String::from_utf8_lossy(path).into_owned();
+                Err(CopyError::ParentOfMatches { host: host.to_owned(), path }.into())
+            }
             None => Ok(()),
         }
     }
@@ -285,7 +286,7 @@ fn not_into_itself(roots: &[Root], target: &Path, scan: &ScanOptions) -> Result<
         let is_within =
             inside.starts_with(&folder) && scan.files_from.as_ref().is_none_or(|names| names.iter().any(leads_in));
         if is_within && !is_own {
-            return Err(Error::Copy(format!("{} cannot be copied into itself", root.path.display())));
+            return Err(CopyError::IntoItself(root.path.clone()).into());
         }
     }
     Ok(())
@@ -317,13 +318,17 @@ impl PeerLocator for Within {
         self.route.take().ok_or(Error::Vanished)
     }
 
-    fn fallback(&mut self, _: &Error) -> Option<(Result<Route, Error>, String)> {
+    fn fallback(&mut self, _: &Error) -> Option<(Result<Route, Error>, TransferEvent)> {
         None
     }
 
     fn explain(&mut self, error: Error) -> Error {
         // What that half says of its own error is less than the error itself.
-        if matches!(error, Error::Peer { .. }) { self.end().unwrap_or(error) } else { error }
+        if matches!(error, Error::Within { context: Context::Peer { .. }, .. }) {
+            self.end().unwrap_or(error)
+        } else {
+            error
+        }
     }
 
     fn release(&mut self, _: bool) {

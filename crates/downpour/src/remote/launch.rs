@@ -10,11 +10,11 @@ use std::time::Duration;
 use net::Family;
 
 use super::SshOptions;
-use super::answer::{ANSWER, parse_answer};
+use super::answer::{ANSWER, CAUSE, parse_answer};
 use super::login::{Login, Patience};
 use super::request::Request;
 use super::ssh::{Remote, Resolved, remote_command};
-use crate::error::Error;
+use crate::error::{Error, read_cause};
 use crate::ticket::Ticket;
 use crate::transfer::Switch;
 
@@ -82,7 +82,7 @@ impl Starting {
     /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other side's answer.
     fn answer_within(mut self, patience: Patience, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let is_asked = || self.request.is_finished();
-        let Some((_, line)) = self.login.wait_for(&[ANSWER], patience, &is_asked, told)? else {
+        let Some((marker, line)) = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, told)? else {
             drop(self.request);
             let unfit = self.resolved.recv_timeout(LOOKUP).ok().and_then(|resolved| resolved.unfit);
             if let Some(unfit) = unfit {
@@ -91,7 +91,11 @@ impl Starting {
             return Err(self.login.ended(patience, self.program.as_deref().unwrap_or("downpour")));
         };
         let Self { login, request, resolved, .. } = self;
-        let mut answer = parse_answer(&line).map_err(|error| {
+        let answered = match (marker == CAUSE).then(|| read_cause(&line)).flatten() {
+            Some(error) => Err(error),
+            None => parse_answer(&line),
+        };
+        let mut answer = answered.map_err(|error| {
             let unfit = resolved.recv_timeout(LOOKUP).ok().and_then(|resolved| resolved.unfit);
             unfit.map_or_else(|| error.on(&login.host), |unfit| starts_nothing(&login.host, unfit))
         })?;
@@ -117,9 +121,8 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
 }
 
 /// Returns the error of an ssh whose configuration does not let a program start.
-fn starts_nothing(host: &str, (setting, option): (&str, &str)) -> Error {
-    let message = format!("ssh's configuration has {setting} for {host}, so that no downpour starts there");
-    Error::Ssh(format!("{message}: write --ssh 'ssh -o {option}'"))
+fn starts_nothing(host: &str, (setting, wanted): (&'static str, &'static str)) -> Error {
+    Error::NothingStarts { host: host.to_owned(), setting, wanted }
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub enum LocationError {
     Option(String),
     /// `s3://bucket/path` and the like.
     #[error(
-        "{0:?} is a URL: downpour copies to and from hosts that ssh can reach (host:path), and with tickets (send, recv); write ./{0} for a file of that name"
+        "{0:?} is a URL: downpour copies to and from hosts that ssh can reach (host:path), and with tickets; write ./{0} for a file of that name"
     )]
     Url(String),
     /// `host::module`.

@@ -7,9 +7,9 @@ use super::request::Request;
 use super::restriction::Restriction;
 use super::ssh::Remote;
 use super::{PathOptions, SshOptions, Via};
-use crate::error::{CloseCode, Error, ErrorKind};
+use crate::error::{Context, Error, ErrorKind};
 use crate::path_cache::PathCache;
-use crate::transfer::{PeerLocator, Route, Switch};
+use crate::transfer::{PeerLocator, Route, Switch, TransferEvent};
 
 /// Locates a downpour on another machine.
 pub(super) struct SshLocator {
@@ -67,32 +67,23 @@ impl PeerLocator for SshLocator {
         }
     }
 
-    fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, String)> {
+    fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, TransferEvent)> {
         let Error::Unreachable { addresses, .. } = error else { return None };
         if self.path.via != Via::Auto || self.udp_closed {
             return None;
         }
         self.udp_closed = true;
         let port = addresses.first().map_or(0, SocketAddr::port);
-        let still = if self.was_closed { ", as at the last try" } else { "" };
         // The day of the last try that was long enough does not begin anew.
         if !self.was_closed {
             self.remembers(|paths, host| paths.remember_udp(host, true));
         }
-        let told = format!(
-            "UDP port {port} of {} does not answer{still}: going on over ssh, which is slower. A firewall that lets UDP through (see --port) ends that.",
-            self.host
-        );
+        let told = TransferEvent::UdpClosed { host: self.host.clone(), port, was_closed: self.was_closed };
         Some((self.over_ssh(), told))
     }
 
     fn explain(&mut self, error: Error) -> Error {
-        match error {
-            Error::Kept { error, staging, by_ticket } => {
-                Error::Kept { error: Box::new(self.explain(*error)), staging, by_ticket }
-            }
-            other => from_there(other),
-        }
+        from_there(error)
     }
 
     fn links_followed(&self) -> u64 {
@@ -117,19 +108,16 @@ impl PeerLocator for SshLocator {
 /// Translates an error with which the remote program, which has no user of its own, closes the connection.
 pub(super) fn from_there(error: Error) -> Error {
     match error {
-        // The remote program is interrupted when its standard input ends, that is, when ssh has ended.
-        Error::Peer { code: CloseCode::Interrupted, .. } => Error::Vanished,
+        Error::Within { context: context @ Context::Kept { .. }, source } => from_there(*source).within(context),
+        Error::Within { context: Context::Peer { role, .. }, source } => match source.kind() {
+            // The remote program is interrupted when its standard input ends, that is, when ssh has ended.
+            ErrorKind::Cancelled => Error::Vanished,
+            ErrorKind::Terminated => Error::Terminated.within(Context::Host(None)),
+            _ => Error::Within { context: Context::Peer { role, by_ticket: false }, source },
+        },
         // Its user knows of no ticket.
-        Error::Unreachable { addresses, after, .. } => {
-            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-            Error::Ssh(format!(
-                "no answer over UDP from {} in {} s: check that a firewall lets UDP through (see --port), or leave --via udp out",
-                addresses.join(", "),
-                after.as_secs_f64()
-            ))
-        }
-        Error::Peer { code: CloseCode::Terminated, .. } => {
-            Error::Remote { kind: ErrorKind::Terminated, message: "downpour was stopped by a signal".into() }
+        Error::Unreachable { addresses, after, send_error, by_ticket: _ } => {
+            Error::Unreachable { addresses, after, send_error, by_ticket: false }
         }
         other => other,
     }

@@ -207,7 +207,7 @@ fn is_refusal(line: &str) -> bool {
 /// Explains why ssh has ended. A `complaint`, the last line that it has said, is there where the user has seen none; `words`
 /// are what the login has printed.
 fn why(status: ExitStatus, host: &str, program: &str, complaint: Option<String>, words: Option<String>) -> Error {
-    let says = words.map_or_else(String::new, |words| format!("; the login says: {words}"));
+    let says = words.as_ref().map_or_else(String::new, |words| format!("; the login says: {words}"));
     match status.code() {
         Some(NOT_FOUND) => Error::NotInstalled { host: host.to_owned(), program: program.to_owned() },
         Some(SSH_FAILED) => Error::Ssh(match complaint {
@@ -215,9 +215,7 @@ fn why(status: ExitStatus, host: &str, program: &str, complaint: Option<String>,
             Some(line) => line,
         }),
         Some(NOT_EXECUTABLE) => Error::Ssh(format!("{host} cannot run {program}: it is no program for it{says}")),
-        Some(0) => Error::Ssh(format!(
-            "what ran at {host} is no downpour, since it ended without a word: check --remote-bin, and whether the login runs something else in place of {program}{says}"
-        )),
+        Some(0) => Error::NoDownpour { host: host.to_owned(), program: program.to_owned(), says: words },
         Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there{says}")),
         None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there{says}")),
     }

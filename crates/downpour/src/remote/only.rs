@@ -5,7 +5,6 @@
 //! followed, so that a user with write access to the folder cannot redirect the transfer.
 
 use std::ffi::OsStr;
-use std::fmt::Display;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, fstat, openat, readlinkat, statat
 use rustix::io::Errno;
 use rustix::process::{fchdir, geteuid};
 
+use super::limited::Limited;
 use super::place::matches;
 use super::request::RemoteTask;
 use crate::error::Error;
@@ -217,9 +217,7 @@ impl Only {
             b"" | b"~" => b".".to_vec(),
             [b'~', b'/', rest @ ..] => rest.to_vec(),
             [b'~', ..] => {
-                let shown = path.display();
-                let what = format!("{shown} is in another home: write ./{shown} for a file of that name");
-                return Err(Error::Limited(what));
+                return Err(Error::Limited(Limited::OtherHome(path.to_owned())));
             }
             [b'/', ..] => {
                 let own = self.path()?.into_os_string().into_vec();
@@ -258,9 +256,7 @@ impl Only {
                 // A component was renamed while the kernel resolved `..`.
                 Err(Errno::AGAIN | Errno::INTR) if attempts.next().is_some() => {}
                 Err(Errno::XDEV | Errno::LOOP) => return Err(outside(path)),
-                Err(Errno::NOSYS) => {
-                    return Err(Error::Limited("the system there lacks openat2 (Linux 5.6)".to_owned()));
-                }
+                Err(Errno::NOSYS) => return Err(Error::Limited(Limited::NoOpenat2)),
                 Err(error) => return Err(absent(path, error)),
             }
         }
@@ -317,7 +313,7 @@ pub(super) fn as_typed(error: FilesError, sources: &[Source]) -> FilesError {
 }
 
 fn outside(path: &Path) -> Error {
-    Error::Limited(format!("{} is outside, or a link on its way leads out", path.display()))
+    Error::Limited(Limited::Outside(path.to_owned()))
 }
 
 fn absent(path: &Path, error: Errno) -> Error {
@@ -336,9 +332,8 @@ fn anchor(folder: &OwnedFd, name: &[u8]) -> PathBuf {
 /// Returns the current path of an open file.
 fn real_path(file: &OwnedFd) -> Result<PathBuf, Error> {
     let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-    let unknown =
-        |error: &dyn Display| Error::Limited(format!("the system there does not tell where a file is: {error}"));
-    let path = readlinkat(CWD, link, Vec::new()).map_err(|error| unknown(&error))?;
+    let unknown = |error: Errno| Error::Limited(Limited::Untraceable(error.to_string()));
+    let path = readlinkat(CWD, link, Vec::new()).map_err(unknown)?;
     Ok(OsStr::from_bytes(path.as_bytes()).into())
 }
 
@@ -517,7 +512,7 @@ mod tests {
         let roots = sources.iter().map(|source| source.root.clone()).collect();
         let options = ScanOptions { recursive: false, ..ScanOptions::default() };
         let error = as_typed(Scanner::new(roots, options).unwrap_err(), &sources);
-        assert_eq!(error.to_string(), "~/folder is a folder; use -r");
+        assert_eq!(error.to_string(), "~/folder is a folder");
     }
 
     #[test]

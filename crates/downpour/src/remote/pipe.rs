@@ -23,7 +23,7 @@ use super::pipe_output::Shown;
 use super::request::RemoteTask;
 use super::ssh::Remote;
 use super::{Reach, Via, pipe_frames, pipe_output};
-use crate::error::{CloseCode, Error, Other};
+use crate::error::{Closing, Error, Other, is_done};
 use crate::protocol::handshake::PIPE;
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::Role;
@@ -242,7 +242,7 @@ impl Piped<'_> {
         let connection = endpoint.connect(self.remote.ticket.key, options, events);
         let result = self.follow(&connection);
         if let Err(error) = &result {
-            connection.close(error.close_code() as u32, error.close_reason());
+            Closing::of(error, false).close(&connection);
         }
         result
     }
@@ -312,7 +312,7 @@ impl Piped<'_> {
     fn closed(&self, error: NetError) -> Result<(), Error> {
         let tried = Some((&self.remote.ticket.addresses[..], self.remote.udp_patience()));
         match error {
-            NetError::ClosedByPeer { code, .. } if CloseCode::from_code(code) == CloseCode::Done => Ok(()),
+            ref done if is_done(done) => Ok(()),
             NetError::ClosedLocally => Err(Error::Vanished),
             error => Err(Error::ended(error, &Other { role: Role::Receives, tried })),
         }

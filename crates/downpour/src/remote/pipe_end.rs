@@ -19,7 +19,7 @@ use super::pipe_frames;
 use super::pipe_frames::STREAM;
 use super::pipe_guard::{Guarded, Started, kill, start};
 use super::standard_io::{Unbuffered, answer, goes_on};
-use crate::error::{CloseCode, Error};
+use crate::error::{Closing, Error, ErrorKind};
 use crate::options::EngineOptions;
 use crate::protocol::handshake::PIPE;
 use crate::ticket::Role;
@@ -68,10 +68,8 @@ pub(super) fn run(command: &str, bind: Option<&Bind>, engine: EngineOptions) -> 
     let mut end = End { command: command.to_owned(), endpoint, connection: None, child: None, sender };
     let result = end.drive(&inputs);
     if let Some(connection) = &end.connection {
-        match &result {
-            Ok(_) => connection.close(CloseCode::Done as u32, ""),
-            Err(error) => connection.close(error.close_code() as u32, error.close_reason()),
-        }
+        let closing = result.as_ref().map_or_else(|error| Closing::of(error, false), |_| Closing::done());
+        closing.close(connection);
         wait_for_close(&inputs);
     }
     if let Some(running) = &end.child {
@@ -88,7 +86,7 @@ fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>)
     Box::new(move |event| {
         if let Event::Connected { .. } = event {
             if first.swap(true, Ordering::Relaxed) {
-                connection.close(CloseCode::Busy as u32, "the pipe is in use");
+                Closing::in_words(ErrorKind::Busy, "the pipe is in use").close(&connection);
             } else {
                 is_heard = true;
                 // Fails if the end has finished.

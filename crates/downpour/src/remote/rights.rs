@@ -1,5 +1,6 @@
 //! What a task does on the machine that it is asked of, and what a limited login has a right to.
 
+use super::limited::Limited;
 use super::only::Access;
 use super::request::RemoteTask;
 use crate::error::Error;
@@ -152,31 +153,23 @@ impl Access {
     /// [`Error::Limited`] if not.
     pub(super) fn permits(self, task: &RemoteTask, is_root: bool) -> Result<(), Error> {
         let refused = Deed::of(task).into_iter().find_map(|deed| self.refusal(deed, is_root));
-        refused.map_or(Ok(()), |why| Err(Error::Limited(why.to_owned())))
+        refused.map_or(Ok(()), |why| Err(Error::Limited(why)))
     }
 
     /// Returns why the login has no right to a deed; `None` if it has. A right is granted by an arm that names it.
-    const fn refusal(self, deed: Deed, is_root: bool) -> Option<&'static str> {
+    const fn refusal(self, deed: Deed, is_root: bool) -> Option<Limited> {
         match (deed, self) {
-            (Deed::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some("it runs no commands"),
-            (Deed::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some("it opens no connections"),
-            (Deed::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => {
-                Some("it does not follow the links in folders: leave out --links follow")
-            }
-            (Deed::LinkElsewhere, Self::Full | Self::ReadOnly | Self::WriteOnly) => {
-                Some("it makes no names of files in other trees: leave out --link-dest")
-            }
-            (Deed::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => {
-                Some("it makes no directories on the way to the target: leave out --mkpath")
-            }
-            (Deed::Read | Deed::RemoveSources, Self::WriteOnly) => Some("it only receives"),
-            (Deed::RemoveSources, Self::ReadOnly) => Some("it removes nothing: leave out --remove-source-files"),
-            (Deed::Write | Deed::Delete, Self::ReadOnly) => Some("it only sends"),
-            (Deed::TryDisk, Self::ReadOnly) => Some("it writes nothing, and a doctor tries the disk"),
+            (Deed::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoCommands),
+            (Deed::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoConnections),
+            (Deed::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoFollowing),
+            (Deed::LinkElsewhere, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoLinking),
+            (Deed::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoPath),
+            (Deed::Read | Deed::RemoveSources, Self::WriteOnly) => Some(Limited::OnlyReceives),
+            (Deed::RemoveSources, Self::ReadOnly) => Some(Limited::NoRemoving),
+            (Deed::Write | Deed::Delete, Self::ReadOnly) => Some(Limited::OnlySends),
+            (Deed::TryDisk, Self::ReadOnly) => Some(Limited::NoTrial),
             // A set-user-ID program, a capability or a device would be the key to the whole machine.
-            (Deed::Preserve, Self::Full | Self::ReadOnly | Self::WriteOnly) if is_root => {
-                Some("as root it sets no owners, attributes or special files: leave out -a and the options for those")
-            }
+            (Deed::Preserve, Self::Full | Self::ReadOnly | Self::WriteOnly) if is_root => Some(Limited::NoAttributes),
             (
                 Deed::Read
                 | Deed::RemoveSources

@@ -6,8 +6,8 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
-use super::answer::{ANSWER, answer_error};
-use crate::error::Error;
+use super::answer::{ANSWER, CAUSE};
+use crate::error::{Error, answer_line, cause_line};
 use crate::protocol::ssh::GO_ON;
 
 /// Sent on standard input after the request if UDP is blocked. If standard input ends instead, ssh or the other side
@@ -16,7 +16,7 @@ pub(super) struct GoOnOverSsh;
 
 /// Reports an error to the other side.
 pub(super) fn refuse(error: &Error) {
-    answer(&answer_error(error));
+    refuse_on(&mut io::stdout().lock(), error);
 }
 
 /// Returns this process's standard input and output, which lead to the other side, as descriptors of their own.
@@ -62,6 +62,13 @@ pub(super) fn goes_on() -> bool {
 /// Prints the answer line.
 pub(super) fn answer(text: &str) {
     answer_on(&mut io::stdout().lock(), text);
+}
+
+/// Reports an error on `out`, as [`refuse`] does.
+pub(super) fn refuse_on(out: &mut impl io::Write, error: &Error) {
+    let cause = cause_line(error).map_or_else(String::new, |cause| format!("\n{CAUSE}{cause}"));
+    let _ = out.write_all(cause.as_bytes());
+    answer_on(out, &format!("ERROR {}", answer_line(error)));
 }
 
 /// Prints the answer line to `out`. Errors are ignored: there is then no reader.

@@ -12,7 +12,7 @@ use super::asked::{VALID_FOR, ticket};
 use super::request::Request;
 use super::signals::Signals;
 use super::standard_io::{GoOnOverSsh, answer, listen_to_stdin, pipes_to_ssh, refuse};
-use crate::error::Error;
+use crate::error::{Closing, Error};
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket};
 use crate::tunnel::{Listener, Notes, Permitted, Place, Session, raise_descriptor_limit};
@@ -71,7 +71,7 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
                 connection.ping();
             },
             () = signals.next() => {
-                connection.close(Error::Terminated.close_code() as u32, Error::Terminated.close_reason());
+                Closing::of(&Error::Terminated, false).close(&connection);
                 drop(connection.closed().await);
                 return Err(Error::Terminated);
             }

@@ -14,7 +14,7 @@ pub use receive::StreamFetch;
 pub use send::StreamOffer;
 pub use target::StreamTarget;
 
-use crate::error::Error;
+use crate::error::{Closing, Error};
 
 /// Tag of the only stream.
 const STREAM: u64 = 0;
@@ -29,6 +29,6 @@ pub fn is_name(name: &[u8]) -> bool {
 
 /// Ends a connection with the reason of this side's end.
 async fn close(connection: &Connection, error: &Error) -> NetError {
-    connection.close(error.close_code() as u32, error.close_reason());
+    Closing::of(error, false).close(connection);
     connection.closed().await
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::target::StreamTarget;
 use super::{STREAM, close, frames};
-use crate::error::{CloseCode, Error, Other};
+use crate::error::{Closing, Error, Other};
 use crate::options::EngineOptions;
 use crate::protocol::handshake;
 use crate::ticket::{Role, Ticket, TicketError};
@@ -137,7 +137,7 @@ impl StreamFetch {
         };
         match taken {
             Ok((bytes, _stream)) => {
-                connection.close(CloseCode::Done as u32, "");
+                Closing::done().close(&connection);
                 connection.closed().await;
                 drop(endpoint);
                 Ok(bytes)

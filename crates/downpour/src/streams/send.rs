@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::error::StreamError;
 use super::{STREAM, close, frames};
-use crate::error::{CloseCode, Error, Other};
+use crate::error::{Error, Other, is_done};
 use crate::options::EngineOptions;
 use crate::protocol::handshake;
 use crate::remote::{Stdin, Witness};
@@ -121,11 +121,6 @@ async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result
         Err(StreamError::BrokenOff(_)) => Err(ended(connection.closed().await)),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether the receiver has ended the connection because it has everything.
-fn is_done(end: &NetError) -> bool {
-    matches!(end, NetError::ClosedByPeer { code, .. } if CloseCode::from_code(*code) == CloseCode::Done)
 }
 
 /// Returns the finished stream, too: dropping it early would break it off.

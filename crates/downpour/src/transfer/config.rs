@@ -22,7 +22,7 @@ use super::summary::{Attempts, Summary};
 use super::switch::Switch;
 use super::target::Target;
 use super::trace::Trace;
-use crate::error::{CloseCode, Error};
+use crate::error::{Closing, Error};
 use crate::files::{LocalSource, ReceiveSpec};
 use crate::ticket::Role;
 
@@ -186,7 +186,7 @@ impl TransferConfig {
         switch.remove(number);
         ended.unwrap_or_else(|_| {
             let error = Error::Internal("a session panicked");
-            connection.close(CloseCode::Other as u32, error.to_string());
+            Closing::of(&error, false).close(&connection);
             Ended::at_once(error, true)
         })
     }
@@ -203,7 +203,7 @@ impl TransferConfig {
         let session = match Session::new(connection.clone(), events, config, receiver, started) {
             Ok(session) => session,
             Err(error) => {
-                connection.close(error.close_code() as u32, "it cannot write its trace");
+                Closing::in_words(error.kind(), "it cannot write its trace").close(&connection);
                 return Ended::at_once(error, true);
             }
         };

@@ -18,7 +18,7 @@ use super::step::Input;
 use super::summary::Attempts;
 use super::switch::Switch;
 use super::{Events, TransferEvent};
-use crate::error::{CloseCode, Error, ErrorKind};
+use crate::error::{Context, Error, ErrorKind};
 use crate::ticket::{Role, Ticket, TicketError};
 
 /// The pause before the first reconnection; each following one is twice as long...
@@ -61,7 +61,7 @@ pub(crate) trait PeerLocator: Send {
     fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error>;
 
     /// Returns another route for the same attempt after `error`, and a line for the user.
-    fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, String)>;
+    fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, TransferEvent)>;
 
     /// Translates `error`, which ended a session, into its meaning on this route.
     fn explain(&mut self, error: Error) -> Error {
@@ -98,7 +98,7 @@ impl PeerLocator for TicketLocator {
         Ok(Route::Udp { ticket: self.ticket.clone(), timeout: self.timeout, life: None })
     }
 
-    fn fallback(&mut self, _: &Error) -> Option<(Result<Route, Error>, String)> {
+    fn fallback(&mut self, _: &Error) -> Option<(Result<Route, Error>, TransferEvent)> {
         None
     }
 
@@ -194,7 +194,7 @@ impl Connecting {
             }
             let other = ended.result.as_ref().err().and_then(|error| self.locator.fallback(error));
             let Some((other, told)) = other else { return self.explained(ended) };
-            self.events.tell(TransferEvent::Note(told));
+            self.events.tell(told);
             route = other;
         }
     }
@@ -287,6 +287,14 @@ fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
     ended
 }
 
+/// Whether another machine may no longer have a failure of this kind when it is asked again.
+const fn is_temporary(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Cancelled | ErrorKind::Terminated | ErrorKind::Busy | ErrorKind::Exhausted | ErrorKind::Timeout
+    )
+}
+
 /// Whether another attempt may succeed.
 fn may_pass(error: &Error) -> bool {
     match error {
@@ -295,12 +303,18 @@ fn may_pass(error: &Error) -> bool {
         | Error::Exhausted(_)
         | Error::Unreachable { .. }
         | Error::Ssh(_)
-        | Error::Remote { kind: ErrorKind::Other | ErrorKind::Terminated, .. }
-        | Error::Elsewhere { kind: ErrorKind::Other | ErrorKind::Terminated, .. } => true,
-        Error::Peer { code, .. } => {
-            matches!(code, CloseCode::Interrupted | CloseCode::Terminated | CloseCode::Busy | CloseCode::Exhausted)
-        }
-        Error::Kept { error, .. } => may_pass(error),
+        | Error::NoDownpour { .. }
+        | Error::NothingStarts { .. } => true,
+        Error::Within { context, source } => match context {
+            Context::Peer { .. } => is_temporary(source.kind()),
+            // What an older release says in words alone is one of many things.
+            Context::Host(_) => match **source {
+                Error::Described { kind, .. } => kind == ErrorKind::Other || is_temporary(kind),
+                _ => is_temporary(source.kind()),
+            },
+            Context::Kept { .. } => may_pass(source),
+            Context::NoneComplete { .. } => false,
+        },
         _ => false,
     }
 }

@@ -42,6 +42,15 @@ pub enum TransferEvent {
     /// A message for the user. It may quote the other side. A line break at its beginning says that ssh may have left a
     /// question on the terminal, on a line that is not to be written on.
     Note(String),
+    /// UDP does not reach the host, so that the transfer goes on over ssh, which is slower.
+    UdpClosed {
+        /// The host, as ssh knows it.
+        host: String,
+        /// The port there that does not answer.
+        port: u16,
+        /// It did not answer at an earlier transfer either.
+        was_closed: bool,
+    },
     /// At a listener without [`ListenOptions::keep`](super::ListenOptions::keep): an attempt has failed, and the ticket is still valid.
     Attempt {
         /// Description of the failure in one line.

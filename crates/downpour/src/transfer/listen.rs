@@ -16,8 +16,8 @@ use super::step::Input;
 use super::stop::Stop;
 use super::switch::Switch;
 use super::{Events, ListenOptions, TransferEvent};
-use crate::error::{CloseCode, Error};
-use crate::files::Class;
+use crate::error::{Closing, Context, Error, ErrorKind};
+use crate::files::FilesError;
 use crate::ticket::{Role, Ticket, fresh_key};
 
 /// How long a second peer waits for the place of the first, which may prove that it is alive or send its last messages.
@@ -124,13 +124,13 @@ fn accept(store: Store, connection: Connection, listener: Sender<Arrival>) -> Ev
 
 /// Rejects a peer because another transfer is running.
 fn refuse(beginning: &Beginning) {
-    beginning.connection.close(CloseCode::Busy as u32, "another transfer with this ticket is under way");
+    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket is under way").close(&beginning.connection);
 }
 
 /// Rejects a peer because the target has changed since the handshake described it; its next attempt gets a new
 /// description.
 fn refuse_late(beginning: &Beginning) {
-    beginning.connection.close(CloseCode::Busy as u32, "another transfer with this ticket came first; try again");
+    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket came first").close(&beginning.connection);
 }
 
 /// Held by the acceptor of peers: reports to the listener when it is dropped without a successor.
@@ -163,8 +163,9 @@ fn is_final(error: &Error) -> bool {
         | Error::System(_)
         | Error::Internal(_) => true,
         // This side's own disk would fail the next peer too.
-        Error::Files(error) => matches!(error.class(), Class::Full | Class::Denied | Class::Exists),
-        Error::Kept { error, .. } => is_final(error),
+        Error::Files(FilesError::NotPermitted { .. }) => false,
+        Error::Files(error) => matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Permission | ErrorKind::Exists),
+        Error::Within { context: Context::Kept { .. }, source } => is_final(source),
         _ => false,
     }
 }
@@ -367,7 +368,7 @@ impl Listener {
         }
         let error = match self.last.take() {
             None => Error::NobodyCame(self.valid_for),
-            Some(last) => Error::NoneComplete { after: self.valid_for, last: Box::new(last) },
+            Some(last) => last.within(Context::NoneComplete { after: self.valid_for }),
         };
         self.events.tell(TransferEvent::Done(Err(error)));
     }
@@ -385,7 +386,7 @@ impl Listener {
         match thread::Builder::new().name("downpour-session".into()).spawn(work) {
             Ok(_) => self.running += 1,
             Err(error) => {
-                connection.close(CloseCode::Other as u32, "no thread left");
+                Closing::in_words(ErrorKind::Other, "no thread left").close(&connection);
                 self.events.tell(TransferEvent::Note(format!("a peer came in vain: {error}")));
             }
         }

@@ -15,7 +15,7 @@ use super::grammar::Permit;
 use super::listener::raise_descriptor_limit;
 use super::near_end::{Forwarding, NearEnd};
 use super::session::{Permitted, Session};
-use crate::error::{CloseCode, Error, Other};
+use crate::error::{Closing, Error, ErrorKind, Other};
 use crate::options::EngineOptions;
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket, TicketError, fresh_key};
@@ -138,7 +138,7 @@ impl TicketListener {
             tokio::select! {
                 connection = accept(&mut incoming) => match connection {
                     Some(connection) if guests.len() >= MOST_GUESTS => {
-                        connection.close(CloseCode::Busy as u32, "there are as many tunnels as there can be");
+                        Closing::in_words(ErrorKind::Busy, "there are as many tunnels as there can be").close(&connection);
                     }
                     Some(connection) => {
                         joined += 1;
@@ -162,7 +162,7 @@ impl TicketListener {
                         Err(error) => (error.id(), Error::Internal("a tunnel panicked").to_string()),
                     };
                     if let Some((number, connection)) = guests.remove(&task) {
-                        connection.close(CloseCode::Other as u32, why.clone());
+                        Closing::in_words(ErrorKind::Other, why.clone()).close(&connection);
                         told(GuestEvent::Left(number, why));
                     }
                 },
@@ -176,7 +176,7 @@ impl TicketListener {
             }
         };
         for (_, connection) in guests.values() {
-            connection.close(CloseCode::Terminated as u32, why.close_reason());
+            Closing::of(&why, false).close(connection);
         }
         for (_, connection) in guests.into_values() {
             drop(connection.closed().await);

@@ -255,7 +255,9 @@ impl Status {
     /// Returns the content of a response without metrics.
     fn words(self) -> String {
         match self {
-            Self::Misdirected => format!("{}: ask for localhost, or for what --metrics names\n", self.reason()),
+            Self::Misdirected => {
+                format!("{}: ask for localhost, or for the address that the metrics have\n", self.reason())
+            }
             _ => format!("{}: the metrics are at {PATH}\n", self.reason()),
         }
     }

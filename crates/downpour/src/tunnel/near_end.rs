@@ -12,7 +12,7 @@ use super::grammar::{Destination, Forward, Place};
 use super::http::{Hosts, serve_metrics};
 use super::listener::{Listener, raise_descriptor_limit};
 use super::session::{Permitted, Proxied, Session};
-use crate::error::{CloseCode, Error};
+use crate::error::{Closing, Error};
 use crate::transfer::Stop;
 
 /// What is forwarded, and for how long.
@@ -108,15 +108,15 @@ impl NearEnd {
         let (reason, result) = tokio::select! {
             error = session.run() => return Err(ended(error)),
             () = unused => ("nobody uses the tunnel".to_owned(), Ok(())),
-            () = asked => (Error::Terminated.close_reason(), Err(Error::Terminated)),
+            () = asked => (Closing::of(&Error::Terminated, false).reason, Err(Error::Terminated)),
             why = stop => {
                 let error = Error::from(why);
-                (error.close_reason(), Err(error))
+                (Closing::of(&error, false).reason, Err(error))
             }
         };
         // Whoever comes now is not taken any more.
         drop(tasks);
-        connection.close(CloseCode::Done as u32, reason);
+        Closing { reason, ..Closing::done() }.close(connection);
         drop(connection.closed().await);
         result
     }

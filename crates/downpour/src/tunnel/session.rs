@@ -18,7 +18,7 @@ use super::listener::{Listener, no_home};
 use super::messages::{Answer, Refusal, Wish};
 use super::relay::{Carried, Opened, Socket};
 use super::socks;
-use crate::error::CloseCode;
+use crate::error::{Closing, ErrorKind};
 use crate::home;
 
 /// The code of a stream that nobody has asked for, or that does not begin as it should.
@@ -288,7 +288,8 @@ impl Session {
     fn on_unopened(&self, error: &io::Error) {
         let of_net = error.get_ref().and_then(|error| error.downcast_ref());
         if let Some(NetError::Flow(FlowError::Exhausted)) = of_net {
-            self.connection.close(CloseCode::Exhausted as u32, "no numbers are left for further connections");
+            Closing::in_words(ErrorKind::Exhausted, "no numbers are left for further connections")
+                .close(&self.connection);
         }
     }
 

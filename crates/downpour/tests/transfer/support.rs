@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use downpour::{
-    Bind, EngineOptions, Error, ListenOptions, Peer, Profile, Summary, Ticket, Transfer, TransferEvent,
-    TransferOptions, receive, send,
+    Bind, Context, EngineOptions, Error, ErrorKind, ListenOptions, Peer, Profile, Summary, Ticket, Transfer,
+    TransferEvent, TransferOptions, receive, send,
 };
 use tempfile::TempDir;
 
@@ -20,6 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") })
+}
+
+/// Returns the kind of failure for which the peer has closed the connection.
+pub(crate) fn said_kind(error: &Error) -> Option<ErrorKind> {
+    match error {
+        Error::Within { context: Context::Peer { .. }, source } => Some(source.kind()),
+        _ => None,
+    }
 }
 
 /// Returns a peer that listens on loopback.

@@ -238,9 +238,9 @@ impl std::fmt::Display for SkipReason {
             Self::Loop => "is a link that leads back to where it is",
             Self::Dangling => "is a link that leads nowhere",
             Self::Link => "is a link",
-            Self::Unsized => "has content but no size, as files in /proc: write it to a file first",
+            Self::Unsized => "has content but no size, as files in /proc",
             Self::OtherFileSystem => "is another file system: its contents are left out",
-            Self::Contents => "is a folder: its contents are left out; use -r",
+            Self::Contents => "is a folder: its contents are left out",
             Self::Output => "is written by this command, and left out",
             Self::LargeXattrs => "has more than 128 KiB of extended attributes, and arrives without them",
         })

@@ -203,15 +203,13 @@ impl std::fmt::Display for NoticeKind {
             Self::Other => "the receiver's system refuses it",
             Self::NoFirstName => "its first name did not come",
             Self::SpecialInTheWay => "something that is no file stands there",
-            Self::Reserved => {
-                "it has the name of an unfinished transfer's folder: remove it at the source, or leave it out with --exclude"
-            }
+            Self::Reserved => "it has the name of an unfinished transfer's folder",
             Self::NotDeleted => "nothing is deleted, for not all of the source could be read",
             Self::Exists => "exists already and is not replaced",
             Self::UnsafeLink => "is a link that points out of the copied tree",
-            Self::EmptySource => "nothing is deleted here, because the source is empty; if that is intended, use --force-empty",
-            Self::DeleteLimit => "more would be deleted than --max-delete permits; the rest is kept",
-            Self::Folded => "the receiver's file system takes it for another name of this transfer: rename one of them",
+            Self::EmptySource => "nothing is deleted here, because the source is empty",
+            Self::DeleteLimit => "more would be deleted than is permitted; the rest is kept",
+            Self::Folded => "the receiver's file system takes it for another name of this transfer",
             Self::AttributesLost => "owner, group, ACLs or extended attributes could not be set at the receiver",
             Self::SourceRemoved => "remove from the source",
             Self::SourceChanged => "was copied, has changed at the source since, and stays there",
@@ -220,15 +218,15 @@ impl std::fmt::Display for NoticeKind {
             Self::NoBackup => "what stands there is kept, since it cannot get the name of its backup",
             Self::NameTooLong => "the name is too long for the receiver's file system",
             Self::BadCharacters => "the receiver's file system does not take the characters of this name",
-            Self::TooManyLinks => "there are as many names of it, or directories beside it, as the receiver's file system permits",
+            Self::TooManyLinks => {
+                "there are as many names of it, or directories beside it, as the receiver's file system permits"
+            }
             Self::NoDirectory => "the directory that it belongs in is not there",
             Self::Busy => "what has this name at the receiver is in use, as a mount point is",
             Self::Exchanged => "something else got its name at the receiver meanwhile",
             Self::MetadataLost => "is there, but the receiver's system refuses its mode or time",
             Self::NoSpecials => "the receiver's file system has no pipes, sockets or devices",
-            Self::Abandoned => {
-                "a staging directory that stays: run again what was interrupted, or remove it with downpour clean"
-            }
+            Self::Abandoned => "a staging directory that stays",
             Self::LowSpace => "more is coming than there is room for at the target, unless files have holes",
         })
     }

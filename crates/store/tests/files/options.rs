@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use store::{
-    Batch, BatchSource, Class, FilesError, Filter, Kind, Links, Root, ScanOptions, Scanner, SkipReason, Skipped, Wanted,
+    Batch, BatchSource, FilesError, Filter, Kind, Links, Root, ScanOptions, Scanner, SkipReason, Skipped, Wanted,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -101,7 +101,7 @@ fn folders_need_to_be_asked_for() {
     for root in [Root::new(from.path().join("dir")), Root::contents(from.path().join("dir"))] {
         let error = refused(vec![root], &options);
         assert!(error.to_string().ends_with("dir is a folder; use -r"), "{error}");
-        assert_eq!(error.class(), Class::Usage);
+        assert_eq!(error.kind(), request::ErrorKind::Usage);
     }
     options.links = Links::Follow;
     assert!(matches!(refused(vec![Root::new(from.path().join("link"))], &options), FilesError::NotRecursive { .. }));

@@ -15,11 +15,10 @@ use super::machine::{self, Machine};
 use super::probe::Answering;
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
-use crate::remote::answer::answer_error;
 use crate::remote::asked::ticket;
 use crate::remote::place::expand;
 use crate::remote::request::{RemoteTask, Request};
-use crate::remote::standard_io::answer_on;
+use crate::remote::standard_io::{answer_on, refuse_on};
 use crate::ticket::{Role, Ticket};
 use crate::wait::block_on;
 
@@ -41,7 +40,7 @@ pub(in crate::remote) fn attend(request: Request, input: File, mut output: File)
             attending.run(input, output)
         }
         Err(error) => {
-            answer_on(&mut output, &answer_error(&error));
+            refuse_on(&mut output, &error);
             Err(error)
         }
     }

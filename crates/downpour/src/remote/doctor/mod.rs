@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{PathOptions, SshOptions};
+use super::{CopyError, PathOptions, SshOptions};
 use crate::error::Error;
 use crate::options::EngineOptions;
 use crate::transfer::{Stop, Switch};
@@ -95,7 +95,7 @@ pub enum DoctorEvent {
 /// by [`DoctorEvent::Done`]. Blocked UDP is not an error, but a finding.
 pub fn doctor(doctor: Doctor) -> Result<Examination, Error> {
     if doctor.host.is_empty() || doctor.host.starts_with('-') {
-        return Err(Error::Copy(format!("not a host: {:?}", doctor.host)));
+        return Err(CopyError::NotAHost(doctor.host.clone()).into());
     }
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let switch = Arc::<Switch>::default();

@@ -16,7 +16,7 @@ use net::{Connection, Endpoint, Event, EventHandler, NetError, Sink, Source, Thr
 use transport::{AcceptOptions, ConnectOptions, ConnectionStats, Profile};
 
 use super::meter::{Counts, Meter, TICK};
-use crate::error::{CloseCode, Error};
+use crate::error::{Closing, Error, ErrorKind};
 use crate::protocol::handshake::PROBE;
 use crate::remote::asked::VALID_FOR;
 use crate::wait::block_on;
@@ -194,7 +194,7 @@ impl<'a> Opened<'a> {
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        self.end.connection.close(CloseCode::Done as u32, "");
+        Closing::done().close(&self.end.connection);
     }
 }
 
@@ -323,13 +323,13 @@ impl Answering {
         let running = Arc::clone(&self.running);
         if running.fetch_add(1, Ordering::Relaxed) >= MAX_AT_ONCE {
             running.fetch_sub(1, Ordering::Relaxed);
-            end.connection.close(CloseCode::Busy as u32, "enough probes at once");
+            Closing::in_words(ErrorKind::Busy, "enough probes at once").close(&end.connection);
             return;
         }
         let answer = move || {
             // The other side reports how a probe ends.
-            let reason = end.answer().err().map_or_else(String::new, |error| error.close_reason());
-            end.connection.close(CloseCode::Done as u32, reason);
+            let reason = end.answer().err().map_or_else(String::new, |error| Closing::of(&error, false).reason);
+            Closing { reason, ..Closing::done() }.close(&end.connection);
             running.fetch_sub(1, Ordering::Relaxed);
         };
         // Without a thread there is no answer, which the other side reports.

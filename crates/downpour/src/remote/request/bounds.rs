@@ -2,6 +2,8 @@
 //! much once it is read.
 
 use crate::error::Error;
+use crate::remote::copy_error::CopyError;
+use crate::remote::limited::Limited;
 
 /// What is counted for each value, beside the text: more than an element of a list takes, in this and in the form that the
 /// transfer gives it.
@@ -52,14 +54,9 @@ impl Bounds {
     }
 
     fn refusal(&self, bytes: u64) -> Error {
-        let size = units::bytes(bytes);
         match self.is_limited {
-            true => Error::Limited(format!(
-                "it takes no request as large as {size}: name fewer items, or send directories instead of lists"
-            )),
-            false => Error::Copy(format!(
-                "a request of {size} is too large: name fewer items, or send directories instead of lists"
-            )),
+            true => Error::Limited(Limited::TooLarge(bytes)),
+            false => CopyError::TooLarge(bytes).into(),
         }
     }
 }
@@ -131,6 +128,6 @@ mod tests {
             assert_eq!(Bounds::LIMITED.check(text.as_bytes()).is_ok(), is_limited, "{} bytes", text.len());
         }
         let refused = Bounds::LIMITED.check(names(2_000_000).as_bytes()).unwrap_err().to_string();
-        assert!(refused.contains("it takes no request as large as 134 MB: name fewer items"), "{refused}");
+        assert!(refused.contains("it takes no request as large as 134 MB"), "{refused}");
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a receiver: the removal of sources, the confirmation to the sender, or what is kept for a later run.
 
 use super::Receiving;
-use crate::error::Error;
+use crate::error::{Context, Error};
 use crate::files::{Compare, FailReason, Failed, ReceiveOutcome};
 use crate::messages::{Complete, Message, Untouched};
 use crate::transfer::events::TransferEvent;
@@ -80,9 +80,7 @@ impl Receiving {
             let _ = files.flush();
         }
         match files.abandon(remove) {
-            Ok(Some(staging)) => {
-                Error::Kept { error: Box::new(error), staging, by_ticket: self.session.config.by_ticket() }
-            }
+            Ok(Some(staging)) => error.within(Context::Kept { staging, by_ticket: self.session.config.by_ticket() }),
             Ok(None) => error,
             Err(left) => {
                 self.session.events.tell(TransferEvent::Note(left.to_string()));

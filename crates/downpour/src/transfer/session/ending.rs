@@ -6,7 +6,7 @@ use net::Stats;
 use transport::{Connector, floor};
 
 use super::{Session, TICK};
-use crate::error::{CloseCode, Error};
+use crate::error::{Closing, Error};
 use crate::ticket::Role;
 use crate::transfer::TransferEvent;
 use crate::transfer::connection_figures::{ConnectionFigures, counted, path_share, share};
@@ -20,9 +20,6 @@ const LINGER: Duration = Duration::from_secs(3);
 
 /// And the limit while the peer is heard: over a bad path the receiver's confirmation may take several tries.
 const LONGEST_LINGER: Duration = Duration::from_secs(30);
-
-/// Maximum length of the reason in a close frame, in bytes.
-const MAX_REASON: usize = 256;
 
 impl Session {
     /// Stops the clock: everything is verified. The sender gets the last word on this machine, ahead of the receiver's
@@ -65,14 +62,12 @@ impl Session {
         } else if !may_close {
             self.connection.expect_close();
         }
-        let (code, reason) = match error {
-            None => (CloseCode::Done, String::new()),
-            Some(error) => (error.close_code(), shortened(error.close_reason())),
-        };
+        let reads = self.peer.reads_causes();
+        let closing = error.map_or_else(Closing::done, |error| Closing::of(error, reads));
         while !self.is_closed {
             if !leaves && (may_close || self.control.has_arrived()) {
                 may_close = false;
-                self.connection.close(code as u32, reason.clone());
+                closing.clone().close(&self.connection);
             }
             // A stalled peer cannot prolong the lingering by sending more.
             let heard = self.liveness.heard().filter(|_| !self.headway.has_stalled());
@@ -87,7 +82,7 @@ impl Session {
                     if Instant::now() >= deadline {
                         // Close in any case, so that the peer learns how the session ended rather than that a program
                         // ended.
-                        self.connection.close(code as u32, reason);
+                        closing.close(&self.connection);
                         break;
                     }
                 }
@@ -186,12 +181,6 @@ impl Session {
 /// `heard`.
 fn lingers_until(since: Instant, heard: Option<Instant>) -> Instant {
     (since.max(heard.unwrap_or(since)) + LINGER).min(since + LONGEST_LINGER)
-}
-
-/// Cuts `reason` to the length allowed in a close frame.
-fn shortened(mut reason: String) -> String {
-    reason.truncate(reason.floor_char_boundary(MAX_REASON));
-    reason
 }
 
 #[cfg(test)]

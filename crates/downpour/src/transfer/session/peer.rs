@@ -33,6 +33,9 @@ const TAKES_AGAIN: u8 = 32;
 /// [`NoticeKind::known_to_all`]).
 const KNOWS_REASONS: u8 = 64;
 
+/// Flag of a side that reads the reason of a close frame as a cause with values.
+const READS_CAUSES: u8 = 128;
+
 /// Returns the application bytes that a side sends in the handshake.
 pub(in crate::transfer) fn application(role: Role, may_hold_some: bool, takes_again: bool) -> Vec<u8> {
     let again = if takes_again { TAKES_AGAIN } else { 0 };
@@ -41,7 +44,7 @@ pub(in crate::transfer) fn application(role: Role, may_hold_some: bool, takes_ag
         Role::Receives if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE | again,
         Role::Receives | Role::Tunnels | Role::Streams => again,
     };
-    vec![TRANSFER, role as u8, flags | HEARS_STRAIN | KNOWS_REASONS]
+    vec![TRANSFER, role as u8, flags | HEARS_STRAIN | KNOWS_REASONS | READS_CAUSES]
 }
 
 /// The peer. Before it is known, it is capable of nothing.
@@ -88,6 +91,11 @@ impl Peer {
     /// Whether the peer understands every reason and kind of notice.
     pub(in crate::transfer) const fn knows_reasons(&self) -> bool {
         self.flags & KNOWS_REASONS != 0
+    }
+
+    /// Whether the peer reads kinds with values in the reason of a close frame.
+    pub(in crate::transfer) const fn reads_causes(&self) -> bool {
+        self.flags & READS_CAUSES != 0
     }
 
     /// Returns the kind of notice under which the sender hears of something; `None` if it would not understand it.

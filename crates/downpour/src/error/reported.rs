@@ -1,0 +1,244 @@
+//! What one side tells the other of its failure: kind and values as JSON, or words for one that reads no more.
+
+use net::{Connection, NetError};
+use serde_json::Value;
+
+use super::numbers::{DONE, answer_number, close_code, kind_of_answer, kind_of_close};
+use super::{Context, Error};
+use crate::files::ErrorKind;
+
+/// Maximum length of the reason in a close frame, in bytes.
+const MAX_REASON: usize = 256;
+/// Maximum length of a cause on a line that answers a request, in bytes: half of what the other side reads of one.
+const MAX_CAUSE: usize = 8 << 10;
+
+/// What stands for the end of a text or list that was cut.
+const CUT: &str = "…";
+
+/// Code and reason of a close frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Closing {
+    pub(crate) code: u32,
+    pub(crate) reason: String,
+}
+
+impl Closing {
+    /// Returns the goodbye of a side for which everything is done.
+    pub(crate) const fn done() -> Self {
+        Self { code: DONE, reason: String::new() }
+    }
+
+    /// Returns a failure in words.
+    pub(crate) fn in_words(kind: ErrorKind, words: impl Into<String>) -> Self {
+        Self { code: close_code(kind), reason: words.into() }
+    }
+
+    /// Closes a connection.
+    pub(crate) fn close(self, connection: &Connection) {
+        connection.close(self.code, self.reason);
+    }
+
+    /// Returns what this side's failure is to the peer, which may read kinds with values.
+    pub(crate) fn of(error: &Error, reads_causes: bool) -> Self {
+        let told = error.for_peer();
+        let mut reason = reads_causes.then(|| to_json(told, MAX_REASON)).flatten().unwrap_or_else(|| told.in_words());
+        reason.truncate(reason.floor_char_boundary(MAX_REASON));
+        Self { code: close_code(told.own_kind()), reason }
+    }
+
+    /// Returns the failure that the peer means, as it is there.
+    pub(crate) fn read(self) -> Error {
+        let Self { code, reason } = self;
+        match serde_json::from_str(&reason) {
+            Ok(error) => error,
+            Err(_) => Error::Described { kind: kind_of_close(code), message: or_nothing(reason) },
+        }
+    }
+}
+
+/// Whether a connection has ended because the peer says that everything is done.
+pub(crate) const fn is_done(end: &NetError) -> bool {
+    matches!(end, NetError::ClosedByPeer { code: DONE, .. })
+}
+
+/// Returns the answer to a request that failed: an exit code, and words on one line.
+pub(crate) fn answer_line(error: &Error) -> String {
+    let words = error.for_peer().in_words();
+    format!("{} {}", answer_number(error.own_kind()), words.replace(['\n', '\r'], " "))
+}
+
+/// Reads what [`answer_line`] has written.
+pub(crate) fn read_answer(line: &str) -> Error {
+    let (number, message) = line.split_once(' ').unwrap_or(("1", line));
+    let kind = number.parse().map_or(ErrorKind::Other, kind_of_answer);
+    Error::Described { kind, message: or_nothing(message.to_owned()) }.within(Context::Host(None))
+}
+
+/// Returns the cause of a request's failure for a line of its own; `None` if there is no more to it than its words.
+pub(crate) fn cause_line(error: &Error) -> Option<String> {
+    to_json(error.for_peer(), MAX_CAUSE)
+}
+
+/// Reads what [`cause_line`] has written; `None` for a cause that this release does not know.
+pub(crate) fn read_cause(line: &str) -> Option<Error> {
+    Some(serde_json::from_str::<Error>(line).ok()?.within(Context::Host(None)))
+}
+
+/// Returns what was given as a reason.
+pub(crate) fn or_nothing(reason: String) -> String {
+    if reason.is_empty() { "nothing".to_owned() } else { reason }
+}
+
+impl Error {
+    /// Returns the part of the chain that concerns the other side: what is kept here does only where the disk is full,
+    /// since its user may have no other access to it.
+    fn for_peer(&self) -> &Self {
+        match self {
+            Self::Within { context: Context::Kept { .. }, source } if source.kind() != ErrorKind::NoSpace => {
+                source.for_peer()
+            }
+            other => other,
+        }
+    }
+
+    fn in_words(&self) -> String {
+        self.seen_from_elsewhere().to_string()
+    }
+
+    /// Returns the kind of the failure where it came about.
+    fn own_kind(&self) -> ErrorKind {
+        match self {
+            Self::Within { context: Context::Kept { .. }, source } => source.own_kind(),
+            other => other.kind(),
+        }
+    }
+}
+
+/// Returns an error as JSON of at most `most` bytes, whose texts are cut for that; `None` if it cannot be.
+fn to_json(error: &Error, most: usize) -> Option<String> {
+    let whole = serde_json::to_value(error).ok()?;
+    let fitting = |text: &String| text.len() <= most;
+    let as_it_is = Some(whole.to_string()).filter(fitting);
+    // From a quarter of the room on: a chain has several texts.
+    as_it_is.or_else(|| (2..8).find_map(|halvings| Some(cut(&whole, most >> halvings).to_string()).filter(fitting)))
+}
+
+/// Returns a value whose texts have at most about `most` bytes, and whose lists are as short.
+fn cut(value: &Value, most: usize) -> Value {
+    match value {
+        Value::String(text) if text.len() > most => {
+            // The end of a path tells more than its beginning.
+            let begin = text.ceil_char_boundary(text.len() - most);
+            Value::String(format!("{CUT}{}", &text[begin..]))
+        }
+        Value::Array(values) => {
+            let mut room = most;
+            let mut kept: Vec<Value> = Vec::new();
+            for value in values {
+                let value = cut(value, most);
+                let Some(left) = room.checked_sub(value.to_string().len()) else {
+                    kept.push(CUT.into());
+                    break;
+                };
+                room = left;
+                kept.push(value);
+            }
+            Value::Array(kept)
+        }
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(key, value)| (key.clone(), cut(value, most))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::files::{FilesError, NotPermitted};
+    use crate::ticket::Role;
+
+    fn across(error: &Error, reads_causes: bool) -> Error {
+        let closing = Closing::of(error, reads_causes);
+        assert!(closing.reason.len() <= MAX_REASON, "{closing:?}");
+        closing.read().within(Context::Peer { role: Role::Receives, by_ticket: true })
+    }
+
+    fn full(path: impl Into<PathBuf>) -> Error {
+        FilesError::DiskFull { path: path.into() }.into()
+    }
+
+    #[test]
+    fn kinds_and_values_cross_the_wire() {
+        let offered = |reason| FilesError::NotPermitted { name: b"a\xff".to_vec(), reason }.into();
+        let denied = FilesError::system("x", rustix::io::Errno::ACCESS).into();
+        let kept = |error: Error| error.within(Context::Kept { staging: "/s".into(), by_ticket: true });
+        for (error, said, kind) in [
+            (full("/a/b"), "disk full while writing /a/b", ErrorKind::NoSpace),
+            (denied, "no permission: x: Permission denied (os error 13)", ErrorKind::Permission),
+            (
+                offered(NotPermitted::Chosen),
+                "the sender offers a\u{fffd}, a name that it chose itself and that exists already",
+                ErrorKind::Other,
+            ),
+            (Error::Declined, "declined by its user", ErrorKind::Other),
+            (Error::Cancelled, "interrupted by its user", ErrorKind::Other),
+            (Error::Terminated, "stopped by a signal", ErrorKind::Other),
+            (Error::Stalled(Duration::from_secs(9)), "no progress for 9 s", ErrorKind::Other),
+            (kept(full("/a")), "disk full while writing /a; what has arrived is kept in /s", ErrorKind::NoSpace),
+            (kept(Error::Cancelled), "interrupted by its user", ErrorKind::Other),
+            (Error::Violation("it lies".into()), "the other side broke the protocol: it lies", ErrorKind::Other),
+        ] {
+            for reads_causes in [true, false] {
+                let heard = across(&error, reads_causes);
+                assert_eq!(heard.to_string(), format!("the receiver said: {said}"));
+                assert_eq!(heard.kind(), kind, "{heard:?}");
+            }
+            let text = format!("on the other machine: {said}");
+            assert_eq!(read_answer(&answer_line(&error)).to_string(), text);
+            if let Some(line) = cause_line(&error) {
+                assert_eq!(read_cause(&line).expect("a cause").to_string(), text);
+            }
+        }
+        let heard = across(&kept(full("/a")), true);
+        assert!(matches!(heard.cause(), Error::Files(FilesError::DiskFull { .. })), "{heard:?}");
+        assert_eq!(heard.contexts().count(), 2);
+    }
+
+    #[test]
+    fn long_values_are_cut_and_stay_what_they_are() {
+        let path = format!("/{}", "ä/".repeat(3000));
+        let error = full(&path).within(Context::Kept { staging: path.clone().into(), by_ticket: false });
+        let heard = across(&error, true);
+        let Error::Files(FilesError::DiskFull { path: cut }) = heard.cause() else { panic!("{heard:?}") };
+        let cut = cut.to_str().expect("text").strip_prefix(CUT).expect("a mark");
+        assert!(cut.len() > 20 && path.ends_with(cut), "{cut}");
+        let names = (0..1000).map(|n| format!("dir/{n}").into()).collect();
+        let heard = across(&FilesError::TargetExists { names }.into(), true);
+        let Error::Files(FilesError::TargetExists { names }) = heard.cause() else { panic!("{heard:?}") };
+        assert!(names.len() > 3 && names[0].as_path() == "dir/0", "{names:?}");
+        assert_eq!(names.last(), Some(&CUT.into()));
+    }
+
+    #[test]
+    fn any_reason_is_a_failure_of_the_peer_alone() {
+        for (code, reason, said) in [
+            (0x105, "", "nothing"),
+            (0x999, "{\"Files\":{\"No\":1}}", "{\"Files\":{\"No\":1}}"),
+            (0x108, "{\"Described\":{\"kind\":\"Cancelled\",\"message\":\"x\"}}", "x"),
+            (0x108, "{\"Net\":null}", "{\"Net\":null}"),
+            (0x108, "\"Cancelled\"", "interrupted by its user"),
+        ] {
+            let heard = Closing { code, reason: reason.to_owned() }
+                .read()
+                .within(Context::Peer { role: Role::Sends, by_ticket: true });
+            assert_eq!((heard.to_string(), heard.kind()), (format!("the sender said: {said}"), ErrorKind::Other));
+        }
+        let deep = "{\"Within\":{\"context\":{\"Host\":null},\"source\":".repeat(1000);
+        assert!(matches!(Closing { code: 1, reason: deep }.read(), Error::Described { .. }));
+        assert!(read_cause("nothing of ours").is_none());
+    }
+}
