@@ -1,5 +1,6 @@
 //! Development commands: `cargo xtask COMMAND`. The lab has its own, in `lab/`.
 
+mod advice;
 mod assure;
 mod bench;
 mod check;
@@ -36,7 +37,7 @@ struct Cli {
 enum Command {
     /// Fuzz every target and soak every property for hours, with new seeds, and print the table of docs/ASSURANCE.md
     Assure(assure::Options),
-    /// Check what must hold before a commit: format, lints, circles of imports, other targets, citations, threat model, systemd unit,
+    /// Check what must hold before a commit: format, lints, circles of imports, texts of the libraries, other targets, citations, threat model, systemd unit,
     /// commands, dependencies, documentation
     Check,
     /// Write docs/COMMANDS.md from the tables of commands and options

@@ -9,6 +9,7 @@ use downpour::congestion::ControllerState;
 use downpour::tunnel::ConnectionEvent;
 use serde::Serialize;
 
+use crate::doctor::Advice;
 use crate::escape;
 use crate::notices::Notices;
 use crate::progress::Figures;
@@ -91,7 +92,11 @@ pub(crate) enum Line<'a> {
     /// What a doctor has found out.
     Finding(&'a downpour::remote::doctor::Finding),
     /// The last object of `downpour doctor`.
-    Checkup(&'a downpour::remote::doctor::Checkup),
+    Checkup {
+        #[serde(flatten)]
+        checkup: &'a downpour::remote::doctor::Checkup,
+        advice: &'a [Advice],
+    },
     /// The last object, if the command failed.
     Error {
         /// One line.

@@ -157,7 +157,7 @@ pub enum Error {
     #[error("this login is limited to one folder: {0}")]
     Limited(#[source] Limited),
     /// The login runs downpour in place of all commands.
-    #[error("the login at {host} runs `downpour remote` only, and bootstrap needs one that runs commands")]
+    #[error("the login at {host} runs downpour alone, and one that runs commands is needed")]
     #[serde(skip)]
     RunsDownpour {
         /// The machine.

@@ -274,6 +274,24 @@ fn what_is_to_be_used_instead_exists() {
 }
 
 #[test]
+fn what_advice_names_exists() {
+    let text = concat!(include_str!("../advice.rs"), include_str!("../doctor/advice.rs"));
+    let words = |prefix: &'static str| {
+        let ends = |rest: &str| rest.find(|c: char| !(c.is_ascii_lowercase() || c == '-')).unwrap_or(rest.len());
+        text.match_indices(prefix).map(move |(at, _)| &text[at + prefix.len()..]).map(move |rest| &rest[..ends(rest)])
+    };
+    let options: Vec<_> = words(" --").chain(words("\"--")).filter(|word| !word.is_empty()).collect();
+    let commands: Vec<_> = words("`downpour ").chain(words("\"downpour ")).collect();
+    assert!(options.len() > 15 && commands.len() > 7, "{options:?} {commands:?}");
+    for option in options {
+        assert!(flags::all().any(|flag| flag.name == option && !flag.hidden), "no --{option}");
+    }
+    for name in commands {
+        assert!(definition().find_subcommand(name).is_some(), "no command {name}");
+    }
+}
+
+#[test]
 fn rules_from_a_file_stand_where_it_is_named() {
     let here = tempfile::tempdir().expect("a folder");
     let file = here.path().join("rules");

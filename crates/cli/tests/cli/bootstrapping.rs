@@ -59,7 +59,7 @@ fn a_login_that_runs_downpour_alone_says_so() {
     let program = env!("CARGO_BIN_EXE_downpour");
     for line in [format!("exec {program} remote"), format!("echo Hello; exec {program} remote --only .")] {
         let far = Far::with_login(&line);
-        far.run("bootstrap", ["far"]).expect_line(7, "the login at far runs `downpour remote` only");
+        far.run("bootstrap", ["far"]).expect_line(7, "the login at far runs downpour alone");
         assert!(!far.there(".local").exists());
     }
 }

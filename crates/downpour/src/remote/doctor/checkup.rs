@@ -100,8 +100,6 @@ pub struct Checkup {
     pub troubles: Vec<String>,
     /// What the findings mean for transfers.
     pub verdict: Verdict,
-    /// Advice on making transfers faster or possible, the most important first.
-    pub advice: Vec<Advice>,
 }
 
 impl Checkup {
@@ -162,15 +160,4 @@ pub struct Forecast {
     pub up: Option<f64>,
     /// From there to here.
     pub down: Option<f64>,
-}
-
-/// A recommended action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Advice {
-    /// The machine to act on.
-    pub side: Side,
-    /// The problem, in a few words.
-    pub why: String,
-    /// The command to run.
-    pub command: String,
 }

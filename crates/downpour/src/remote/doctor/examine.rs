@@ -16,7 +16,7 @@ use super::checkup::{Checkup, Finding, Side, Udp, Verdict};
 use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
 use super::probe::{Direction, Failure, Opened, Target};
-use super::{DEAD_AFTER, Doctor, Reporter, advice, verdict};
+use super::{DEAD_AFTER, Doctor, Reporter, verdict};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
@@ -206,10 +206,8 @@ impl Network {
             there,
             troubles: self.troubles,
             verdict: Verdict::default(),
-            advice: Vec::new(),
         };
         checkup.verdict = verdict::judge(&checkup, told, doctor.size);
-        checkup.advice = advice::advise(&checkup, doctor);
         checkup
     }
 }

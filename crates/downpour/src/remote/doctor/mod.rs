@@ -1,7 +1,6 @@
 //! `doctor`: examines the path between this machine and another, and both machines; forecasts how long transfers will
 //! take, and advises how to make them faster.
 
-mod advice;
 mod attend;
 mod checkup;
 mod disk;
@@ -29,7 +28,7 @@ use crate::transfer::{Stop, Switch};
 use net::EndpointOptions;
 
 pub(super) use attend::attend;
-pub use checkup::{Advice, Bottleneck, Checkup, Finding, Forecast, Side, Speed, Udp, Verdict};
+pub use checkup::{Bottleneck, Checkup, Finding, Forecast, Side, Speed, Udp, Verdict};
 pub use disk::Disk;
 pub use machine::{Core, Machine};
 pub use meter::{ThreadShare, Traffic};

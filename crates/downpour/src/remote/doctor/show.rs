@@ -12,8 +12,8 @@ use super::disk::Disk;
 use super::machine::{Core, Machine};
 use super::meter::Traffic;
 
-/// Maximum number of items of advice shown; the figures contain the rest.
-const MAX_ADVICE: usize = 5;
+/// Maximum number of lines of a checkup.
+pub(super) const MAX_LINES: usize = 20;
 
 /// Tasks per core from which a machine is called busy.
 const BUSY: f64 = 1.0;
@@ -168,7 +168,7 @@ impl Display for Forecast {
 }
 
 impl Display for Checkup {
-    /// Prints at most 26 lines.
+    // At most `MAX_LINES` lines.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "UDP     {}", self.udp)?;
         for (name, traffic) in [("up", &self.up), ("down", &self.down)] {
@@ -199,13 +199,6 @@ impl Display for Checkup {
         let narrowest =
             |speed: &Option<Speed>| speed.map_or_else(|| "unknown".to_owned(), |speed| speed.bottleneck.to_string());
         let (up, down) = (narrowest(&self.verdict.up), narrowest(&self.verdict.down));
-        write!(f, "{:<32} {up:<13} {down}", "limited by")?;
-        for advice in self.advice.iter().take(MAX_ADVICE) {
-            write!(f, "\n{:<7} {}; run: {}", advice.side, advice.why, advice.command)?;
-        }
-        match self.advice.len().saturating_sub(MAX_ADVICE) {
-            0 => Ok(()),
-            more => write!(f, "\n        and {more} more: --json tells"),
-        }
+        write!(f, "{:<32} {up:<13} {down}", "limited by")
     }
 }

@@ -1,5 +1,7 @@
 //! `downpour doctor`.
 
+mod advice;
+
 use downpour::remote;
 use downpour::remote::doctor::{Doctor, DoctorEvent, Udp};
 
@@ -10,6 +12,11 @@ use crate::interrupt::Interrupts;
 use crate::json::{self, Line};
 use crate::options;
 use crate::print::{err, out};
+pub(crate) use advice::Advice;
+use advice::{Asked, advise};
+
+/// Items of advice that are shown; the figures of `--json` have the rest.
+const MAX_ADVICE: usize = 5;
 
 /// Examines a host; returns the exit code: 5 if UDP is blocked, so that a script can tell.
 pub(crate) async fn run(mut args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
@@ -19,6 +26,7 @@ pub(crate) async fn run(mut args: Args, interrupts: &mut Interrupts) -> Result<u
     doctor.engine.profile = options::profile(&args.speed)?;
     doctor.engine.endpoint.max_memory = args.options.engine.endpoint.max_memory;
     doctor.path = args.path;
+    let asked = Asked { ports: doctor.path.ports.clone(), size: doctor.size };
     let mut attention = interrupts.attend();
     let mut examination = remote::doctor(doctor)?;
     if !args.output.quiet && !args.output.json {
@@ -44,14 +52,25 @@ pub(crate) async fn run(mut args: Args, interrupts: &mut Interrupts) -> Result<u
                     (_, Some(stop)) => return Err(Failure::stopped(stop)),
                     (result, None) => result?,
                 };
+                let advice = advise(&checkup, &asked);
                 if args.output.json {
-                    json::print(&Line::Checkup(&checkup));
+                    json::print(&Line::Checkup { checkup: &checkup, advice: &advice });
                 } else {
-                    out(escape::lines(&checkup.to_string()));
+                    out(escape::lines(&format!("{checkup}{}", lines(&advice))));
                 }
                 return Ok(if matches!(checkup.udp, Udp::Open { .. }) { 0 } else { Code::Unreachable as u8 });
             }
             None => return Err(Failure::new(Code::Other, "the examination ended without a word")),
         }
     }
+}
+
+/// Returns a line for each of the first items.
+fn lines(advice: &[Advice]) -> String {
+    let line = |advice: &Advice| format!("\n{:<7} {}; run: {}", advice.side, advice.why, advice.command);
+    let mut text: String = advice.iter().take(MAX_ADVICE).map(line).collect();
+    if let Some(more @ 1..) = advice.len().checked_sub(MAX_ADVICE) {
+        text += &format!("\n        and {more} more: see --json");
+    }
+    text
 }

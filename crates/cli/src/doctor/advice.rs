@@ -2,9 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::Doctor;
-use super::checkup::{Advice, Bottleneck, Checkup, Side, Udp};
-use super::meter::Traffic;
+use downpour::remote::doctor::{Bottleneck, Checkup, Side, Traffic, Udp};
+use serde::Serialize;
 
 /// Ports to open in a firewall if the user has named none, from the range that no system assigns automatically
 /// (RFC 6335).
@@ -28,14 +27,34 @@ const CROWDED: f64 = 0.2;
 /// Files per second below which a disk is slow at creating small files.
 const SLOW_FILES: u64 = 1_000;
 
-/// Returns advice for a checkup with its verdict.
-pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
+/// A recommended action.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Advice {
+    /// The machine to act on.
+    pub(crate) side: Side,
+    /// The problem, in a few words.
+    pub(crate) why: String,
+    /// The command to run.
+    pub(crate) command: String,
+}
+
+/// What the user has asked of the doctor.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// The ports that may be used.
+    pub(super) ports: Option<RangeInclusive<u16>>,
+    /// The bytes that are to be sent.
+    pub(super) size: Option<u64>,
+}
+
+/// Returns advice on making transfers faster or possible, the most important first.
+pub(super) fn advise(checkup: &Checkup, asked: &Asked) -> Vec<Advice> {
     let mut advice = Vec::new();
     let mut add = |side, why: String, command: String| advice.push(Advice { side, why, command });
     for side in [Side::There, Side::Here] {
-        space(side, checkup, doctor, &mut add);
+        space(side, checkup, asked, &mut add);
     }
-    udp(checkup, doctor, &mut add);
+    udp(checkup, asked, &mut add);
     for side in [Side::Here, Side::There] {
         socket(side, checkup, &mut add);
     }
@@ -60,9 +79,9 @@ pub(super) fn advise(checkup: &Checkup, doctor: &Doctor) -> Vec<Advice> {
 type Add<'a> = dyn FnMut(Side, String, String) + 'a;
 
 /// A disk without enough space for the transfer.
-fn space(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
+fn space(side: Side, checkup: &Checkup, asked: &Asked, add: &mut Add<'_>) {
     let disk = &checkup.machine(side).disk;
-    if let (Some(free), Some(size)) = (disk.free, doctor.size)
+    if let (Some(free), Some(size)) = (disk.free, asked.size)
         && free < size
     {
         let why = format!("no room for {}: only {} are free", units::bytes(size), units::bytes(free));
@@ -71,10 +90,10 @@ fn space(side: Side, checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
 }
 
 /// UDP that is blocked, or passes only small datagrams.
-fn udp(checkup: &Checkup, doctor: &Doctor, add: &mut Add<'_>) {
+fn udp(checkup: &Checkup, asked: &Asked, add: &mut Add<'_>) {
     match &checkup.udp {
         Udp::Closed { arrived: false, .. } => {
-            let ports = doctor.path.ports.clone().unwrap_or(PORTS);
+            let ports = asked.ports.clone().unwrap_or(PORTS);
             let (first, last) = (ports.start(), ports.end());
             let (ufw, nft, option) = if first == last {
                 (first.to_string(), first.to_string(), first.to_string())
@@ -194,3 +213,6 @@ fn quoted(word: &str) -> String {
 fn option_rate(bits: f64) -> String {
     if bits >= WHOLE_MEGABITS { format!("{:.0}M", bits / 1e6) } else { format!("{:.0}K", (bits / 1e3).max(1.0)) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Options and commands of the program in texts of the libraries: what a user of the program can do about a failure is for
+//! the program to say (`crates/cli/src/advice.rs`).
+//!
+//! It reads string literals outside tests, and needs no compiler.
+
+use std::fs;
+
+use xtask::failure::Failure;
+use xtask::tools;
+
+const CRATES: [&str; 7] = ["units", "erasure", "transport", "net", "request", "store", "downpour"];
+
+/// Files that run the program or another one, with options of that, and are no texts for a user.
+const RUNS: [&str; 3] = [
+    "crates/downpour/src/remote/bootstrap.rs",
+    "crates/downpour/src/remote/ssh.rs",
+    "crates/downpour/src/remote/process.rs",
+];
+
+/// Checks every crate; the error lists the lines.
+pub(crate) fn check() -> Result<(), Failure> {
+    let mut wrong = Vec::new();
+    for name in CRATES {
+        let source = tools::root().join("crates").join(name).join("src");
+        for path in tools::files(&source, Some("rs"))? {
+            let shown = path.strip_prefix(tools::root()).unwrap_or(&path).display().to_string();
+            let is_test = shown.contains("/tests") || shown.ends_with("hostile.rs");
+            if is_test || RUNS.contains(&shown.as_str()) {
+                continue;
+            }
+            let text = fs::read_to_string(&path).map_err(Failure::at(path.display()))?;
+            wrong.extend(named(&text).into_iter().map(|line| format!("{shown}:{line}")));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::new(wrong.join("\n"))) }
+}
+
+/// Returns the lines of a source, by their numbers, whose literals name an option or a command.
+fn named(text: &str) -> Vec<String> {
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let is_code = |line: &str| !line.trim_start().starts_with("//");
+    let lines = code.lines().enumerate().filter(|(_, line)| is_code(line));
+    let wrong = lines.filter(|(_, line)| line.split('"').skip(1).step_by(2).any(names_option));
+    wrong.map(|(number, line)| format!("{}: {}", number + 1, line.trim())).collect()
+}
+
+/// Whether a text names an option (`--word`, or `-x` where it says to use it) or a command of the program.
+fn names_option(text: &str) -> bool {
+    let is_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
+    let begins = |before: &str| before.is_empty() || before.ends_with([' ', '`', '(', '\'']);
+    let long = text.match_indices("--").any(|(at, _)| begins(&text[..at]) && is_word(&text[at + 2..]));
+    let short = ["use -", "leave -", "write -"].iter().any(|words| text.contains(words));
+    long || short || text.contains("`downpour ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_found_in_texts_alone() {
+        let found = |line: &str| !named(line).is_empty();
+        for line in [
+            r#"#[error("{0} is a folder; use -r")]"#,
+            r#"    "more than --max-delete permits""#,
+            r#"format!("{} (`downpour clean`)", x)"#,
+            r#"("a", "see (--port)")"#,
+        ] {
+            assert!(found(line), "{line}");
+        }
+        for line in [
+            r#"// "use --force""#,
+            r#"assert!(a - -b, "a--b and a -- b, a-b")"#,
+            r#""a downpour that runs""#,
+            "#[cfg(test)]\nmod tests {\n\"--x\"\n}",
+        ] {
+            assert!(!found(line), "{line}");
+        }
+    }
+}
