@@ -261,7 +261,10 @@ impl Output {
         }
         match (notices, self.noticed) {
             (Notices::Done, _) => {
-                self.detail(counts(summary));
+                // A copy within this machine has no packets.
+                if summary.wire_bytes > 0 {
+                    self.detail(counts(summary));
+                }
                 self.say(summary);
             }
             (Notices::Planned, 0) => self.say("Nothing is to be done."),

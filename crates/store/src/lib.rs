@@ -34,6 +34,7 @@ mod held;
 mod ids;
 mod inheritance;
 mod journal;
+mod kernel_copy;
 mod list;
 mod listing;
 mod local;
@@ -42,6 +43,7 @@ mod memory;
 pub mod messages;
 mod metadata;
 mod mode_rule;
+mod object;
 mod open;
 mod outputs;
 pub mod own_folder;
@@ -69,6 +71,7 @@ pub use messages::{
     NoticeKind, Owner, SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, WantedError, Xattr,
 };
 pub use metadata::{Identity, leads_to_special};
+pub use object::{CopiedRange, Ends, TreeObject};
 pub use removal::{Removal, SourceOutcome};
 pub use request::{
     Backup, BackupError, Chmod, ChmodError, Compare, Destination, DirectoryIf, Eligible, ErrorKind, Evidence, Existing,
@@ -79,7 +82,7 @@ pub use request::{
 pub use root::{Root, Roots};
 pub use sandbox::rename_new;
 pub use scan::Scanner;
-pub use seam::{TreeObject, TreeSource, TreeTarget};
+pub use seam::{TreeSource, TreeTarget};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
-pub use source::{BatchSource, Ends};
+pub use source::BatchSource;
 pub use staging::{LeftReason, Leftover, StagingLeft, leftovers, staged_elsewhere, under_random_name};

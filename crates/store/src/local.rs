@@ -2,6 +2,8 @@
 //! [`Scanner`], [`BatchSource`] and [`Removal`] at the source, [`FileSink`] at the target.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +15,13 @@ use super::batch::{Batch, Voided};
 use super::chunks::list_chunks;
 use super::error::FilesError;
 use super::lock::lock;
+use super::object::{CopiedRange, Ends, TreeObject};
 use super::removal::{Removal, SourceOutcome};
 use super::root::{Root, Roots};
 use super::scan::Scanner;
-use super::seam::{TreeObject, TreeSource, TreeTarget};
+use super::seam::{TreeSource, TreeTarget};
 use super::sink::{FileSink, ManifestState, ReceiveOutcome};
-use super::source::{BatchSource, Ends};
+use super::source::BatchSource;
 use crate::messages::{
     Attributes, Chunk, Chunks, Digest, End, Entry, IdName, ListState, ManifestPart, Notice, Skipped, SourceId,
     StoredEntry, Void, Wanted,
@@ -91,6 +94,10 @@ impl TreeObject for BatchSource {
 
     fn read(&self, offset: u64, out: &mut [u8]) {
         Self::read(self, offset, out);
+    }
+
+    fn copy(&self, offset: u64, most: u64, to: &File, at: u64) -> Option<io::Result<CopiedRange>> {
+        Self::copy(self, offset, most, to, at)
     }
 
     fn take_voided(&self) -> Vec<Voided> {
@@ -186,6 +193,14 @@ impl TreeTarget for FileSink {
 
     fn write(&self, batch: u32, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
         Self::write(self, batch, offset, bytes)
+    }
+
+    fn copy(&self, batch: u32, range: Range<u64>, from: &dyn TreeObject) -> Result<(), FilesError> {
+        Self::copy(self, batch, range, from)
+    }
+
+    fn all_copied(&self, batch: u32) -> Result<bool, FilesError> {
+        Self::all_copied(self, batch)
     }
 
     fn found_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<bool, FilesError> {

@@ -7,20 +7,19 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use request::{Destination, ReceiveSpec};
 
-use super::batch::{Batch, Voided};
+use super::batch::Batch;
 use super::error::FilesError;
+use super::object::{COPIED_AT_ONCE, Ends, TreeObject};
 use super::removal::SourceOutcome;
 use super::sink::{ManifestState, ReceiveOutcome};
-use super::source::Ends;
 use crate::messages::{
-    Attributes, Chunk, Chunks, Digest, End, Entry, IdName, ListState, ManifestPart, Notice, Skipped, SourceId,
-    StoredEntry, Void, Wanted,
+    Attributes, Chunks, Digest, End, Entry, IdName, ManifestPart, Notice, Skipped, SourceId, StoredEntry, Void, Wanted,
 };
 
 /// Where a tree comes from: it is listed batch by batch, read, and perhaps removed.
@@ -56,40 +55,6 @@ pub trait TreeSource: fmt::Debug + Send + Sync {
 
     /// Makes the walk, and what is read or listed, end soon: nothing of that is used any more. May be called at any time.
     fn stop(&self);
-}
-
-/// The object of a batch at its source. Shared by the threads that read it; what is kept of its files goes with it.
-pub trait TreeObject: fmt::Debug + Send + Sync {
-    /// Returns the length of the object in bytes.
-    fn length(&self) -> u64;
-
-    /// Fills `out` with the object's bytes from `offset`. A file that is not what was listed, or cannot be read, is
-    /// *voided*: it reads as zeros from then on, as do bytes beyond the end of the object.
-    fn read(&self, offset: u64, out: &mut [u8]);
-
-    /// Returns the files voided since the last call. To be announced before the digest of any block that was read before
-    /// this call.
-    fn take_voided(&self) -> Vec<Voided>;
-
-    /// Returns the name of the file that is being read, of the first one before any is; `None` for an empty object.
-    fn current(&self) -> Option<&[u8]>;
-
-    /// Returns how many files of the batch that are not empty end within the first `bytes` of the object, or before those.
-    fn files_within(&self, bytes: u64) -> u64;
-
-    /// Returns the entry of a file as it is now, and what it has at its ends; `None` if it is no longer there, or no
-    /// regular file.
-    fn entry_again(&self, index: u32) -> Option<(Entry, Ends)>;
-
-    /// Lists the chunks of a file, some at a time; the last call of `tell` has another state than [`ListState::Going`].
-    /// `tell` breaks when nobody wants the rest. `line` is what the line carries, in bytes per second: a list that is
-    /// slower may end early. A source that lists no chunks tells none, which is complete.
-    fn list_chunks(
-        &self,
-        index: u32,
-        line: Option<u64>,
-        tell: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
-    );
 }
 
 /// Where a tree goes: it is told what comes, says what of that it wants, takes bytes and digests, and publishes files
@@ -202,6 +167,28 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// # Errors
     /// A failure of the store, or a batch that is not open.
     fn write(&self, batch: u32, offset: u64, bytes: &[u8]) -> Result<(), FilesError>;
+
+    /// Takes a range of a batch's object, which is on this machine, as [`TreeTarget::write`] takes bytes.
+    ///
+    /// # Errors
+    /// As [`TreeTarget::write`]'s.
+    fn copy(&self, batch: u32, range: Range<u64>, from: &dyn TreeObject) -> Result<(), FilesError> {
+        let mut bytes = vec![0; COPIED_AT_ONCE];
+        for offset in range.clone().step_by(COPIED_AT_ONCE) {
+            let length = usize::try_from(range.end - offset).unwrap_or(usize::MAX).min(COPIED_AT_ONCE);
+            from.read(offset, &mut bytes[..length]);
+            self.write(batch, offset, &bytes[..length])?;
+        }
+        Ok(())
+    }
+
+    /// Says that all that is wanted of a batch was copied by [`TreeTarget::copy`], and its voided files announced: nothing
+    /// that could damage it lies between the two, so it counts as verified without digests. The answer is as
+    /// [`TreeTarget::expect_digest`]'s.
+    ///
+    /// # Errors
+    /// A batch that is not open.
+    fn all_copied(&self, batch: u32) -> Result<bool, FilesError>;
 
     /// Takes the digest of a block as it was received; `range` is its place in the object. To be called once for a block,
     /// after its bytes were written. The answer is as [`TreeTarget::expect_digest`]'s.

@@ -59,6 +59,7 @@ use self::verifier::Verifier;
 use self::writer::Writer;
 use super::error::FilesError;
 use super::lock::lock;
+use super::object::TreeObject;
 use super::staged_id::path_hash;
 use crate::messages::{
     Attributes, Chunks, Digest, End, Entry, IdName, ManifestPart, Notice, SkipReason, Skipped, SourceId, StoredEntry,
@@ -333,6 +334,28 @@ impl FileSink {
         let place = self.shared.place()?;
         *lock(&self.written) = Some((batch.number, offset));
         self.writer.write(place, &batch, offset, bytes).map_err(|error| error.of(&batch, place))
+    }
+
+    /// Takes a range of a batch's object from its source on this machine: the kernel copies what it can.
+    ///
+    /// # Errors
+    /// As [`FileSink::write`]'s.
+    pub fn copy(&self, batch: u32, range: Range<u64>, from: &dyn TreeObject) -> Result<(), FilesError> {
+        self.shared.check_going()?;
+        let batch = self.verifier.batch(batch)?;
+        let place = self.shared.place()?;
+        *lock(&self.written) = Some((batch.number, range.start));
+        self.writer.copy(place, &batch, range, from).map_err(|error| error.of(&batch, place))
+    }
+
+    /// Says that all that is wanted of a batch was copied, and its voided files announced. `true` says that
+    /// [`FileSink::settle`] has work.
+    ///
+    /// # Errors
+    /// [`FilesError::Protocol`] if the batch is not open.
+    pub fn all_copied(&self, batch: u32) -> Result<bool, FilesError> {
+        self.shared.check_going()?;
+        self.verifier.trust(batch)
     }
 
     /// Returns the name of the file that was written last, below the target.

@@ -10,12 +10,15 @@ use std::thread;
 
 use request::Links;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
 
 use super::batch::{Batch, Voided};
 use super::batch_layout::{BatchLayout, FilePart};
 use super::consistency::{ReadConsistency, digest, fill, sum};
 use super::cursor::DirectoryCursor;
+use super::kernel_copy::{self, Copied};
 use super::metadata::Status;
+use super::object::{CopiedRange, Ends};
 use super::open::OpenFiles;
 use super::root::Roots;
 use crate::lock::lock;
@@ -57,6 +60,8 @@ pub struct BatchSource {
 #[derive(Debug, Default)]
 struct States {
     consistency: ReadConsistency,
+    /// Files of which the kernel has copied a part.
+    copied: HashSet<u32>,
     /// All voided files so far.
     voided: HashSet<u32>,
     /// Voided files not yet taken by [`BatchSource::take_voided`].
@@ -130,6 +135,75 @@ impl BatchSource {
         rest.fill(0);
         self.read_to.fetch_max(offset, Atomic::Relaxed);
         lock(&self.cursors).push(cursor);
+    }
+
+    /// Has the kernel copy bytes of one file to `to`; `None` if they are to be read, as those of a file that may have changed
+    /// since the scan are.
+    pub(super) fn copy(&self, offset: u64, most: u64, to: &File, at: u64) -> Option<io::Result<CopiedRange>> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let FilePart { index, start, length } = self.layout.parts(offset, most).next()?;
+        let bytes = length as u64;
+        let piece = Piece { index, entry: &self.layout.batch.entries[index as usize], start };
+        self.read_to.fetch_max(offset, Atomic::Relaxed);
+        if self.states().voided.contains(&index) {
+            return Some(Ok(CopiedRange { bytes, has_holes: true }));
+        }
+        let open = || self.open_file(piece.entry, &mut DirectoryCursor::new(Arc::clone(&self.roots)));
+        let file = self.open.get(index, open).ok()?;
+        if self.is_as_scanned(&file, piece.entry, false) {
+            let copied = kernel_copy::copy(&file, start, bytes, to, at);
+            if self.is_as_scanned(&file, piece.entry, true) {
+                return self.taken(index, copied, bytes, start + bytes == piece.entry.size());
+            }
+        } else if !self.states().copied.contains(&index) {
+            // What is read is compared with itself.
+            return None;
+        }
+        self.void(index, VoidReason::Changed);
+        Some(Ok(CopiedRange { bytes, has_holes: true }))
+    }
+
+    /// Notes what the kernel has copied of a file that has stayed as it was.
+    fn taken(
+        &self,
+        index: u32,
+        copied: io::Result<Copied>,
+        bytes: u64,
+        is_end: bool,
+    ) -> Option<io::Result<CopiedRange>> {
+        let has_holes = match copied {
+            Ok(Copied::All) => false,
+            Ok(Copied::ButHoles) => true,
+            Ok(Copied::Nothing) => return None,
+            Err(error) => {
+                let is_of_target = matches!(
+                    Errno::from_io_error(&error),
+                    Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::ROFS)
+                );
+                // Reading tells which file it is about.
+                return is_of_target.then_some(Err(error));
+            }
+        };
+        self.states().copied.insert(index);
+        if is_end {
+            self.open.forget(index);
+        }
+        Some(Ok(CopiedRange { bytes, has_holes }))
+    }
+
+    /// Whether an open file is in the version in which it was scanned. One that was changed a moment ago is waited for, so
+    /// that a further change shows, unless that has been done.
+    fn is_as_scanned(&self, file: &File, entry: &Entry, is_settled: bool) -> bool {
+        let Kind::File { version, .. } = entry.kind else { return false };
+        let seen = || look(file, entry).ok().filter(|seen| seen.version() == version && !has_grown(seen, entry));
+        let Some(found) = seen() else { return false };
+        match found.unsettled_for().filter(|_| !is_settled) {
+            Some(rest) => {
+                thread::sleep(rest);
+                seen().is_some()
+            }
+            None => true,
+        }
     }
 
     /// Returns the name of the file that is being read, of the first one before any is; `None` for an empty object.
@@ -223,6 +297,10 @@ impl BatchSource {
         let Kind::File { version: scanned, size, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let mut seen = read_settled(file, piece, out)?;
         let place = (piece.start, out.len());
+        // What the kernel has copied of it cannot be compared.
+        if seen.version() != scanned && self.states().copied.contains(&piece.index) {
+            return Err(VoidReason::Changed);
+        }
         if has_grown(&seen, piece.entry) {
             return self.take_grown(file, piece, place, sum(out));
         }
@@ -329,9 +407,6 @@ const ATTEMPTS: usize = 3;
 
 /// Bytes at either end of a file that tell whether it was appended to or written anew.
 const END: usize = 4096;
-
-/// A digest of what a file has at both ends.
-pub type Ends = [u8; 32];
 
 /// Returns what the first `size` bytes of a file have at both ends.
 fn ends_of(file: &File, size: u64) -> Option<Ends> {

@@ -49,4 +49,5 @@ mod transferring;
 mod tree;
 mod trees;
 mod tunnelling;
+mod within;
 mod words;

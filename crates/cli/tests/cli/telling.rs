@@ -319,14 +319,13 @@ fn what_limits_a_transfer_is_the_same_in_json_and_in_the_trace() {
 /// Files done of files, the current one, and bytes that rise within a block at a rate at which one takes seconds.
 #[test]
 fn progress_tells_what_is_left_and_does_not_jump_by_blocks() {
-    let here = tempdir().expect("a directory");
+    let (here, far) = (tempdir().expect("a directory"), Far::new());
     let source = here.path().join("source");
     fs::create_dir(&source).expect("a directory");
     for (name, length) in [("a", 150_000), ("b", 150_000), ("c", 0), ("d", 10_000)] {
         tree::file(&source.join(name), length);
     }
-    let target = here.path().join("copy");
-    let ended = downpour(arguments!["cp", "-r", "--json", "--rate", "800k", source, target]).end().expect(0);
+    let ended = far.run("cp", arguments!["-r", "--json", "--rate", "800k", source, "far:copy"]).expect(0);
     let told: Vec<Value> = json(&ended.stdout).into_iter().filter(|line| line["type"] == "progress").collect();
     let number = |line: &Value, key: &str| line[key].as_u64().unwrap_or_else(|| panic!("{key} of {line}"));
     let within = |line: &Value| number(line, "bytes_underway") > 0;

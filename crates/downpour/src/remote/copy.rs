@@ -22,7 +22,7 @@ use crate::home;
 use crate::ticket::fresh_key;
 use crate::transfer::{
     PeerLocator, Route, SendSpec, Switch, Task, Transfer, TransferConfig, TransferEvent, TransferOptions, start_over,
-    start_via,
+    start_via, start_within,
 };
 
 /// Copies between this machine and another, between two others, or from one folder of this machine to another.
@@ -166,7 +166,7 @@ impl Copy {
         }
     }
 
-    /// Copies within this machine: both sides run in this process, joined by a socket pair.
+    /// Copies within this machine.
     fn within(self) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
         not_into_itself(&roots, &self.receive.target, &self.scan)?;
@@ -174,7 +174,13 @@ impl Copy {
         let spec = ReceiveSpec { differences: false, ..self.local_spec(self.requested(&roots)) };
         let evidence = Evidence::before(spec.target.is_dir());
         let rename = spec.destination(&evidence).and_then(|destination| destination.rename);
-        // Two ends in one trace could not be told apart: it is that of the sender.
+        if self.options.qlog.is_none() {
+            let mut config = self.config(self.sending(roots));
+            config.list.iter_mut().for_each(|list| list.rename.clone_from(&rename));
+            return start_within(config, spec);
+        }
+        // A trace is of the engine: both sides run in this process, joined by a socket pair. Two ends in one trace could not
+        // be told apart: it is that of the sender.
         let silent = TransferOptions { checksums: None, qlog: None, ..self.options.clone() };
         let receiver = TransferConfig::by_login(Task::receive(spec, false), silent);
         let mut sender = self.config(self.sending(roots));

@@ -32,6 +32,22 @@ pub(super) struct Again {
     pub(super) failed: Vec<(Vec<u8>, FailReason)>,
 }
 
+impl Again {
+    /// Returns the batch with this number; with the versions of its files, if sources are to be removed.
+    pub(super) fn into_batch(self, number: u32, has_versions: bool) -> Batch {
+        let Self { entries, length, .. } = self;
+        let version = |entry: &Entry| if let Kind::File { version, .. } = entry.kind { version } else { 0 };
+        let versions = if has_versions { entries.iter().map(version).collect() } else { Vec::new() };
+        Batch { number, entries, length, versions, skipped: Vec::new(), id_names: Vec::new(), is_last: false }
+    }
+}
+
+/// Returns what a user is told of so many files that come again.
+pub(super) fn note(files: usize) -> String {
+    let which = if files == 1 { "file that has" } else { "files that have" };
+    format!("sending {files} {which} changed meanwhile again")
+}
+
 impl Changed {
     /// Notes the file that a hard link is announced to.
     pub(super) fn link(&mut self, first_name: &[u8]) {

@@ -4,6 +4,7 @@
 //! decisions. Its futures run on any executor.
 
 mod addresses;
+mod announcements;
 mod bottleneck;
 mod changed;
 mod checksums;
@@ -17,9 +18,11 @@ mod hostile;
 mod listen;
 mod listening;
 mod lister;
+mod local_copy;
 mod mailbox;
 mod memory_ticks;
 mod options;
+mod pace;
 mod progress;
 mod receiving;
 mod removing;
@@ -54,6 +57,7 @@ use events::MAX_EVENTS;
 pub use events::{Offer, TransferEvent};
 use listen::ListenCarrier;
 pub use listening::ListenOptions;
+pub(crate) use local_copy::start_within;
 pub use memory_ticks::Bound;
 use net::Endpoint;
 pub use options::{SendSpec, TransferOptions};
@@ -147,7 +151,7 @@ impl Transfer {
         (Events(sender), Self { ticket: None, keep: false, events, switch: Arc::default() })
     }
 
-    /// Starts a transfer between two other machines, of which `work` tells.
+    /// Starts a transfer that is no session of this side, of which `work` tells.
     pub(crate) fn elsewhere(
         work: impl FnOnce(Events, Arc<Switch>) -> Result<Summary, Error> + Send + 'static,
     ) -> Result<Self, Error> {

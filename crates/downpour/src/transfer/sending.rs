@@ -1,7 +1,6 @@
 //! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each,
 //! made of the ranges that the receiver wants.
 
-mod announcements;
 mod batch;
 mod batches;
 
@@ -10,12 +9,12 @@ use std::sync::Arc;
 use net::{BlockDigest, Event};
 use transport::Rate;
 
-use announcements::Announcements;
 use batch::{Choice, SentBatch};
 use batches::Batches;
 
 use super::TransferEvent;
-use super::changed::{Again, Changed};
+use super::announcements::Announcements;
+use super::changed::{self, Changed};
 use super::checksums::{Checksums, List};
 use super::lister::Lister;
 use super::mailbox::Mailbox;
@@ -25,7 +24,7 @@ use super::session::Session;
 use super::step::Step;
 use super::totals::{Counts, Totals};
 use crate::error::Error;
-use crate::files::{Batch, Entry, FailReason, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
+use crate::files::{Batch, FailReason, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
 use crate::messages::{Complete, Digest, ListChunks, Message, Stored, Untouched, Void};
 
 /// Bytes of a transfer up to which the sender does not wait to hear what is wanted: they fit in its first flight.
@@ -234,19 +233,13 @@ impl Sending {
         let scan = &self.scan;
         let Some(again) = self.changed.take(|batch| scan.object(batch, Wanted::all())) else { return Ok(false) };
         again.failed.iter().for_each(|(path, reason)| self.done.failures.add(path, *reason));
-        let Again { entries, length, .. } = again;
-        if entries.is_empty() {
+        if again.entries.is_empty() {
             return Ok(false);
         }
-        self.scan.grow(length);
-        let files = if entries.len() == 1 { "file that has" } else { "files that have" };
-        let note = format!("sending {} {files} changed meanwhile again", entries.len());
-        self.session.events.tell(TransferEvent::Note(note));
-        let number = self.announcements.batches();
-        let version = |entry: &Entry| if let Kind::File { version, .. } = entry.kind { version } else { 0 };
-        let versions = if self.removing.is_some() { entries.iter().map(version).collect() } else { Vec::new() };
-        let (skipped, id_names) = (Vec::new(), Vec::new());
-        self.begin(Batch { number, entries, length, versions, skipped, id_names, is_last: false })?;
+        self.scan.grow(again.length);
+        let batch = again.into_batch(self.announcements.batches(), self.removing.is_some());
+        self.session.events.tell(TransferEvent::Note(changed::note(batch.entries.len())));
+        self.begin(batch)?;
         while self.next_part()? {}
         self.open_objects();
         Ok(true)

@@ -365,10 +365,10 @@ fn a_full_disk_is_told_to_both_sides() {
         .expect("this test needs user namespaces: allow unprivileged ones, or run it as root, for `unshare -rm`");
     let sent = run(wait_for(&mut sender, done)).unwrap_err();
     process.wait().unwrap();
-    assert!(received.starts_with("Storage disk full while writing "), "{received}");
+    assert!(received.starts_with("NoSpace disk full while writing "), "{received}");
     assert!(received.contains("what has arrived is kept in "), "{received}");
     assert!(sent.to_string().starts_with("the receiver said: disk full while writing "), "{sent}");
-    assert_eq!(sent.kind(), downpour::ErrorKind::Storage);
+    assert_eq!(sent.kind(), ErrorKind::NoSpace);
 }
 
 #[test]

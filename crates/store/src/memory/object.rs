@@ -11,8 +11,7 @@ use crate::batch::{Batch, Voided};
 use crate::batch_layout::{BatchLayout, FilePart};
 use crate::lock::lock;
 use crate::messages::{Chunk, Entry, Kind, ListState, VoidReason, Wanted};
-use crate::seam::TreeObject;
-use crate::source::Ends;
+use crate::object::{Ends, TreeObject};
 
 /// The object of one batch. A file that has another version than in the batch is voided.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ use crate::batch::Batch;
 use crate::error::FilesError;
 use crate::lock::lock;
 use crate::messages::{Attributes, Entry, Extra, IdName, Kind, NoticeKind, SkipReason, Skipped, SourceId, Wanted};
+use crate::object::{Ends, TreeObject};
 use crate::removal::SourceOutcome;
 use crate::root::Root;
-use crate::seam::{TreeObject, TreeSource};
-use crate::source::Ends;
+use crate::seam::TreeSource;
 
 /// A batch ends with this many entries, few enough that even the tree of a test has several...
 const BATCH_ENTRIES: usize = 100;

@@ -250,6 +250,14 @@ impl OpenBatch {
         Ok(Verified::default())
     }
 
+    /// Counts everything as verified; returns the files that this completes.
+    pub(super) fn trust(&self) -> Vec<usize> {
+        let mut progress = self.lock();
+        let missing = (0..self.files.len()).filter(|at| progress.states[*at].left > 0).collect();
+        progress.states.iter_mut().for_each(|state| state.left = 0);
+        missing
+    }
+
     /// Counts one file as settled; returns whether it was the last and the batch is complete.
     pub(super) fn settled(&self) -> Result<bool, VerifyError> {
         let mut progress = self.lock();

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Mutex;
 
@@ -16,6 +17,7 @@ use super::super::staging::Staging;
 use super::batch::{OpenBatch, Piece, ReceivedFile, SMALL_FILE};
 use super::place::Place;
 use crate::lock::lock;
+use crate::object::{COPIED_AT_ONCE, TreeObject};
 use crate::refusal::refusal_of;
 
 /// Permissions that a file needs while it is written in several pieces.
@@ -74,6 +76,67 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// Takes a range of a batch's object from `from`. Large files are copied by the kernel where it can; what comes again is
+    /// read, since that follows a file that changes.
+    pub(super) fn copy(
+        &self,
+        place: &Place,
+        batch: &OpenBatch,
+        range: Range<u64>,
+        from: &dyn TreeObject,
+    ) -> Result<(), WriteError> {
+        let mut bytes = Vec::new();
+        let mut offset = range.start;
+        while offset < range.end {
+            let length = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
+            let first = batch.pieces(offset, length).next();
+            if let Some(piece) = first.filter(|piece| batch.files[piece.file].size > SMALL_FILE && !batch.again) {
+                let copied = self.copy_piece(place, batch, offset, &piece, from);
+                let file = piece.file;
+                if let Some(copied) = copied.map_err(|source| WriteError { file, source })? {
+                    offset += copied;
+                    continue;
+                }
+            }
+            bytes.resize(COPIED_AT_ONCE, 0);
+            let length = length.min(COPIED_AT_ONCE);
+            from.read(offset, &mut bytes[..length]);
+            self.write(place, batch, offset, &bytes[..length])?;
+            offset += length as u64;
+        }
+        Ok(())
+    }
+
+    /// Has the kernel copy a piece of one file; returns the number of bytes, or `None` if it does not.
+    fn copy_piece(
+        &self,
+        place: &Place,
+        batch: &OpenBatch,
+        offset: u64,
+        piece: &Piece,
+        from: &dyn TreeObject,
+    ) -> io::Result<Option<u64>> {
+        let (file, state) = (&batch.files[piece.file], batch.state(piece.file));
+        let length = piece.bytes.len() as u64;
+        if state.dropped {
+            return Ok(Some(length));
+        }
+        // Holes would leave what stands there.
+        if state.dense {
+            return Ok(None);
+        }
+        let open = || match self.make(place, batch, piece.file, false)? {
+            Some(made) => Ok(made),
+            None => place.staging.open_made(file.id),
+        };
+        let open = self.open.get((batch.number, piece.file), open)?;
+        let Some(copied) = from.copy(offset, length, &open, piece.inside).transpose()? else { return Ok(None) };
+        if copied.has_holes {
+            batch.change(piece.file, |state| state.short = true);
+        }
+        Ok(Some(copied.bytes))
     }
 
     /// Writes bytes of one file of a batch that were not received.

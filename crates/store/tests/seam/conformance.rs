@@ -8,7 +8,7 @@ use store::{
     ScanOptions, SkipReason, SourceOutcome, VoidReason, Wanted,
 };
 
-use crate::driver::{BLOCK, Session, transfer, transfer_with};
+use crate::driver::{BLOCK, Session, Way, copy, run, transfer, transfer_with};
 use crate::places::{Place, between_all};
 use crate::trees::{Tree, bytes, file, files, sample, small, time};
 
@@ -39,6 +39,38 @@ fn a_tree_arrives_as_it_is_and_the_second_run_wants_nothing() {
         assert_eq!(to.tree(), tree);
         assert_eq!((again.wanted, again.placed.len(), again.notices.len()), (0, 0, 0));
         assert_eq!((again.outcome.unchanged, again.outcome.present), (files(&tree), bytes(&tree)));
+    });
+}
+
+#[test]
+fn what_is_copied_within_a_machine_is_what_is_sent() {
+    between_all(|from, to| {
+        // Above a megabyte, the kernel copies where it can; zeros are holes.
+        let mut tree = sample();
+        tree.insert(b"large".to_vec(), file(5 << 20, 77, 0o640, 9));
+        let zeros = Content::File(vec![0; 3 << 20].into());
+        tree.insert(b"zeros".to_vec(), Node { content: zeros, ..file(0, 0, 0o600, 8) });
+        with(from, &tree, to, &Tree::new());
+        let done = copy(&*from.source(), &*to.target(), 1).unwrap();
+        assert!(to.tree() == tree);
+        assert_eq!((done.wanted, done.outcome.files, done.outcome.bytes), (bytes(&tree), files(&tree), bytes(&tree)));
+        assert_eq!((done.placed.len() as u64, done.outcome.failed_count), (files(&tree), 0));
+        let again = copy(&*from.source(), &*to.target(), 2).unwrap();
+        assert_eq!((again.wanted, again.outcome.unchanged), (0, files(&tree)));
+    });
+}
+
+#[test]
+fn a_file_that_changes_before_it_is_copied_is_not_copied() {
+    between_all(|from, to| {
+        let mut tree = sample();
+        tree.insert(b"large".to_vec(), file(3 << 20, 77, 0o640, 9));
+        with(from, &tree, to, &Tree::new());
+        let changed: Tree = [(b"large".to_vec(), file(3 << 20, 78, 0o640, 10))].into();
+        let (source, target) = (from.source(), to.target());
+        let done = run((&*source, &*target), Way::Copied, 1, &mut |_| from.put(&changed)).unwrap();
+        assert!(done.outcome.failed_count > 0 && !to.tree().contains_key(&b"large"[..]), "{:?}", done.outcome);
+        assert!(to.tree().iter().all(|(path, node)| tree[path] == *node));
     });
 }
 

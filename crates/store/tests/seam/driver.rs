@@ -39,6 +39,16 @@ pub(crate) struct Session<'a> {
     end: End,
     done: Done,
     sent: HashMap<u32, Arc<Batch>>,
+    way: Way,
+}
+
+/// How bytes get from one end to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In blocks, with digests.
+    Blocks,
+    /// Both are on one machine.
+    Copied,
 }
 
 /// Transfers everything. After an error the target is abandoned, as the contract says.
@@ -46,14 +56,29 @@ pub(crate) fn transfer(source: &dyn TreeSource, target: &dyn TreeTarget, seed: u
     transfer_with(source, target, seed, &mut |_| {})
 }
 
-/// The same, with something that happens meanwhile.
+/// The same within one machine.
+pub(crate) fn copy(source: &dyn TreeSource, target: &dyn TreeTarget, seed: u64) -> Result<Done, FilesError> {
+    run((source, target), Way::Copied, seed, &mut |_| {})
+}
+
+/// The same as [`transfer`], with something that happens meanwhile.
 pub(crate) fn transfer_with(
     source: &dyn TreeSource,
     target: &dyn TreeTarget,
     seed: u64,
     meanwhile: Meanwhile<'_>,
 ) -> Result<Done, FilesError> {
-    let result = Session::new(source, target, seed).run(meanwhile);
+    run((source, target), Way::Blocks, seed, meanwhile)
+}
+
+/// Transfers everything in one of the ways, with something that happens meanwhile.
+pub(crate) fn run(
+    (source, target): (&dyn TreeSource, &dyn TreeTarget),
+    way: Way,
+    seed: u64,
+    meanwhile: Meanwhile<'_>,
+) -> Result<Done, FilesError> {
+    let result = Session { way, ..Session::new(source, target, seed) }.run(meanwhile);
     if result.is_err() {
         let _ = target.abandon(false);
     }
@@ -66,7 +91,7 @@ impl<'a> Session<'a> {
         let end = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
         let outcome = ReceiveOutcome::default();
         let done = Done { outcome, wanted: 0, placed: Vec::new(), notices: Vec::new(), removed: Vec::new() };
-        Self { source, target, rng: Rng::with_seed(seed), root, end, done, sent: HashMap::new() }
+        Self { source, target, rng: Rng::with_seed(seed), root, end, done, sent: HashMap::new(), way: Way::Blocks }
     }
 
     fn run(mut self, meanwhile: Meanwhile<'_>) -> Result<Done, FilesError> {
@@ -77,7 +102,10 @@ impl<'a> Session<'a> {
             meanwhile(&batch);
             if !self.target.spec().dry_run {
                 let object = self.source.object(Arc::clone(&batch), wanted, HashMap::new());
-                self.send_object(&batch, &*object)?;
+                match self.way {
+                    Way::Blocks => self.send_object(&batch, &*object)?,
+                    Way::Copied => self.copy_object(&batch, &*object)?,
+                }
             }
             self.settle()?;
         }
@@ -188,6 +216,30 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Copies ranges of any length in their order.
+    fn copy_object(&mut self, batch: &Batch, object: &dyn TreeObject) -> Result<(), FilesError> {
+        let mut offset = 0;
+        while offset < object.length() {
+            let end = (offset + self.rng.u64(1..4 << 20)).min(object.length());
+            self.target.copy(batch.number, offset..end, object)?;
+            self.take_voided(batch, object)?;
+            offset = end;
+        }
+        if offset > 0 {
+            self.target.all_copied(batch.number)?;
+        }
+        Ok(())
+    }
+
+    fn take_voided(&mut self, batch: &Batch, object: &dyn TreeObject) -> Result<(), FilesError> {
+        for voided in object.take_voided() {
+            let void = Void { batch: batch.number, entry: voided.entry, reason: voided.reason };
+            self.say(&Message::Void(void));
+            self.target.void(&void)?;
+        }
+        Ok(())
+    }
+
     /// Sends one block: bytes and digests in either order, and what reading has voided ahead of its digest.
     pub(crate) fn send_block(&mut self, batch: &Batch, object: &dyn TreeObject, block: u32) -> Result<(), FilesError> {
         let start = u64::from(block) * BLOCK as u64;
@@ -196,11 +248,7 @@ impl<'a> Session<'a> {
         object.read(start, &mut bytes);
         let length = usize::try_from(end - start).unwrap();
         assert!(bytes[length..].iter().all(|byte| *byte == 0), "bytes behind the object are zeros");
-        for voided in object.take_voided() {
-            let void = Void { batch: batch.number, entry: voided.entry, reason: voided.reason };
-            self.say(&Message::Void(void));
-            self.target.void(&void)?;
-        }
+        self.take_voided(batch, object)?;
         let digest = Digest { batch: batch.number, block, digest: *blake3::hash(&bytes[..length]).as_bytes() };
         let digest_first = self.rng.bool();
         if digest_first {

@@ -68,12 +68,12 @@ impl Announcements {
         self.totals.batches
     }
 
-    /// Announces that nothing follows.
-    pub(super) fn end(&mut self) -> Result<(), Error> {
+    /// Announces that nothing follows; returns what the last message says.
+    pub(super) fn end(&mut self) -> Result<End, Error> {
         self.has_ended = true;
         self.totals.root = self.hasher.root();
-        let end = Message::End(self.totals);
-        self.say_aside(&end)
+        self.say_aside(&Message::End(self.totals))?;
+        Ok(self.totals)
     }
 
     /// Whether nothing follows.

@@ -1,0 +1,80 @@
+//! Copies within one machine, which go through no engine.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::program::{arguments, command, downpour, json};
+use crate::tree;
+
+fn summary(stdout: &str) -> Value {
+    json(stdout).pop().expect("a summary")
+}
+
+#[test]
+fn no_packet_is_sent_and_no_other_side_speaks() {
+    let here = tempdir().expect("a directory");
+    let source = tree::folder(&here.path().join("tree"));
+    let ended = downpour(arguments!["cp", "-rp", "--json", source, here.path().join("copy")]).end().expect(0);
+    assert_eq!(summary(&ended.stdout)["wire_bytes"], 0, "{}", ended.stdout);
+    tree::assert_same(&source, &here.path().join("copy"));
+    let ended = downpour(arguments!["cp", "-rpv", source, here.path().join("other")]).end().expect(0);
+    assert!(!ended.stderr.contains("packets") && !ended.stderr.contains("UDP"), "{}", ended.stderr);
+    // A refusal is this side's own, with its advice.
+    let (one, other) = (here.path().join("copy/one"), here.path().join("other/one"));
+    let ended = downpour(arguments!["cp", "--existing", "refuse", one, other]).end();
+    let line = ended.expect_line(1, "already there, and not overwritten: ").stderr;
+    assert!(line.starts_with("downpour: already") && line.contains("--existing replace"), "{line}");
+}
+
+#[test]
+fn holes_stay_holes() {
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (here.path().join("sparse"), here.path().join("copy"));
+    let file = File::create(&source).expect("a file");
+    file.set_len(3 << 30).expect("a hole");
+    for at in [0, 1 << 30, (3 << 30) - 3] {
+        file.write_all_at(b"abc", at).expect("bytes");
+    }
+    downpour(arguments!["cp", source, copy]).end().expect(0);
+    let (copied, mut bytes) = (File::open(&copy).expect("a copy"), [0; 3]);
+    for (at, wanted) in [(0, b"abc"), (1 << 30, b"abc"), ((3 << 30) - 3, b"abc"), (2 << 30, b"\0\0\0")] {
+        copied.read_exact_at(&mut bytes, at).expect("bytes");
+        assert_eq!(&bytes, wanted, "{at}");
+    }
+    let found = copied.metadata().expect("a copy");
+    assert_eq!(found.len(), 3 << 30);
+    assert!(found.blocks() * 512 < 1 << 20, "{} blocks", found.blocks());
+}
+
+#[test]
+fn what_does_not_fit_leaves_nothing_in_the_way() {
+    let here = tempdir().expect("a directory");
+    let (source, full) = (tree::file(&here.path().join("file"), 8_000_000), here.path().join("full"));
+    fs::create_dir(&full).expect("a directory");
+    let program = command(arguments!["cp", source, full.join("")]);
+    let script =
+        "mount -t tmpfs -o size=2m downpour \"$0\" && { \"$@\"; echo \"code $?\"; echo left $(ls -A \"$0\"); }";
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(&full);
+    let output = unshare.arg(program.get_program()).args(program.get_args()).output().expect("unshare");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "code 7\nleft\n", "this test needs user and mount namespaces: {output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("disk full while writing "), "{output:?}");
+}
+
+#[test]
+fn a_file_of_several_steps_is_copied_whole_with_its_mode_and_time() {
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (tree::file(&here.path().join("file"), 70_000_001), here.path().join("copy"));
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o640)).expect("a mode");
+    let ended = downpour(arguments!["cp", "-p", "--json", "--checksums", here.path().join("sums"), source, copy]).end();
+    let said = summary(&ended.expect(0).stdout);
+    assert_eq!((&said["bytes"], &said["verified"]), (&70_000_001.into(), &true.into()), "{said}");
+    tree::assert_same(&source, &copy);
+    let listed = fs::read_to_string(here.path().join("sums")).expect("a list");
+    assert!(listed.len() == 64 + "  copy\n".len() && listed.ends_with("  copy\n"), "{listed}");
+}

@@ -1,0 +1,560 @@
+//! A copy within this machine: from a source to a target in one process, without a connection. The kernel copies the bytes
+//! where it can.
+//!
+//! ```text
+//! scan thread ─ batches ─ this thread: manifest, wanted ranges, copy ─┬─────────────────── settle thread: sync, final names
+//!                                           digest thread, long objects ─┘
+//! ```
+
+use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use net::PIPE_PEER;
+use transport::ConnectionStats;
+
+use super::Transfer;
+use super::announcements::Announcements;
+use super::changed::Changed;
+use super::checksums::Checksums;
+use super::config::{Task, TransferConfig};
+use super::connection_figures::ConnectionFigures;
+use super::events::{Events, TransferEvent};
+use super::mailbox::Mailbox;
+use super::pace::Pace;
+use super::progress::{Meter, Progress};
+use super::removing::Removing;
+use super::scanning::Scan;
+use super::step::{Input, Step};
+use super::summary::{Bytes, Summary};
+use super::switch::Switch;
+use super::target::{Settler, Target};
+use super::totals::{Counts, Totals};
+use crate::error::{Context, Error};
+use crate::files::{
+    Batch, Compare, FailReason, FilesError, Kind, LocalSource, ManifestState, Notice, ReceiveOutcome, ReceiveSpec,
+    SkipReason, Skipped, TreeObject, Voided, Wanted,
+};
+use crate::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, Message, Void, manifest_parts, stored};
+use crate::ticket::Role;
+
+/// Interval of progress reports.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Bytes between two looks at what the user wants.
+const STEP: u64 = 32 << 20;
+
+/// Time from which an interruption in the middle of an object costs more than its digests.
+const WORTH_RECORDING: Duration = Duration::from_secs(2);
+
+/// Starts to copy within this machine what the task of `config` sends. What that says of a connection means nothing here,
+/// but its limits.
+///
+/// # Errors
+/// A list that cannot be written, a target that cannot be used.
+pub(crate) fn start_within(config: TransferConfig, spec: ReceiveSpec) -> Result<Transfer, Error> {
+    config.check()?;
+    let target_is_directory = spec.target.is_dir();
+    let target = Arc::new(Target::new(Arc::new(spec), target_is_directory, false)?);
+    Transfer::elsewhere(move |events, switch| {
+        let (mailbox, inputs) = Mailbox::new();
+        let number = switch.add(&mailbox);
+        let work = || run(&config, target, &events, (mailbox, inputs));
+        let result = panic::catch_unwind(AssertUnwindSafe(work));
+        switch.remove(number);
+        result.unwrap_or(Err(Error::Internal("a copy panicked"))).map_err(|error| stopped(error, &switch))
+    })
+}
+
+/// Replaces an error that only says that the copy was stopped by the user's reason.
+fn stopped(error: Error, switch: &Switch) -> Error {
+    match (error, switch.stopped()) {
+        (Error::Files(FilesError::Over), Some(why)) => why.into(),
+        (error, _) => error,
+    }
+}
+
+fn run(
+    config: &TransferConfig,
+    target: Arc<Target>,
+    events: &Events,
+    (mailbox, inputs): (Mailbox, Receiver<Input>),
+) -> Result<Summary, Error> {
+    let started = Instant::now();
+    let settler = target.start(&mailbox)?;
+    mailbox.on_end(target.stopper());
+    let Task::Send { spec, dry_run } = &config.task else { return Err(Error::Internal("a copy without sources")) };
+    let source = LocalSource::new(spec.roots.clone(), spec.scan.clone(), *dry_run)?;
+    let scan = Scan::start(Arc::new(source), &spec.scan, &mailbox)?;
+    let removing = scan.removes.then(|| Removing::new(Arc::clone(scan.source()), scan.hard_links));
+    let profile = &config.options.engine.profile;
+    let copy = LocalCopy {
+        events: events.clone(),
+        inputs,
+        scan,
+        dry_run: *dry_run,
+        target,
+        settler,
+        announcements: Announcements::new(),
+        changed: Changed::default(),
+        checksums: config.list.clone().map(Checksums::new),
+        removing,
+        pace: Pace::new(profile.limit, profile.fixed_rate()),
+        counts: Counts::default(),
+        meter: Meter::new(started),
+        started,
+        next_tick: started + TICK,
+        is_check_told: false,
+        is_recorded: false,
+        done: Totals::default(),
+    };
+    copy.run()
+}
+
+/// Returns the digest of a range of an object.
+fn digest(object: &dyn TreeObject, range: &Range<u64>) -> [u8; 32] {
+    const AT_ONCE: usize = 1 << 20;
+    let (mut hasher, mut bytes) = (blake3::Hasher::new(), vec![0; AT_ONCE]);
+    for offset in range.clone().step_by(AT_ONCE) {
+        let length = usize::try_from(range.end - offset).unwrap_or(AT_ONCE).min(AT_ONCE);
+        object.read(offset, &mut bytes[..length]);
+        hasher.update(&bytes[..length]);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// A copy that is under way.
+struct LocalCopy {
+    events: Events,
+    inputs: Receiver<Input>,
+    scan: Scan,
+    dry_run: bool,
+    target: Arc<Target>,
+    settler: Settler,
+    announcements: Announcements,
+    changed: Changed,
+    checksums: Option<Checksums>,
+    removing: Option<Removing>,
+    pace: Pace,
+    counts: Counts,
+    meter: Meter,
+    started: Instant,
+    next_tick: Instant,
+    /// Whether the user was told of a long check.
+    is_check_told: bool,
+    /// Whether digests are on record, so that the middle of a file helps a later run.
+    is_recorded: bool,
+    done: Totals,
+}
+
+impl LocalCopy {
+    fn run(mut self) -> Result<Summary, Error> {
+        match self.drive() {
+            Ok(outcome) => Ok(self.summary(&outcome)),
+            Err(error) => Err(self.abandon(error)),
+        }
+    }
+
+    fn drive(&mut self) -> Result<ReceiveOutcome, Error> {
+        self.begin()?;
+        while let Some(batch) = self.next_batch()? {
+            self.copy_batch(batch, false)?;
+        }
+        self.counts.total_is_final = true;
+        self.repeat()?;
+        self.settle(0)?;
+        let end = self.announcements.end()?;
+        self.files().check_end(&end)?;
+        let outcome = self.files().finish(&end)?;
+        self.tell_notices()?;
+        self.remove_sources()?;
+        if let Some(checksums) = &mut self.checksums {
+            checksums.save()?;
+        }
+        Ok(outcome)
+    }
+
+    fn files(&self) -> &dyn crate::files::TreeTarget {
+        self.target.files()
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        let (id, (top, names)) = (self.scan.id(), std::mem::take(&mut self.scan.top));
+        self.target.begin(id)?;
+        self.announcements.begin(id, &mut (top.clone(), names.clone()))?;
+        top.map_or(Ok(()), |top| self.files().top(top))?;
+        names.iter().try_for_each(|name| self.files().id_name(name))?;
+        Ok(())
+    }
+
+    /// Returns the next batch of the scan; `None` at its end.
+    fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
+        loop {
+            if let Some(batch) = self.scan.next() {
+                return Ok(Some(batch));
+            }
+            if self.scan.is_over() {
+                return Ok(None);
+            }
+            self.attend(TICK)?;
+        }
+    }
+
+    /// Announces a batch to the target, and copies what that wants of it.
+    fn copy_batch(&mut self, mut batch: Batch, again: bool) -> Result<(), Error> {
+        let most = if again { 0 } else { MAX_OPEN_BATCHES as u64 - 1 };
+        self.settle(most)?;
+        self.counts.total_is_final |= batch.is_last;
+        let names = std::mem::take(&mut batch.id_names);
+        names.iter().try_for_each(|name| self.files().id_name(name))?;
+        self.announcements.say_id_names(names)?;
+        for skipped in &batch.skipped {
+            self.skip(skipped)?;
+        }
+        self.announcements.count(&batch);
+        self.note_entries(&batch)?;
+        let batch = Arc::new(batch);
+        self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
+        let wanted = self.announce(&batch, again)?;
+        (self.counts.bytes_known, self.counts.files_known) = (self.scan.bytes(), self.scan.files());
+        self.counts.bytes_present += batch.length - wanted.length(batch.length);
+        let ends = if again { self.changed.take_ends() } else { Default::default() };
+        let object = self.scan.source().object(Arc::clone(&batch), wanted, ends);
+        if object.length() > 0 && !self.dry_run {
+            self.copy_object(&batch, &*object)?;
+        }
+        // Empty files have no bytes to wait for.
+        self.settler.request();
+        self.tell_notices()
+    }
+
+    /// Notes the entries of a batch in the list of checksums and in what is told at the end.
+    fn note_entries(&mut self, batch: &Batch) -> Result<(), Error> {
+        for entry in &batch.entries {
+            match &entry.kind {
+                Kind::File { hash, .. } => {
+                    if let (Some(checksums), Some(hash)) = (&mut self.checksums, hash) {
+                        checksums.add(&entry.path, hash)?;
+                    }
+                }
+                Kind::HardLink { target } => self.changed.link(target),
+                Kind::Special(_) => {}
+                Kind::Directory => self.done.directories += 1,
+                Kind::Symlink { .. } => self.done.symlinks += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the manifest of a batch over; returns what is wanted of it.
+    fn announce(&mut self, batch: &Batch, again: bool) -> Result<Wanted, Error> {
+        let mut wanted = None;
+        for part in manifest_parts(batch.number, batch.length, &batch.entries) {
+            let part = ManifestPart { again, ..part };
+            self.target.decide(part.entries.first())?;
+            self.tell_check();
+            let state = self.files().add_manifest_part(&part)?;
+            self.announcements.say(&Message::Manifest(part))?;
+            // What was said is only hashed.
+            self.announcements.take();
+            match state {
+                ManifestState::More => {}
+                ManifestState::Complete(all) | ManifestState::Whole(all) => wanted = Some(all),
+                ManifestState::Compare(_) => return Err(Error::Internal("chunks are compared within a machine")),
+            }
+        }
+        wanted.ok_or(Error::Internal("a manifest without an end"))
+    }
+
+    /// Tells the user, once, that a check of what an earlier run has left will take a while.
+    fn tell_check(&mut self) {
+        /// Bytes whose check takes long enough to tell.
+        const LONG: u64 = 1_000_000_000;
+        let bytes = self.files().bytes_to_check();
+        if bytes > LONG && !std::mem::replace(&mut self.is_check_told, true) {
+            let note = format!("checking {} that an earlier run has left", Bytes(bytes));
+            self.events.tell(TransferEvent::Note(note));
+        }
+    }
+
+    /// Copies an object. Once that takes long, another thread computes the digests of what is copied: with those in the
+    /// journal, a run after an interruption goes on in the middle of a file.
+    fn copy_object(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject) -> Result<(), Error> {
+        let begun = Instant::now();
+        let (mut offset, mut unrecorded) = (0, Vec::new());
+        while offset < object.length() {
+            if self.pace.is_limited() || begun.elapsed() >= WORTH_RECORDING {
+                return self.copy_recorded(batch, object, unrecorded);
+            }
+            let range = self.copy_step(batch, object, offset)?;
+            offset = range.end;
+            unrecorded.push(range);
+        }
+        self.files().all_copied(batch.number)?;
+        Ok(())
+    }
+
+    /// Copies the rest of an object of which these ranges are copied, and records all of it.
+    fn copy_recorded(
+        &mut self,
+        batch: &Arc<Batch>,
+        object: &dyn TreeObject,
+        copied: Vec<Range<u64>>,
+    ) -> Result<(), Error> {
+        thread::scope(|scope| {
+            let ((ranges, work), (found, digests)) = (channel(), channel());
+            let hash = move || work.iter().all(|range| found.send((digest(object, &range), range)).is_ok());
+            let spawned = thread::Builder::new().name("downpour-digest".into()).spawn_scoped(scope, hash);
+            spawned.map_err(Error::System)?;
+            let (mut offset, mut blocks) = (copied.last().map_or(0, |range| range.end), 0..);
+            // Sending fails if the thread has panicked, which the scope tells.
+            copied.into_iter().for_each(|range| drop(ranges.send(range)));
+            while offset < object.length() {
+                let range = self.copy_step(batch, object, offset)?;
+                offset = range.end;
+                drop(ranges.send(range));
+                digests.try_iter().zip(&mut blocks).try_for_each(|found| self.verify((batch, object), found))?;
+            }
+            drop(ranges);
+            digests.iter().zip(&mut blocks).try_for_each(|found| self.verify((batch, object), found))
+        })
+    }
+
+    /// Copies the next bytes of an object; returns their place.
+    fn copy_step(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject, offset: u64) -> Result<Range<u64>, Error> {
+        let range = offset..(offset + self.pace.step(STEP)).min(object.length());
+        let bytes = range.end - range.start;
+        self.files().copy(batch.number, range.clone(), object)?;
+        self.take_voided(batch, object)?;
+        self.counts.bytes_done += bytes;
+        self.counts.current = object.current().map(<[u8]>::to_vec);
+        self.wait(bytes)?;
+        Ok(range)
+    }
+
+    /// Counts a range as verified whose digest is known.
+    fn verify(
+        &mut self,
+        (batch, object): (&Arc<Batch>, &dyn TreeObject),
+        ((digest, range), block): (([u8; 32], Range<u64>), u32),
+    ) -> Result<(), Error> {
+        // Reading it may have shown that a file has changed.
+        self.take_voided(batch, object)?;
+        let told = Digest { batch: batch.number, block, digest };
+        self.announcements.say(&Message::Digest(told))?;
+        self.announcements.take();
+        self.is_recorded = true;
+        let is_verified = self.files().expect_digest(&told)?;
+        if self.files().found_digest(batch.number, block, range, digest)? || is_verified {
+            self.settler.request();
+        }
+        Ok(())
+    }
+
+    /// Drops the files that could not be read as they were.
+    fn take_voided(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject) -> Result<(), Error> {
+        for voided in object.take_voided() {
+            let Voided { entry, reason } = voided;
+            let void = Void { batch: batch.number, entry, reason };
+            self.files().void(&void)?;
+            self.announcements.say(&Message::Void(void))?;
+            self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
+            let Some(entry) = batch.entries.get(entry as usize) else { continue };
+            self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
+            if !self.changed.note(batch, voided) {
+                self.done.failures.add(&entry.path, FailReason::Voided(reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies files that have changed meanwhile once more, as they are now.
+    fn repeat(&mut self) -> Result<(), Error> {
+        let scan = &self.scan;
+        let Some(again) = self.changed.take(|batch| scan.object(batch, Wanted::all())) else { return Ok(()) };
+        again.failed.iter().for_each(|(path, reason)| self.done.failures.add(path, *reason));
+        if again.entries.is_empty() {
+            return Ok(());
+        }
+        self.scan.grow(again.length);
+        let batch = again.into_batch(self.announcements.batches(), self.removing.is_some());
+        self.events.tell(TransferEvent::Note(super::changed::note(batch.entries.len())));
+        self.copy_batch(batch, true)
+    }
+
+    fn skip(&mut self, skipped: &Skipped) -> Result<(), Error> {
+        self.files().skipped(skipped)?;
+        if skipped.reason == SkipReason::Link {
+            self.done.links_left_out += 1;
+        } else if skipped.reason.is_failure() {
+            self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
+        } else {
+            self.events.left_out(skipped);
+        }
+        self.announcements.count_skipped();
+        self.announcements.say(&Message::Skipped(skipped.clone()))
+    }
+
+    /// Waits until at most so many batches are not yet in place, and if none may be, until the disk has everything.
+    fn settle(&mut self, most: u64) -> Result<(), Error> {
+        while self.files().unverified() > most || (most == 0 && !self.settler.is_idle()) {
+            self.attend(TICK)?;
+            self.tell_notices()?;
+        }
+        Ok(())
+    }
+
+    /// Tells the user what happens to single names, and removes what is stored, if that was asked for.
+    fn tell_notices(&mut self) -> Result<(), Error> {
+        for notice in self.files().take_notices() {
+            self.checksums.iter_mut().for_each(|list| list.heed(&notice));
+            self.done.notice(notice, &self.events);
+        }
+        for (batch, entries) in self.files().take_stored() {
+            for stored in stored(batch, &entries) {
+                let Some(removing) = &mut self.removing else { continue };
+                let notices = removing.take(&stored)?;
+                self.tell_removed(notices);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the sources that waited for the end.
+    fn remove_sources(&mut self) -> Result<(), Error> {
+        let Some(removing) = &mut self.removing else { return Ok(()) };
+        let (notices, _) = removing.finish()?;
+        self.tell_removed(notices);
+        Ok(())
+    }
+
+    fn tell_removed(&mut self, notices: Vec<Notice>) {
+        notices.into_iter().for_each(|notice| self.done.notice(notice, &self.events));
+    }
+
+    /// Waits as long as the limit demands for so many bytes, and heeds the user meanwhile.
+    fn wait(&mut self, bytes: u64) -> Result<(), Error> {
+        let until = self.pace.next(Instant::now(), bytes);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            self.attend(left.min(TICK))?;
+            if left.is_zero() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Handles what has come in, and waits for the next input for at most `time` if there is none.
+    fn attend(&mut self, time: Duration) -> Result<(), Error> {
+        let mut wait = time;
+        loop {
+            let now = Instant::now();
+            if now >= self.next_tick {
+                self.next_tick = now + TICK;
+                self.report(now);
+            }
+            let input = match self.inputs.recv_timeout(wait.min(self.next_tick.saturating_duration_since(now))) {
+                Ok(input) => input,
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("a copy without an inbox")),
+            };
+            wait = Duration::ZERO;
+            match input {
+                Input::End(error) => return Err(error),
+                Input::Step(Step::Verified(files)) => self.events.tell(TransferEvent::Files(files)),
+                Input::Step(Step::Settled(requests)) => self.settler.on_settled(requests),
+                Input::Step(Step::Limit(limit)) => self.pace.limit(limit),
+                // Of a batch that is ready the caller looks for itself. Nobody is asked, and there is no peer.
+                Input::Step(
+                    Step::Ready | Step::Tick | Step::Accept | Step::Refuse | Step::Message(_) | Step::Network(_),
+                )
+                | Input::Rival(_) => {}
+            }
+        }
+    }
+
+    fn report(&mut self, now: Instant) {
+        self.counts.files_done = self.files().in_place().min(self.counts.files_known);
+        let counts = &self.counts;
+        self.events.try_tell(TransferEvent::Progress(Progress {
+            bytes_done: counts.bytes_done + counts.bytes_present,
+            bytes_present: counts.bytes_present,
+            bytes_underway: 0,
+            bytes_known: counts.bytes_known,
+            total_is_final: counts.total_is_final,
+            files_done: counts.files_done,
+            files_known: counts.files_known,
+            current: counts.current.clone(),
+            goodput: self.meter.update(now, counts.bytes_done),
+            rtt: None,
+            loss: None,
+            limited_by: None,
+            elapsed: now.saturating_duration_since(self.started),
+            connection: ConnectionStats::default(),
+        }));
+    }
+
+    fn summary(&mut self, outcome: &ReceiveOutcome) -> Summary {
+        let done = std::mem::take(&mut self.done);
+        let by_time = self.files().spec().compare != Compare::Checksum;
+        self.events.tell_links(done.links_left_out);
+        if let Some(left) = &outcome.staging_left {
+            self.events.tell(TransferEvent::Note(left.to_string()));
+        }
+        let mut failures = done.failures;
+        // The target may have counted more than it has told.
+        failures.count = failures.count.max(outcome.failed_count);
+        Summary {
+            role: Role::Sends,
+            peer: PIPE_PEER,
+            into: None,
+            files: outcome.files,
+            directories: done.directories,
+            symlinks: done.symlinks,
+            bytes: outcome.bytes,
+            bytes_present: outcome.present,
+            unchecked: outcome.unchecked,
+            altered: None,
+            links_left_out: done.links_left_out,
+            unchanged: if by_time { outcome.unchanged } else { 0 },
+            kept: outcome.kept,
+            deleted: done.deleted,
+            removed: done.removed,
+            links_followed: self.scan.source().followed(),
+            elapsed: self.started.elapsed(),
+            failures,
+            wire_bytes: 0,
+            connection: ConnectionFigures::default(),
+            trace_lost: None,
+        }
+    }
+
+    /// Keeps what was copied for a later run.
+    fn abandon(&mut self, error: Error) -> Error {
+        let error = match error {
+            // The files only know that they were stopped.
+            Error::Files(FilesError::Over) => self.end().unwrap_or(error),
+            error => error,
+        };
+        let is_stopped = matches!(error, Error::Cancelled | Error::Terminated);
+        // What cannot be made durable now is copied again.
+        let _ = self.files().flush();
+        // What is not on record is of no use later, and may fill the disk.
+        match self.files().abandon(!self.is_recorded) {
+            Ok(Some(staging)) if !is_stopped => error.within(Context::Kept { staging, by_ticket: false }),
+            Ok(_) => error,
+            Err(left) => {
+                self.events.tell(TransferEvent::Note(left.to_string()));
+                error
+            }
+        }
+    }
+
+    /// Returns the error that has ended the copy, if it has come in.
+    fn end(&self) -> Option<Error> {
+        self.inputs.try_iter().find_map(|input| if let Input::End(error) = input { Some(error) } else { None })
+    }
+}

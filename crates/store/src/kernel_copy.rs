@@ -1,0 +1,129 @@
+//! Copies between files that the kernel makes, without taking the bytes into this process: clones where the file system has
+//! them, else as fast as its page cache is. Holes stay holes.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::{SeekFrom, copy_file_range, fstat, seek};
+use rustix::io::Errno;
+
+/// Bytes that one call is asked for: it is not interrupted.
+const MOST_AT_ONCE: u64 = 64 << 20;
+
+/// Units of `st_blocks`.
+const BLOCK: u64 = 512;
+
+/// What a copy has left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    /// Nothing.
+    All,
+    /// Holes, so that the file may be too short.
+    ButHoles,
+    /// Everything: the kernel does not copy between these files.
+    Nothing,
+}
+
+/// Copies `length` bytes at `start` of one file to `at` of another, which has nothing there.
+///
+/// # Errors
+/// Those of the system, which may be about either file; [`io::ErrorKind::UnexpectedEof`] if the first ends before.
+pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> io::Result<Copied> {
+    let end = start + length;
+    let seen = fstat(from)?;
+    let is_sparse = u64::try_from(seen.st_blocks).unwrap_or(0) * BLOCK < u64::try_from(seen.st_size).unwrap_or(0);
+    let (mut position, mut copied) = (start, Copied::All);
+    while position < end {
+        let (data, hole) = if is_sparse { next_data(from, position, end)? } else { (position, end) };
+        if data > position {
+            copied = Copied::ButHoles;
+        }
+        position = data;
+        while position < hole {
+            let most = usize::try_from((hole - position).min(MOST_AT_ONCE)).unwrap_or(usize::MAX);
+            let (mut source, mut target) = (position, at + (position - start));
+            match copy_file_range(from, Some(&mut source), to, Some(&mut target), most) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => position += count as u64,
+                Err(Errno::INTR) => {}
+                // Two file systems, one without the call, a file that has no place, a kernel that denies it to this process.
+                Err(
+                    Errno::XDEV
+                    | Errno::INVAL
+                    | Errno::OPNOTSUPP
+                    | Errno::NOSYS
+                    | Errno::PERM
+                    | Errno::BADF
+                    | Errno::ISDIR,
+                ) if position == start => {
+                    return Ok(Copied::Nothing);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(copied)
+}
+
+/// Returns the next data of a file from `position` on, up to `end`.
+fn next_data(file: &File, position: u64, end: u64) -> io::Result<(u64, u64)> {
+    let data = match seek(file, SeekFrom::Data(position)) {
+        Ok(data) => data.min(end),
+        // Only a hole is left.
+        Err(Errno::NXIO) => return Ok((end, end)),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok((position, end)),
+        Err(error) => return Err(error.into()),
+    };
+    if data == end {
+        return Ok((end, end));
+    }
+    let hole = seek(file, SeekFrom::Hole(data))?.min(end);
+    // A file that is changed meanwhile may have none.
+    Ok((data, hole.max(data + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+
+    use super::*;
+
+    #[test]
+    fn data_is_copied_and_holes_are_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            File::options().read(true).write(true).create(true).truncate(true).open(dir.path().join(name)).unwrap()
+        };
+        let (from, to) = (open("from"), open("to"));
+        let size = 8 << 20;
+        from.set_len(size).unwrap();
+        from.write_all_at(&[7; 5000], 3 << 20).unwrap();
+        from.write_all_at(&[8; 100], size - 100).unwrap();
+        assert_eq!(copy(&from, 0, 4 << 20, &to, 0).unwrap(), Copied::ButHoles);
+        assert_eq!(copy(&from, 4 << 20, 4 << 20, &to, 4 << 20).unwrap(), Copied::ButHoles);
+        let (mut wanted, mut found) = (vec![0; size as usize], vec![1; size as usize]);
+        from.read_exact_at(&mut wanted, 0).unwrap();
+        to.read_exact_at(&mut found, 0).unwrap();
+        assert!(wanted == found);
+        assert!(to.metadata().unwrap().blocks() * BLOCK < 1 << 20, "{:?}", to.metadata());
+    }
+
+    #[test]
+    fn a_range_goes_to_any_place_and_an_early_end_is_an_error() {
+        let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        from.write_all_at(b"0123456789", 0).unwrap();
+        assert_eq!(copy(&from, 2, 5, &to, 1).unwrap(), Copied::All);
+        let mut found = [0; 6];
+        to.read_exact_at(&mut found, 0).unwrap();
+        assert_eq!(&found, b"\x0023456");
+        let error = copy(&from, 5, 6, &to, 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_copy_is_left_to_others() {
+        let (pipe, _writer) = io::pipe().unwrap();
+        let from = File::from(std::os::fd::OwnedFd::from(pipe));
+        assert_eq!(copy(&from, 0, 5, &tempfile::tempfile().unwrap(), 0).unwrap(), Copied::Nothing);
+    }
+}
