@@ -343,13 +343,13 @@ fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     if differences > 0 {
         sentences.push(format!("{}.", units::count(differences, "difference", "differences")));
     } else if summary.failures.count == 0 {
-        sentences.push(format!("No difference in {}.", units::count(summary.files, "file", "files")));
+        sentences.push(format!("No difference in {}.", units::count(summary.names.files, "file", "files")));
     }
     if summary.failures.count > 0 {
         sentences.push(format!("{} could not be compared.", units::count(summary.failures.count, "name", "names")));
     }
     // Both may be what another machine reports.
-    let entries = summary.files.saturating_add(summary.directories).saturating_add(summary.symlinks);
+    let entries = summary.names.files.saturating_add(summary.names.directories).saturating_add(summary.names.symlinks);
     if differences > 0 && only_in_a == entries {
         sentences.push("B has nothing of A: is its path right?".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use downpour::{Role, Summary};
+use downpour::{NameCounts, Role, Summary};
 use units::grouped;
 
 /// The numbers of a transfer.
@@ -10,9 +10,8 @@ pub(crate) struct Stats<'a>(pub(crate) &'a Summary);
 
 impl fmt::Display for Stats<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary {
-            files, kept, directories, symlinks, unchanged, deleted, bytes, bytes_present, wire_bytes, ..
-        } = self.0;
+        let Summary { names, bytes, wire_bytes, .. } = self.0;
+        let NameCounts { files, kept, directories, symlinks, unchanged, deleted, .. } = names;
         let kinds = [("reg", files + kept), ("dir", *directories), ("link", *symlinks)];
         let all = kinds.iter().map(|(_, count)| count).sum::<u64>();
         let named = kinds.iter().filter(|(_, count)| *count > 0);
@@ -25,8 +24,8 @@ impl fmt::Display for Stats<'_> {
         writeln!(f, "Number of files: {}{named}", grouped(all))?;
         writeln!(f, "Number of deleted files: {}", grouped(deleted))?;
         writeln!(f, "Number of regular files transferred: {}", grouped(files.saturating_sub(*unchanged)))?;
-        writeln!(f, "Total file size: {} bytes", grouped(bytes))?;
-        writeln!(f, "Literal data: {} bytes", grouped(bytes.saturating_sub(*bytes_present)))?;
+        writeln!(f, "Total file size: {} bytes", grouped(bytes.total))?;
+        writeln!(f, "Literal data: {} bytes", grouped(bytes.total.saturating_sub(bytes.present)))?;
         write!(f, "Total bytes {way}: {}", grouped(wire_bytes))
     }
 }

@@ -32,7 +32,7 @@ pub use path_cache::PathCache;
 pub use store::{self as files, messages};
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
-    Bottleneck, Bound, Bytes, ConnectionFigures, Failures, ListenOptions, Offer, Peer, Progress, SendSpec, Stop,
-    Summary, Transfer, TransferEvent, TransferOptions, receive, send,
+    Bottleneck, Bound, ByteCounts, Bytes, ConnectionFigures, Failures, ListenOptions, NameCounts, Offer, Peer,
+    Progress, SendSpec, Stop, Summary, Transfer, TransferEvent, TransferOptions, receive, send,
 };
 pub use transport::{ConnectionStats, Connector, Profile, Rate, congestion, floor, profile};

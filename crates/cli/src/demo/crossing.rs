@@ -144,7 +144,7 @@ impl Pair<'_> {
                 self.bytes = match result {
                     // What has arrived is removed with the demo.
                     Err(Error::Within { context: Context::Kept { .. }, source }) => return Err((*source).into()),
-                    result => result?.bytes,
+                    result => result?.bytes.total,
                 };
                 self.arrived.get_or_insert_with(|| (Instant::now(), self.relay.report()));
                 return Ok(true);

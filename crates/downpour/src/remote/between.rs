@@ -250,7 +250,7 @@ impl Attempt<'_> {
 
     /// Adds what the sender has told when it was logged in to.
     fn completed(&self, mut summary: Summary) -> Summary {
-        summary.links_followed = summary.links_followed.saturating_add(self.sender.links_followed);
+        summary.names.links_followed = summary.names.links_followed.saturating_add(self.sender.links_followed);
         summary
     }
 

@@ -164,7 +164,7 @@ impl Connecting {
                     prior.add(&ended.attempt);
                 }
                 Ok(mut summary) => {
-                    summary.links_followed += self.locator.links_followed();
+                    summary.names.links_followed += self.locator.links_followed();
                     break Ok(summary.after(&prior, &ended.attempt));
                 }
                 Err(error) => break Err(error),

@@ -500,7 +500,10 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
     for (told, unchanged) in [(None, 1), (Some(Untouched { unchanged: 0, kept: 0 }), 0)] {
         let told: Vec<Message> = told.map(Message::Untouched).into_iter().collect();
         let summary = summary_for_one_that_wants_nothing(application(Role::Receives, true, false), &told);
-        assert_eq!((summary.files, summary.unchanged, summary.is_verified()), (1, unchanged, unchanged == 0));
+        assert_eq!(
+            (summary.names.files, summary.names.unchanged, summary.is_verified()),
+            (1, unchanged, unchanged == 0)
+        );
     }
 }
 
@@ -532,7 +535,7 @@ fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
         puppet.hear(&mut MessageReader::new(), heard);
         puppet.end((1, 1, 0));
         let summary = summary_of(receiver);
-        assert_eq!((summary.failures.count, summary.links_left_out), (0, 1), "what its own user hears");
+        assert_eq!((summary.failures.count, summary.names.links_left_out), (0, 1), "what its own user hears");
     }
 }
 
@@ -553,7 +556,7 @@ fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     part.entries[0].mode = 0o755;
     puppet.say(&Message::Manifest(part));
     puppet.end((2, 1, 1));
-    assert_eq!(summary_of(receiver).directories, 1);
+    assert_eq!(summary_of(receiver).names.directories, 1);
     assert!(to.path().join("name/item").is_dir());
 }
 
@@ -672,11 +675,11 @@ fn a_parked_peer_loses_its_place_to_the_next_one() {
         }
         assert!(told.len() < 20, "{told:?}");
     };
-    assert_eq!((received.files, fs::read(to.path().join("file")).unwrap()), (1, b"content".to_vec()));
+    assert_eq!((received.names.files, fs::read(to.path().join("file")).unwrap()), (1, b"content".to_vec()));
     assert!(told.iter().all(|error| error.contains("another transfer with this ticket is under way")), "{told:?}");
     let (code, reason) = parked.closed();
     assert_eq!((code, reason.as_str()), (ErrorKind::Timeout, "the other side made no progress for 0 s"));
-    assert_eq!(summary_of(sender).files, 1);
+    assert_eq!(summary_of(sender).names.files, 1);
 }
 
 #[test]

@@ -29,7 +29,7 @@ use super::progress::{Meter, Progress};
 use super::removing::Removing;
 use super::scanning::Scan;
 use super::step::{Input, Step};
-use super::summary::{Bytes, Summary};
+use super::summary::{ByteCounts, Bytes, NameCounts, Summary};
 use super::switch::Switch;
 use super::target::{Settler, Target};
 use super::totals::{Counts, Totals};
@@ -242,8 +242,8 @@ impl LocalCopy {
                 }
                 Kind::HardLink { target } => self.changed.link(target),
                 Kind::Special(_) => {}
-                Kind::Directory => self.done.directories += 1,
-                Kind::Symlink { .. } => self.done.symlinks += 1,
+                Kind::Directory => self.done.names.directories += 1,
+                Kind::Symlink { .. } => self.done.names.symlinks += 1,
             }
         }
         Ok(())
@@ -388,7 +388,7 @@ impl LocalCopy {
     fn skip(&mut self, skipped: &Skipped) -> Result<(), Error> {
         self.files().skipped(skipped)?;
         if skipped.reason == SkipReason::Link {
-            self.done.links_left_out += 1;
+            self.done.names.links_left_out += 1;
         } else if skipped.reason.is_failure() {
             self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
@@ -500,30 +500,32 @@ impl LocalCopy {
     fn summary(&mut self, outcome: &ReceiveOutcome) -> Summary {
         let done = std::mem::take(&mut self.done);
         let by_time = self.files().spec().compare != Compare::Checksum;
-        self.events.tell_links(done.links_left_out);
+        self.events.tell_links(done.names.links_left_out);
         if let Some(left) = &outcome.staging_left {
             self.events.tell(TransferEvent::Note(left.to_string()));
         }
         let mut failures = done.failures;
         // The target may have counted more than it has told.
         failures.count = failures.count.max(outcome.failed_count);
+        let names = NameCounts {
+            files: outcome.files,
+            unchanged: if by_time { outcome.unchanged } else { 0 },
+            kept: outcome.kept,
+            links_followed: self.scan.source().followed(),
+            ..done.names
+        };
+        let bytes = ByteCounts {
+            total: outcome.bytes,
+            present: outcome.present,
+            unchecked: outcome.unchecked,
+            altered: Some(outcome.altered),
+        };
         Summary {
             role: Role::Sends,
             peer: PIPE_PEER,
             into: None,
-            files: outcome.files,
-            directories: done.directories,
-            symlinks: done.symlinks,
-            bytes: outcome.bytes,
-            bytes_present: outcome.present,
-            unchecked: outcome.unchecked,
-            altered: None,
-            links_left_out: done.links_left_out,
-            unchanged: if by_time { outcome.unchanged } else { 0 },
-            kept: outcome.kept,
-            deleted: done.deleted,
-            removed: done.removed,
-            links_followed: self.scan.source().followed(),
+            names,
+            bytes,
             elapsed: self.started.elapsed(),
             failures,
             wire_bytes: 0,

@@ -63,7 +63,7 @@ use net::Endpoint;
 pub use options::{SendSpec, TransferOptions};
 pub use progress::Progress;
 pub use stop::Stop;
-pub use summary::{Bytes, Failures, Summary};
+pub use summary::{ByteCounts, Bytes, Failures, NameCounts, Summary};
 pub(crate) use switch::Switch;
 
 /// How the two sides find each other.

@@ -147,14 +147,14 @@ impl Sending {
             checksums.save()?;
         }
         let done = &mut self.done;
-        (done.files, done.bytes) = (complete.files, complete.bytes);
-        (done.present, done.unchecked) = (complete.present, complete.unchecked);
+        (done.names.files, done.bytes.total) = (complete.files, complete.bytes);
+        (done.bytes.present, done.bytes.unchecked) = (complete.present, complete.unchecked);
         // An older receiver does not report it: it is then assumed to have compared none that it did not want.
         if let Some(Untouched { unchanged, kept }) = self.untouched {
-            (done.unchanged, done.kept) = (unchanged, kept);
+            (done.names.unchanged, done.names.kept) = (unchanged, kept);
         }
-        done.links_followed = self.scan.source().followed();
-        self.session.events.tell_links(done.links_left_out);
+        done.names.links_followed = self.scan.source().followed();
+        self.session.events.tell_links(done.names.links_left_out);
         // The receiver may have counted more than it reported.
         done.failures.count = done.failures.count.max(complete.failed);
         Ok(())
@@ -256,7 +256,7 @@ impl Sending {
     fn tell_files(&mut self, begun: &SentBatch) {
         let (files, unwanted) = begun.files();
         if self.session.peer.may_hold_some() {
-            self.done.unchanged += unwanted;
+            self.done.names.unchanged += unwanted;
         }
         // The receiver's notices list what would be sent.
         if !self.dry_run {
@@ -316,8 +316,8 @@ impl Sending {
                 }
                 Kind::HardLink { target } => self.changed.link(target),
                 Kind::Special(_) => {}
-                Kind::Directory => self.done.directories += 1,
-                Kind::Symlink { .. } => self.done.symlinks += 1,
+                Kind::Directory => self.done.names.directories += 1,
+                Kind::Symlink { .. } => self.done.names.symlinks += 1,
             }
         }
         let again = self.changed.is_over();
@@ -342,7 +342,7 @@ impl Sending {
 
     fn skip(&mut self, skipped: &Skipped) -> Result<(), Error> {
         if skipped.reason == SkipReason::Link {
-            self.done.links_left_out += 1;
+            self.done.names.links_left_out += 1;
         } else if skipped.reason.is_failure() {
             self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {

@@ -28,37 +28,12 @@ pub struct Summary {
     /// Location of the files, at the receiver.
     #[serde(skip)]
     pub into: Option<PathBuf>,
-    /// Regular files.
-    pub files: u64,
-    /// Folders.
-    pub directories: u64,
-    /// Symlinks.
-    pub symlinks: u64,
-    /// Bytes of regular files in place at the receiver.
-    pub bytes: u64,
-    /// Bytes among them that were present before.
-    pub bytes_present: u64,
-    /// Files among `files` whose size and modification time matched the source; their content was not compared.
-    pub unchanged: u64,
-    /// Files not among `files` that existed and were left alone, whatever their content
-    /// ([`Existing::Skip`](crate::files::Existing::Skip)).
-    pub kept: u64,
-    /// Names of the target that were deleted, or would be.
-    pub deleted: u64,
-    /// Names that were removed from the source, or would be
-    /// ([`ScanOptions::remove_sources`](crate::files::ScanOptions::remove_sources)).
-    pub removed: u64,
-    /// Links among the sources that were followed: see
-    /// [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
-    pub links_followed: u64,
-    /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
-    pub unchecked: u64,
-    /// Bytes that an interrupted run had left and that had changed since, so that they were transferred again; known
-    /// only to the receiver.
-    pub altered: Option<u64>,
-    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::Links::Skip)), or because they
-    /// lead out of the target.
-    pub links_left_out: u64,
+    /// Names of files, directories and links, by what became of them.
+    #[serde(flatten)]
+    pub names: NameCounts,
+    /// Bytes of regular files, by where they come from.
+    #[serde(flatten)]
+    pub bytes: ByteCounts,
     /// Time from the first datagram to completion, not counting the time spent waiting for this side's user.
     pub elapsed: Duration,
     /// Names that were not transferred.
@@ -72,6 +47,50 @@ pub struct Summary {
     /// Why this side's trace is not complete, if one was asked for and it is not.
     #[serde(skip)]
     pub trace_lost: Option<String>,
+}
+
+/// Names of a transfer, by kind and by what became of them. They cross from one release to another: a new field needs a
+/// default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameCounts {
+    /// Regular files.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Symbolic links.
+    pub symlinks: u64,
+    /// Files among `files` whose size and modification time matched the source; their content was not compared.
+    pub unchanged: u64,
+    /// Files not among `files` that existed and were left alone, whatever their content
+    /// ([`Existing::Skip`](crate::files::Existing::Skip)).
+    pub kept: u64,
+    /// Names of the target that were deleted, or would be.
+    pub deleted: u64,
+    /// Names that were removed from the source, or would be
+    /// ([`ScanOptions::remove_sources`](crate::files::ScanOptions::remove_sources)).
+    pub removed: u64,
+    /// Links among the sources that were followed: see
+    /// [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
+    pub links_followed: u64,
+    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::Links::Skip)), or because they
+    /// lead out of the target.
+    pub links_left_out: u64,
+}
+
+/// Bytes of the regular files of a transfer. They cross from one release to another: a new field needs a default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByteCounts {
+    /// In place at the receiver.
+    #[serde(rename = "bytes")]
+    pub total: u64,
+    /// Bytes among them that were present before.
+    #[serde(rename = "bytes_present")]
+    pub present: u64,
+    /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
+    pub unchecked: u64,
+    /// Bytes that an interrupted run had left and that had changed since, so that they were transferred again; known
+    /// only to the receiver.
+    pub altered: Option<u64>,
 }
 
 /// Names that were not transferred. They cross from one release to another: a new field needs a default.
@@ -134,11 +153,11 @@ impl Summary {
         self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
         let share = elapsed.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
         // Bytes transferred by an earlier attempt were not present before the transfer.
-        let earlier = self.bytes_present.min(prior.crossed);
-        let crossed = self.bytes.saturating_sub(self.bytes_present).max(1);
+        let earlier = self.bytes.present.min(prior.crossed);
+        let crossed = self.bytes.total.saturating_sub(self.bytes.present).max(1);
         let more = 1.0 + earlier as f64 / crossed as f64;
         self.connection.path_share = self.connection.path_share.map(|of_last| of_last * more * share);
-        self.bytes_present -= earlier;
+        self.bytes.present -= earlier;
         self.wire_bytes += prior.wire_bytes;
         self.connection.refused += prior.refused.total();
         for (reason, count) in counted(&prior.refused) {
@@ -155,14 +174,14 @@ impl Summary {
     /// in this run.
     #[must_use]
     pub const fn is_verified(&self) -> bool {
-        self.unchanged == 0 && self.unchecked == 0 && self.kept == 0 && self.failures.count == 0
+        self.names.unchanged == 0 && self.bytes.unchecked == 0 && self.names.kept == 0 && self.failures.count == 0
     }
 
     /// Returns the bytes of files that this transfer has moved, which were not present before; after a dry run, those
     /// that it would move at most.
     #[must_use]
     pub const fn transferred(&self) -> u64 {
-        self.bytes.saturating_sub(self.bytes_present)
+        self.bytes.total.saturating_sub(self.bytes.present)
     }
 
     /// Returns the bits of files transferred per second over the whole transfer. A dry run transfers none, whatever this
@@ -175,15 +194,15 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.files == 1 { "" } else { "s" };
+        let plural = if self.names.files == 1 { "" } else { "s" };
         let seconds = self.elapsed.as_secs_f64();
         let decimals = if seconds < 10.0 { 2 } else { 0 };
-        write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.files, Bytes(self.bytes))?;
-        match (self.files.saturating_sub(self.unchanged), self.unchanged) {
+        write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.names.files, Bytes(self.bytes.total))?;
+        match (self.names.files.saturating_sub(self.names.unchanged), self.names.unchanged) {
             (0, 0) => {}
             (0, _) => f.write_str(", unchanged by size and time")?,
-            (_, unchanged) if self.unchecked > 0 => {
-                write!(f, ", {} of it not checked", Bytes(self.unchecked))?;
+            (_, unchanged) if self.bytes.unchecked > 0 => {
+                write!(f, ", {} of it not checked", Bytes(self.bytes.unchecked))?;
                 if unchanged > 0 {
                     write!(f, ", {unchanged} unchanged by size and time")?;
                 }
@@ -191,14 +210,14 @@ impl fmt::Display for Summary {
             (_, 0) => f.write_str(", verified")?,
             (verified, unchanged) => write!(f, ", {verified} verified, {unchanged} unchanged by size and time")?,
         }
-        if self.kept > 0 {
-            write!(f, ", {} left as at the target", self.kept)?;
+        if self.names.kept > 0 {
+            write!(f, ", {} left as at the target", self.names.kept)?;
         }
-        if self.deleted > 0 {
-            write!(f, ", {} deleted", self.deleted)?;
+        if self.names.deleted > 0 {
+            write!(f, ", {} deleted", self.names.deleted)?;
         }
-        if self.removed > 0 {
-            write!(f, ", {} removed from the source", self.removed)?;
+        if self.names.removed > 0 {
+            write!(f, ", {} removed from the source", self.names.removed)?;
         }
         if let Some(share) = self.connection.path_share {
             write!(f, ", {:.0} % of what the set rate allows", share * 100.0)?;
@@ -208,13 +227,13 @@ impl fmt::Display for Summary {
             Some(Bound::There) => f.write_str(", slowed by the bound on memory there")?,
             None => {}
         }
-        match self.bytes_present {
+        match self.bytes.present {
             0 => {}
-            _ if self.unchanged >= self.files => {}
-            all if all >= self.bytes => f.write_str(", all there already")?,
+            _ if self.names.unchanged >= self.names.files => {}
+            all if all >= self.bytes.total => f.write_str(", all there already")?,
             some => write!(f, ", {} of it there already", Bytes(some))?,
         }
-        match self.links_followed {
+        match self.names.links_followed {
             0 => {}
             1 => f.write_str(", 1 link followed")?,
             count => write!(f, ", {count} links followed")?,
@@ -257,25 +276,18 @@ mod tests {
             role: Role::Receives,
             peer: "192.0.2.1:1".parse().unwrap(),
             into: None,
-            files: 31,
-            directories: 2,
-            symlinks: 0,
-            bytes: 4_200_000_000,
-            bytes_present: 0,
-            unchecked: 0,
-            altered: None,
-            links_left_out: 0,
-            unchanged: 0,
-            kept: 0,
-            deleted: 0,
-            removed: 0,
-            links_followed: 0,
+            names: NameCounts { files: 31, directories: 2, ..NameCounts::default() },
+            bytes: bytes(4_200_000_000, 0),
             elapsed: Duration::from_secs(39),
             failures: Failures::default(),
             wire_bytes: 0,
             connection: ConnectionFigures::default(),
             trace_lost: None,
         }
+    }
+
+    fn bytes(total: u64, present: u64) -> ByteCounts {
+        ByteCounts { total, present, ..ByteCounts::default() }
     }
 
     fn with(connection: ConnectionFigures) -> Summary {
@@ -311,8 +323,7 @@ mod tests {
         prior.add(&Attempts::default());
         prior.add(&attempt(begun + Duration::from_secs(3), 1_000));
         let of_last = Summary {
-            bytes: 10_000,
-            bytes_present: 4_500,
+            bytes: bytes(10_000, 4_500),
             wire_bytes: 5_600,
             ..with(ConnectionFigures { overflowed: Some(2), ..ConnectionFigures::default() })
         };
@@ -321,13 +332,13 @@ mod tests {
         let (elapsed, refused) = (of_last.elapsed, of_last.connection.refused);
         let whole = of_last.after(&prior, &last);
         assert_eq!(whole.connection.refused_for, BTreeMap::from([("malformed".to_owned(), 2)]));
-        assert_eq!((whole.bytes, whole.bytes_present, whole.wire_bytes), (10_000, 500, 9_800));
+        assert_eq!((whole.bytes, whole.wire_bytes), (bytes(10_000, 500), 9_800));
         assert_eq!((whole.elapsed, whole.connection.refused), (elapsed + Duration::from_secs(6), refused + 2));
         assert_eq!((whole.connection.overflowed, whole.connection.memory_bound), (Some(42), Some(Bound::Here)));
         let whole = Summary { elapsed: Duration::from_secs(2), ..with_share(Some(0.9)) }.after(&prior, &last);
         assert_eq!(whole.connection.path_share, Some(0.9 * 0.25));
         // Half of what the last attempt found there had crossed in the one before: three times as much in all.
-        let of_last = Summary { bytes: 10_000, bytes_present: 8_000, ..with_share(Some(0.3)) };
+        let of_last = Summary { bytes: bytes(10_000, 8_000), ..with_share(Some(0.3)) };
         let prior =
             Attempts { crossed: 4_000, since: last.since.map(|last| last - of_last.elapsed), ..Attempts::default() };
         assert!((of_last.after(&prior, &last).connection.path_share.unwrap() - 0.3 * 3.0 / 2.0).abs() < 1e-9);
@@ -336,10 +347,10 @@ mod tests {
 
     #[test]
     fn what_was_there_before_has_not_crossed() {
-        let resumed = Summary { bytes: 10_000_000, bytes_present: 4_500_000, ..summary() };
+        let resumed = Summary { bytes: bytes(10_000_000, 4_500_000), ..summary() };
         let resumed = Summary { elapsed: Duration::from_secs(2), ..resumed };
         assert_eq!((resumed.transferred(), resumed.goodput()), (5_500_000, 22e6));
-        assert_eq!(Summary { bytes_present: 10_000_000, ..resumed }.goodput(), 0.0);
+        assert_eq!(Summary { bytes: bytes(10_000_000, 10_000_000), ..resumed }.goodput(), 0.0);
     }
 
     #[test]
@@ -355,8 +366,7 @@ mod tests {
     #[test]
     fn groups_do_not_show_in_what_crosses() {
         let summary = Summary {
-            bytes_present: 1,
-            altered: Some(5),
+            bytes: ByteCounts { altered: Some(5), ..bytes(4_200_000_000, 1) },
             failures: Failures {
                 listed: vec![Failed { path: b"n\xff".to_vec(), reason: FailReason::Refused(NoticeKind::Exists) }],
                 count: 2,
@@ -384,7 +394,7 @@ mod tests {
             r#""refused":3,"refused_for":{"malformed":3},"path_share":0.5,"remembered":1000000,"#,
             r#""memory_bound":"There","overflowed":7}"#,
         );
-        assert_eq!(serde_json::to_string(&summary).unwrap(), text);
+        assert_eq!(serde_json::to_value(&summary).unwrap(), serde_json::from_str::<serde_json::Value>(text).unwrap());
         let read: Summary = serde_json::from_str(text).unwrap();
         assert_eq!(format!("{read:?}"), format!("{summary:?}"));
         // From a release that does not tell, and from one that tells more.
@@ -399,13 +409,13 @@ mod tests {
         let mut summary = with_share(None);
         assert_eq!(summary.to_string(), "31 files, 4.2 GB, 39 s, verified");
         summary.connection.path_share = Some(0.82);
-        (summary.failures.count, summary.bytes_present) = (1, 1_000_000);
+        (summary.failures.count, summary.bytes.present) = (1, 1_000_000);
         assert_eq!(
             summary.to_string(),
             "31 files, 4.2 GB, 39 s, verified, 82 % of what the set rate allows, 1.0 MB of it there already; 1 name failed"
         );
         summary.connection.path_share = None;
-        let trusted = Summary { unchecked: 2_000_000, ..summary.clone() };
+        let trusted = Summary { bytes: ByteCounts { unchecked: 2_000_000, ..summary.bytes }, ..summary.clone() };
         assert_eq!(
             trusted.to_string(),
             "31 files, 4.2 GB, 39 s, 2.0 MB of it not checked, 1.0 MB of it there already; 1 name failed"
@@ -416,7 +426,7 @@ mod tests {
             bound.to_string(),
             "31 files, 4.2 GB, 39 s, verified, slowed by the bound on memory there, 1.0 MB of it there already"
         );
-        let none = Summary { files: 0, bytes: 0, bytes_present: 0, ..summary.clone() };
+        let none = Summary { names: NameCounts::default(), bytes: bytes(0, 0), ..summary.clone() };
         assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");
     }
 
@@ -424,17 +434,20 @@ mod tests {
     fn what_was_not_compared_is_not_called_verified() {
         let whole = summary();
         assert!(whole.is_verified());
-        let some = Summary { unchanged: 19, bytes_present: 1_000_000, ..whole.clone() };
+        let unchanged = |unchanged| NameCounts { unchanged, ..whole.names };
+        let total = whole.bytes.total;
+        let some = Summary { names: unchanged(19), bytes: bytes(total, 1_000_000), ..whole.clone() };
         assert!(!some.is_verified());
         let text = "31 files, 4.2 GB, 39 s, 12 verified, 19 unchanged by size and time, 1.0 MB of it there already";
         assert_eq!(some.to_string(), text);
-        let all = Summary { unchanged: 31, bytes_present: whole.bytes, ..whole.clone() };
+        let all = Summary { names: unchanged(31), bytes: bytes(total, total), ..whole.clone() };
         assert!(!all.is_verified());
         assert_eq!(all.to_string(), "31 files, 4.2 GB, 39 s, unchanged by size and time");
-        let kept = Summary { files: 0, bytes: 0, kept: 2, ..whole.clone() };
+        let only = |names| Summary { names, bytes: bytes(0, 0), ..whole.clone() };
+        let kept = only(NameCounts { kept: 2, ..NameCounts::default() });
         assert!(!kept.is_verified());
         assert_eq!(kept.to_string(), "0 files, 0 B, 39 s, 2 left as at the target");
-        let deleted = Summary { files: 0, bytes: 0, deleted: 3, ..whole.clone() };
+        let deleted = only(NameCounts { deleted: 3, ..NameCounts::default() });
         assert!(deleted.is_verified());
         assert_eq!(deleted.to_string(), "0 files, 0 B, 39 s, 3 deleted");
         let failures = Failures { count: 1, ..Failures::default() };

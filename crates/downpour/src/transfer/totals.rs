@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::events::{Events, TransferEvent};
-use super::summary::Failures;
+use super::summary::{ByteCounts, Failures, NameCounts};
 use crate::files::{FailReason, Failed, Notice};
 use crate::messages::NoticeKind;
 
@@ -28,28 +28,8 @@ pub(super) struct Counts {
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) into: Option<PathBuf>,
-    pub(super) files: u64,
-    pub(super) directories: u64,
-    pub(super) symlinks: u64,
-    pub(super) bytes: u64,
-    /// Bytes that were present before.
-    pub(super) present: u64,
-    /// Bytes among them that an earlier run has left and that were not checked.
-    pub(super) unchecked: u64,
-    /// Bytes that an earlier run has left and that had changed (receiver only).
-    pub(super) altered: Option<u64>,
-    /// Links that were left out as requested.
-    pub(super) links_left_out: u64,
-    /// Files considered unchanged because size and modification time match.
-    pub(super) unchanged: u64,
-    /// Files of the target that were left alone.
-    pub(super) kept: u64,
-    /// Names of the target that were deleted.
-    pub(super) deleted: u64,
-    /// Names that were removed from the source.
-    pub(super) removed: u64,
-    /// Links among the sources that were followed (sender only).
-    pub(super) links_followed: u64,
+    pub(super) names: NameCounts,
+    pub(super) bytes: ByteCounts,
     /// Names that were not transferred.
     pub(super) failures: Failures,
 }
@@ -63,8 +43,8 @@ impl Totals {
             let reason = FailReason::Refused(notice.kind);
             events.tell(TransferEvent::LeftOut(Failed { path: notice.path, reason }));
         } else {
-            self.deleted += u64::from(notice.kind == NoticeKind::Delete);
-            self.removed += u64::from(notice.kind == NoticeKind::SourceRemoved);
+            self.names.deleted += u64::from(notice.kind == NoticeKind::Delete);
+            self.names.removed += u64::from(notice.kind == NoticeKind::SourceRemoved);
             events.tell(TransferEvent::Notice { kind: notice.kind, path: notice.path });
         }
     }
@@ -83,7 +63,7 @@ mod tests {
             totals.notice(Notice::new(kind, b"name"), &events);
         }
         drop(events);
-        assert_eq!((totals.failures.count, totals.deleted, totals.removed), (1, 1, 1));
+        assert_eq!((totals.failures.count, totals.names.deleted, totals.names.removed), (1, 1, 1));
         let mut told = Vec::new();
         while let Some(event) = transfer.next_blocking() {
             told.push(match event {

@@ -150,7 +150,7 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
         let begun = Instant::now();
         let receiver = receive(to.path().to_owned(), Peer::Connect(real), TransferOptions::default()).unwrap();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
-        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (6_000_000, 6_000_000));
+        assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (6_000_000, 6_000_000));
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     });
     assert_eq!(tree(from.path()), tree(to.path()));
@@ -191,7 +191,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
             () = others => unreachable!("they go on"),
         };
         assert!(turned_away.get() > 0);
-        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (100_000, 100_000));
+        assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (100_000, 100_000));
     });
     assert_eq!(tree(from.path()), tree(to.path()));
 }
@@ -247,9 +247,9 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
         let settings = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
         let receiver = receive(settings, Peer::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
         let summary = receiver.finish().await.unwrap();
-        assert!(summary.bytes_present > 3_000_000, "{summary:?}");
-        assert_eq!(summary.bytes, BEYOND_CREDIT as u64);
-        assert!(summary.wire_bytes < (BEYOND_CREDIT as u64 - summary.bytes_present) * 12 / 10, "{summary:?}");
+        assert!(summary.bytes.present > 3_000_000, "{summary:?}");
+        assert_eq!(summary.bytes.total, BEYOND_CREDIT as u64);
+        assert!(summary.wire_bytes < (BEYOND_CREDIT as u64 - summary.bytes.present) * 12 / 10, "{summary:?}");
     });
     assert_eq!(fs::read(to.path().join("file")).unwrap(), noise(BEYOND_CREDIT, 1));
     assert_eq!(tree(to.path()).len(), 1, "nothing else is left");
@@ -315,7 +315,7 @@ fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
         let reason = FailReason::Voided(VoidReason::Shrank);
         let failed = vec![Failed { path: b"dir/b".to_vec(), reason }];
         assert_eq!(
-            (&sent.failures.listed, sent.files, &received.failures.listed, received.files),
+            (&sent.failures.listed, sent.names.files, &received.failures.listed, received.names.files),
             (&failed, 2, &failed, 2)
         );
         assert_eq!((received.failures.count, received.failures.vanished), (1, 0));
@@ -343,7 +343,7 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
             stranger.send_to(&bytes, target).unwrap();
         }
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
-        assert_eq!(received.unwrap().bytes, 20_000_000);
+        assert_eq!(received.unwrap().bytes.total, 20_000_000);
         // The kernel's queue may have overflowed on a busy machine, but most datagrams must have been seen.
         let refused = sent.unwrap().connection.refused;
         assert!((GARBAGE as u64 / 2..=GARBAGE as u64 + 10).contains(&refused), "{refused}");

@@ -48,7 +48,7 @@ fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
         }
         let to = folder();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver(&ticket, &to).finish());
-        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (100_000, 100_000));
+        assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (100_000, 100_000));
         assert_eq!(tree(from.path()), tree(to.path()));
         assert!(sender.next().await.is_none(), "one complete transfer is the end");
     });
@@ -63,7 +63,7 @@ fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
             let to = folder();
             receiver(&ticket, &to).finish().await.unwrap();
             assert_eq!(tree(from.path()), tree(to.path()));
-            assert_eq!(wait_for(&mut sender, done).await.unwrap().files, 1);
+            assert_eq!(wait_for(&mut sender, done).await.unwrap().names.files, 1);
             fail_at(&ticket).await;
             let error = wait_for(&mut sender, done).await.unwrap_err();
             assert_eq!(said_kind(&error), Some(ErrorKind::Exists));
@@ -125,7 +125,7 @@ fn a_second_peer_is_told_that_the_ticket_is_in_use() {
         let error = receiver(&ticket, &second).finish().await.unwrap_err();
         assert_eq!(said_kind(&error), Some(ErrorKind::Busy));
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut first, done));
-        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (3_000_000, 3_000_000));
+        assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (3_000_000, 3_000_000));
         assert_eq!(tree(from.path()), tree(to.path()));
     });
 }
@@ -153,7 +153,7 @@ fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
         }
         let (to, since) = (folder(), Instant::now());
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver(&real, &to).finish());
-        assert_eq!((sent.unwrap().bytes, received.unwrap().bytes), (100_000, 100_000));
+        assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (100_000, 100_000));
         assert_eq!(tree(from.path()), tree(to.path()));
         assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
         drop(half);

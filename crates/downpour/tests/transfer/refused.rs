@@ -49,7 +49,7 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
         let peer = Peer::Connect(ticket(&sender));
         let (sent, received) =
             tokio::join!(sender.finish(), receive(to.path().to_owned(), peer, options).unwrap().finish());
-        assert_eq!((sent.unwrap().files, received.unwrap().files), (1, 1));
+        assert_eq!((sent.unwrap().names.files, received.unwrap().names.files), (1, 1));
     });
 }
 
@@ -97,7 +97,7 @@ fn two_senders_tell_each_other() {
         let peer = Peer::Connect(ticket(&listener));
         let receiver = receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap();
         let (sent, received) = tokio::join!(listener.finish(), receiver.finish());
-        assert_eq!((sent.unwrap().files, received.unwrap().files), (1, 1), "the ticket is still good");
+        assert_eq!((sent.unwrap().names.files, received.unwrap().names.files), (1, 1), "the ticket is still good");
     });
 }
 

@@ -21,8 +21,8 @@ fn one_file_of_any_length_arrives_in_both_directions() {
             fs::write(&path, noise(length, 1)).unwrap();
             let (sent, received) = run(transfer(vec![path], to.path(), listener));
             let (sent, received) = (sent.unwrap(), received.unwrap());
-            assert_eq!((sent.files, sent.bytes), (1, length as u64), "{listener:?}, {length}: {sent:?}");
-            assert_eq!((received.files, received.bytes, received.failures.count), (1, length as u64, 0));
+            assert_eq!((sent.names.files, sent.bytes.total), (1, length as u64), "{listener:?}, {length}: {sent:?}");
+            assert_eq!((received.names.files, received.bytes.total, received.failures.count), (1, length as u64, 0));
             assert_eq!(tree(from.path()), tree(to.path()), "{listener:?}, {length}");
         }
     }
@@ -48,8 +48,8 @@ fn a_tree_arrives_with_its_modes_times_links_and_empty_folders() {
     fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
     let (sent, received) = run(transfer(vec![root.clone()], to.path(), Listener::Sender));
     let received = received.unwrap();
-    assert_eq!((received.files, received.directories, received.symlinks), (4, 4, 2), "{received:?}");
-    assert_eq!(sent.unwrap().bytes, 2_070_010);
+    assert_eq!((received.names.files, received.names.directories, received.names.symlinks), (4, 4, 2), "{received:?}");
+    assert_eq!(sent.unwrap().bytes.total, 2_070_010);
     assert_eq!(tree(from.path()), tree(to.path()));
     // So that the temporary folders can be removed.
     for top in [from.path(), to.path()] {
@@ -68,8 +68,8 @@ fn ten_thousand_tiny_files_arrive() {
         }
     }
     let (sent, received) = run(transfer(vec![from.path().join("all")], to.path(), Listener::Receiver));
-    assert_eq!(sent.unwrap().files, 10_000);
-    assert_eq!(received.unwrap().files, 10_000);
+    assert_eq!(sent.unwrap().names.files, 10_000);
+    assert_eq!(received.unwrap().names.files, 10_000);
     assert_eq!(tree(from.path()), tree(to.path()));
 }
 
@@ -92,7 +92,7 @@ fn one_sender_serves_two_receivers_at_once() {
             }
         };
         let (first, second, ()) = tokio::join!(first, second, both_sent);
-        assert_eq!((first.unwrap().bytes, second.unwrap().bytes), (20_000_000, 20_000_000));
+        assert_eq!((first.unwrap().bytes.total, second.unwrap().bytes.total), (20_000_000, 20_000_000));
         sender.stop(Stop::Cancelled);
         let last = wait_for(&mut sender, done).await;
         assert_eq!(last.unwrap_err().kind(), downpour::ErrorKind::Cancelled);
@@ -132,7 +132,7 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
         receiver.accept();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
         let (sent, received) = (sent.unwrap(), received.unwrap());
-        assert_eq!((sent.bytes, received.bytes), (3_000_000, 3_000_000));
+        assert_eq!((sent.bytes.total, received.bytes.total), (3_000_000, 3_000_000));
         assert!(sent.elapsed > received.elapsed + asked, "{:?} {:?}", sent.elapsed, received.elapsed);
     });
     assert_eq!(tree(from.path()), tree(to.path()));
@@ -166,7 +166,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
         let (sent, received) = tokio::join!(watched, receiver.finish());
         let (sent, share) = (sent.unwrap(), |share: f64| (0.5..=1.1).contains(&share));
         assert!(sent.connection.path_share.is_some_and(share), "{sent:?}");
-        assert_eq!(received.unwrap().bytes, 4_000_000);
+        assert_eq!(received.unwrap().bytes.total, 4_000_000);
     });
     assert_eq!(files, 1);
     assert!(progress.len() >= 4, "{progress:?}");
@@ -230,9 +230,9 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
             });
             let (sent, received) = tokio::join!(watched, receiver.finish());
             for summary in [sent.unwrap(), received.unwrap()] {
-                assert_eq!((summary.files, summary.failures.count, summary.failures.vanished), (4, 1, 1));
+                assert_eq!((summary.names.files, summary.failures.count, summary.failures.vanished), (4, 1, 1));
                 assert_eq!(summary.failures.listed[0].path, b"dir/gone");
-                assert_eq!(summary.bytes, LONG as u64 + 200_007 + 200_001);
+                assert_eq!(summary.bytes.total, LONG as u64 + 200_007 + 200_001);
             }
         });
         assert_eq!(notes[1..], ["sending 3 files that have changed meanwhile again"]);

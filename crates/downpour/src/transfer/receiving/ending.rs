@@ -48,16 +48,17 @@ impl Receiving {
         }
         let mut done = std::mem::take(&mut self.done);
         done.into = Some(self.target.files().destination().directory.clone());
-        (done.files, done.bytes) = (outcome.files, outcome.bytes);
-        (done.directories, done.symlinks) = (outcome.directories, outcome.symlinks);
-        (done.present, done.unchecked) = (outcome.present, outcome.unchecked);
+        (done.names.files, done.bytes.total) = (outcome.files, outcome.bytes);
+        (done.names.directories, done.names.symlinks) = (outcome.directories, outcome.symlinks);
+        (done.bytes.present, done.bytes.unchecked) = (outcome.present, outcome.unchecked);
         if outcome.altered > 0 {
             let note = format!("{} kept from an earlier run had changed, and came again", Bytes(outcome.altered));
             self.session.events.tell(TransferEvent::Note(note));
         }
-        (done.unchanged, done.kept, done.deleted) = (untouched.unchanged, untouched.kept, outcome.deleted);
+        (done.names.unchanged, done.names.kept, done.names.deleted) =
+            (untouched.unchanged, untouched.kept, outcome.deleted);
         let links_left_out = outcome.links_left_out + outcome.unsafe_links;
-        (done.altered, done.links_left_out) = (Some(outcome.altered), links_left_out);
+        (done.bytes.altered, done.names.links_left_out) = (Some(outcome.altered), links_left_out);
         self.session.events.tell_links(outcome.links_left_out);
         if let Some(left) = &outcome.staging_left {
             self.session.events.tell(TransferEvent::Note(left.to_string()));

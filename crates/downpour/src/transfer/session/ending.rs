@@ -125,25 +125,14 @@ impl Session {
         };
         let elapsed = self.stopwatch.total(Instant::now());
         // What was there before has not crossed.
-        let crossed = done.bytes.saturating_sub(done.present);
+        let crossed = done.bytes.total.saturating_sub(done.bytes.present);
         let (sent, received) = (stats.connection.bytes_sent, stats.connection.bytes_received);
         Ok(Summary {
             role: self.config.role,
             peer,
             into: done.into,
-            files: done.files,
-            directories: done.directories,
-            symlinks: done.symlinks,
+            names: done.names,
             bytes: done.bytes,
-            bytes_present: done.present,
-            unchecked: done.unchecked,
-            altered: done.altered,
-            links_left_out: done.links_left_out,
-            unchanged: done.unchanged,
-            kept: done.kept,
-            deleted: done.deleted,
-            removed: done.removed,
-            links_followed: done.links_followed,
             elapsed,
             failures: done.failures,
             wire_bytes: if self.config.sends() { sent } else { received },
@@ -192,6 +181,7 @@ mod tests {
     use crate::transfer::mailbox::Mailbox;
     use crate::transfer::session::config::{Acquaintance, Origin, SessionConfig};
     use crate::transfer::session::peer::{Peer, application};
+    use crate::transfer::summary::NameCounts;
     use crate::transfer::{Transfer, TransferOptions};
 
     /// Slow feedback keeps the receiver from leaving before its confirmation has arrived; a peer that has left does
@@ -229,7 +219,9 @@ mod tests {
         let mut session = Session::new(connection, events, config, inputs, Instant::now()).unwrap();
         session.peer = Peer::new(PIPE_PEER, &application(Role::Sends, false, false), Role::Receives).unwrap();
         session.control.on_written(1);
-        let summary = session.conclude(Ok(Totals { files: 1, ..Totals::default() })).unwrap();
-        assert_eq!(summary.files, 1);
+        let summary = session
+            .conclude(Ok(Totals { names: NameCounts { files: 1, ..NameCounts::default() }, ..Totals::default() }))
+            .unwrap();
+        assert_eq!(summary.names.files, 1);
     }
 }
