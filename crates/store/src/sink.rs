@@ -19,6 +19,7 @@ mod across;
 pub(crate) mod announced;
 pub(crate) mod batch;
 mod before;
+mod claims;
 mod differences;
 mod entries;
 mod fate;
@@ -26,10 +27,12 @@ mod finish;
 mod kept;
 mod links;
 pub(crate) mod manifest;
+mod phase;
 mod place;
 mod publisher;
 mod reference;
 pub(crate) mod report;
+mod room;
 mod shared;
 mod spellings;
 mod stored;
@@ -160,7 +163,7 @@ impl FileSink {
     /// [`FilesError::Busy`] while another process receives the same into the same folder, which the caller may try
     /// again; a failure of the disk.
     pub fn begin(&self, source: SourceId) -> Result<(), FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         let mut intake = self.manifest.intake();
         if intake.source.is_some() {
             return Err(FilesError::Protocol { batch: 0, reason: "it begins twice" });
@@ -199,7 +202,7 @@ impl FileSink {
     /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotAFolder`] in a
     /// comparison with a file.
     pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         let Destination { directory, rename } = self.destination();
         if let Some(name) = rename.as_ref().filter(|_| self.shared.spec.compared) {
             // A file is there: it is no folder whose content could be compared.
@@ -213,7 +216,7 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Protocol`] if it was named already, or too many were.
     pub fn id_name(&self, name: &IdName) -> Result<(), FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         self.manifest.intake().id_name(name)
     }
 
@@ -266,7 +269,7 @@ impl FileSink {
     /// [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate. Or a failure of the
     /// disk.
     pub fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         let mut intake = self.manifest.intake();
         let open = self.verifier.open_batches() + self.differences.len();
         let source = intake.check(part, &self.shared.spec.permitted, open)?;
@@ -314,7 +317,7 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Protocol`] for chunks that are not due; a failure of the disk.
     pub fn add_chunks(&self, chunks: &Chunks) -> Result<Option<Wanted>, FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         self.manifest.hash(|out| chunks.encode(out))?;
         let Some((batch, wanted)) = self.differences.take(&self.shared, &self.writer, chunks)? else {
             return Ok(None);
@@ -329,7 +332,7 @@ impl FileSink {
     /// # Errors
     /// A failure of the disk, or a batch that is not open.
     pub fn write(&self, batch: u32, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         let batch = self.verifier.batch(batch)?;
         let place = self.shared.place()?;
         *lock(&self.written) = Some((batch.number, offset));
@@ -341,7 +344,7 @@ impl FileSink {
     /// # Errors
     /// As [`FileSink::write`]'s.
     pub fn copy(&self, batch: u32, range: Range<u64>, from: &dyn TreeObject) -> Result<(), FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         let batch = self.verifier.batch(batch)?;
         let place = self.shared.place()?;
         *lock(&self.written) = Some((batch.number, range.start));
@@ -354,7 +357,7 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Protocol`] if the batch is not open.
     pub fn all_copied(&self, batch: u32) -> Result<bool, FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         self.verifier.trust(batch)
     }
 
@@ -380,7 +383,7 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
     pub fn expect_digest(&self, digest: &Digest) -> Result<bool, FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         self.verifier.batch(digest.batch)?;
         self.manifest.hash(|out| digest.encode(out))?;
         self.verifier.expect(digest.batch, digest.block, digest.digest)
@@ -398,7 +401,7 @@ impl FileSink {
         range: Range<u64>,
         digest: [u8; 32],
     ) -> Result<bool, FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         self.verifier.found(batch, block, range, digest)
     }
 
@@ -408,7 +411,7 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Protocol`] if the batch is not open or has no such entry; a failure of the disk.
     pub fn void(&self, void: &Void) -> Result<Option<Vec<u8>>, FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         let batch = self.verifier.batch(void.batch)?;
         self.manifest.hash(|out| void.encode(out))?;
         let Some(at) = self.verifier.voided(&batch, void.entry)? else { return Ok(None) };
@@ -433,7 +436,7 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Over`].
     pub fn skipped(&self, skipped: &Skipped) -> Result<(), FilesError> {
-        self.shared.check_going()?;
+        self.shared.phase.check_going()?;
         let mut intake = self.manifest.intake();
         intake.skip(skipped)?;
         // A name that no entry could have needs no protection.
@@ -473,7 +476,7 @@ impl FileSink {
     /// [`FileSink::add_manifest_part`], and the links, deletions and folders of [`FileSink::finish`]. May be called
     /// from any thread, at any time; [`FileSink::flush`] and [`FileSink::abandon`] still do their work.
     pub fn stop(&self) {
-        self.shared.stopped.store(true, Ordering::Release);
+        self.shared.phase.stop();
     }
 
     /// Batches that are not yet verified.
@@ -500,8 +503,8 @@ impl FileSink {
     /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once
     /// [`FileSink::stop`] was called, or a failure of the disk.
     pub fn finish(&self, end: &End) -> Result<ReceiveOutcome, FilesError> {
-        self.shared.check_going()?;
-        self.shared.check_stopped()?;
+        self.shared.phase.check_going()?;
+        self.shared.phase.check_stopped()?;
         let unverified = self.unverified();
         if unverified > 0 {
             return Err(FilesError::Incomplete { unverified });
@@ -516,7 +519,7 @@ impl FileSink {
             self.shared.make_place(source)?;
         }
         self.flush()?;
-        self.shared.end();
+        self.shared.phase.end();
         self.shared.finish(&intake)?;
         Ok(self.shared.report.outcome())
     }
@@ -528,7 +531,7 @@ impl FileSink {
     /// # Errors
     /// A staging folder that could not be removed.
     pub fn abandon(&self, remove: bool) -> Result<Option<PathBuf>, FilesError> {
-        self.shared.end();
+        self.shared.phase.end();
         // What is open cannot be removed everywhere.
         self.writer.close();
         let Some(place) = self.shared.staged() else { return Ok(None) };

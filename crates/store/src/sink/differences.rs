@@ -163,7 +163,7 @@ impl Comparison {
         let listing = match &mut self.listing {
             Some(listing) => listing,
             none => none.insert(ListedFile {
-                basis: Basis::read(place, &file.path, file.size, &shared.stopped).ok(),
+                basis: Basis::read(place, &file.path, file.size, shared.phase.stopped()).ok(),
                 position: 0,
                 run: (0..0, blake3::Hasher::new()),
                 recorded: false,
@@ -171,7 +171,7 @@ impl Comparison {
         };
         let mut bytes = Vec::new();
         for chunk in chunks {
-            shared.check_stopped()?;
+            shared.phase.check_stopped()?;
             let range = listing.position..listing.position.saturating_add(chunk.length.into());
             if range.end > file.size {
                 let reason = "the chunks of a file are longer than the file";

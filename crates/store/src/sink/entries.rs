@@ -48,7 +48,7 @@ impl Admission<'_> {
     /// Processes the entries of a checked part.
     pub(super) fn take_entries(&self, intake: &mut Intake, part: &ManifestPart) -> Result<(), FilesError> {
         for entry in &part.entries {
-            self.shared.check_stopped()?;
+            self.shared.phase.check_stopped()?;
             let path = self.shared.goes_to(&entry.path, part.batch)?;
             let target = match &entry.kind {
                 Kind::HardLink { target } => Some(self.shared.goes_to(target, part.batch)?),
@@ -129,7 +129,7 @@ impl Admission<'_> {
             None => self.judge(&place.target).fate(path, entry, None),
         };
         // The result is meaningless if hashing was stopped early.
-        self.shared.check_stopped()?;
+        self.shared.phase.check_stopped()?;
         let stands = matches!(fate, Ok(Fate::Same { .. }));
         let is_stored = self.is_stored(&entry.kind, &fate);
         let staged = match (fate, &entry.kind) {
@@ -202,7 +202,7 @@ impl Admission<'_> {
             Some(seen) => self.foresee_fate(seen, path, entry, target, stands),
             None => Ok(absent(&self.shared.spec, entry)),
         };
-        self.shared.check_stopped()?;
+        self.shared.phase.check_stopped()?;
         let fate = match fate {
             // Its folder would be created.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -215,7 +215,9 @@ impl Admission<'_> {
             Ok(fate) => fate,
         };
         let fate = match &entry.kind {
-            Kind::HardLink { target } if self.shared.is_left_out(&self.shared.goes_to(target, number.0)?) => Fate::Kept,
+            Kind::HardLink { target } if self.shared.claims.is_left_out(&self.shared.goes_to(target, number.0)?) => {
+                Fate::Kept
+            }
             _ if stands => fate,
             _ => without_first_name(fate, self.shared.spec.existing),
         };
@@ -270,7 +272,7 @@ impl Admission<'_> {
     fn keep(&self, path: &[u8], entry: &Entry) {
         self.shared.report.kept(path);
         if is_left_out(&self.shared.spec, entry) {
-            self.shared.leave_out(path);
+            self.shared.claims.leave_out(path);
         }
     }
 
@@ -291,7 +293,7 @@ impl Admission<'_> {
             modes: self.shared.modes,
             extras: self.shared.extras,
             target,
-            stopped: &self.shared.stopped,
+            stopped: self.shared.phase.stopped(),
         }
     }
 
@@ -321,7 +323,7 @@ impl Admission<'_> {
             } else {
                 place.target.create_folder(path, made)?
             };
-            self.shared.note_change();
+            self.shared.phase.note_change();
             mode = self.shared.modes.without(mode, made & !found.mode);
             if found.mode & FILLABLE != FILLABLE {
                 place.target.set_attributes(path, found.identity, Some(found.mode | FILLABLE), None)?;
@@ -346,14 +348,14 @@ impl Admission<'_> {
             // One that is to get an owner or other attributes gets them before anybody can exchange it.
             Fate::New if !place.is_guarded(path) && !self.shared.extras.is_active() => {
                 place.target.create_symlink(path, target)?;
-                self.shared.note_change();
+                self.shared.phase.note_change();
                 self.set_link_time(place, path, entry)?;
             }
             _ => {
                 let made = place.staging.make_symlink(target)?;
                 self.set_made(place, made.0, None, entry)?;
                 place.put_made(made, path)?;
-                self.shared.note_change();
+                self.shared.phase.note_change();
                 if !self.shared.extras.is_active() {
                     self.set_link_time(place, path, entry)?;
                 }
@@ -389,7 +391,7 @@ impl Admission<'_> {
             }
             self.set_made(place, made.0, Some(mode), entry)?;
             place.put_made(made, path)?;
-            self.shared.note_change();
+            self.shared.phase.note_change();
         }
         self.shared.report.count(entry, matches!(fate, Fate::Same { .. }));
         Ok(())
@@ -457,7 +459,7 @@ impl Admission<'_> {
     /// Determines what is staged of a file. `waits` says whether the sender waits to hear what is wanted of it.
     fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate, waits: bool) -> Result<Staged, FilesError> {
         let id = StagedId::new(path, entry);
-        if !self.shared.claim(id.path()) {
+        if !self.shared.claims.claim(id.path()) {
             return Err(FilesError::bad_name(path, NameError::Duplicate));
         }
         let fresh = FileState::fresh(entry.size());

@@ -80,7 +80,7 @@ impl Shared {
         let mut deleted = |path: &[u8]| {
             self.report.deleted(path);
             if !self.spec.dry_run {
-                self.note_change();
+                self.phase.note_change();
             }
         };
         let mut failed = |path: &[u8], error: io::Error| match refusal_of(&error) {
@@ -105,7 +105,7 @@ impl Shared {
             most: self.spec.max_delete,
             is_limited: false,
             sent_as: &|path| self.sent_as(path),
-            is_stopped: &|| self.check_stopped().is_err(),
+            is_stopped: &|| self.phase.check_stopped().is_err(),
             newcomers: newcomers.as_deref_mut(),
             kept: &mut |path| self.report.kept(path),
             deleted: &mut deleted,
@@ -124,7 +124,7 @@ impl Shared {
         if deletion.is_limited {
             self.refused(TOP, NoticeKind::DeleteLimit);
         }
-        fatal.map_or_else(|| self.check_stopped(), Err)
+        fatal.map_or_else(|| self.phase.check_stopped(), Err)
     }
 
     /// Whether the target stands for the directory whose contents are sent. Without a trailing slash, the path alone
@@ -178,7 +178,7 @@ impl Shared {
     /// Sets the attributes of all folders, the deepest first, and makes everything that was created durable.
     fn seal_folders(&self, place: &Place) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
-        let changed = self.is_changed();
+        let changed = self.phase.is_changed();
         let mut folders = lock(&place.staging.folders);
         // Existing folders that are left alone are not in the list.
         // Nor are those of backups.
@@ -186,7 +186,7 @@ impl Shared {
         let mut at_once = changed && (sync_at_once(folders.count()) || others);
         let mut folders = folders.backwards().map_err(failed)?;
         while let Some((path, attributes)) = folders.next().map_err(failed)? {
-            self.check_stopped()?;
+            self.phase.check_stopped()?;
             let attributes = Attributes::from_bytes(&attributes).map_err(|error| failed(io::Error::other(error)))?;
             // A folder sealed by an earlier run may not be durable.
             match self.seal_folder(place, &path, &attributes, changed && !at_once) {
@@ -280,10 +280,10 @@ mod tests {
     fn what_an_earlier_run_has_moved_is_to_be_durable_at_the_end_of_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let first = begin(dir.path());
-        assert!(!first.shared.is_changed());
+        assert!(!first.shared.phase.is_changed());
         drop(first);
         fs::create_dir(dir.path().join(staging_name(SourceId([1; 16])))).unwrap();
-        assert!(begin(dir.path()).shared.is_changed());
+        assert!(begin(dir.path()).shared.phase.is_changed());
     }
 
     #[test]

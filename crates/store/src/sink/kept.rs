@@ -59,7 +59,7 @@ impl Shared {
     fn digest_of(&self, file: &File, range: Range<u64>, chunk: &mut [u8]) -> Result<Option<[u8; 32]>, FilesError> {
         let (mut hasher, mut at) = (blake3::Hasher::new(), range.start);
         while at < range.end {
-            self.check_stopped()?;
+            self.phase.check_stopped()?;
             let length = usize::try_from(range.end - at).map_or(chunk.len(), |left| left.min(chunk.len()));
             let read = match file.read_at(&mut chunk[..length], at) {
                 // Zeros at the end of a file are written last.

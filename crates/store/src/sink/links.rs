@@ -50,14 +50,14 @@ impl Shared {
         let mut links = lock(&place.staging.links);
         let mut links = links.backwards().map_err(failed)?;
         loop {
-            self.check_stopped()?;
+            self.phase.check_stopped()?;
             let group = next_group(&mut links).map_err(failed)?;
             if group.is_empty() {
                 return Ok(());
             }
             let standing = self.standing(place, &group)?;
             for link in &group {
-                self.check_stopped()?;
+                self.phase.check_stopped()?;
                 let path = &link.path;
                 let made = self.make_link(place, link, standing.contains(&path_hash(&link.target)));
                 let kind = match made {
@@ -84,7 +84,7 @@ impl Shared {
         let mut files = lock(&place.staging.files);
         let mut files = files.backwards().map_err(failed)?;
         while let Some((hash, _)) = files.next().map_err(failed)? {
-            self.check_stopped()?;
+            self.phase.check_stopped()?;
             if let Ok(hash) = <[u8; 8]>::try_from(hash)
                 && asked.contains(&hash)
             {
@@ -110,7 +110,7 @@ impl Shared {
         let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {
-            if self.is_left_out(target) || keeps(&self.spec, file.as_ref(), there.as_ref()) {
+            if self.claims.is_left_out(target) || keeps(&self.spec, file.as_ref(), there.as_ref()) {
                 self.report.kept(path);
                 return Ok(None);
             }
@@ -123,7 +123,7 @@ impl Shared {
             let (folder, name) = place.target.parent(target)?;
             file.iter().for_each(|file| place.changes(file));
             place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;
-            self.note_change();
+            self.phase.note_change();
         }
         self.report.update(|outcome| {
             outcome.files += 1;

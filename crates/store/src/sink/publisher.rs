@@ -133,7 +133,7 @@ impl Pipeline<'_> {
     /// Records what was verified since the last call, and finishes the complete files for the next group.
     fn settle_ready(&self, group: &mut Group) -> Result<(), FilesError> {
         loop {
-            self.shared.check_going()?;
+            self.shared.phase.check_going()?;
             let (next, records) = self.verifier.take();
             // Ranges of complete files are recorded first.
             self.record(group, &records)?;
@@ -146,10 +146,10 @@ impl Pipeline<'_> {
                     }
                     group.add_file(&batch, at);
                 }
-                Ok(None) => self.shared.release(batch.files[at].id.path()),
+                Ok(None) => self.shared.claims.release(batch.files[at].id.path()),
                 Err(error) => {
                     self.give_up(place, &batch, at, error)?;
-                    self.shared.release(batch.files[at].id.path());
+                    self.shared.claims.release(batch.files[at].id.path());
                 }
             }
             if self.verifier.settled(&batch)? {
@@ -177,7 +177,7 @@ impl Pipeline<'_> {
     /// seconds.
     fn place_groups(&self, group: &mut Group, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
         let mut durable = None;
-        let is_wanted = |group: &Group| group.is_last || (group.is_due() && self.shared.check_stopped().is_ok());
+        let is_wanted = |group: &Group| group.is_last || (group.is_due() && self.shared.phase.check_stopped().is_ok());
         while durable.is_some() || is_wanted(group) {
             let asked = is_wanted(group).then(|| mem::take(group));
             durable = match asked {
@@ -290,7 +290,7 @@ impl Pipeline<'_> {
             for (batch, at) in files {
                 self.place_file(place, batch, *at, placed)?;
             }
-            self.shared.note_change();
+            self.shared.phase.note_change();
             self.gather(group)?;
         }
         // All their files are in place.
@@ -309,7 +309,7 @@ impl Pipeline<'_> {
         placed: &mut dyn FnMut(&[u8], u64),
     ) -> Result<(), FilesError> {
         let file = &batch.files[at];
-        self.shared.release(file.id.path());
+        self.shared.claims.release(file.id.path());
         match place.put(&file.id.place(), &file.path) {
             Ok(()) => {
                 let noted = place.note_file(&file.path);

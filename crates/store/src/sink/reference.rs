@@ -23,7 +23,7 @@ impl Admission<'_> {
             match place.staging.make_link(&folder.fd, name) {
                 Ok((name, found)) if found.identity == unchanged => {
                     place.put_made((name, found), path)?;
-                    self.shared.note_change();
+                    self.shared.phase.note_change();
                     place.note_file(path)?;
                     self.shared.report.count(entry, true);
                     return Ok(true);

@@ -1,27 +1,23 @@
 //! State shared by the parts of a sink: the request, the target, the report, and whether the transfer is to end.
 
-use std::collections::HashSet;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use request::{Destination, Evidence, First, ReceiveSpec, check_path};
-use rustix::fs::statvfs;
-use rustix::process::geteuid;
 
-use super::super::directory::parent_of;
 use super::super::error::FilesError;
 use super::super::extras::ExtraRule;
 use super::super::mode_rule::ModeRule;
 use super::super::outputs::TargetOutput;
 use super::super::sandbox::DirectorySandbox;
-use super::super::staged_id::path_hash;
+use super::claims::Claims;
+use super::phase::Phase;
 use super::place::{Place, open_references, open_target, sent_as};
 use super::report::Report;
 use super::report::TOP;
+use super::room::Room;
 use super::stored_entries::StoredEntries;
 use super::usable::{check_usable, holds_staging};
-use crate::lock::lock;
 use crate::messages::{Entry, Kind, NoticeKind, SourceId};
 
 /// State shared by the parts of a sink. Every change of the target goes through its [`Place`], which follows the spec.
@@ -45,24 +41,13 @@ pub(super) struct Shared {
     seen: OnceLock<Option<DirectorySandbox>>,
     /// Trees whose unchanged files get names here.
     references: OnceLock<Vec<DirectorySandbox>>,
-    /// Hashes of the paths of files that take no part.
-    left_out: Mutex<HashSet<u64>>,
     /// The sender's name of an item that has another name here.
     pub(super) renamed: Arc<OnceLock<Vec<u8>>>,
-    /// Hashes of the paths of files that are being received and not yet in place.
-    claimed: Mutex<HashSet<u64>>,
-    /// Bytes that could be written when the first of them were wanted.
-    room: OnceLock<u64>,
-    /// Whether it was told that more is wanted than that.
-    room_told: AtomicBool,
-    /// Whether something was created, moved or deleted that has to be made durable at the end.
-    changed: AtomicBool,
+    pub(super) claims: Claims,
+    room: Room,
+    pub(super) phase: Phase,
     /// Whether the sender lists the chunks of files.
     pub(super) sender_lists: AtomicBool,
-    /// Whether the sink accepts nothing more.
-    over: AtomicBool,
-    /// Makes long operations end at once.
-    pub(super) stopped: AtomicBool,
 }
 
 impl Shared {
@@ -113,15 +98,11 @@ impl Shared {
             place: OnceLock::new(),
             seen: OnceLock::new(),
             references: OnceLock::new(),
-            left_out: Mutex::default(),
             renamed: Arc::default(),
-            claimed: Mutex::default(),
-            room: OnceLock::new(),
-            room_told: AtomicBool::new(false),
-            changed: AtomicBool::new(false),
+            claims: Claims::default(),
+            room: Room::default(),
+            phase: Phase::default(),
             sender_lists: AtomicBool::new(false),
-            over: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
         })
     }
 
@@ -184,7 +165,7 @@ impl Shared {
             && let Some(place) = Place::open(&self.spec, destination, &self.renamed, &self.report, source, false)?
         {
             // Files moved by the earlier run must be durable at the end of this one.
-            self.note_change();
+            self.phase.note_change();
             self.place.get_or_init(|| place);
         }
         Ok(())
@@ -205,9 +186,7 @@ impl Shared {
     /// Tells once that more is wanted than there is room for: `wanted` bytes of all files so far. They are written all
     /// the same, since holes need no room, and since others may make some.
     pub(super) fn check_room(&self, wanted: u64) {
-        let directory = &self.destination().directory;
-        let room = *self.room.get_or_init(|| room(directory).unwrap_or(u64::MAX));
-        if wanted > room && !self.spec.compared && !self.room_told.swap(true, Ordering::Relaxed) {
+        if !self.spec.compared && self.room.is_exceeded(&self.destination().directory, wanted) {
             self.report.notice(NoticeKind::LowSpace, TOP);
         }
     }
@@ -254,16 +233,6 @@ impl Shared {
         Ok(self.references.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Notes that a file takes no part, which goes for all of its names.
-    pub(super) fn leave_out(&self, path: &[u8]) {
-        lock(&self.left_out).insert(path_hash(path));
-    }
-
-    /// Whether a file takes no part.
-    pub(super) fn is_left_out(&self, path: &[u8]) -> bool {
-        lock(&self.left_out).contains(&path_hash(path))
-    }
-
     /// Returns the path beneath the target that an entry is written to.
     pub(super) fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
         let Some(name) = &self.destination().rename else { return Ok(path.to_vec()) };
@@ -284,17 +253,6 @@ impl Shared {
         self.destination().rename.as_deref().zip(self.renamed.get().map(Vec::as_slice))
     }
 
-    /// Claims a path, by its hash, for a file that is being received; false if another file of the transfer has claimed
-    /// it.
-    pub(super) fn claim(&self, path: u64) -> bool {
-        lock(&self.claimed).insert(path)
-    }
-
-    /// Releases a claim: the file is in place, or will not be.
-    pub(super) fn release(&self, path: u64) {
-        lock(&self.claimed).remove(&path);
-    }
-
     /// Counts a name that cannot be created.
     pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
         if kind == NoticeKind::Kept {
@@ -303,34 +261,4 @@ impl Shared {
         }
         self.report.refused(sent, kind);
     }
-
-    pub(super) fn note_change(&self) {
-        self.changed.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_changed(&self) -> bool {
-        self.changed.load(Ordering::Relaxed)
-    }
-
-    /// Ends the sink: nothing more is accepted.
-    pub(super) fn end(&self) {
-        self.over.store(true, Ordering::Release);
-    }
-
-    pub(super) fn check_going(&self) -> Result<(), FilesError> {
-        if self.over.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
-    }
-
-    pub(super) fn check_stopped(&self) -> Result<(), FilesError> {
-        if self.stopped.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
-    }
-}
-
-/// Returns the number of bytes that this process may write to the file system of a directory, or of the one that it
-/// will be made in.
-fn room(directory: &Path) -> Option<u64> {
-    let found = statvfs(directory).or_else(|_| statvfs(parent_of(directory))).ok()?;
-    let blocks = if geteuid().is_root() { found.f_bfree } else { found.f_bavail };
-    // Some file systems do not tell.
-    (found.f_blocks > 0).then(|| blocks.saturating_mul(found.f_frsize))
 }
