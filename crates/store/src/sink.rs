@@ -16,6 +16,7 @@
 //! is in `shared`.
 
 mod across;
+mod aim;
 pub(crate) mod announced;
 pub(crate) mod batch;
 mod before;
@@ -146,7 +147,7 @@ impl FileSink {
     /// Whether it is decided where the items go.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        self.shared.is_decided()
+        self.shared.aim.is_decided()
     }
 
     /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the

@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use request::{Destination, Evidence, First, ReceiveSpec, check_path};
+use request::{Destination, Evidence, First, ReceiveSpec};
 
 use super::super::error::FilesError;
 use super::super::extras::ExtraRule;
 use super::super::mode_rule::ModeRule;
 use super::super::outputs::TargetOutput;
 use super::super::sandbox::DirectorySandbox;
+use super::aim::Aim;
 use super::claims::Claims;
 use super::phase::Phase;
 use super::place::{Place, open_references, open_target, sent_as};
@@ -31,18 +32,12 @@ pub(super) struct Shared {
     pub(super) report: Arc<Report>,
     /// What is in place and not told yet.
     pub(super) stored: StoredEntries,
-    /// Whether the target was a directory when the transfer started.
-    target_is_directory: bool,
-    destination: OnceLock<Destination>,
-    /// What is written about the transfer beneath the destination.
-    outputs: OnceLock<Vec<TargetOutput>>,
+    pub(super) aim: Aim,
     place: OnceLock<Place>,
     /// The target as a dry run sees it, if it exists.
     seen: OnceLock<Option<DirectorySandbox>>,
     /// Trees whose unchanged files get names here.
     references: OnceLock<Vec<DirectorySandbox>>,
-    /// The sender's name of an item that has another name here.
-    pub(super) renamed: Arc<OnceLock<Vec<u8>>>,
     pub(super) claims: Claims,
     room: Room,
     pub(super) phase: Phase,
@@ -67,11 +62,11 @@ impl Shared {
     /// # Errors
     /// The same as for [`FileSink::new`](super::FileSink::new).
     pub(super) fn new(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, FilesError> {
-        let destination = OnceLock::new();
+        let aim = Aim::new(target_is_directory);
         let may_hold_some = match (spec.destination(&Evidence::before(target_is_directory)), spec.named()) {
             (Some(decided), _) => {
                 let may_hold_some = check_usable(&spec, &decided)?;
-                destination.get_or_init(|| decided);
+                aim.set(decided);
                 may_hold_some
             }
             // The items go into the target, or continue in its parent what an earlier run has begun there.
@@ -92,13 +87,10 @@ impl Shared {
             may_hold_some,
             report: Arc::default(),
             stored: StoredEntries::default(),
-            target_is_directory,
-            destination,
-            outputs: OnceLock::new(),
+            aim,
             place: OnceLock::new(),
             seen: OnceLock::new(),
             references: OnceLock::new(),
-            renamed: Arc::default(),
             claims: Claims::default(),
             room: Room::default(),
             phase: Phase::default(),
@@ -108,33 +100,25 @@ impl Shared {
 
     /// See [`FileSink::destination`](super::FileSink::destination).
     pub(super) fn destination(&self) -> &Destination {
-        self.destination.get_or_init(|| match self.spec.named() {
-            Some(named) if !self.target_is_directory => named,
-            _ => self.spec.in_target(),
-        })
+        self.aim.destination(&self.spec)
     }
 
     /// Returns what is written about the transfer beneath the destination, relative to it.
     pub(super) fn outputs(&self) -> &[TargetOutput] {
-        self.outputs.get_or_init(|| TargetOutput::beneath(&self.spec.outputs, &self.destination().directory))
-    }
-
-    /// Whether the destination of the items is decided.
-    pub(super) fn is_decided(&self) -> bool {
-        self.destination.get().is_some()
+        self.aim.outputs(&self.spec)
     }
 
     /// Uses the identity of the source: an earlier run of the same transfer may have created a target that is a
     /// directory. Opens the staging folder that such a run has left, if the destination is decided.
     pub(super) fn begin(&self, source: SourceId) -> Result<(), FilesError> {
-        if self.target_is_directory && !self.is_decided() {
+        if self.aim.target_is_directory && !self.aim.is_decided() {
             let is_own = Some(self.is_own_target(source));
             let evidence = Evidence { is_own, ..Evidence::before(true) };
             if let Some(decided) = self.spec.destination(&evidence) {
-                self.destination.get_or_init(|| decided);
+                self.aim.set(decided);
             }
         }
-        match self.destination.get() {
+        match self.aim.decided() {
             Some(destination) => self.open_staging(destination, source),
             None => Ok(()),
         }
@@ -143,26 +127,26 @@ impl Shared {
     /// Decides the destination from the first item, and opens the staging folder that an earlier run has left there.
     /// Returns whether it was undecided.
     pub(super) fn decide(&self, first: Option<&Entry>, source: Option<SourceId>) -> Result<bool, FilesError> {
-        if self.is_decided() {
+        if self.aim.is_decided() {
             return Ok(false);
         }
         let first = first.map_or(First::Nothing, |entry| First::Item {
             path: &entry.path,
             is_directory: matches!(entry.kind, Kind::Directory),
         });
-        let evidence = Evidence { is_directory: self.target_is_directory, is_own: Some(false), first };
+        let evidence = Evidence { is_directory: self.aim.target_is_directory, is_own: Some(false), first };
         let Some(decided) = self.spec.destination(&evidence) else { return Ok(false) };
         check_usable(&self.spec, &decided)?;
         if let Some(source) = source {
             self.open_staging(&decided, source)?;
         }
-        self.destination.get_or_init(|| decided);
+        self.aim.set(decided);
         Ok(true)
     }
 
     fn open_staging(&self, destination: &Destination, source: SourceId) -> Result<(), FilesError> {
         if !self.spec.dry_run
-            && let Some(place) = Place::open(&self.spec, destination, &self.renamed, &self.report, source, false)?
+            && let Some(place) = Place::open(&self.spec, destination, &self.aim.renamed, &self.report, source, false)?
         {
             // Files moved by the earlier run must be durable at the end of this one.
             self.phase.note_change();
@@ -176,7 +160,7 @@ impl Shared {
         if self.place.get().is_none() {
             // A wrong one is refused before anything is made.
             self.references()?;
-            let place = Place::open(&self.spec, self.destination(), &self.renamed, &self.report, source, true)?
+            let place = Place::open(&self.spec, self.destination(), &self.aim.renamed, &self.report, source, true)?
                 .ok_or(FilesError::Over)?;
             self.place.get_or_init(|| place);
         }
@@ -235,12 +219,7 @@ impl Shared {
 
     /// Returns the path beneath the target that an entry is written to.
     pub(super) fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
-        let Some(name) = &self.destination().rename else { return Ok(path.to_vec()) };
-        let top = check_path(path).map_err(|reason| FilesError::bad_name(path, reason))?;
-        if self.renamed.get_or_init(|| top.to_vec()) != top {
-            return Err(FilesError::Protocol { batch, reason: "it has several items for one name" });
-        }
-        Ok([name, &path[top.len()..]].concat())
+        self.aim.goes_to(&self.spec, path, batch)
     }
 
     /// Returns the sender's name of a path beneath the target.
@@ -250,7 +229,7 @@ impl Shared {
 
     /// Returns the item's names here and at the sender, if they differ.
     pub(super) fn renaming(&self) -> Option<(&[u8], &[u8])> {
-        self.destination().rename.as_deref().zip(self.renamed.get().map(Vec::as_slice))
+        self.aim.renaming(&self.spec)
     }
 
     /// Counts a name that cannot be created.

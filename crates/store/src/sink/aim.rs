@@ -1,0 +1,90 @@
+//! Where the items of a transfer go, and the names that they have there.
+
+use std::sync::{Arc, OnceLock};
+
+use request::{Destination, ReceiveSpec, check_path};
+
+use crate::error::FilesError;
+use crate::outputs::TargetOutput;
+
+/// Where the items go, once that is decided.
+#[derive(Debug)]
+pub(super) struct Aim {
+    /// Whether the target was a directory when the transfer started.
+    pub(super) target_is_directory: bool,
+    destination: OnceLock<Destination>,
+    /// What is written about the transfer beneath the destination.
+    outputs: OnceLock<Vec<TargetOutput>>,
+    /// The sender's name of an item that has another name here.
+    pub(super) renamed: Arc<OnceLock<Vec<u8>>>,
+}
+
+impl Aim {
+    /// Creates one that is not decided.
+    pub(super) fn new(target_is_directory: bool) -> Self {
+        Self { target_is_directory, destination: OnceLock::new(), outputs: OnceLock::new(), renamed: Arc::default() }
+    }
+
+    /// Decides it, the first time.
+    pub(super) fn set(&self, destination: Destination) {
+        self.destination.get_or_init(|| destination);
+    }
+
+    /// Whether it is decided.
+    pub(super) fn is_decided(&self) -> bool {
+        self.decided().is_some()
+    }
+
+    /// Returns where the items go, if that is decided.
+    pub(super) fn decided(&self) -> Option<&Destination> {
+        self.destination.get()
+    }
+
+    /// Returns where the items go; decides it, if it is not, as without further evidence.
+    pub(super) fn destination(&self, spec: &ReceiveSpec) -> &Destination {
+        self.destination.get_or_init(|| match spec.named() {
+            Some(named) if !self.target_is_directory => named,
+            _ => spec.in_target(),
+        })
+    }
+
+    /// Returns what is written about the transfer beneath the destination, relative to it.
+    pub(super) fn outputs(&self, spec: &ReceiveSpec) -> &[TargetOutput] {
+        self.outputs.get_or_init(|| TargetOutput::beneath(&spec.outputs, &self.destination(spec).directory))
+    }
+
+    /// Returns the path beneath the target that an entry is written to.
+    ///
+    /// # Errors
+    /// [`FilesError::BadName`], [`FilesError::Protocol`] for a second item where one has another name here.
+    pub(super) fn goes_to(&self, spec: &ReceiveSpec, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
+        let Some(name) = &self.destination(spec).rename else { return Ok(path.to_vec()) };
+        let top = check_path(path).map_err(|reason| FilesError::bad_name(path, reason))?;
+        if self.renamed.get_or_init(|| top.to_vec()) != top {
+            return Err(FilesError::Protocol { batch, reason: "it has several items for one name" });
+        }
+        Ok([name, &path[top.len()..]].concat())
+    }
+
+    /// Returns the item's names here and at the sender, if they differ.
+    pub(super) fn renaming(&self, spec: &ReceiveSpec) -> Option<(&[u8], &[u8])> {
+        self.destination(spec).rename.as_deref().zip(self.renamed.get().map(Vec::as_slice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_item_may_have_another_name_here() {
+        let spec = ReceiveSpec::into_directory("/target");
+        let aim = Aim::new(true);
+        assert!(!aim.is_decided());
+        aim.set(Destination { directory: "/target".into(), rename: Some(b"here".to_vec()) });
+        assert!(aim.is_decided() && aim.renaming(&spec).is_none());
+        assert_eq!(aim.goes_to(&spec, b"there/a", 0).unwrap(), b"here/a");
+        assert_eq!(aim.renaming(&spec), Some((&b"here"[..], &b"there"[..])));
+        assert!(matches!(aim.goes_to(&spec, b"other", 3), Err(FilesError::Protocol { batch: 3, .. })));
+    }
+}
