@@ -8,7 +8,8 @@ use std::fs;
 use xtask::failure::Failure;
 use xtask::tools;
 
-const CRATES: [&str; 7] = ["units", "erasure", "transport", "net", "request", "store", "downpour"];
+/// `transport` only describes settings, by the options that set them (`profile show`).
+const CRATES: [&str; 6] = ["units", "erasure", "net", "request", "store", "downpour"];
 
 /// Files that run the program or another one, with options of that, and are no texts for a user.
 const RUNS: [&str; 3] = [

@@ -7,7 +7,7 @@ use xtask::checks::{self, Step};
 use xtask::failure::Failure;
 use xtask::tools;
 
-use crate::{advice, circles, citations, commands, threats, unit};
+use crate::{advice, circles, citations, commands, parameters, threats, unit};
 
 /// What is built for a target that may not be the one of this machine.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
@@ -17,11 +17,12 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
     ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "erasure"]),
 ];
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("format", || checks::format(tools::root())),
     ("lints", || checks::lints(tools::root())),
     ("circles of imports", circles::check),
     ("texts of the libraries", advice::check),
+    ("parameters", parameters::check),
     ("other targets", elsewhere),
     ("citations", citations::check),
     ("threat model", threats::check),

@@ -12,6 +12,7 @@ mod fuzz;
 mod ignored;
 mod interrupt;
 mod miri;
+mod parameters;
 mod relayed_ssh;
 mod soak;
 mod threats;
@@ -37,7 +38,7 @@ struct Cli {
 enum Command {
     /// Fuzz every target and soak every property for hours, with new seeds, and print the table of docs/ASSURANCE.md
     Assure(assure::Options),
-    /// Check what must hold before a commit: format, lints, circles of imports, texts of the libraries, other targets, citations, threat model, systemd unit,
+    /// Check what must hold before a commit: format, lints, circles of imports, texts of the libraries, parameters, other targets, citations, threat model, systemd unit,
     /// commands, dependencies, documentation
     Check,
     /// Write docs/COMMANDS.md from the tables of commands and options

@@ -12,15 +12,13 @@ use std::path::Path;
 
 /// Returns what can be done about a failure; `None` if its text says all.
 pub(crate) fn on_error(error: &Error) -> Option<String> {
-    if error.contexts().any(|context| matches!(context, Context::Peer { by_ticket: true, .. })) {
-        return on_guest(error.cause()).map(str::to_owned);
-    }
-    let kept = error.contexts().find_map(|context| match context {
-        Context::Kept { by_ticket, .. } => Some(*by_ticket),
-        _ => None,
-    });
-    if let Some(by_ticket) = kept {
-        return Some(on_kept(error.cause(), by_ticket).to_owned());
+    // The outermost of these decides: what is kept here helps whoever has failed.
+    for context in error.contexts() {
+        match context {
+            Context::Peer { by_ticket: true, .. } => return on_guest(error.cause()).map(str::to_owned),
+            Context::Kept { by_ticket, .. } => return Some(on_kept(error.cause(), *by_ticket).to_owned()),
+            _ => {}
+        }
     }
     let is_here = !error.contexts().any(Context::is_elsewhere);
     on_cause(error.cause(), is_here)
@@ -42,6 +40,7 @@ fn on_kept(cause: &Error, by_ticket: bool) -> &'static str {
         Error::Files(FilesError::TooLarge { .. }) => {
             "raise that limit, or name a target elsewhere, and repeat the command, or remove it with `downpour clean`"
         }
+        Error::Files(FilesError::NotPermitted { .. }) => "nothing more was accepted",
         cause if cause.kind() == ErrorKind::NoSpace => {
             "make room there and repeat the command, or remove it with `downpour clean`"
         }
@@ -216,5 +215,32 @@ pub(crate) const fn on_notice(kind: NoticeKind) -> Option<&'static str> {
         NoticeKind::Folded => Some("rename one of them"),
         NoticeKind::Abandoned => Some("run again what was interrupted, or remove it with `downpour clean`"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_here_helps_and_what_a_guest_has_is_its_own() {
+        let within = |context, source: Error| Error::Within { context, source: Box::new(source) };
+        let peer = |by_ticket, source| within(Context::Peer { role: Role::Sends, by_ticket }, source);
+        let kept = |source| within(Context::Kept { staging: "/s".into(), by_ticket: true }, source);
+        let full = || Error::Files(FilesError::DiskFull { path: "/a".into() });
+        let permitted = || FilesError::NotPermitted { name: b"n".to_vec(), reason: NotPermitted::Bytes }.into();
+        for (error, advice) in [
+            (kept(peer(true, Error::Cancelled)), Some("with a new ticket")),
+            (kept(full()), Some("make room there")),
+            (kept(permitted()), Some("nothing more was accepted")),
+            (peer(true, kept(full())), None),
+            (peer(true, Error::Cancelled), None),
+            (peer(false, kept(full())), Some("make room there")),
+            (FilesError::NotRecursive { path: "d".into() }.into(), Some("use -r")),
+        ] {
+            let found = on_error(&error);
+            let fits = found.as_deref().zip(advice).map_or(found.is_none() && advice.is_none(), |(a, b)| a.contains(b));
+            assert!(fits, "{error}: {found:?}");
+        }
     }
 }

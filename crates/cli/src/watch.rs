@@ -189,7 +189,11 @@ impl Watch<'_> {
                 Err(Failure::goes_on(stop))
             }
             // A signal to all of the process group ends ssh too, which may be noticed first.
-            (Err(Error::Ssh(_)), Some(stop)) if self.conduct.resumes => Err(Failure::goes_on(stop)),
+            (Err(Error::Ssh(_) | Error::NoDownpour { .. } | Error::NothingStarts { .. }), Some(stop))
+                if self.conduct.resumes =>
+            {
+                Err(Failure::goes_on(stop))
+            }
             (Err(Error::Cancelled), None) if self.unanswered => Err(Failure::new(
                 Code::Usage,
                 "no answer, so the offer was not accepted: answer y on stdin, or give --yes to accept every offer",

@@ -72,7 +72,7 @@ pub use messages::{
 };
 pub use metadata::{Identity, leads_to_special};
 pub use object::{CopiedRange, Ends, TreeObject};
-pub use removal::{Removal, SourceOutcome};
+pub use removal::{Removal, SourceOutcome, Versions};
 pub use request::{
     Backup, BackupError, Chmod, ChmodError, Compare, Destination, DirectoryIf, Eligible, ErrorKind, Evidence, Existing,
     Filter, First, ItemName, Links, MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern,
@@ -84,5 +84,5 @@ pub use sandbox::rename_new;
 pub use scan::Scanner;
 pub use seam::{TreeSource, TreeTarget};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
-pub use source::BatchSource;
+pub use source::{BatchSource, COMES_AGAIN};
 pub use staging::{LeftReason, Leftover, StagingLeft, leftovers, staged_elsewhere, under_random_name};

@@ -16,7 +16,7 @@ use super::chunks::list_chunks;
 use super::error::FilesError;
 use super::lock::lock;
 use super::object::{CopiedRange, Ends, TreeObject};
-use super::removal::{Removal, SourceOutcome};
+use super::removal::{Removal, SourceOutcome, Versions};
 use super::root::{Root, Roots};
 use super::scan::Scanner;
 use super::seam::{TreeSource, TreeTarget};
@@ -78,7 +78,7 @@ impl TreeSource for LocalSource {
         Arc::new(object.until(Arc::clone(&self.stopped)))
     }
 
-    fn remove(&self, entry: &Entry, versions: (u64, u64), waits: bool) -> SourceOutcome {
+    fn remove(&self, entry: &Entry, versions: Versions, waits: bool) -> SourceOutcome {
         lock(&self.removal).remove(entry, versions, waits)
     }
 
@@ -199,8 +199,8 @@ impl TreeTarget for FileSink {
         Self::copy(self, batch, range, from)
     }
 
-    fn all_copied(&self, batch: u32) -> Result<bool, FilesError> {
-        Self::all_copied(self, batch)
+    fn copied(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError> {
+        Self::copied(self, batch, range)
     }
 
     fn found_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<bool, FilesError> {

@@ -32,6 +32,15 @@ pub struct Removal {
     successors: HashMap<u64, u64>,
 }
 
+/// The versions of an entry whose source is to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// Of the source, as it was sent.
+    pub sent: u64,
+    /// Of what stands at the receiver.
+    pub there: u64,
+}
+
 /// What became of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceOutcome {
@@ -53,17 +62,21 @@ impl Removal {
         Self { cursor: DirectoryCursor::without_links(roots), follows, dry_run, successors: HashMap::new() }
     }
 
-    /// Removes the source of an entry whose version was `sent`; `there` is the version of what stands at the receiver.
-    /// With `waits`, a file with further names stays for now.
-    pub fn remove(&mut self, entry: &Entry, (sent, there): (u64, u64), waits: bool) -> SourceOutcome {
-        match self.try_to_remove(entry, (sent, there), waits) {
+    /// Removes the source of an entry with these versions. With `waits`, a file with further names stays for now.
+    pub fn remove(&mut self, entry: &Entry, versions: Versions, waits: bool) -> SourceOutcome {
+        match self.try_to_remove(entry, versions, waits) {
             Ok(outcome) => outcome,
             Err(error) if error.kind() == io::ErrorKind::NotFound => SourceOutcome::Gone,
             Err(_) => SourceOutcome::Kept(NoticeKind::SourceRefused),
         }
     }
 
-    fn try_to_remove(&mut self, entry: &Entry, (sent, there): (u64, u64), waits: bool) -> io::Result<SourceOutcome> {
+    fn try_to_remove(
+        &mut self,
+        entry: &Entry,
+        Versions { sent, there }: Versions,
+        waits: bool,
+    ) -> io::Result<SourceOutcome> {
         let (folder, name) = self.cursor.place(&entry.path)?;
         let opened;
         let (folder, name) = match name.iter().rposition(|byte| *byte == b'/') {

@@ -16,7 +16,7 @@ use request::{Destination, ReceiveSpec};
 use super::batch::Batch;
 use super::error::FilesError;
 use super::object::{COPIED_AT_ONCE, Ends, TreeObject};
-use super::removal::SourceOutcome;
+use super::removal::{SourceOutcome, Versions};
 use super::sink::{ManifestState, ReceiveOutcome};
 use crate::messages::{
     Attributes, Chunks, Digest, End, Entry, IdName, ManifestPart, Notice, Skipped, SourceId, StoredEntry, Void, Wanted,
@@ -48,10 +48,9 @@ pub trait TreeSource: fmt::Debug + Send + Sync {
     /// what [`TreeObject::entry_again`] has returned of entries that come again, which may grow further.
     fn object(&self, batch: Arc<Batch>, wanted: Wanted, ends: HashMap<u32, Ends>) -> Arc<dyn TreeObject>;
 
-    /// Removes the source of an entry whose version was `sent`, if it still is what was sent; `there` is the version of
-    /// what stands at the receiver. With `waits`, a file with further names stays for now. To be called by one thread at a
+    /// Removes the source of an entry, if it still is what was sent. With `waits`, a file with further names stays for now. To be called by one thread at a
     /// time.
-    fn remove(&self, entry: &Entry, versions: (u64, u64), waits: bool) -> SourceOutcome;
+    fn remove(&self, entry: &Entry, versions: Versions, waits: bool) -> SourceOutcome;
 
     /// Makes the walk, and what is read or listed, end soon: nothing of that is used any more. May be called at any time.
     fn stop(&self);
@@ -182,13 +181,13 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Says that all that is wanted of a batch was copied by [`TreeTarget::copy`], and its voided files announced: nothing
-    /// that could damage it lies between the two, so it counts as verified without digests. The answer is as
-    /// [`TreeTarget::expect_digest`]'s.
+    /// Says that a range was copied whole by [`TreeTarget::copy`], and the files announced that were voided by that: nothing
+    /// that could damage it lies between the two ends, so it counts as verified without a digest. To be called once for a
+    /// range, instead of those for a digest. The answer is as [`TreeTarget::expect_digest`]'s.
     ///
     /// # Errors
-    /// A batch that is not open.
-    fn all_copied(&self, batch: u32) -> Result<bool, FilesError>;
+    /// A batch that is not open, a range that counts already.
+    fn copied(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError>;
 
     /// Takes the digest of a block as it was received; `range` is its place in the object. To be called once for a block,
     /// after its bytes were written. The answer is as [`TreeTarget::expect_digest`]'s.

@@ -352,14 +352,14 @@ impl FileSink {
         self.writer.copy(place, &batch, range, from).map_err(|error| error.of(&batch, place))
     }
 
-    /// Says that all that is wanted of a batch was copied, and its voided files announced. `true` says that
+    /// Says that a range was copied whole, and the files announced that were voided by that. `true` says that
     /// [`FileSink::settle`] has work.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] if the batch is not open.
-    pub fn all_copied(&self, batch: u32) -> Result<bool, FilesError> {
+    /// [`FilesError::Protocol`] if the batch is not open, or some of it counts already.
+    pub fn copied(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError> {
         self.shared.phase.check_going()?;
-        self.verifier.trust(batch)
+        self.verifier.trust(batch, range)
     }
 
     /// Returns the name of the file that was written last, below the target.
@@ -537,6 +537,10 @@ impl FileSink {
         self.writer.close();
         let Some(place) = self.shared.staged() else { return Ok(None) };
         let staging = &place.staging;
+        // They may fill the disk. What cannot be removed stays, as all the rest does.
+        for batch in self.verifier.all() {
+            batch.unrecorded().into_iter().for_each(|at| drop(staging.remove_file(batch.files[at].id)));
+        }
         if staging.is_removed() {
             return Ok(None);
         }

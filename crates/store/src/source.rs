@@ -148,6 +148,10 @@ impl BatchSource {
         if self.states().voided.contains(&index) {
             return Some(Ok(CopiedRange { bytes, has_holes: true }));
         }
+        // A file that changes comes again, and these do not.
+        if piece.entry.size() > COMES_AGAIN || matches!(piece.entry.kind, Kind::File { hash: Some(_), .. }) {
+            return None;
+        }
         let open = || self.open_file(piece.entry, &mut DirectoryCursor::new(Arc::clone(&self.roots)));
         let file = self.open.get(index, open).ok()?;
         if self.is_as_scanned(&file, piece.entry, false) {
@@ -176,6 +180,8 @@ impl BatchSource {
             Ok(Copied::ButHoles) => true,
             Ok(Copied::Nothing) => return None,
             Err(error) => {
+                // Some of it may have been copied, and what is read then is compared with itself alone.
+                self.states().copied.insert(index);
                 let is_of_target = matches!(
                     Errno::from_io_error(&error),
                     Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::ROFS)
@@ -401,6 +407,9 @@ impl BatchSource {
         }
     }
 }
+
+/// Size in bytes up to which a file that changes while it is copied comes again: larger ones are read, which follows them.
+pub const COMES_AGAIN: u64 = 4 << 30;
 
 /// Number of comparisons while a file keeps changing.
 const ATTEMPTS: usize = 3;

@@ -66,6 +66,68 @@ fn what_does_not_fit_leaves_nothing_in_the_way() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("disk full while writing "), "{output:?}");
 }
 
+/// What has arrived whole stays, and the same command completes the rest, under names that exist by now.
+#[test]
+fn what_has_fit_stays_and_the_same_command_completes_it() {
+    let here = tempdir().expect("a directory");
+    let (small, large) = (tree::file(&here.path().join("a"), 700_000), tree::file(&here.path().join("b"), 8_000_000));
+    let disk = here.path().join("disk");
+    fs::create_dir(&disk).expect("a directory");
+    let program = command(arguments!["cp", "--existing", "refuse", small, large, disk.join("")]);
+    let script = "mount -t tmpfs -o size=2m downpour \"$0\" || exit; \"$@\"; echo \"code $?\"; ls \"$0\"; \
+                  mount -o remount,size=20m \"$0\"; \"$@\"; echo \"code $?\"; ls -A \"$0\"; cmp \"$0/b\" \"$6\"; \
+                  stat -c %s \"$0/a\" \"$0/b\"";
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(&disk);
+    let output = unshare.arg(program.get_program()).args(program.get_args()).output().expect("unshare");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let wanted = "code 7\na\ncode 0\na\nb\n700000\n8000000\n";
+    assert_eq!(said, wanted, "this test needs user and mount namespaces: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A directory that an interrupted run has made is its target, not one to copy into.
+#[test]
+fn an_interrupted_copy_under_a_new_name_goes_on_there() {
+    let here = tempdir().expect("a directory");
+    let source = here.path().join("tree");
+    fs::create_dir(&source).expect("a directory");
+    for name in ["a", "b", "c"] {
+        tree::file(&source.join(name), 2_000_000);
+    }
+    let target = here.path().join("copy");
+    let mut first = downpour(arguments!["cp", "-r", "--json", "--limit", "8M", source, target]);
+    first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
+    first.signal(rustix::process::Signal::TERM);
+    first.end().expect_line(75, "the same command goes on");
+    downpour(arguments!["cp", "-r", source, target]).end().expect(0);
+    assert_eq!(tree::names(&target), ["a", "b", "c"].map(std::path::PathBuf::from));
+    tree::assert_same(&source.join("c"), &target.join("c"));
+}
+
+/// Whatever a writer does meanwhile, what arrives is what the file was at one time, and its name is not missing.
+#[test]
+fn a_file_that_grows_or_is_touched_meanwhile_arrives() {
+    let here = tempdir().expect("a directory");
+    let source = tree::file(&here.path().join("log"), 6_000_000);
+    let before = fs::read(&source).expect("a file");
+    for (more, options) in [("more", &["--limit", "16M"][..]), ("", &["--limit", "16M", "--checksums", "sums"])] {
+        let copy = here.path().join(format!("copy {more}"));
+        let mut command = command(arguments!["cp", "--json"]);
+        command.args(options).args([&source, &copy]).current_dir(here.path());
+        let mut copying = crate::program::Program::start(command);
+        copying.wait_for("progress", |line| line.contains("\"progress\""));
+        if more.is_empty() {
+            fs::set_permissions(&source, fs::Permissions::from_mode(0o600)).expect("a mode");
+        } else {
+            let mut log = File::options().append(true).open(&source).expect("a file");
+            std::io::Write::write_all(&mut log, more.as_bytes()).expect("bytes");
+        }
+        copying.end().expect(0);
+        let copied = fs::read(&copy).expect("a copy");
+        assert!(copied.starts_with(&before) && copied.len() <= before.len() + 4, "{} bytes", copied.len());
+    }
+}
+
 #[test]
 fn a_file_of_several_steps_is_copied_whole_with_its_mode_and_time() {
     let here = tempdir().expect("a directory");

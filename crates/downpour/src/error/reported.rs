@@ -12,8 +12,14 @@ const MAX_REASON: usize = 256;
 /// Maximum length of a cause on a line that answers a request, in bytes: half of what the other side reads of one.
 const MAX_CAUSE: usize = 8 << 10;
 
-/// What stands for the end of a text or list that was cut.
+/// What stands for the part of a text or list that was cut.
 const CUT: &str = "…";
+
+/// Members whose ends tell more than their beginnings.
+const PATHS: [&str; 6] = ["path", "staging", "name", "names", "first", "second"];
+
+/// What is told of a cause that this release does not know.
+const LATER: &str = "a failure that this release does not know";
 
 /// Code and reason of a close frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +57,10 @@ impl Closing {
         let Self { code, reason } = self;
         match serde_json::from_str(&reason) {
             Ok(error) => error,
+            // A cause of a later release, of which the code says the kind.
+            Err(_) if reason.starts_with('{') => {
+                Error::Described { kind: kind_of_close(code), message: LATER.to_owned() }
+            }
             Err(_) => Error::Described { kind: kind_of_close(code), message: or_nothing(reason) },
         }
     }
@@ -119,23 +129,25 @@ fn to_json(error: &Error, most: usize) -> Option<String> {
     let whole = serde_json::to_value(error).ok()?;
     let fitting = |text: &String| text.len() <= most;
     let as_it_is = Some(whole.to_string()).filter(fitting);
-    // From a quarter of the room on: a chain has several texts.
-    as_it_is.or_else(|| (2..8).find_map(|halvings| Some(cut(&whole, most >> halvings).to_string()).filter(fitting)))
+    as_it_is
+        .or_else(|| (1..8).find_map(|halvings| Some(cut(&whole, most >> halvings, false).to_string()).filter(fitting)))
 }
 
 /// Returns a value whose texts have at most about `most` bytes, and whose lists are as short.
-fn cut(value: &Value, most: usize) -> Value {
+fn cut(value: &Value, most: usize, is_path: bool) -> Value {
     match value {
-        Value::String(text) if text.len() > most => {
-            // The end of a path tells more than its beginning.
+        Value::String(text) if text.len() > most && is_path => {
             let begin = text.ceil_char_boundary(text.len() - most);
             Value::String(format!("{CUT}{}", &text[begin..]))
+        }
+        Value::String(text) if text.len() > most => {
+            Value::String(format!("{}{CUT}", &text[..text.floor_char_boundary(most)]))
         }
         Value::Array(values) => {
             let mut room = most;
             let mut kept: Vec<Value> = Vec::new();
             for value in values {
-                let value = cut(value, most);
+                let value = cut(value, most, is_path);
                 let Some(left) = room.checked_sub(value.to_string().len()) else {
                     kept.push(CUT.into());
                     break;
@@ -146,7 +158,8 @@ fn cut(value: &Value, most: usize) -> Value {
             Value::Array(kept)
         }
         Value::Object(members) => {
-            Value::Object(members.iter().map(|(key, value)| (key.clone(), cut(value, most))).collect())
+            let cut = |key: &String, value| cut(value, most, PATHS.contains(&key.as_str()));
+            Value::Object(members.iter().map(|(key, value)| (key.clone(), cut(key, value))).collect())
         }
         other => other.clone(),
     }
@@ -219,6 +232,11 @@ mod tests {
         let names = (0..1000).map(|n| format!("dir/{n}").into()).collect();
         let heard = across(&FilesError::TargetExists { names }.into(), true);
         let Error::Files(FilesError::TargetExists { names }) = heard.cause() else { panic!("{heard:?}") };
+        let told = "it says ".to_owned() + &"ä".repeat(300);
+        let heard = across(&Error::Violation(told.clone()), true);
+        let Error::Violation(cut) = heard.cause() else { panic!("{heard:?}") };
+        let cut = cut.strip_suffix(CUT).expect("a mark");
+        assert!(cut.len() > 100 && told.starts_with(cut), "{cut}");
         assert!(names.len() > 3 && names[0].as_path() == "dir/0", "{names:?}");
         assert_eq!(names.last(), Some(&CUT.into()));
     }
@@ -227,9 +245,9 @@ mod tests {
     fn any_reason_is_a_failure_of_the_peer_alone() {
         for (code, reason, said) in [
             (0x105, "", "nothing"),
-            (0x999, "{\"Files\":{\"No\":1}}", "{\"Files\":{\"No\":1}}"),
+            (0x999, "{\"Files\":{\"No\":1}}", LATER),
             (0x108, "{\"Described\":{\"kind\":\"Cancelled\",\"message\":\"x\"}}", "x"),
-            (0x108, "{\"Net\":null}", "{\"Net\":null}"),
+            (0x108, "{\"Net\":null}", LATER),
             (0x108, "\"Cancelled\"", "interrupted by its user"),
         ] {
             let heard = Closing { code, reason: reason.to_owned() }

@@ -82,7 +82,16 @@ impl Starting {
     /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other side's answer.
     fn answer_within(mut self, patience: Patience, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let is_asked = || self.request.is_finished();
-        let Some((marker, line)) = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, told)? else {
+        let mut found = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, told)?;
+        let cause = match &found {
+            Some((CAUSE, line)) => read_cause(line),
+            _ => None,
+        };
+        if cause.is_none() && matches!(found, Some((CAUSE, _))) {
+            // One of a later release: the answer behind it has words.
+            found = self.login.wait_for(&[ANSWER], patience, &is_asked, told)?;
+        }
+        let Some((_, line)) = found else {
             drop(self.request);
             let unfit = self.resolved.recv_timeout(LOOKUP).ok().and_then(|resolved| resolved.unfit);
             if let Some(unfit) = unfit {
@@ -91,10 +100,7 @@ impl Starting {
             return Err(self.login.ended(patience, self.program.as_deref().unwrap_or("downpour")));
         };
         let Self { login, request, resolved, .. } = self;
-        let answered = match (marker == CAUSE).then(|| read_cause(&line)).flatten() {
-            Some(error) => Err(error),
-            None => parse_answer(&line),
-        };
+        let answered = cause.map_or_else(|| parse_answer(&line), Err);
         let mut answer = answered.map_err(|error| {
             let unfit = resolved.recv_timeout(LOOKUP).ok().and_then(|resolved| resolved.unfit);
             unfit.map_or_else(|| error.on(&login.host), |unfit| starts_nothing(&login.host, unfit))

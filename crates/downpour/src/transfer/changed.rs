@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::files::{Batch, Ends, Entry, FailReason, Kind, MAX_BATCH_NAMES, TreeObject, Voided};
+use crate::files::{Batch, COMES_AGAIN, Ends, Entry, FailReason, Kind, MAX_BATCH_NAMES, TreeObject, Voided};
 
 /// Files that come again at most: those that change all the time would make a transfer much longer.
 const MAX_FILES: usize = 1024;
 
 /// Bytes that come again at most.
-const MAX_BYTES: u64 = 4 << 30;
+const MAX_BYTES: u64 = COMES_AGAIN;
 
 /// Files that were voided and may come again, once.
 #[derive(Default)]

@@ -279,8 +279,14 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
 
 /// Replaces the error of an attempt that was stopped while looking for the peer by the user's reason for stopping.
 fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
-    let looked_only =
-        matches!(ended.result, Err(Error::Ssh(_) | Error::LoginRefused { .. } | Error::Unreachable { .. }));
+    let looked_only = matches!(
+        ended.result,
+        Err(Error::Ssh(_)
+            | Error::NoDownpour { .. }
+            | Error::NothingStarts { .. }
+            | Error::LoginRefused { .. }
+            | Error::Unreachable { .. })
+    );
     if looked_only && let Some(why) = switch.stopped() {
         ended.result = Err(why.into());
     }
@@ -289,10 +295,7 @@ fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
 
 /// Whether another machine may no longer have a failure of this kind when it is asked again.
 const fn is_temporary(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Cancelled | ErrorKind::Terminated | ErrorKind::Busy | ErrorKind::Exhausted | ErrorKind::Timeout
-    )
+    matches!(kind, ErrorKind::Cancelled | ErrorKind::Terminated | ErrorKind::Busy | ErrorKind::Exhausted)
 }
 
 /// Whether another attempt may succeed.
@@ -306,12 +309,10 @@ fn may_pass(error: &Error) -> bool {
         | Error::NoDownpour { .. }
         | Error::NothingStarts { .. } => true,
         Error::Within { context, source } => match context {
-            Context::Peer { .. } => is_temporary(source.kind()),
-            // What an older release says in words alone is one of many things.
-            Context::Host(_) => match **source {
-                Error::Described { kind, .. } => kind == ErrorKind::Other || is_temporary(kind),
-                _ => is_temporary(source.kind()),
-            },
+            Context::Peer { .. } => matches!(**source, Error::Stalled(_)) || is_temporary(source.kind()),
+            // A release that lacks something will not have it soon.
+            Context::Host(_) if matches!(**source, Error::Older(_) | Error::UnknownFields(_) | Error::Version) => false,
+            Context::Host(_) => source.kind() == ErrorKind::Other || is_temporary(source.kind()),
             Context::Kept { .. } => may_pass(source),
             Context::NoneComplete { .. } => false,
         },

@@ -2,15 +2,12 @@
 //! where it can.
 //!
 //! ```text
-//! scan thread ─ batches ─ this thread: manifest, wanted ranges, copy ─┬─────────────────── settle thread: sync, final names
-//!                                           digest thread, long objects ─┘
+//! scan thread ─ batches ─ this thread: manifest, wanted ranges, copy ─ settle thread: sync, final names
 //! ```
 
-use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use net::PIPE_PEER;
@@ -44,8 +41,14 @@ use crate::ticket::Role;
 /// Interval of progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Bytes between two looks at what the user wants.
-const STEP: u64 = 32 << 20;
+/// Bytes that are copied between two looks at what the user wants, which are to take at most [`STEP_TIME`].
+const SMALLEST_STEP: u64 = 1 << 20;
+const LARGEST_STEP: u64 = 32 << 20;
+const STEP_TIME: Duration = Duration::from_millis(100);
+
+/// Bytes of the blocks that are put on record: a second's with a limit, as far as these bounds permit.
+const SMALLEST_BLOCK: u64 = 64 << 10;
+const LARGEST_BLOCK: u64 = 4 << 20;
 
 /// Time from which an interruption in the middle of an object costs more than its digests.
 const WORTH_RECORDING: Duration = Duration::from_secs(2);
@@ -108,22 +111,11 @@ fn run(
         started,
         next_tick: started + TICK,
         is_check_told: false,
-        is_recorded: false,
+        step: SMALLEST_STEP,
+        block: Vec::new(),
         done: Totals::default(),
     };
     copy.run()
-}
-
-/// Returns the digest of a range of an object.
-fn digest(object: &dyn TreeObject, range: &Range<u64>) -> [u8; 32] {
-    const AT_ONCE: usize = 1 << 20;
-    let (mut hasher, mut bytes) = (blake3::Hasher::new(), vec![0; AT_ONCE]);
-    for offset in range.clone().step_by(AT_ONCE) {
-        let length = usize::try_from(range.end - offset).unwrap_or(AT_ONCE).min(AT_ONCE);
-        object.read(offset, &mut bytes[..length]);
-        hasher.update(&bytes[..length]);
-    }
-    *hasher.finalize().as_bytes()
 }
 
 /// A copy that is under way.
@@ -145,8 +137,10 @@ struct LocalCopy {
     next_tick: Instant,
     /// Whether the user was told of a long check.
     is_check_told: bool,
-    /// Whether digests are on record, so that the middle of a file helps a later run.
-    is_recorded: bool,
+    /// Bytes to copy at a time.
+    step: u64,
+    /// The block that is being put on record.
+    block: Vec<u8>,
     done: Totals,
 }
 
@@ -219,12 +213,13 @@ impl LocalCopy {
         let batch = Arc::new(batch);
         self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
         let wanted = self.announce(&batch, again)?;
+        self.tell_notices()?;
         (self.counts.bytes_known, self.counts.files_known) = (self.scan.bytes(), self.scan.files());
         self.counts.bytes_present += batch.length - wanted.length(batch.length);
         let ends = if again { self.changed.take_ends() } else { Default::default() };
         let object = self.scan.source().object(Arc::clone(&batch), wanted, ends);
         if object.length() > 0 && !self.dry_run {
-            self.copy_object(&batch, &*object)?;
+            self.copy_object(&batch, &*object, again)?;
         }
         // Empty files have no bytes to wait for.
         self.settler.request();
@@ -280,78 +275,67 @@ impl LocalCopy {
         }
     }
 
-    /// Copies an object. Once that takes long, another thread computes the digests of what is copied: with those in the
-    /// journal, a run after an interruption goes on in the middle of a file.
-    fn copy_object(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject) -> Result<(), Error> {
+    /// Copies an object. Once that takes long, or if there is a limit, what follows is read and put on record by its digests:
+    /// a run after an interruption goes on in the middle of a file.
+    fn copy_object(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject, again: bool) -> Result<(), Error> {
         let begun = Instant::now();
-        let (mut offset, mut unrecorded) = (0, Vec::new());
+        let (mut offset, mut block) = (0, 0);
         while offset < object.length() {
-            if self.pace.is_limited() || begun.elapsed() >= WORTH_RECORDING {
-                return self.copy_recorded(batch, object, unrecorded);
-            }
-            let range = self.copy_step(batch, object, offset)?;
-            offset = range.end;
-            unrecorded.push(range);
+            let is_long = self.pace.is_limited() || begun.elapsed() >= WORTH_RECORDING;
+            // A file that grows is compared as a whole where it is read a second time.
+            let end = if is_long && !again {
+                block += 1;
+                self.copy_recorded(batch, object, (offset, block - 1))?
+            } else {
+                self.copy_step(batch, object, offset)?
+            };
+            self.counts.bytes_done += end - offset;
+            self.counts.current = object.current().map(<[u8]>::to_vec);
+            self.tell_notices()?;
+            self.wait(end - offset)?;
+            offset = end;
         }
-        self.files().all_copied(batch.number)?;
         Ok(())
     }
 
-    /// Copies the rest of an object of which these ranges are copied, and records all of it.
+    /// Copies the next bytes of an object; returns where they end.
+    fn copy_step(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject, offset: u64) -> Result<u64, Error> {
+        let begun = Instant::now();
+        let end = (offset + self.step).min(object.length());
+        self.files().copy(batch.number, offset..end, object)?;
+        self.take_voided(batch, object)?;
+        if self.files().copied(batch.number, offset..end)? {
+            self.settler.request();
+        }
+        // The user is heeded between two steps.
+        self.step = match begun.elapsed() {
+            time if time < STEP_TIME / 2 => (self.step * 2).min(LARGEST_STEP),
+            time if time > STEP_TIME => (self.step / 2).max(SMALLEST_STEP),
+            _ => self.step,
+        };
+        Ok(end)
+    }
+
+    /// Reads the next block of an object, writes it, and puts it on record; returns where it ends.
     fn copy_recorded(
         &mut self,
         batch: &Arc<Batch>,
         object: &dyn TreeObject,
-        copied: Vec<Range<u64>>,
-    ) -> Result<(), Error> {
-        thread::scope(|scope| {
-            let ((ranges, work), (found, digests)) = (channel(), channel());
-            let hash = move || work.iter().all(|range| found.send((digest(object, &range), range)).is_ok());
-            let spawned = thread::Builder::new().name("downpour-digest".into()).spawn_scoped(scope, hash);
-            spawned.map_err(Error::System)?;
-            let (mut offset, mut blocks) = (copied.last().map_or(0, |range| range.end), 0..);
-            // Sending fails if the thread has panicked, which the scope tells.
-            copied.into_iter().for_each(|range| drop(ranges.send(range)));
-            while offset < object.length() {
-                let range = self.copy_step(batch, object, offset)?;
-                offset = range.end;
-                drop(ranges.send(range));
-                digests.try_iter().zip(&mut blocks).try_for_each(|found| self.verify((batch, object), found))?;
-            }
-            drop(ranges);
-            digests.iter().zip(&mut blocks).try_for_each(|found| self.verify((batch, object), found))
-        })
-    }
-
-    /// Copies the next bytes of an object; returns their place.
-    fn copy_step(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject, offset: u64) -> Result<Range<u64>, Error> {
-        let range = offset..(offset + self.pace.step(STEP)).min(object.length());
-        let bytes = range.end - range.start;
-        self.files().copy(batch.number, range.clone(), object)?;
+        (offset, block): (u64, u32),
+    ) -> Result<u64, Error> {
+        let end = (offset + self.pace.step(SMALLEST_BLOCK, LARGEST_BLOCK)).min(object.length());
+        self.block.resize(usize::try_from(end - offset).unwrap_or_default(), 0);
+        object.read(offset, &mut self.block);
         self.take_voided(batch, object)?;
-        self.counts.bytes_done += bytes;
-        self.counts.current = object.current().map(<[u8]>::to_vec);
-        self.wait(bytes)?;
-        Ok(range)
-    }
-
-    /// Counts a range as verified whose digest is known.
-    fn verify(
-        &mut self,
-        (batch, object): (&Arc<Batch>, &dyn TreeObject),
-        ((digest, range), block): (([u8; 32], Range<u64>), u32),
-    ) -> Result<(), Error> {
-        // Reading it may have shown that a file has changed.
-        self.take_voided(batch, object)?;
-        let told = Digest { batch: batch.number, block, digest };
+        self.files().write(batch.number, offset, &self.block)?;
+        let told = Digest { batch: batch.number, block, digest: *blake3::hash(&self.block).as_bytes() };
         self.announcements.say(&Message::Digest(told))?;
         self.announcements.take();
-        self.is_recorded = true;
-        let is_verified = self.files().expect_digest(&told)?;
-        if self.files().found_digest(batch.number, block, range, digest)? || is_verified {
+        let is_expected = self.files().expect_digest(&told)?;
+        if self.files().found_digest(batch.number, block, offset..end, told.digest)? || is_expected {
             self.settler.request();
         }
-        Ok(())
+        Ok(end)
     }
 
     /// Drops the files that could not be read as they were.
@@ -542,10 +526,11 @@ impl LocalCopy {
             error => error,
         };
         let is_stopped = matches!(error, Error::Cancelled | Error::Terminated);
+        // What is told may say why it failed.
+        let _ = self.tell_notices();
         // What cannot be made durable now is copied again.
         let _ = self.files().flush();
-        // What is not on record is of no use later, and may fill the disk.
-        match self.files().abandon(!self.is_recorded) {
+        match self.files().abandon(false) {
             Ok(Some(staging)) if !is_stopped => error.within(Context::Kept { staging, by_ticket: false }),
             Ok(_) => error,
             Err(left) => {

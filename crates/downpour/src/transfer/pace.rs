@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use transport::Rate;
 
-/// How often a copy with a limit pauses.
-const PAUSES_PER_SECOND: u64 = 20;
+/// Time that a copy may be late and make up for.
+const MADE_UP: Duration = Duration::from_millis(500);
 
 /// Spreads bytes evenly over time.
 #[derive(Debug)]
@@ -18,10 +18,9 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Creates the pace of a copy that is not to be faster than either of these.
+    /// Creates the pace of a copy with a limit, which the user may change, and a rate for good.
     pub(super) fn new(limit: Option<Rate>, fixed: Option<Rate>) -> Self {
-        let least = [limit, fixed].into_iter().flatten().min();
-        Self { fixed: least, limit: None, next: None }
+        Self { fixed, limit, next: None }
     }
 
     /// Sets the user's limit; `None` removes it.
@@ -38,18 +37,17 @@ impl Pace {
         [self.fixed, self.limit].into_iter().flatten().min()
     }
 
-    /// Returns how many bytes to copy at a time, at most `most`.
-    pub(super) fn step(&self, most: u64) -> u64 {
-        let bytes = |rate: Rate| rate.bits_per_second() / 8 / PAUSES_PER_SECOND;
-        self.rate().map_or(most, |rate| bytes(rate).clamp(1, most))
+    /// Returns how many bytes to copy at a time: a second's, within these bounds.
+    pub(super) fn step(&self, least: u64, most: u64) -> u64 {
+        self.rate().map_or(most, |rate| (rate.bits_per_second() / 8).clamp(least, most))
     }
 
     /// Returns when to go on, so many bytes having been copied by now.
     pub(super) fn next(&mut self, now: Instant, bytes: u64) -> Instant {
         let Some(rate) = self.rate() else { return now };
         let time = Duration::from_secs_f64(bytes as f64 * 8.0 / rate.bits_per_second().max(1) as f64);
-        // What a slow disk has cost is not made up for, but for one pause.
-        let earliest = now.checked_sub(Duration::from_secs(1) / PAUSES_PER_SECOND as u32).unwrap_or(now);
+        // What a slow disk has cost beyond that is lost.
+        let earliest = now.checked_sub(MADE_UP).unwrap_or(now);
         let begun = self.next.unwrap_or(now).max(earliest);
         *self.next.insert(begun + time)
     }
@@ -64,9 +62,9 @@ mod tests {
         let rate = |bits| Some(Rate::from_bits_per_second(bits));
         let mut pace = Pace::new(None, None);
         let start = Instant::now();
-        assert_eq!((pace.step(1000), pace.next(start, 500)), (1000, start));
+        assert_eq!((pace.step(10, 1000), pace.next(start, 500)), (1000, start));
         pace.limit(rate(8_000_000));
-        assert_eq!(pace.step(1 << 20), 50_000);
+        assert_eq!((pace.step(10, 1 << 30), pace.step(2 << 20, 4 << 20)), (1_000_000, 2 << 20));
         let mut now = start;
         for _ in 0..20 {
             // The disk takes a part of the time.
@@ -74,13 +72,22 @@ mod tests {
         }
         let took = (now - start).as_secs_f64();
         assert!((1.0..1.02).contains(&took), "{took} s for 1 MB at 8 Mbit/s");
-        // After a pause of the disk it does not go faster.
+        // After a pause of the disk it is half a second ahead at most.
         let late = now + Duration::from_secs(10);
-        assert!(pace.next(late, 50_000) >= late);
-        pace.limit(None);
-        assert_eq!(pace.next(late, 1 << 30), late);
-        let mut both = Pace::new(rate(1_000_000), rate(9_000_000));
-        both.limit(rate(2_000_000));
-        assert_eq!(both.step(u64::MAX), 6250);
+        assert_eq!(pace.next(late, 1_000_000), late + Duration::from_millis(500));
+    }
+
+    #[test]
+    fn a_limit_may_be_changed_and_lifted_and_a_rate_stays() {
+        let rate = |bits| Some(Rate::from_bits_per_second(bits));
+        let mut limited = Pace::new(rate(1_000_000), None);
+        assert_eq!(limited.step(1, u64::MAX), 125_000);
+        limited.limit(rate(2_000_000));
+        assert_eq!(limited.step(1, u64::MAX), 250_000);
+        limited.limit(None);
+        assert!(!limited.is_limited());
+        let mut fixed = Pace::new(rate(1_000_000), rate(9_000_000));
+        fixed.limit(None);
+        assert_eq!(fixed.step(1, u64::MAX), 1_125_000);
     }
 }

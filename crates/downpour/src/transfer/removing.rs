@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::{Batch, Entry, Kind, Notice, NoticeKind, SkipReason, SourceOutcome, TreeSource};
+use crate::files::{Batch, Entry, Kind, Notice, NoticeKind, SkipReason, SourceOutcome, TreeSource, Versions};
 use crate::messages::{Stored, StoredEntry};
 
 /// The removal of sources during one transfer. The receiver can only name entries that it was sent.
@@ -18,7 +18,7 @@ pub(super) struct Removing {
     /// Hard links that it has not made yet, by batch and entry, each with its version.
     links: BTreeMap<(u32, u32), (Entry, u64)>,
     /// Stored names of files with several names, each with the versions of its source and of what stands there.
-    shared: Vec<(Entry, (u64, u64))>,
+    shared: Vec<(Entry, Versions)>,
     removed: u64,
     /// Whether the receiver has said that it has stored all that it will.
     is_over: bool,
@@ -98,7 +98,7 @@ impl Removing {
                     continue;
                 }
             }
-            self.remove(entry, (sent, *version), self.hard_links, &mut notices);
+            self.remove(entry, Versions { sent, there: *version }, self.hard_links, &mut notices);
         }
         if let Some(awaited) = awaited.filter(|_| !stored.last) {
             self.awaited.insert(stored.batch, awaited);
@@ -127,7 +127,7 @@ impl Removing {
         self.is_over
     }
 
-    fn remove(&mut self, entry: Entry, versions: (u64, u64), waits: bool, notices: &mut Vec<Notice>) {
+    fn remove(&mut self, entry: Entry, versions: Versions, waits: bool, notices: &mut Vec<Notice>) {
         let kind = match self.source.remove(&entry, versions, waits) {
             SourceOutcome::Removed => {
                 self.removed += 1;

@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::secure::with_clean_stack;
 use transport::{
-    Answer, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyHandle,
-    Time,
+    Answer, Batch, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyHandle, Time,
 };
 
 use crate::carrier::{Broken, Carrier, Outgoing, Sent};
@@ -258,7 +257,11 @@ impl Running {
                 }
             }
             Message::Connect { controls, shared, key, options, events } => {
-                self.connect(now, (controls, shared, events), key, *options);
+                let trace = options.qlog;
+                match self.endpoint.connect(now, key, *options) {
+                    Ok(handle) => self.add_link(handle, controls, shared, events, trace),
+                    Err(error) => end(&shared, events, NetError::Connect(error)),
+                }
             }
             Message::Listen { key, expires, options, acceptor } => {
                 self.retire_listening();
@@ -304,24 +307,6 @@ impl Running {
         }
         let endpoint = &self.endpoint;
         self.retired.retain(|listening| endpoint.awaits(listening.key));
-    }
-
-    fn connect(
-        &mut self,
-        now: Time,
-        (controls, shared, mut events): (Controls, Arc<Shared>, EventHandler),
-        key: [u8; 32],
-        options: ConnectOptions,
-    ) {
-        let trace = options.qlog;
-        match self.endpoint.connect(now, key, options) {
-            Ok(handle) => self.add_link(handle, controls, shared, events, trace),
-            Err(error) => {
-                let error = NetError::Connect(error);
-                shared.end(error.clone(), Stats::default());
-                call(&mut events, Event::Closed(error));
-            }
-        }
     }
 
     /// Returns what belongs to no connection.
@@ -535,6 +520,12 @@ impl Running {
     }
 }
 
+/// Ends a connection that never began.
+fn end(shared: &Shared, mut events: EventHandler, error: NetError) {
+    shared.end(error.clone(), Stats::default());
+    call(&mut events, Event::Closed(error));
+}
+
 /// Refuses all connections with `error` until the endpoint is dropped.
 fn refuse(inbox: &Inbox<Message>, error: &NetError) {
     let mut messages = Vec::new();
@@ -565,7 +556,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-    use transport::{AcceptOptions, Profile, ReceivedEcn};
+    use transport::{AcceptOptions, ConnectOptions, Profile, ReceivedEcn};
 
     use super::*;
     use crate::carrier::{PIPE_PEER, Pipe};

@@ -17,7 +17,7 @@ use crate::error::FilesError;
 use crate::lock::lock;
 use crate::messages::{Attributes, Entry, Extra, IdName, Kind, NoticeKind, SkipReason, Skipped, SourceId, Wanted};
 use crate::object::{Ends, TreeObject};
-use crate::removal::SourceOutcome;
+use crate::removal::{SourceOutcome, Versions};
 use crate::root::Root;
 use crate::seam::TreeSource;
 
@@ -171,7 +171,7 @@ impl TreeSource for MemorySource {
         Arc::new(MemoryObject::new(Arc::clone(&self.disk), Arc::clone(&self.items), batch, wanted))
     }
 
-    fn remove(&self, entry: &Entry, (sent, there): (u64, u64), _: bool) -> SourceOutcome {
+    fn remove(&self, entry: &Entry, Versions { sent, there }: Versions, _: bool) -> SourceOutcome {
         let place = self.items.place(&entry.path);
         let mut disk = lock(&self.disk);
         let seen = match disk.look(&place) {

@@ -300,9 +300,9 @@ impl TreeTarget for MemoryTarget {
         Ok(())
     }
 
-    fn all_copied(&self, batch: u32) -> Result<bool, FilesError> {
+    fn copied(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError> {
         self.check_going()?;
-        self.verifier.trust(batch)
+        self.verifier.trust(batch, range)
     }
 
     fn found_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<bool, FilesError> {

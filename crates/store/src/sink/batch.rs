@@ -59,12 +59,23 @@ pub(crate) struct FileState {
     pub(super) denied: u32,
     /// Whether its bytes are discarded: it was voided or refused.
     pub(crate) dropped: bool,
+    /// Whether ranges of it were put on record in this run.
+    pub(super) is_recorded: bool,
 }
 
 impl FileState {
     /// Creates the state of a file of `left` bytes, none of which are present.
     pub(crate) const fn fresh(left: u64) -> Self {
-        Self { left, made: false, short: false, dense: false, wrong_mode: false, denied: 0, dropped: false }
+        Self {
+            left,
+            made: false,
+            short: false,
+            dense: false,
+            wrong_mode: false,
+            denied: 0,
+            dropped: false,
+            is_recorded: false,
+        }
     }
 }
 
@@ -250,12 +261,19 @@ impl OpenBatch {
         Ok(Verified::default())
     }
 
-    /// Counts everything as verified; returns the files that this completes.
-    pub(super) fn trust(&self) -> Vec<usize> {
-        let mut progress = self.lock();
-        let missing = (0..self.files.len()).filter(|at| progress.states[*at].left > 0).collect();
-        progress.states.iter_mut().for_each(|state| state.left = 0);
-        missing
+    /// Counts a range of the object as verified without a digest; returns the files that this completes.
+    pub(super) fn trust(&self, range: Range<u64>) -> Result<Vec<usize>, VerifyError> {
+        self.count(&mut self.lock(), range, None).map(|verified| verified.files)
+    }
+
+    /// Returns the files of which something was written and nothing is on record: none of it helps a later run.
+    pub(super) fn unrecorded(&self) -> Vec<usize> {
+        let progress = self.lock();
+        let is_useless = |at: &usize| {
+            let state = &progress.states[*at];
+            state.made && !state.dropped && state.left > 0 && !state.is_recorded && self.held(*at) == 0
+        };
+        (0..self.files.len()).filter(is_useless).collect()
     }
 
     /// Counts one file as settled; returns whether it was the last and the batch is complete.
@@ -283,6 +301,16 @@ impl OpenBatch {
             let file = self.pieces(range.start, 1).next().map(|piece| piece.file);
             return Err(VerifyError::Mismatch { block, file });
         }
+        self.count(progress, range, Some(found))
+    }
+
+    /// Counts a range as verified: a block with this digest, which goes on record, or bytes that have none.
+    fn count(
+        &self,
+        progress: &mut Progress,
+        range: Range<u64>,
+        found: Option<RangeDigest>,
+    ) -> Result<Verified, VerifyError> {
         let whole = range.end.saturating_sub(range.start);
         let range = range.start..range.end.min(self.wanted.length(self.full));
         let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
@@ -301,8 +329,9 @@ impl OpenBatch {
                 continue;
             }
             let part = progress.parts.remove(&(piece.file, piece.range()));
-            let digest = if bytes == whole { Some(found) } else { part };
+            let digest = if bytes == whole { found } else { part };
             if let Some(digest) = digest.filter(|_| !state.dropped) {
+                state.is_recorded = true;
                 verified.records.push(Record::Verified(file.id, piece.range(), digest));
             }
         }

@@ -76,11 +76,16 @@ impl Verifier {
         Ok(self.add(&batch, verified))
     }
 
-    /// Counts all that is wanted of a batch as verified. Returns whether anything was not before.
-    pub(crate) fn trust(&self, batch: u32) -> Result<bool, FilesError> {
+    /// Counts a range of a batch's object as verified. Returns whether a file is complete by it.
+    pub(crate) fn trust(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError> {
         let batch = self.batch(batch)?;
-        let verified = Verified { files: batch.trust(), records: Vec::new() };
-        Ok(self.add(&batch, verified))
+        let files = batch.trust(range).map_err(|error| error.of(&batch))?;
+        Ok(self.add(&batch, Verified { files, records: Vec::new() }))
+    }
+
+    /// Returns the open batches.
+    pub(super) fn all(&self) -> Vec<Arc<OpenBatch>> {
+        lock(&self.open).values().cloned().collect()
     }
 
     /// Returns the file of an entry that the sender voids; `None` if it is not to be received anyway.

@@ -92,7 +92,8 @@ impl Writer {
         while offset < range.end {
             let length = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
             let first = batch.pieces(offset, length).next();
-            if let Some(piece) = first.filter(|piece| batch.files[piece.file].size > SMALL_FILE && !batch.again) {
+            let is_large = |piece: &Piece| batch.files[piece.file].size > SMALL_FILE && piece.bytes.start == 0;
+            if let Some(piece) = first.filter(|piece| is_large(piece) && !batch.again) {
                 let copied = self.copy_piece(place, batch, offset, &piece, from);
                 let file = piece.file;
                 if let Some(copied) = copied.map_err(|source| WriteError { file, source })? {

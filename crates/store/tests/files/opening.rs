@@ -9,7 +9,7 @@ use std::process::Command;
 
 use store::{
     Compare, Existing, FailReason, Filter, Modes, NoticeKind, ReceiveSpec, Removal, Requested, Root, ScanOptions,
-    Scanner, SkipReason, SourceOutcome,
+    Scanner, SkipReason, SourceOutcome, Versions,
 };
 use tempfile::tempdir;
 
@@ -146,12 +146,20 @@ fn child_sends_by_name() {
     let batch = scanner.next().unwrap();
     let mut removal = Removal::new(scanner.roots(), false);
     for (entry, version) in batch.entries.iter().zip(&batch.versions).filter(|(entry, _)| entry.size() > 0) {
-        assert_eq!(removal.remove(entry, (*version, 0), false), SourceOutcome::Removed, "{entry:?}");
+        assert_eq!(
+            removal.remove(entry, Versions { sent: *version, there: 0 }, false),
+            SourceOutcome::Removed,
+            "{entry:?}"
+        );
     }
     let options = || ScanOptions { remove_sources: true, ..ScanOptions::default() };
     let item = || Scanner::new(vec![Root::new(from.join("one"))], options()).unwrap();
     let batch = item().next().unwrap();
-    let outcome = Removal::new(item().roots(), false).remove(&batch.entries[0], (batch.versions[0], 0), false);
+    let outcome = Removal::new(item().roots(), false).remove(
+        &batch.entries[0],
+        Versions { sent: batch.versions[0], there: 0 },
+        false,
+    );
     assert_eq!(outcome, SourceOutcome::Removed);
     searched.iter().rev().for_each(|name| mode(&from.join(name), 0o755));
     assert_eq!((names(&from), names(&from.join("sub/below"))), (vec!["sub".to_owned()], vec![]));

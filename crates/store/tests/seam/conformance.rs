@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use store::{
     Compare, Content, Existing, FilesError, Filter, Kind, MAX_BATCH_ENTRIES, Node, NoticeKind, ReceiveSpec,
-    ScanOptions, SkipReason, SourceOutcome, VoidReason, Wanted,
+    ScanOptions, SkipReason, SourceOutcome, Versions, VoidReason, Wanted,
 };
 
 use crate::driver::{BLOCK, Session, Way, copy, run, transfer, transfer_with};
@@ -384,7 +384,8 @@ fn sources_go_once_they_are_stored_if_they_are_still_what_was_sent() {
         let entry = |path: &str| batch.entries.iter().position(|entry| entry.path == path.as_bytes()).unwrap();
         assert_eq!(from.tree().into_keys().collect::<Vec<_>>(), [b"dir".to_vec(), b"other".to_vec()]);
         let gone = &batch.entries[entry("dir/file")];
-        assert_eq!(source.remove(gone, (batch.versions[entry("dir/file")], 0), false), SourceOutcome::Gone);
+        let versions = Versions { sent: batch.versions[entry("dir/file")], there: 0 };
+        assert_eq!(source.remove(gone, versions, false), SourceOutcome::Gone);
         let mut removed = session.finish().unwrap().removed;
         removed.sort_by(|one, other| one.0.cmp(&other.0));
         let kept = SourceOutcome::Kept(NoticeKind::SourceChanged);

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use store::messages::{Chunks, Digest, End, ManifestPart, Message, RootHasher, Void, manifest_parts};
 use store::{
     Batch, Entry, FilesError, ManifestState, Notice, ReceiveOutcome, SourceOutcome, TreeObject, TreeSource, TreeTarget,
-    Wanted,
+    Versions, Wanted,
 };
 
 /// Odd, so that it does not coincide with other borders.
@@ -223,10 +223,8 @@ impl<'a> Session<'a> {
             let end = (offset + self.rng.u64(1..4 << 20)).min(object.length());
             self.target.copy(batch.number, offset..end, object)?;
             self.take_voided(batch, object)?;
+            self.target.copied(batch.number, offset..end)?;
             offset = end;
-        }
-        if offset > 0 {
-            self.target.all_copied(batch.number)?;
         }
         Ok(())
     }
@@ -281,7 +279,7 @@ impl<'a> Session<'a> {
             let batch = &self.sent[&number];
             for stored in entries {
                 let entry = &batch.entries[stored.entry as usize];
-                let versions = (batch.versions[stored.entry as usize], stored.version);
+                let versions = Versions { sent: batch.versions[stored.entry as usize], there: stored.version };
                 self.done.removed.push((entry.path.clone(), self.source.remove(entry, versions, false)));
             }
         }

@@ -62,7 +62,7 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "congestion.fast-convergence", section: "arq §4.1" },
     Source {
         key: "congestion.form",
-        section: "arq §4.1: K from W_max and beta, a timeout reduces W_max (by beta: chosen); congestion.form=rfc9438 is the RFC's",
+        section: "arq §4.1: K from W_max and beta, a timeout reduces W_max (by beta: chosen); --set congestion.form=rfc9438 is the RFC's",
     },
     Source { key: "congestion.hystart", section: "arq §3.1: slow start ends at ssthresh or with a loss" },
     Source { key: "detection.count", section: "arq §2.1, §3.1: three duplicate acknowledgements" },
@@ -73,7 +73,7 @@ pub(super) const SOURCES: &[Source] = &[
     Source { key: "detection.recovery", section: "arq §2.1: fast recovery; §2.2 measures with and without" },
     Source {
         key: "timeout",
-        section: "docs/design/recovery.md: probes; arq §2.1.1 retransmits everything after EstimatedRTT + 4 DevRTT (timeout=rto)",
+        section: "docs/design/recovery.md: probes; arq §2.1.1 retransmits everything after EstimatedRTT + 4 DevRTT (--set timeout=rto)",
     },
     Source { key: "rtt", section: "arq §2.1.1: alpha 0.125, beta 0.25, as RFC 6298 §2.3" },
     Source { key: "estimator", section: "docs/design/recovery.md: reported only, nothing depends on it" },

@@ -61,9 +61,10 @@ impl Peer {
     /// # Errors
     /// [`Error::WrongRole`], [`Error::Version`].
     pub(super) fn new(address: SocketAddr, application: &[u8], role: Role) -> Result<Self, Error> {
+        // Later releases may say more.
         match *application {
-            [TRANSFER, theirs, _] if theirs == role as u8 => Err(Error::WrongRole { both: role }),
-            [TRANSFER, theirs, flags] if theirs == role.other() as u8 => Ok(Self { address: Some(address), flags }),
+            [TRANSFER, theirs, _, ..] if theirs == role as u8 => Err(Error::WrongRole { both: role }),
+            [TRANSFER, theirs, flags, ..] if theirs == role.other() as u8 => Ok(Self { address: Some(address), flags }),
             _ => Err(Error::Version),
         }
     }
@@ -143,6 +144,9 @@ mod tests {
         let address = "192.0.2.1:1".parse().unwrap();
         let sender = Peer::new(address, &application(Role::Sends, false, false), Role::Receives).unwrap();
         assert!(sender.hears_untouched() && sender.lists_chunks() && sender.counts_overflow());
+        let later = [application(Role::Sends, false, false), vec![0xff; 9]].concat();
+        assert!(Peer::new(address, &later, Role::Receives).unwrap().reads_causes());
+        assert!(Peer::new(address, &later[..2], Role::Receives).is_err());
         assert!(!sender.may_hold_some() && sender.address() == Some(address));
     }
 
