@@ -106,6 +106,7 @@ fn on_files(error: &FilesError, is_here: bool) -> Option<String> {
         FilesError::DiskFull { path } if is_staged(path) => {
             "make room there, or remove with `downpour clean` what earlier transfers have left"
         }
+        FilesError::DiskFull { .. } | FilesError::Quota { .. } => "make room there and repeat the command",
         _ => return None,
     };
     Some(advice.to_owned())
