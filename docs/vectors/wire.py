@@ -436,7 +436,7 @@ PARAMETERS: Dict[int, Parameter] = {
     7: Parameter("feedback", [("feedback", group(FEEDBACK_CHOICE))]),
     8: Parameter(
         "application",
-        [("application", checked(rest(), lambda value, _: len(value) <= 1000, "more than 1000 bytes"))],
+        [("application", checked(rest(), lambda value, _: len(value) <= 990, "more than 990 bytes"))],
         must=False,
     ),
     9: Parameter(
@@ -447,6 +447,7 @@ PARAMETERS: Dict[int, Parameter] = {
     10: Parameter("feedback in detail", [("detail", group(FEEDBACK_DETAIL))], must=False),
     11: Parameter("symbols per packet", [("symbols per packet", number(1, least=1))], must=False),
     12: Parameter("feedback counts on", [], must=False),
+    13: Parameter("short symbols", [], must=False),
 }
 
 CLEAR: Layout = [("type", number(2)), ("value", counted(2, most=65_535))]

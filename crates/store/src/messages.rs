@@ -1,107 +1,11 @@
 //! The program's messages on flow 0, the reliable control stream of a connection.
 //!
-//! # Layouts
-//! All numbers are big-endian. A message is
+//! Layouts, order and meaning are those of `docs/PROTOCOL.md` section 8. A length of 4 bytes, a type and a body: what is longer than
+//! its layout says, or shorter, is refused, and so is a type that is not known. What determines the contents of the target (begin,
+//! top, id name, manifest, chunks, digest, void and skipped) is hashed into the [root](RootHasher) as it stands on flow 0.
 //!
-//! | field | bytes | |
-//! |---|---|---|
-//! | length | 4 | bytes that follow this field: 1 to 1,048,576 |
-//! | type | 1 | |
-//! | body | length - 1 | exactly what the layout says: a byte more or less is an error |
-//!
-//! From the sender of files:
-//!
-//! | type | message | body |
-//! |---|---|---|
-//! | 7 | begin | source id 16 |
-//! | 8 | top | mode 2, modification time 8 + 4, as in an entry |
-//! | 10 | top with extra | the same, then an extra |
-//! | 1 | manifest part | batch 4, flags 1 (bit 0: last part of the batch; bit 1: all of the batch follows; bit 2: its files come again; others 0), length of the batch 8, then entries to the end |
-//! | 2 | digest | batch 4, block 4, BLAKE3 of the block's bytes 32 (without padding behind the object's end) |
-//! | 3 | void | batch 4, entry 4 (index in the batch, from 0), reason 1 (1 changed, 2 shrank, 3 vanished, 4 unreadable) |
-//! | 4 | skipped | reason 1 (1 unreadable, 2 vanished, 3 special file, 4 name too long, 5 absent, 6 loop, 7 dangling, 8 link left out, 9 no size, 10 other file system, 11 large extended attributes), path length 2, path |
-//! | 11 | chunks | batch 4, entry 4, state 1 (0 more follow, 1 complete, 2 void), then chunks to the end, each length 4 (not 0), digest 24 (the first bytes of its BLAKE3) |
-//! | 9 | id name | kind 1 (1 user, 2 group), id 4, name length 1 (1 to 255), name without NUL |
-//! | 6 | scanned | nothing |
-//! | 5 | end | batches 4, entries 8, bytes 8, skipped 8, root 32 |
-//! | 12 | removed | names 8 |
-//!
-//! An entry is kind 1 (1 file, 2 folder, 3 symlink, 4 hard link, 5 file with hash, 6 special file), mode 2 (`st_mode & 0o7777`),
-//! modification time 8 (seconds since 1970, two's complement) + 4 (nanoseconds, below 10^9), path length 2 (1 to 4096),
-//! path; a file adds its size 8 and version 8, a file with hash then the BLAKE3 32 of its content; a link adds target
-//! length 2 (1 to 4096), target, which for a hard link is the path of an earlier file entry; a special file adds its
-//! type 1 (1 pipe, 2 socket, 3 character device, 4 block device), major 4 and minor 4, which are 0 for no device. Bit 7
-//! of the kind says that an extra follows: owner 1 (0 none, 1: user id 4, group id 4 follow), number of extended
-//! attributes 2, and for each its name's length 1, name, value's length 4, value, in ascending order of their names.
-//! Special files, extras and id names are only sent on request.
-//!
-//! From the receiver of files:
-//!
-//! | type | message | body |
-//! |---|---|---|
-//! | 65 | accepted | nothing |
-//! | 66 | wants | batch 4, flags 1 (bit 0: last part; others 0), then ranges to the end, each start 8, end 8 |
-//! | 67 | complete | files 8, bytes 8, present 8, failed 8, and unchecked 8 unless it is 0 |
-//! | 68 | notice | kind 1 (1 create, 2 replace, 3 attributes, 4 delete, 5 kept, 16 permission, 17 no links, 18 bad name, 19 folder in the way, 20 other, 21 no first name, 22 special file in the way, 23 reserved name, 24 nothing is deleted, 25 exists, 26 unsafe link, 27 empty source, 28 deletion limit, 29 folded, 30 attributes lost, 31 low space, 35 no backup; of a sender: 6 removed from the source, 32 changed there, 33 not removed there, 34 the same at the target), path length 2, path |
-//! | 69 | limit | bits of IP packets per second 8, 0 for none: the sender goes no faster from now on |
-//! | 70 | untouched | unchanged 8, kept 8 |
-//! | 72 | list chunks | batch 4, then entries to the end, each 4 (index in the batch, from 0), ascending, at least one |
-//! | 73 | stored | batch 4, flags 1 (bit 0: last part of the batch; others 0), then for each name entry 4 (index in the batch), version 8 |
-//! | 74 | all stored | nothing |
-//!
-//! From either:
-//!
-//! | type | message | body |
-//! |---|---|---|
-//! | 71 | strain | flags 1 (bit 0: its bound on memory binds; others 0), datagrams that its full socket has dropped 8 |
-//!
-//! # What is wanted
-//! A receiver that may hold some of the bytes says so in the handshake. It then answers each batch's last manifest part
-//! with its wants: ranges of the batch, that is of the concatenation of its files, ascending and apart from each other.
-//! The batch's object is the concatenation of those ranges; without such a receiver it is the whole batch. Blocks and
-//! digests count in the object. An object of no bytes is not opened. Where all parts of a manifest say that all of the
-//! batch follows, its object is the whole batch though the receiver may hold some of it: the sender does not wait for
-//! wants, which come all the same and only say what was needed.
-//!
-//! # Differences
-//! A receiver that holds another version of a file asks for its chunks: list chunks names such files of a batch, once,
-//! before the wants of that batch, and the sender answers for each in turn. Chunks begin at the file's start and follow
-//! each other without gaps; a list that is complete may end before the file does. Void, which says that the file has
-//! changed meanwhile, ends a list too, and all chunks of it count as never sent. The receiver copies chunks that it has
-//! and wants the rest. Where chunks end is the sender's choice; [`crate`] says where it does, and where a receiver
-//! looks for them.
-//!
-//! # What may be removed
-//! A sender that is to remove what has arrived tells it with the request for the transfer, not here. The receiver then
-//! says of each batch which entries are durable under their final names, each with the version of what stands there:
-//! where that is the version of the source, the two are one and the same. Hard links follow once they are made. The
-//! sender answers *all stored* with notices about what it has removed or kept, and *removed*; only then comes complete.
-//!
-//! # Order
-//! - Begin comes first. Top, where what is in one folder comes without the folder, follows it: the folder's own.
-//! - Batches count from 0. The parts of one batch follow each other, and the next batch begins after the last part. A
-//!   part holds about 64 KiB, a batch at most 65,536 entries and 8 MiB of names. Every part carries the length of the
-//!   whole batch, which the file sizes add up to. A folder stands before what is in it.
-//! - At most [`MAX_OPEN_BATCHES`] batches are open, that is not yet verified by the receiver; a sender keeps to half.
-//! - A batch's digests follow its last part, in any order, each block's once.
-//! - The name of an id precedes the first entry with it; each comes at most once, and at most 65,536 of them.
-//! - A void precedes the digest of the block whose reading revealed it: a receiver that has verified a whole batch
-//!   forgets it.
-//! - Skipped messages stand anywhere before the end.
-//! - Scanned, if it comes, precedes the last part of the last batch: with that part, all names there are have been announced.
-//! - All of a batch follows only if the receiver announced in the handshake that it understands that.
-//! - Files come again after the last batch, if the receiver announced in the handshake that it takes them: those that
-//!   were voided because they had changed or shrunk, once each, in one batch, when all digests before are written.
-//! - A receiver asks for chunks only if the sender announced in the handshake that it lists them, and says what it wants
-//!   of a batch after the last list that it asked for.
-//! - End comes last; its root is [`RootHasher`]'s over all begin, top, id name, manifest, chunks, digest, void and
-//!   skipped messages as they stand on flow 0.
-//! - A receiver answers accepted once, to the first batch, before any wants, and complete to the end; notices and
-//!   limits stand anywhere between. It refuses by closing the connection, with a code and a reason for the sender's
-//!   user.
-//! - Untouched precedes complete. It is only sent if the sender announced in the handshake that it understands it.
-//! - Strain stands anywhere, after the end too. It is only sent to a side that announced in the handshake that it
-//!   understands it.
+//! What only some releases understand is announced in the handshake (`downpour/src/transfer/session/peer.rs`) and never sent to
+//! others.
 
 mod entry;
 mod extra;
