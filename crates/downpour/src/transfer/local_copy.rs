@@ -33,7 +33,7 @@ use super::totals::{Counts, Totals};
 use crate::error::{Context, Error};
 use crate::files::{
     Batch, Compare, FailReason, FilesError, Kind, LocalSource, ManifestState, Notice, ReceiveOutcome, ReceiveSpec,
-    SkipReason, Skipped, TreeObject, Voided, Wanted,
+    SkipReason, Skipped, TreeObject, TreeTarget, Voided, Wanted,
 };
 use crate::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, Message, Void, manifest_parts, stored};
 use crate::ticket::Role;
@@ -171,7 +171,7 @@ impl LocalCopy {
         Ok(outcome)
     }
 
-    fn files(&self) -> &dyn crate::files::TreeTarget {
+    fn files(&self) -> &dyn TreeTarget {
         self.target.files()
     }
 
