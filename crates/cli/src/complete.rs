@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use downpour::remote::{Location, SshOptions};
 
-use crate::args::Args;
+use crate::args::{Args, Completed, completing};
 use crate::exit::Code;
 use crate::print;
 
@@ -27,14 +27,11 @@ const MAX_FILES: usize = 64;
 /// Begins the answer, after whatever the login prints. The command does not contain it, since a login may print that.
 const MARKER: &str = "DOWNPOUR-LIST";
 
-/// Commands whose arguments are places, and those whose first one is a host.
-const OF_PLACES: [&str; 3] = ["cp", "sync", "verify"];
-const OF_HOSTS: [&str; 5] = ["doctor", "pipe", "tunnel", "proxy", "bootstrap"];
-
 /// Prints what completes a word of a command, one a line. Says nothing of an error: the user is typing.
 pub(crate) fn run(args: &Args) -> u8 {
     let command = args.words.first().map_or("", String::as_str);
-    let takes_places = OF_PLACES.contains(&command);
+    let takes = |completed| completing(completed).any(|name| name == command);
+    let takes_places = takes(Completed::Places);
     let found = match Location::parse(&args.word) {
         Ok(Location::Remote { host, path }) if takes_places => {
             // What ends otherwise is a URL, whose path is written in another way.
@@ -46,7 +43,7 @@ pub(crate) fn run(args: &Args) -> u8 {
         }
         Ok(Location::Remote { .. }) => Vec::new(),
         _ if takes_places => hosts(&args.word).into_iter().map(|host| format!("{host}:")).collect(),
-        _ if OF_HOSTS.contains(&command) => hosts(&args.word),
+        _ if takes(Completed::Host) => hosts(&args.word),
         _ => Vec::new(),
     };
     for line in found.iter().filter(|line| !line.chars().any(char::is_control)) {

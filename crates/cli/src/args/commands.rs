@@ -25,6 +25,17 @@ pub(crate) enum Command {
     Remote,
 }
 
+/// What the shell completes on the line of a command, beside options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completed {
+    /// Files, or nothing.
+    Files,
+    /// Places: files here, and hosts with paths there.
+    Places,
+    /// A host, as the first word.
+    Host,
+}
+
 /// What the help says of a command.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -42,6 +53,7 @@ pub(crate) struct Entry {
     pub(crate) usage: Option<&'static str>,
     /// For `-h`, where it has to be shorter.
     pub(crate) brief_usage: Option<&'static str>,
+    pub(crate) completed: Completed,
     /// Only programs call it.
     pub(crate) hidden: bool,
 }
@@ -55,6 +67,7 @@ const ENTRY: Entry = Entry {
     examples: "",
     usage: None,
     brief_usage: None,
+    completed: Completed::Files,
     hidden: false,
 };
 
@@ -73,6 +86,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Cp,
         name: "cp",
+        completed: Completed::Places,
         about: "Copy files and folders to or from a host that ssh can reach",
         more: "Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. \
                An interrupted copy resumes when the same command runs again. Without a host it copies locally, and with \
@@ -85,6 +99,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Sync,
         name: "sync",
+        completed: Completed::Places,
         about: "Make a folder like another: cp -r -p; --delete removes the rest",
         more: "Files with matching size and mtime are skipped.",
         examples: SYNC_EXAMPLES,
@@ -114,6 +129,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Verify,
         name: "verify",
+        completed: Completed::Places,
         about: "Compare two files or folders by content, locally or remotely",
         more: "Changes nothing. Prints every difference; exits with 0 if there is none and 1 otherwise.",
         examples: VERIFY_EXAMPLES,
@@ -122,6 +138,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Doctor,
         name: "doctor",
+        completed: Completed::Host,
         about: "Diagnose the path to another machine and suggest improvements",
         more: "Starts the remote side as `downpour cp` does. Checks whether UDP passes in both directions and at which \
                packet size; measures round-trip time, loss, rate and disks; estimates how long transfers will take.",
@@ -130,6 +147,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Pipe,
         name: "pipe",
+        completed: Completed::Host,
         about: "Run a remote command and pipe stdin to it",
         more: "Exits with the exit code of the command. If the connection breaks, the command is killed, so that it never \
                mistakes a part of its input for the whole. If nothing reads its output any more, its next write fails, as \
@@ -140,6 +158,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Tunnel,
         name: "tunnel",
+        completed: Completed::Host,
         about: "Carry TCP connections over a path that loses packets",
         more: "Takes connections on ports of this machine or of the remote host and carries them through one encrypted \
                connection over UDP, as ssh does with -L, -R and -D. It begins with a login by ssh and goes on without it, \
@@ -151,6 +170,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Proxy,
         name: "proxy",
+        completed: Completed::Host,
         about: "Carry ssh's own connection to a host, as its ProxyCommand",
         more: "ssh, sftp, git and rsync then reach the host over a path that loses packets as if it were clean. It begins \
                with a login of its own by ssh; with --persist only the first one does. What goes through it is still bound \
@@ -161,6 +181,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Bootstrap,
         name: "bootstrap",
+        completed: Completed::Host,
         about: "Copy this program to a host that ssh can reach",
         more: "It goes through ssh, and takes its name there once it has run and found itself whole. The other commands \
                offer this if the remote host has no downpour.",
@@ -337,6 +358,11 @@ Examples:
   downpour completions bash > ~/.local/share/bash-completion/completions/downpour
   downpour completions zsh  > \"${fpath[1]}/_downpour\"
   downpour completions fish > ~/.config/fish/completions/downpour.fish";
+
+/// Returns the names of the commands on whose line the shell completes this.
+pub(crate) fn completing(completed: Completed) -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().filter(move |entry| entry.completed == completed).map(|entry| entry.name)
+}
 
 impl Command {
     /// Returns its entry in the table.

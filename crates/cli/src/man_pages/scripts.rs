@@ -1,13 +1,16 @@
-//! What the scripts of `downpour completions` do beside options: hosts and remote paths.
+//! What the scripts of `downpour completions` do beside options: hosts and remote paths. `COMMANDS` and `OF_PLACES` in them stand
+//! for the names of commands that take those.
 
 use clap_complete::Shell;
+
+use crate::args::{Completed, completing};
 
 /// Bash splits words at colons, so that a word is read from the line; what is answered begins behind the last colon.
 const BASH: &str = r#"
 _downpour_places() {
     _downpour "$@"
     case "${COMP_WORDS[1]}" in
-        cp|sync|verify|doctor|pipe|tunnel|proxy|bootstrap) ;;
+        COMMANDS) ;;
         *) return 0 ;;
     esac
     local line=${COMP_LINE:0:COMP_POINT} typed= quote= before= place char i
@@ -76,7 +79,7 @@ const BASH_FILES: &str = r#"COMPREPLY=($(compgen -f "${cur}"))"#;
 const ZSH: &str = r#"
 _downpour() {
     local -a places
-    if [[ ${words[2]} == (cp|sync|verify|doctor|pipe|tunnel|proxy|bootstrap) && $PREFIX != -* ]]; then
+    if [[ ${words[2]} == (COMMANDS) && $PREFIX != -* ]]; then
         places=("${(@f)$(${(Q)words[1]/#\~/$HOME} complete ${words[2]} -- ${(Q)PREFIX} 2>/dev/null)}")
         places=(${places:#})
         (( $#places )) && compadd -S '' -- $places
@@ -93,21 +96,31 @@ function __downpour_places
 end
 # No file of this machine is on a host.
 function __downpour_is_far
-    __fish_seen_subcommand_from cp sync verify; and string match -qr '^[^/]*:' -- (commandline -ct)
+    __fish_seen_subcommand_from OF_PLACES; and string match -qr '^[^/]*:' -- (commandline -ct)
 end
-complete -c downpour -n "__fish_seen_subcommand_from cp sync verify doctor pipe tunnel proxy bootstrap" -a "(__downpour_places)"
+complete -c downpour -n "__fish_seen_subcommand_from COMMANDS" -a "(__downpour_places)"
 complete -c downpour -n __downpour_is_far -f
 "#;
 
 /// Adds hosts and remote paths to a script that was made from the definition of the arguments.
 pub(crate) fn with_places(shell: Shell, script: &str) -> String {
+    let names = |separator: &str, kinds: &[Completed]| {
+        kinds.iter().copied().flat_map(completing).collect::<Vec<_>>().join(separator)
+    };
+    let all = |separator| names(separator, &[Completed::Places, Completed::Host]);
     match shell {
-        Shell::Bash => format!("{}{BASH}", script.replace(BASH_FILES, "COMPREPLY=()")),
-        Shell::Fish => format!("{script}{FISH}"),
+        Shell::Bash => {
+            let places = BASH.replace("COMMANDS", &all("|"));
+            format!("{}{places}", script.replace(BASH_FILES, "COMPREPLY=()"))
+        }
+        Shell::Fish => {
+            let places = FISH.replace("COMMANDS", &all(" ")).replace("OF_PLACES", &names(" ", &[Completed::Places]));
+            format!("{script}{places}")
+        }
         Shell::Zsh => {
             let script = script.replacen("\n_downpour() {\n", "\n_downpour_words() {\n", 1);
             let last = script.rfind("\nif [ \"$funcstack[1]\"").unwrap_or(script.len());
-            format!("{}{ZSH}{}", &script[..last], &script[last..])
+            format!("{}{}{}", &script[..last], ZSH.replace("COMMANDS", &all("|")), &script[last..])
         }
         _ => script.to_owned(),
     }
