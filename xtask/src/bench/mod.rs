@@ -9,6 +9,7 @@ mod differences;
 mod exit;
 mod files;
 mod first_byte;
+mod local;
 mod loopback;
 mod memory;
 mod million;
@@ -64,6 +65,8 @@ enum Part {
     Exit,
     /// Many small files against one of the same size, scp and rsync
     Files,
+    /// Copies within this machine beside cp and a sync
+    Local,
     /// A changed file beside rsync
     Differences,
     /// What it costs when one side is killed
@@ -109,6 +112,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             Part::FirstByte => first_byte::run(&program, options.quick, &mut tally),
             Part::Exit => exit::run(&program, options.quick, &mut tally),
             Part::Files => files::run(&program, options.quick, &mut tally),
+            Part::Local => local::run(&program, options.quick, &mut tally),
             Part::Differences => differences::run(&program, options.quick, &mut tally),
             Part::Survive => survive::run(&program, options.quick, &mut tally),
             Part::Million => million::run(&program, options.quick, &mut tally),
