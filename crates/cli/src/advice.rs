@@ -41,6 +41,7 @@ fn on_kept(cause: &Error, by_ticket: bool) -> &'static str {
             "raise that limit, or name a target elsewhere, and repeat the command, or remove it with `downpour clean`"
         }
         Error::Files(FilesError::NotPermitted { .. }) => "nothing more was accepted",
+        Error::Files(FilesError::TargetExists { .. }) => "--existing replace or --existing skip goes on",
         cause if cause.kind() == ErrorKind::NoSpace => {
             "make room there and repeat the command, or remove it with `downpour clean`"
         }

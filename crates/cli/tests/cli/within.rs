@@ -99,7 +99,10 @@ fn an_interrupted_copy_under_a_new_name_goes_on_there() {
     first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
     first.signal(rustix::process::Signal::TERM);
     first.end().expect_line(75, "the same command goes on");
-    downpour(arguments!["cp", "-r", source, target]).end().expect(0);
+    let sums = here.path().join("sums");
+    downpour(arguments!["cp", "-r", "--checksums", sums, source, target]).end().expect(0);
+    let listed = fs::read_to_string(sums).expect("a list");
+    assert!(listed.lines().count() == 3 && listed.lines().all(|line| line.contains("  copy/")), "{listed}");
     assert_eq!(tree::names(&target), ["a", "b", "c"].map(std::path::PathBuf::from));
     tree::assert_same(&source.join("c"), &target.join("c"));
 }

@@ -209,10 +209,11 @@ impl LocalCopy {
             self.skip(skipped)?;
         }
         self.announcements.count(&batch);
-        self.note_entries(&batch)?;
         let batch = Arc::new(batch);
         self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
         let wanted = self.announce(&batch, again)?;
+        // By the names that they have here, which is decided now.
+        self.note_entries(&batch)?;
         self.tell_notices()?;
         (self.counts.bytes_known, self.counts.files_known) = (self.scan.bytes(), self.scan.files());
         self.counts.bytes_present += batch.length - wanted.length(batch.length);
@@ -250,6 +251,8 @@ impl LocalCopy {
         for part in manifest_parts(batch.number, batch.length, &batch.entries) {
             let part = ManifestPart { again, ..part };
             self.target.decide(part.entries.first())?;
+            let rename = self.files().destination().rename.clone();
+            self.checksums.iter_mut().for_each(|list| list.rename(rename.as_deref()));
             self.tell_check();
             let state = self.files().add_manifest_part(&part)?;
             self.announcements.say(&Message::Manifest(part))?;
