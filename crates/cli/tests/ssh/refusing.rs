@@ -107,7 +107,7 @@ fn a_host_without_the_program_is_given_it() {
     let target = at("copy");
     let copy = arguments![source, target];
     // Nobody is asked where there is no terminal.
-    hosts.cp(copy).expect_line(3, "there has no program downpour: `downpour bootstrap there` copies this one there");
+    hosts.cp(copy).expect_line(3, "there has no program downpour; `downpour bootstrap there` copies this one there");
     hosts.cp(arguments!["--bootstrap", "never", source, target]).expect(3);
     tree::assert_untouched(&hosts.sshd.home());
 
