@@ -12,6 +12,7 @@ mod extra;
 mod fuzz;
 mod layout;
 mod notice;
+mod numbered;
 mod reader;
 mod root;
 mod wanted;

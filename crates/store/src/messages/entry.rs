@@ -1,9 +1,9 @@
 //! What a manifest says about one name of a transfer.
 
 use request::MAX_PATH;
-use serde::{Deserialize, Serialize};
 
 use super::extra::Extra;
+use super::numbered::numbered;
 
 /// Maximum number of entries in a batch (`docs/design/flow-control.md`).
 pub const MAX_BATCH_ENTRIES: usize = 65_536;
@@ -156,68 +156,54 @@ pub(super) fn shortened(path: Vec<u8>) -> Vec<u8> {
     [head, b"/.../", tail].concat()
 }
 
+/// Whether a name is skipped on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Omission {
+    OnPurpose,
+    /// The transfer is partial because of it.
+    Failure,
+}
+
+numbered! {
 /// The reason why a name was skipped, with its number on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum SkipReason {
+pub enum SkipReason: Omission {
     /// Reading it is not permitted.
-    Unreadable = 1,
+    Unreadable = 1, Failure, "may not be read";
     /// It was listed and gone a moment later.
-    Vanished = 2,
+    Vanished = 2, Failure, "vanished";
     /// A socket, pipe or device: only sent on request, and not a failure.
-    SpecialFile = 3,
+    SpecialFile = 3, OnPurpose, "is a socket, pipe or device";
     /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`](request::MAX_COMPONENT).
-    NameTooLong = 4,
+    NameTooLong = 4, Failure, "has too long a name";
     /// It is in the user's list, but does not exist.
-    Absent = 5,
+    Absent = 5, Failure, "is not there";
     /// A link to a folder that contains it, or one of a cycle.
-    Loop = 6,
+    Loop = 6, Failure, "is a link that leads back to where it is";
     /// A dangling link, where links are followed.
-    Dangling = 7,
+    Dangling = 7, Failure, "is a link that leads nowhere";
     /// A symbolic link, where those are skipped: not a failure. Sent so that the receiver deletes nothing under its
     /// name.
-    Link = 8,
+    Link = 8, OnPurpose, "is a link";
     /// A file that reports size 0 but has content, which is generated when it is read, as in `/proc`.
-    Unsized = 9,
+    Unsized = 9, Failure, "has content but no size, as files in /proc";
     /// A folder on another file system, whose contents are not to be sent: not a failure. Sent so that the receiver
     /// deletes nothing beneath it.
-    OtherFileSystem = 10,
+    OtherFileSystem = 10, OnPurpose, "is another file system: its contents are left out";
     /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS). All else of it is sent.
-    LargeXattrs = 11,
+    LargeXattrs = 11, Failure, "has more than 128 KiB of extended attributes, and arrives without them";
     /// A listed folder, whose contents are only sent on request: not a failure.
-    Contents = 12,
+    Contents = 12, OnPurpose, "is a folder: its contents are left out";
     /// What the sender writes about the transfer: not a failure. Sent so that the receiver deletes nothing under its
     /// name.
-    Output = 13,
+    Output = 13, OnPurpose, "is written by this command, and left out";
+}
 }
 
 impl SkipReason {
-    /// Returns the reason with this number on the wire.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [
-            Self::Unreadable,
-            Self::Vanished,
-            Self::SpecialFile,
-            Self::NameTooLong,
-            Self::Absent,
-            Self::Loop,
-            Self::Dangling,
-            Self::Link,
-            Self::Unsized,
-            Self::OtherFileSystem,
-            Self::LargeXattrs,
-            Self::Contents,
-            Self::Output,
-        ]
-        .into_iter()
-        .find(|reason| *reason as u8 == code)
-    }
-
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::SpecialFile | Self::Link | Self::OtherFileSystem | Self::Contents | Self::Output)
+        matches!(self.nature(), Omission::Failure)
     }
 
     /// Whether every release of this version of the protocol knows it. A receiver that does not ends the transfer.
@@ -227,61 +213,32 @@ impl SkipReason {
     }
 }
 
-impl std::fmt::Display for SkipReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Unreadable => "may not be read",
-            Self::Vanished => "vanished",
-            Self::SpecialFile => "is a socket, pipe or device",
-            Self::NameTooLong => "has too long a name",
-            Self::Absent => "is not there",
-            Self::Loop => "is a link that leads back to where it is",
-            Self::Dangling => "is a link that leads nowhere",
-            Self::Link => "is a link",
-            Self::Unsized => "has content but no size, as files in /proc",
-            Self::OtherFileSystem => "is another file system: its contents are left out",
-            Self::Contents => "is a folder: its contents are left out",
-            Self::Output => "is written by this command, and left out",
-            Self::LargeXattrs => "has more than 128 KiB of extended attributes, and arrives without them",
-        })
-    }
+/// Whether the cause of a voided file passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// At another try the file may be read unchanged.
+    Passing,
+    Lasting,
 }
 
+numbered! {
 /// The reason why a file was voided, with its number on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum VoidReason {
+pub enum VoidReason: Cause {
     /// Its size grew or its time changed since the scan.
-    Changed = 1,
+    Changed = 1, Passing, "changed while it was sent";
     /// It ended before the size that it had at the scan.
-    Shrank = 2,
+    Shrank = 2, Passing, "shrank while it was sent";
     /// It is gone.
-    Vanished = 3,
+    Vanished = 3, Lasting, "vanished while it was sent";
     /// Opening or reading it failed.
-    Unreadable = 4,
+    Unreadable = 4, Lasting, "could not be read";
+}
 }
 
 impl VoidReason {
     /// Whether the file may be read unchanged at another try.
     #[must_use]
     pub const fn may_pass(self) -> bool {
-        matches!(self, Self::Changed | Self::Shrank)
-    }
-
-    /// Returns the reason with this number on the wire.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Changed, Self::Shrank, Self::Vanished, Self::Unreadable].into_iter().find(|r| *r as u8 == code)
-    }
-}
-
-impl std::fmt::Display for VoidReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Changed => "changed while it was sent",
-            Self::Shrank => "shrank while it was sent",
-            Self::Vanished => "vanished while it was sent",
-            Self::Unreadable => "could not be read",
-        })
+        matches!(self.nature(), Cause::Passing)
     }
 }

@@ -1,8 +1,7 @@
 //! Reports about single names: what the receiver does with them, or cannot do, and what the sender removes.
 
-use serde::{Deserialize, Serialize};
-
 use super::entry::shortened;
+use super::numbered::numbered;
 
 /// A name, and what happens to it at the receiver, or to its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,128 +20,99 @@ impl Notice {
     }
 }
 
+/// What a notice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nature {
+    /// What the receiver does.
+    Change,
+    /// Nothing to mend.
+    Remark,
+    /// What makes the transfer partial.
+    Failure,
+    /// Of a sender: what it does to its source.
+    Removal,
+    /// Of a sender: a source that it was to remove and leaves, which makes the transfer partial.
+    NoRemoval,
+}
+
+numbered! {
 /// What happens to a name, with its number on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum NoticeKind {
+pub enum NoticeKind: Nature {
     /// It is new.
-    Create = 1,
+    Create = 1, Change, "create";
     /// It replaces something else.
-    Replace = 2,
+    Replace = 2, Change, "replace";
     /// Its bytes are right, its mode or time is not.
-    Attributes = 3,
+    Attributes = 3, Change, "change attributes of";
     /// The sender does not have it.
-    Delete = 4,
+    Delete = 4, Change, "delete";
     /// It exists and is left alone.
-    Kept = 5,
+    Kept = 5, Remark, "kept";
     /// Of a sender: it is stored at the receiver, and removed from the source.
-    SourceRemoved = 6,
+    SourceRemoved = 6, Removal, "remove from the source";
     /// Permission is missing.
-    Permission = 16,
+    Permission = 16, Failure, "no permission at the receiver";
     /// The file system does not support such links.
-    NoLinks = 17,
+    NoLinks = 17, Failure, "the receiver's file system has no such links";
     /// The name is too long for the file system, or contains characters that it does not accept.
-    BadName = 18,
+    BadName = 18, Failure, "the receiver's file system does not take this name";
     /// A folder that is not empty is in the way.
-    FolderInTheWay = 19,
+    FolderInTheWay = 19, Failure, "a folder that is not empty is in the way";
     /// Any other refusal by the receiver's system.
-    Other = 20,
+    Other = 20, Failure, "the receiver's system refuses it";
     /// It is a hard link to a file that did not arrive, or that is not part of the transfer.
-    NoFirstName = 21,
+    NoFirstName = 21, Failure, "its first name did not come";
     /// A pipe, socket or device is in the way.
-    SpecialInTheWay = 22,
+    SpecialInTheWay = 22, Failure, "something that is no file stands there";
     /// It has the name of a staging folder.
-    Reserved = 23,
+    Reserved = 23, Failure, "it has the name of an unfinished transfer's folder";
     /// Concerns the whole target: nothing was deleted, since the sender could not read everything that it should send.
-    NotDeleted = 24,
+    NotDeleted = 24, Failure, "nothing is deleted, for not all of the source could be read";
     /// It exists already and must not be replaced.
-    Exists = 25,
+    Exists = 25, Failure, "exists already and is not replaced";
     /// The symbolic link points out of the copied tree.
-    UnsafeLink = 26,
+    UnsafeLink = 26, Remark, "is a link that points out of the copied tree";
     /// Nothing beneath this directory is deleted, because the sender has nothing in it: its disk may not be mounted.
-    EmptySource = 27,
+    EmptySource = 27, Failure, "nothing is deleted here, because the source is empty";
     /// Of the whole target: more would be deleted than is permitted.
-    DeleteLimit = 28,
+    DeleteLimit = 28, Failure, "more would be deleted than is permitted; the rest is kept";
     /// The receiver's file system treats it as equal to another name of the transfer.
-    Folded = 29,
+    Folded = 29, Failure, "the receiver's file system takes it for another name of this transfer";
     /// Owner, group or extended attributes could not be set as they are at the sender; everything else is right.
-    AttributesLost = 30,
+    AttributesLost = 30, Failure, "owner, group, ACLs or extended attributes could not be set at the receiver";
     /// Of the whole target: more is wanted than its disk has room for. Holes need none, so that it may fit.
-    LowSpace = 31,
+    LowSpace = 31, Remark, "more is coming than there is room for at the target, unless files have holes";
     /// Of a sender: it was to be removed from the source, and is not what was sent any more.
-    SourceChanged = 32,
+    SourceChanged = 32, NoRemoval, "was copied, has changed at the source since, and stays there";
     /// Of a sender: it was to be removed from the source, and the system refused that.
-    SourceRefused = 33,
+    SourceRefused = 33, NoRemoval, "was copied, and could not be removed from the source";
     /// Of a sender: it was to be removed from the source, and is what stands at the target.
-    SourceIsTarget = 34,
+    SourceIsTarget = 34, NoRemoval, "source and target are the same: not removed";
     /// There can be no backup of what stands there, which is therefore not replaced or deleted.
-    NoBackup = 35,
+    NoBackup = 35, Failure, "what stands there is kept, since it cannot get the name of its backup";
     /// Of a path at the receiver: a transfer that was interrupted has left its staging folder there, or this one could
     /// not remove its own.
-    Abandoned = 36,
+    Abandoned = 36, Remark, "a staging directory that stays";
     /// The name is longer than the file system permits.
-    NameTooLong = 37,
+    NameTooLong = 37, Failure, "the name is too long for the receiver's file system";
     /// The name contains characters that the file system does not take.
-    BadCharacters = 38,
+    BadCharacters = 38, Failure, "the receiver's file system does not take the characters of this name";
     /// Its file has as many names, or its directory as many directories, as the file system permits.
-    TooManyLinks = 39,
+    TooManyLinks = 39, Failure, "there are as many names of it, or directories beside it, as the receiver's file system permits";
     /// The directory that it belongs in is not there: it was refused, or was removed meanwhile.
-    NoDirectory = 40,
+    NoDirectory = 40, Failure, "the directory that it belongs in is not there";
     /// What has the name is in use, as a mount point is.
-    Busy = 41,
+    Busy = 41, Failure, "what has this name at the receiver is in use, as a mount point is";
     /// Something else got its name during the transfer.
-    Exchanged = 42,
+    Exchanged = 42, Failure, "something else got its name at the receiver meanwhile";
     /// It is there, but its mode or time could not be set.
-    MetadataLost = 43,
+    MetadataLost = 43, Failure, "is there, but the receiver's system refuses its mode or time";
     /// The file system has no pipes, sockets or devices.
-    NoSpecials = 44,
+    NoSpecials = 44, Failure, "the receiver's file system has no pipes, sockets or devices";
+}
 }
 
 impl NoticeKind {
-    /// Returns the kind with this number on the wire.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        [
-            Self::Create,
-            Self::Replace,
-            Self::Attributes,
-            Self::Delete,
-            Self::Kept,
-            Self::Permission,
-            Self::NoLinks,
-            Self::BadName,
-            Self::FolderInTheWay,
-            Self::Other,
-            Self::NoFirstName,
-            Self::SpecialInTheWay,
-            Self::Reserved,
-            Self::NotDeleted,
-            Self::Exists,
-            Self::UnsafeLink,
-            Self::EmptySource,
-            Self::DeleteLimit,
-            Self::Folded,
-            Self::AttributesLost,
-            Self::LowSpace,
-            Self::SourceRemoved,
-            Self::SourceChanged,
-            Self::SourceRefused,
-            Self::SourceIsTarget,
-            Self::NoBackup,
-            Self::Abandoned,
-            Self::NameTooLong,
-            Self::BadCharacters,
-            Self::TooManyLinks,
-            Self::NoDirectory,
-            Self::Busy,
-            Self::Exchanged,
-            Self::MetadataLost,
-            Self::NoSpecials,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == code)
-    }
-
     /// Returns the kind that stands for it to a sender that does not know every kind: at a later one it would end the
     /// transfer.
     #[must_use]
@@ -177,58 +147,19 @@ impl NoticeKind {
     /// Whether a sender says it, of what it was to remove.
     #[must_use]
     pub const fn is_of_sender(self) -> bool {
-        matches!(self, Self::SourceRemoved | Self::SourceChanged | Self::SourceRefused | Self::SourceIsTarget)
+        match self.nature() {
+            Nature::Removal | Nature::NoRemoval => true,
+            Nature::Change | Nature::Remark | Nature::Failure => false,
+        }
     }
 
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub const fn is_failure(self) -> bool {
-        // An unsafe link is left out on purpose.
-        self as u8 >= Self::Permission as u8 && !matches!(self, Self::UnsafeLink | Self::LowSpace | Self::Abandoned)
-    }
-}
-
-impl std::fmt::Display for NoticeKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Create => "create",
-            Self::Replace => "replace",
-            Self::Attributes => "change attributes of",
-            Self::Delete => "delete",
-            Self::Kept => "kept",
-            Self::Permission => "no permission at the receiver",
-            Self::NoLinks => "the receiver's file system has no such links",
-            Self::BadName => "the receiver's file system does not take this name",
-            Self::FolderInTheWay => "a folder that is not empty is in the way",
-            Self::Other => "the receiver's system refuses it",
-            Self::NoFirstName => "its first name did not come",
-            Self::SpecialInTheWay => "something that is no file stands there",
-            Self::Reserved => "it has the name of an unfinished transfer's folder",
-            Self::NotDeleted => "nothing is deleted, for not all of the source could be read",
-            Self::Exists => "exists already and is not replaced",
-            Self::UnsafeLink => "is a link that points out of the copied tree",
-            Self::EmptySource => "nothing is deleted here, because the source is empty",
-            Self::DeleteLimit => "more would be deleted than is permitted; the rest is kept",
-            Self::Folded => "the receiver's file system takes it for another name of this transfer",
-            Self::AttributesLost => "owner, group, ACLs or extended attributes could not be set at the receiver",
-            Self::SourceRemoved => "remove from the source",
-            Self::SourceChanged => "was copied, has changed at the source since, and stays there",
-            Self::SourceRefused => "was copied, and could not be removed from the source",
-            Self::SourceIsTarget => "source and target are the same: not removed",
-            Self::NoBackup => "what stands there is kept, since it cannot get the name of its backup",
-            Self::NameTooLong => "the name is too long for the receiver's file system",
-            Self::BadCharacters => "the receiver's file system does not take the characters of this name",
-            Self::TooManyLinks => {
-                "there are as many names of it, or directories beside it, as the receiver's file system permits"
-            }
-            Self::NoDirectory => "the directory that it belongs in is not there",
-            Self::Busy => "what has this name at the receiver is in use, as a mount point is",
-            Self::Exchanged => "something else got its name at the receiver meanwhile",
-            Self::MetadataLost => "is there, but the receiver's system refuses its mode or time",
-            Self::NoSpecials => "the receiver's file system has no pipes, sockets or devices",
-            Self::Abandoned => "a staging directory that stays",
-            Self::LowSpace => "more is coming than there is room for at the target, unless files have holes",
-        })
+        match self.nature() {
+            Nature::Failure | Nature::NoRemoval => true,
+            Nature::Change | Nature::Remark | Nature::Removal => false,
+        }
     }
 }
 
