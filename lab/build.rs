@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const BUILDS: [(&str, &[&str]); 3] = [
     ("BUILD_CODES", &["erasure"]),
     ("BUILD_SIMULATED", &["erasure", "netsim", "sim", "transport"]),
-    ("BUILD_PROGRAM", &["cli", "downpour", "erasure", "net", "request", "store", "transport"]),
+    ("BUILD_PROGRAM", &["cli", "downpour", "erasure", "net", "request", "runtime", "store", "transport"]),
 ];
 
 fn main() -> io::Result<()> {

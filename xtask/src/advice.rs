@@ -3,10 +3,9 @@
 //!
 //! It reads string literals outside tests, and needs no compiler.
 
-use std::fs;
-
 use xtask::failure::Failure;
-use xtask::tools;
+
+use crate::sources;
 
 /// `transport` only describes settings, by the options that set them (`profile show`).
 const CRATES: [&str; 6] = ["units", "erasure", "net", "request", "store", "downpour"];
@@ -21,24 +20,14 @@ const RUNS: [&str; 3] = [
 /// Checks every crate; the error lists the lines.
 pub(crate) fn check() -> Result<(), Failure> {
     let mut wrong = Vec::new();
-    for name in CRATES {
-        let source = tools::root().join("crates").join(name).join("src");
-        for path in tools::files(&source, Some("rs"))? {
-            let shown = path.strip_prefix(tools::root()).unwrap_or(&path).display().to_string();
-            let is_test = shown.contains("/tests") || shown.ends_with("hostile.rs");
-            if is_test || RUNS.contains(&shown.as_str()) {
-                continue;
-            }
-            let text = fs::read_to_string(&path).map_err(Failure::at(path.display()))?;
-            wrong.extend(named(&text).into_iter().map(|line| format!("{shown}:{line}")));
-        }
+    for source in sources::of(&CRATES)?.into_iter().filter(|source| !RUNS.contains(&source.path.as_str())) {
+        wrong.extend(named(&source.code).into_iter().map(|line| format!("{}:{line}", source.path)));
     }
     if wrong.is_empty() { Ok(()) } else { Err(Failure::new(wrong.join("\n"))) }
 }
 
 /// Returns the lines of a source, by their numbers, whose literals name an option or a command.
-fn named(text: &str) -> Vec<String> {
-    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+fn named(code: &str) -> Vec<String> {
     let is_code = |line: &str| !line.trim_start().starts_with("//");
     let lines = code.lines().enumerate().filter(|(_, line)| is_code(line));
     let wrong = lines.filter(|(_, line)| line.split('"').skip(1).step_by(2).any(names_option));
@@ -69,12 +58,7 @@ mod tests {
         ] {
             assert!(found(line), "{line}");
         }
-        for line in [
-            r#"// "use --force""#,
-            r#"assert!(a - -b, "a--b and a -- b, a-b")"#,
-            r#""a downpour that runs""#,
-            "#[cfg(test)]\nmod tests {\n\"--x\"\n}",
-        ] {
+        for line in [r#"// "use --force""#, r#"assert!(a - -b, "a--b and a -- b, a-b")"#, r#""a downpour that runs""#] {
             assert!(!found(line), "{line}");
         }
     }

@@ -7,7 +7,7 @@ use xtask::checks::{self, Step};
 use xtask::failure::Failure;
 use xtask::tools;
 
-use crate::{advice, circles, citations, commands, parameters, threats, unit};
+use crate::{advice, ambient, circles, citations, commands, parameters, threats, unit};
 
 /// What is built for a target that may not be the one of this machine.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
@@ -17,12 +17,13 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
     ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "erasure"]),
 ];
 
-const STEPS: [Step; 12] = [
+const STEPS: &[Step] = &[
     ("format", || checks::format(tools::root())),
     ("lints", || checks::lints(tools::root())),
     ("circles of imports", circles::check),
     ("texts of the libraries", advice::check),
     ("parameters", parameters::check),
+    ("time, threads and chance", ambient::check),
     ("other targets", elsewhere),
     ("citations", citations::check),
     ("threat model", threats::check),
@@ -34,7 +35,7 @@ const STEPS: [Step; 12] = [
 
 /// Runs every step; the error names those that failed.
 pub(crate) fn run() -> Result<(), Failure> {
-    checks::run(&STEPS)
+    checks::run(STEPS)
 }
 
 fn elsewhere() -> Result<(), Failure> {

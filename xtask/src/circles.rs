@@ -10,7 +10,7 @@ use std::path::Path;
 use xtask::failure::Failure;
 use xtask::tools;
 
-const CRATES: [&str; 5] = ["request", "store", "net", "downpour", "cli"];
+const CRATES: [&str; 6] = ["runtime", "request", "store", "net", "downpour", "cli"];
 
 /// Pairs that may import from each other. In `net`, a message may bring the handler of events, an event a stream, and a stream
 /// sends messages.

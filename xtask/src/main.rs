@@ -1,6 +1,7 @@
 //! Development commands: `cargo xtask COMMAND`. The lab has its own, in `lab/`.
 
 mod advice;
+mod ambient;
 mod assure;
 mod bench;
 mod check;
@@ -15,6 +16,7 @@ mod miri;
 mod parameters;
 mod relayed_ssh;
 mod soak;
+mod sources;
 mod threats;
 mod unit;
 mod vectors;

@@ -2,13 +2,12 @@
 //!
 //! It reads the signatures of functions outside tests, and needs no compiler.
 
-use std::fs;
-
 use xtask::failure::Failure;
-use xtask::tools;
+
+use crate::sources;
 
 /// `transport` is left out until its simulated records are taken anew, which any change of its sources makes stale.
-const CRATES: [&str; 8] = ["units", "request", "net", "store", "downpour", "cli", "relay", "linkrelay"];
+const CRATES: [&str; 8] = ["units", "runtime", "request", "net", "store", "downpour", "cli", "relay"];
 
 /// Most parameters of a function, as of clippy.
 const MOST: usize = 7;
@@ -16,19 +15,10 @@ const MOST: usize = 7;
 /// Checks every crate; the error lists the functions.
 pub(crate) fn check() -> Result<(), Failure> {
     let mut wrong = Vec::new();
-    for name in CRATES {
-        let source = tools::root().join("crates").join(name).join("src");
-        if !source.is_dir() {
-            continue;
-        }
-        for path in tools::files(&source, Some("rs"))? {
-            let text = fs::read_to_string(&path).map_err(Failure::at(path.display()))?;
-            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-            let shown = path.strip_prefix(tools::root()).unwrap_or(&path).display();
-            wrong.extend(excessive(code).into_iter().map(|(line, name, count)| {
-                format!("{shown}:{line}: {name} has {count} parameters, with those in tuples")
-            }));
-        }
+    for source in sources::of(&CRATES)? {
+        wrong.extend(excessive(&source.code).into_iter().map(|(line, name, count)| {
+            format!("{}:{line}: {name} has {count} parameters, with those in tuples", source.path)
+        }));
     }
     if wrong.is_empty() { Ok(()) } else { Err(Failure::new(wrong.join("\n"))) }
 }

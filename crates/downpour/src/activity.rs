@@ -11,7 +11,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -95,7 +94,7 @@ impl Activity {
             from.truncate(NAMED);
             from.push(more);
         }
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = runtime::system_time().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self { command: command.to_owned(), from, to, began: now.as_secs(), ..Self::default() }
     }
 
@@ -103,7 +102,7 @@ impl Activity {
     #[must_use]
     pub fn age(&self) -> Duration {
         let began = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(self.began));
-        began.and_then(|began| began.elapsed().ok()).unwrap_or_default()
+        began.and_then(|began| runtime::system_time().duration_since(began).ok()).unwrap_or_default()
     }
 }
 
@@ -142,7 +141,7 @@ impl Announcement {
         let this = Self { inode: (found.dev(), found.ino()), path };
         let listener = UnixListener::from(socket);
         // It ends with the process.
-        thread::Builder::new().name("downpour-status".into()).spawn(move || answer(&listener, &told))?;
+        runtime::spawn("downpour-status", move || answer(&listener, &told))?;
         Ok(this)
     }
 }
@@ -161,7 +160,7 @@ fn answer(listener: &UnixListener, told: &impl Fn() -> Activity) {
     for socket in listener.incoming() {
         let Ok(mut socket) = socket else {
             // For lack of descriptors: others will be closed.
-            thread::sleep(Duration::from_millis(100));
+            runtime::sleep(Duration::from_millis(100));
             continue;
         };
         let is_known = |uid: rustix::process::Uid| uid == geteuid() || uid.is_root();
@@ -191,7 +190,7 @@ pub fn running(patience: Duration) -> Vec<Running> {
 }
 
 fn running_in(directories: &[PathBuf], patience: Duration) -> Vec<Running> {
-    let deadline = Instant::now() + patience;
+    let deadline = runtime::now() + patience;
     let prefix = prefix();
     let mut asked = Vec::new();
     for directory in directories {
@@ -280,7 +279,7 @@ fn hear_all(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Run
         asked.iter_mut().for_each(Asked::hear);
         let sockets = asked.iter().filter_map(|asked| asked.socket.as_ref());
         let mut awaited: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(runtime::now());
         if awaited.is_empty() || left.is_zero() {
             break;
         }
@@ -318,6 +317,7 @@ fn prefix() -> String {
 mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
+    use std::thread;
     use tempfile::{TempDir, tempdir};
 
     const PATIENCE: Duration = Duration::from_secs(20);

@@ -175,7 +175,7 @@ impl TicketError {
 /// [`TicketError::Random`] if there is none.
 pub fn fresh_key() -> Result<[u8; 32], TicketError> {
     let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|e| TicketError::Random(io::Error::other(e)))?;
+    runtime::fill(&mut key).map_err(TicketError::Random)?;
     Ok(key)
 }
 
@@ -258,7 +258,7 @@ impl Ticket {
             return Err(TicketError::NotReplaced { path: path.to_owned() });
         }
         let mut suffix = [0; 8];
-        getrandom::fill(&mut suffix).map_err(|e| TicketError::Random(io::Error::other(e)))?;
+        runtime::fill(&mut suffix).map_err(TicketError::Random)?;
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);

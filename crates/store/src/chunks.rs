@@ -10,7 +10,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastcdc::v2020::FastCDC;
 
@@ -151,19 +151,19 @@ impl ChunkList {
         let Kind::File { size, version, .. } = entry.kind else { return false };
         let is_as_scanned = || source.version(&file, entry).is_some_and(|found| found == version);
         let Some(cuts) = Cuts::of(size).filter(|_| is_as_scanned()) else { return false };
-        let mut since = Instant::now();
+        let mut since = runtime::now();
         let end = cuts.cut(&file, size, source.stopped(), |_, chunk| {
             self.bytes += u64::from(chunk.length);
             self.chunks.push(chunk);
             if self.chunks.len() < CHUNKS_TARGET {
                 return ControlFlow::Continue(());
             }
-            self.spent += since.elapsed();
+            self.spent += runtime::since(since);
             if self.is_slow() {
                 return ControlFlow::Break(());
             }
             let told = tell(std::mem::take(&mut self.chunks), ListState::Going);
-            since = Instant::now();
+            since = runtime::now();
             told
         });
         let is_whole = end.is_ok_and(|end| end == size || self.is_slow());

@@ -205,7 +205,7 @@ fn boot_id() -> BootId {
         let mut random = [0; 16];
         // Without randomness the id is all zeros. It still differs from that of other processes: none of them writes
         // zeros unless it fails too.
-        let _ = getrandom::fill(&mut random);
+        let _ = runtime::fill(&mut random);
         random
     }))
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, fchmod, fstat, futimens, major, minor};
 use rustix::io::Errno;
@@ -126,7 +126,7 @@ impl Status {
     /// kernel's clock in which it was changed last may.
     pub(super) fn unsettled_for(&self) -> Option<Duration> {
         let (seconds, nanoseconds) = (u64::try_from(self.ctime.0).ok()?, u32::try_from(self.ctime.1).ok()?);
-        let (now, changed) = (SystemTime::now(), UNIX_EPOCH + Duration::new(seconds, nanoseconds));
+        let (now, changed) = (runtime::system_time(), UNIX_EPOCH + Duration::new(seconds, nanoseconds));
         // Where that is far ahead, the file system has another clock.
         let since = now
             .duration_since(changed)

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Atomic};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 
 use request::Links;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
@@ -205,7 +204,7 @@ impl BatchSource {
         let Some(found) = seen() else { return false };
         match found.unsettled_for().filter(|_| !is_settled) {
             Some(rest) => {
-                thread::sleep(rest);
+                runtime::sleep(rest);
                 seen().is_some()
             }
             None => true,
@@ -257,7 +256,7 @@ impl BatchSource {
         let is_scanned = |seen: &Status| seen.links > 0 && !has_grown(seen, entry);
         let seen = || look(file, entry).ok().filter(is_scanned);
         if let Some(rest) = seen()?.unsettled_for() {
-            thread::sleep(rest);
+            runtime::sleep(rest);
         }
         seen().filter(|seen| seen.unsettled_for().is_none()).map(|seen| seen.version())
     }
@@ -437,7 +436,7 @@ fn read_settled(file: &File, piece: Piece<'_>, out: &mut [u8]) -> Result<Status,
         let seen = look(file, piece.entry)?;
         filled?;
         match seen.unsettled_for().filter(|_| !has_grown(&seen, piece.entry)) {
-            Some(rest) => thread::sleep(rest),
+            Some(rest) => runtime::sleep(rest),
             None => return Ok(seen),
         }
     }

@@ -24,7 +24,6 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
-use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{
@@ -300,7 +299,7 @@ impl Staging {
             if touched()?.changed_after(&first) {
                 break;
             }
-            thread::sleep(STEP);
+            runtime::sleep(STEP);
         }
         Ok(first)
     }

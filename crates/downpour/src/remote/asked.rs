@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use net::Endpoint;
 
@@ -26,7 +26,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Creates a ticket for a listener with `role`: at `endpoint`'s address, or over ssh only.
 pub(super) fn ticket(endpoint: Option<&Endpoint>, role: Role) -> Result<Ticket, Error> {
     let addresses = endpoint.map(|endpoint| reachable(endpoint.local_address())).transpose().map_err(Error::System)?;
-    let expires = SystemTime::now() + VALID_FOR;
+    let expires = runtime::system_time() + VALID_FOR;
     let mut ticket = Ticket { key: fresh_key()?, expires, addresses: addresses.unwrap_or_default(), listener: role };
     add_ssh_address(&mut ticket);
     Ok(ticket)

@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 
 use tokio::sync::oneshot;
 
@@ -44,7 +43,7 @@ pub(super) async fn run(request: Request, only: Option<&Only>) -> Result<Summary
     let (transfer, output, announced) = (began.transfer, began.output, began.announced);
     // It writes to a pipe, which may take long.
     let work = move || drop(done.send(report(transfer, &output, &announced)));
-    thread::Builder::new().name("downpour-report".into()).spawn(work).map_err(Error::System)?;
+    runtime::spawn("downpour-report", work).map_err(Error::System)?;
     loop {
         tokio::select! {
             result = &mut ended => return result.unwrap_or(Err(Error::Internal("a thread without a result"))),
@@ -118,7 +117,7 @@ fn direct(onward: Onward, path: PathOptions, sending: &TransferConfig) -> Result
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    thread::Builder::new().name(name.into()).spawn(work).map(drop).map_err(Error::System)
+    runtime::spawn(name, work).map(drop).map_err(Error::System)
 }
 
 /// Reports every event; returns the result.
@@ -222,7 +221,7 @@ impl Forwarder {
             let _ = self.output.report(&Report::Unreached { why });
         }
         let gone = |_| Error::Ssh("whoever has asked for the copy has ended".to_owned());
-        let key = self.joining.recv().map_err(gone)?;
+        let key = runtime::recv(&self.joining).map_err(gone)?;
         let pipe = self.pipe.take().ok_or(Error::Vanished)?;
         let read: OwnedFd = pipe.try_clone().map_err(Error::System)?.into();
         Ok(Route::Pipe { read, write: pipe.into(), key })

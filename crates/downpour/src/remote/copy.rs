@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use super::between::between;
 use super::copy_error::CopyError;
@@ -198,7 +198,7 @@ impl Copy {
                 Some(_) => {}
             }
         };
-        let receiving = thread::Builder::new().name("downpour-within".into()).spawn(follow).map_err(Error::System)?;
+        let receiving = runtime::spawn("downpour-within", follow).map_err(Error::System)?;
         let locator = Within { route: Some(Route::Pipe { read, write, key }), receiving: Some(receiving) };
         start_via(Box::new(locator), sender)
     }
@@ -347,6 +347,7 @@ impl PeerLocator for Within {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
     use std::time::Duration;
 
     use super::*;

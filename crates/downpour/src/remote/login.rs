@@ -89,7 +89,7 @@ impl Login {
             asks: options.asks,
             greeting: Greeting::default(),
             stop,
-            begun: Instant::now(),
+            begun: runtime::now(),
         };
         Ok((login, stopper))
     }
@@ -126,8 +126,8 @@ impl Login {
             patience,
             is_asked,
             hint: Some(&mut hint),
-            since: Instant::now(),
-            begun: Instant::now(),
+            since: runtime::now(),
+            begun: runtime::now(),
             has_spoken: false,
         };
         let found = self.greeting.read_to(&mut output, markers);
@@ -147,7 +147,7 @@ impl Login {
         time: Duration,
         there: impl Fn() -> io::Result<Option<T>>,
     ) -> Result<T, Error> {
-        let (begun, step) = (Instant::now(), Timespec::try_from(STEP).ok());
+        let (begun, step) = (runtime::now(), Timespec::try_from(STEP).ok());
         let failed = |error: &dyn std::fmt::Display| Error::Ssh(format!("{}: {error}", self.host));
         loop {
             if let Some(found) = there().map_err(|error| failed(&error))? {
@@ -157,7 +157,7 @@ impl Login {
             if poll(&mut [PollFd::new(&self.stop, PollFlags::IN)], step.as_ref()).is_ok_and(|count| count > 0) {
                 return Err(failed(&"stopped"));
             }
-            if begun.elapsed() >= time {
+            if runtime::since(begun) >= time {
                 return Err(failed(&format_args!("ssh does not {what}")));
             }
         }
@@ -165,7 +165,7 @@ impl Login {
 
     /// Returns ssh, the pipe from the other side, and how long all took.
     pub(super) fn into_parts(self) -> (Process, ChildStdout, Duration) {
-        (self.process, self.stdout, self.begun.elapsed())
+        (self.process, self.stdout, runtime::since(self.begun))
     }
 
     /// Returns why there was no answer, once ssh has closed its output. `program` is what was to run there.
@@ -249,7 +249,7 @@ impl Read for Output<'_> {
             }
             if stdout {
                 if !self.has_spoken {
-                    (self.has_spoken, self.since) = (true, Instant::now());
+                    (self.has_spoken, self.since) = (true, runtime::now());
                 }
                 return self.stdout.read(out);
             }
@@ -260,16 +260,16 @@ impl Read for Output<'_> {
 
 impl Output<'_> {
     fn look_at_the_clock(&mut self) -> io::Result<()> {
-        if self.begun.elapsed() >= self.patience.hint
+        if runtime::since(self.begun) >= self.patience.hint
             && let Some(hint) = self.hint.take()
         {
             hint();
         }
         if self.has_spoken && !(self.is_asked)() {
-            self.since = Instant::now();
+            self.since = runtime::now();
         }
         let limit = if self.has_spoken { self.patience.speech } else { self.patience.silence };
-        if self.since.elapsed() < limit {
+        if runtime::since(self.since) < limit {
             return Ok(());
         }
         let what =

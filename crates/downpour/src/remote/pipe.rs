@@ -9,7 +9,6 @@ use std::process::{ChildStdin, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use net::{Bind, Connection, Endpoint, Event, NetError, SendStream};
@@ -86,7 +85,7 @@ pub fn pipe(pipe: Pipe, witness: Witness) -> Result<Piping, Error> {
         let result = pipe.run(&own, stdin, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
         let _ = sender.blocking_send(PipeEvent::Done(result));
     };
-    thread::Builder::new().name("downpour-pipe".into()).spawn(work).map_err(Error::System)?;
+    runtime::spawn("downpour-pipe", work).map_err(Error::System)?;
     Ok(Piping { events, switch, taken })
 }
 
@@ -212,12 +211,13 @@ impl Piped<'_> {
         ssh.write_all(&[GO_ON]).map_err(ended)?;
         let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::System)?;
         let (input, sender) = (self.take_stdin()?, self.sender.clone());
-        thread::spawn(move || {
+        let feed = move || {
             // If ssh cannot be written to, it is ending.
             if let Err(Unsent::Unreadable(error)) = pipe_frames::send(input, File::from(frames)) {
                 let _ = sender.send(Input::Unreadable(error));
             }
-        });
+        };
+        runtime::spawn("downpour-pipe-input", feed).map_err(Error::System)?;
         self.status()
     }
 
@@ -254,14 +254,15 @@ impl Piped<'_> {
                 Input::Network(Event::Connected { .. }) => {
                     let (connection, sender) = (connection.clone(), self.sender.clone());
                     let input = self.take_stdin()?;
-                    thread::spawn(move || {
+                    let feed = move || {
                         let Ok(mut stream) = block_on(connection.open_stream(STREAM)) else { return };
                         if let Err(error) = send_input(input, &mut stream) {
                             let _ = sender.send(Input::Unreadable(error));
                             // Wait for the close, which gives the reason, before dropping the stream.
                             block_on(connection.closed());
                         }
-                    });
+                    };
+                    runtime::spawn("downpour-pipe-input", feed).map_err(Error::System)?;
                 }
                 Input::Network(Event::Failed(error)) => return Err(error.into()),
                 Input::Network(Event::Closed(error)) => {
@@ -282,12 +283,12 @@ impl Piped<'_> {
     fn next(&self) -> Result<Input, Error> {
         loop {
             let input = match self.cut_off.get() {
-                None => self.inputs.recv().map_err(|_| Error::Internal("the network thread has ended"))?,
+                None => runtime::recv(&self.inputs).map_err(|_| Error::Internal("the network thread has ended"))?,
                 Some(deadline) => self.next_until(deadline)?,
             };
             match input {
                 Input::Stop(why) => return Err(why.into()),
-                Input::Output(Shown::Unwritten) => self.cut_off.set(Some(Instant::now() + NEXT_WRITE)),
+                Input::Output(Shown::Unwritten) => self.cut_off.set(Some(runtime::now() + NEXT_WRITE)),
                 input => return Ok(input),
             }
         }
@@ -299,10 +300,10 @@ impl Piped<'_> {
             if self.remote.ended().map_err(Error::System)?.is_some() {
                 return Ok(Input::Output(Shown::End));
             }
-            if let Ok(input) = self.inputs.recv_timeout(STEP) {
+            if let Ok(input) = runtime::recv_timeout(&self.inputs, STEP) {
                 return Ok(input);
             }
-            if Instant::now() >= deadline {
+            if runtime::now() >= deadline {
                 return Err(Error::Output(io::ErrorKind::BrokenPipe.into()));
             }
         }
@@ -335,7 +336,7 @@ impl Piped<'_> {
             if let Some(status) = self.remote.ended().map_err(Error::System)? {
                 return Ok(status);
             }
-            if let Ok(Input::Stop(why)) = self.inputs.recv_timeout(STEP) {
+            if let Ok(Input::Stop(why)) = runtime::recv_timeout(&self.inputs, STEP) {
                 return Err(why.into());
             }
         }
@@ -344,11 +345,11 @@ impl Piped<'_> {
     /// Determines the result when ssh ends before UDP reported the end. Either that message was lost, and ssh exits
     /// with the command's code, or the other side was killed, possibly after sending a reason.
     fn last_words(&self) -> Result<ExitStatus, Error> {
-        let (status, until) = (self.ssh_status()?, Instant::now() + LAST_WORDS);
+        let (status, until) = (self.ssh_status()?, runtime::now() + LAST_WORDS);
         if status.code().is_some_and(|code| code != SSH_FAILED) {
             return Ok(status);
         }
-        while let Ok(input) = self.inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        while let Ok(input) = runtime::recv_timeout(&self.inputs, until.saturating_duration_since(runtime::now())) {
             match input {
                 Input::Stop(why) => return Err(why.into()),
                 Input::Network(Event::Closed(error)) => return self.closed(error).map(|()| status),

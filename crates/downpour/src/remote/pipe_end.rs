@@ -5,7 +5,6 @@ use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use net::{Bind, Connection, Endpoint, Event, EventHandler, NetError};
@@ -64,7 +63,7 @@ pub(super) fn run(command: &str, bind: Option<&Bind>, engine: EngineOptions) -> 
     }
     answer(&ticket.to_text()?);
     let watcher = sender.clone();
-    thread::spawn(move || listen_to_ssh(&watcher));
+    runtime::spawn("downpour-pipe-ssh", move || listen_to_ssh(&watcher)).map_err(Error::System)?;
     let mut end = End { command: command.to_owned(), endpoint, connection: None, child: None, sender };
     let result = end.drive(&inputs);
     if let Some(connection) = &end.connection {
@@ -114,7 +113,7 @@ fn listen_to_ssh(sender: &Sender<Input>) {
 
 /// Waits until the connection is closed, or nothing happens for [`LINGER`].
 fn wait_for_close(inputs: &Receiver<Input>) {
-    while let Ok(input) = inputs.recv_timeout(LINGER) {
+    while let Ok(input) = runtime::recv_timeout(inputs, LINGER) {
         if matches!(input, Input::Network(Event::Closed(_))) {
             return;
         }
@@ -193,14 +192,15 @@ impl End {
     fn start(&mut self, input: impl BufRead + Send + 'static) -> Result<(), Error> {
         let Started { child, group, input: into, guarded } = start(shell(&self.command)).map_err(Error::System)?;
         let (sender, guard) = (self.sender.clone(), guarded.clone());
-        thread::spawn(move || match feed(into, input) {
+        let feed = move || match feed(into, input) {
             Ok(()) => guard.dismiss(),
             // Fails if the end has finished.
             Err(Some(error)) => drop(sender.send(Input::Broken(error))),
             Err(None) => {}
-        });
+        };
+        runtime::spawn("downpour-pipe-input", feed).map_err(Error::System)?;
         let sender = self.sender.clone();
-        thread::spawn(move || wait(child, group, &sender));
+        runtime::spawn("downpour-pipe-wait", move || wait(child, group, &sender)).map_err(Error::System)?;
         self.child = Some(Running { group, guarded });
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Read for Frames {
 impl BufRead for Frames {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.chunk.len() && !self.ended {
-            self.chunk = self.chunks.recv().map_err(|_| io::ErrorKind::UnexpectedEof)?;
+            self.chunk = runtime::recv(&self.chunks).map_err(|_| io::ErrorKind::UnexpectedEof)?;
             (self.at, self.ended) = (0, self.chunk.is_empty());
         }
         Ok(&self.chunk[self.at..])

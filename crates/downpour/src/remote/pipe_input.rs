@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use crate::error::Error;
@@ -52,7 +51,7 @@ impl Witness {
     fn saw_a_signal(&mut self) -> io::Result<bool> {
         // The kernel may still be on its way through the group when the first process has ended. It holds a lock that
         // a new thread needs.
-        thread::Builder::new().spawn(|| ())?.join().map_err(|_| io::Error::other("a thread has panicked"))?;
+        runtime::spawn("downpour-pipe-look", || ())?.join().map_err(|_| io::Error::other("a thread has panicked"))?;
         let mut answer = [0];
         let answered = self.questions.write_all(b"?").and_then(|()| self.answers.read_exact(&mut answer));
         Ok(answered.is_err())

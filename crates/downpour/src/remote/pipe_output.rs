@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::ChildStdout;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -26,7 +26,7 @@ pub(super) enum Shown {
 /// pipe: the end of ssh is told however slowly standard output is read.
 ///
 /// # Errors
-/// The system has no pipe. The thread's own result is the error that standard output gives.
+/// The system has no pipe, or no thread. The thread's own result is the error that standard output gives.
 pub(super) fn print(
     ssh: ChildStdout,
     life: OwnedFd,
@@ -34,19 +34,19 @@ pub(super) fn print(
 ) -> io::Result<JoinHandle<io::Result<()>>> {
     let (over, printing) = io::pipe()?;
     let told = tell.clone();
-    thread::spawn(move || {
+    runtime::spawn("downpour-pipe-end", move || {
         if has_ended(life, &over) {
             told(Shown::End);
         }
-    });
-    Ok(thread::spawn(move || {
+    })?;
+    runtime::spawn("downpour-pipe-output", move || {
         let result = copy(ssh);
         drop(printing);
         if result.is_err() {
             tell(Shown::Unwritten);
         }
         result
-    }))
+    })
 }
 
 /// Copies all, and lets go of `ssh`.

@@ -3,8 +3,7 @@
 use std::io;
 use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -41,12 +40,12 @@ impl Process {
 
     /// Whether it ends by itself within `time`.
     pub(super) fn ends_within(&self, time: Duration) -> bool {
-        let deadline = Instant::now() + time;
+        let deadline = runtime::now() + time;
         while matches!(self.ended(), Ok(None)) {
-            if Instant::now() >= deadline {
+            if runtime::now() >= deadline {
                 return false;
             }
-            thread::sleep(STEP);
+            runtime::sleep(STEP);
         }
         true
     }

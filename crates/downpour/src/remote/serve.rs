@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::thread;
 
 use transport::profile::Names;
 
@@ -83,7 +82,7 @@ pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error
 async fn apart(work: impl FnOnce() -> Result<Result<Served, Error>, Error> + Send + 'static) -> Result<Served, Error> {
     let (done, ended) = tokio::sync::oneshot::channel();
     // Sending fails if the program is ending.
-    let spawned = thread::Builder::new().name("downpour-apart".into()).spawn(move || drop(done.send(work())));
+    let spawned = runtime::spawn("downpour-apart", move || drop(done.send(work())));
     let result = match spawned {
         Ok(_) => ended.await.unwrap_or(Err(Error::Internal("a thread without a result"))),
         Err(error) => Err(Error::System(error)),
@@ -133,7 +132,7 @@ fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
 
 impl Serving {
     async fn run(mut self) -> Result<Summary, Error> {
-        let mut words = listen_to_stdin();
+        let mut words = listen_to_stdin()?;
         let mut signals = Signals::install().map_err(Error::System)?;
         let mut over_ssh = self.transfer.is_none();
         let mut transfer = match self.transfer.take() {

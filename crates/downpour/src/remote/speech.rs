@@ -8,7 +8,6 @@ use std::io::{PipeReader, PipeWriter, Read as _};
 use std::process::{ChildStderr, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -95,14 +94,14 @@ impl Speech {
             // Nobody may be waiting.
             let _ = ended.send(());
         };
-        thread::Builder::new().name("downpour-speech".into()).spawn(listen).map_err(Error::System)?;
+        runtime::spawn("downpour-speech", listen).map_err(Error::System)?;
         Ok(Self { kept, is_over: Some(is_over), end })
     }
 
     /// Waits until everything is passed on that was printed before.
     fn finish(&mut self) {
         if self.is_over.take().is_some() {
-            let _ = self.end.recv_timeout(REST);
+            let _ = runtime::recv_timeout(&self.end, REST);
         }
     }
 
@@ -125,14 +124,14 @@ impl Drop for Speech {
 /// Reads until the end of the pipe or, once it `is_over`, until nothing more is there: a connection that is kept for the
 /// next login (`ControlPersist`) may hold the pipe open for long.
 fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, shown: Option<(Hearer, String)>) {
-    let mut lines = shown.map(|(hearer, host)| Lines::new(Instant::now(), move |said| (hearer.0)(&host, said)));
+    let mut lines = shown.map(|(hearer, host)| Lines::new(runtime::now(), move |said| (hearer.0)(&host, said)));
     let mut buffer = [0; 4096];
     loop {
         let patience = lines.as_ref().filter(|lines| !lines.begun.is_empty()).map(|_| &PATIENCE);
         let mut waiting = [PollFd::new(&stderr, PollFlags::IN), PollFd::new(is_over, PollFlags::IN)];
         match poll(&mut waiting, patience) {
             Ok(0) => {
-                lines.iter_mut().for_each(|lines| lines.end_line(Instant::now()));
+                lines.iter_mut().for_each(|lines| lines.end_line(runtime::now()));
                 continue;
             }
             Ok(_) => {}
@@ -149,9 +148,9 @@ fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, 
         let excess = kept.len().saturating_sub(KEPT);
         kept.drain(..excess);
         drop(kept);
-        lines.iter_mut().for_each(|lines| lines.take(&buffer[..count], Instant::now()));
+        lines.iter_mut().for_each(|lines| lines.take(&buffer[..count], runtime::now()));
     }
-    lines.iter_mut().for_each(|lines| lines.end(Instant::now()));
+    lines.iter_mut().for_each(|lines| lines.end(runtime::now()));
 }
 
 /// Divides what is printed into lines, of which not too many are passed on.

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::thread;
 
 use tokio::sync::mpsc;
 
@@ -35,15 +34,19 @@ impl io::Read for Unbuffered {
 }
 
 /// Starts a thread that reads standard input until it belongs to the carrier.
-pub(super) fn listen_to_stdin() -> mpsc::UnboundedReceiver<GoOnOverSsh> {
+///
+/// # Errors
+/// [`Error::System`] if there can be none.
+pub(super) fn listen_to_stdin() -> Result<mpsc::UnboundedReceiver<GoOnOverSsh>, Error> {
     let (sender, words) = mpsc::unbounded_channel();
-    thread::spawn(move || {
+    let listen = move || {
         if goes_on() {
             // Fails if the transfer has ended.
             let _ = sender.send(GoOnOverSsh);
         }
-    });
-    words
+    };
+    runtime::spawn("downpour-ssh-input", listen).map_err(Error::System)?;
+    Ok(words)
 }
 
 /// Waits until standard input says to continue over ssh; returns false at its end.

@@ -1,7 +1,7 @@
 //! The end of a tunnel on the machine that ssh has logged in to.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use net::{Endpoint, NetError};
 use tokio::task::JoinSet;
@@ -30,7 +30,7 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
     let mut signals = Signals::install().map_err(Error::System).inspect_err(refuse)?;
     answer(&ticket.to_text()?);
     let options = || AcceptOptions { profile: request.engine().profile, application: TUNNEL.to_vec(), qlog: false };
-    let mut words = listen_to_stdin();
+    let mut words = listen_to_stdin()?;
     let mut incoming = endpoint.as_ref().map(|endpoint| endpoint.incoming(ticket.key, ticket.expires, options()));
     let over_udp = async {
         match &mut incoming {
@@ -45,7 +45,7 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
         word = words.recv() => match word {
             Some(GoOnOverSsh) => {
                 let endpoint = over_ssh(request)?;
-                let mut incoming = endpoint.incoming(ticket.key, SystemTime::now() + VALID_FOR, options());
+                let mut incoming = endpoint.incoming(ticket.key, runtime::system_time() + VALID_FOR, options());
                 (incoming.accept().await.ok_or(Error::Vanished)?, Some(endpoint))
             }
             // A tunnel in the background ends the login as soon as it has connected.

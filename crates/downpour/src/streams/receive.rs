@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use net::{Bind, ConnectOptions, Connection, Endpoint, NetError, RecvStream};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
@@ -44,7 +44,7 @@ impl StreamFetch {
         if ticket.listener != Role::Streams {
             return Err(TicketError::OtherUse(ticket.listener).into());
         }
-        ticket.check_expiry(SystemTime::now())?;
+        ticket.check_expiry(runtime::system_time())?;
         let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
         let asked = ConnectOptions {
             profile: options.profile,

@@ -6,8 +6,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use net::{AcceptOptions, Bind, Connection, Endpoint, Incoming, NetError, SendStream};
 use tokio::sync::oneshot;
@@ -46,7 +45,7 @@ impl StreamOffer {
     ) -> Result<Self, Error> {
         let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;
-        let expires = SystemTime::now() + valid_for;
+        let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Streams };
         let accepting =
             AcceptOptions { profile: options.profile, application: handshake::STREAM.to_vec(), qlog: false };
@@ -102,7 +101,7 @@ async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result
     let (done, mut sent) = oneshot::channel();
     // On a thread of its own: reading standard input cannot be cancelled.
     let work = move || drop(done.send(send(&name, input, stream)));
-    thread::Builder::new().name("downpour-stream".into()).spawn(work).map_err(Error::System)?;
+    runtime::spawn("downpour-stream", work).map_err(Error::System)?;
     let sent = tokio::select! {
         sent = &mut sent => sent,
         end = connection.closed() => match is_done(&end) {

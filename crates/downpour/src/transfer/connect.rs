@@ -4,8 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use net::{Bind, Endpoint, PIPE_PEER};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -112,7 +111,7 @@ pub(super) fn connect(
     events: Events,
     switch: Arc<Switch>,
 ) -> Result<(), Error> {
-    ticket.check_expiry(SystemTime::now())?;
+    ticket.check_expiry(runtime::system_time())?;
     if matches!(ticket.listener, Role::Tunnels | Role::Streams) {
         return Err(TicketError::OtherUse(ticket.listener).into());
     }
@@ -133,7 +132,7 @@ pub(crate) fn follow(
     switch: Arc<Switch>,
 ) -> Result<(), Error> {
     let connecting = Connecting { config, locator, events, switch };
-    thread::Builder::new().name("downpour-session".into()).spawn(move || connecting.run()).map_err(Error::System)?;
+    runtime::spawn("downpour-session", move || connecting.run()).map_err(Error::System)?;
     Ok(())
 }
 
@@ -177,7 +176,10 @@ impl Connecting {
     /// user has declined.
     fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
         let (Some(patience), Some(heard)) = (self.config.options.retry_for, heard) else { return false };
-        self.switch.stopped().is_none() && heard.elapsed() < patience && may_pass(error) && self.locator.can_repeat()
+        self.switch.stopped().is_none()
+            && runtime::since(heard) < patience
+            && may_pass(error)
+            && self.locator.can_repeat()
     }
 
     /// Makes one attempt: over the locator's route, or over its fallback if that one is closed.
@@ -204,7 +206,7 @@ impl Connecting {
     }
 
     fn session(&self, route: Route) -> Ended {
-        let started = Instant::now();
+        let started = runtime::now();
         let over = Arc::new(AtomicBool::new(false));
         let config = self.config.for_items(self.locator.items());
         let begin = || {
@@ -265,7 +267,7 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
                 Ok(0) | Err(_) => {}
                 Ok(_) => {
                     closed += 1;
-                    thread::sleep(LIFE_STEP);
+                    runtime::sleep(LIFE_STEP);
                 }
             }
             if closed >= LAST_WORDS {

@@ -53,7 +53,7 @@ pub(super) fn listen(
 ) -> Result<Ticket, Error> {
     let (listener, ticket) = prepare(config, carrier, key, options, events, switch)?;
     listener.answer();
-    thread::Builder::new().name("downpour-listen".into()).spawn(move || listener.run()).map_err(Error::System)?;
+    runtime::spawn("downpour-listen", move || listener.run()).map_err(Error::System)?;
     Ok(ticket)
 }
 
@@ -73,7 +73,7 @@ fn prepare(
         }
         ListenCarrier::Pipe(endpoint) => (endpoint, Vec::new(), true),
     };
-    let expires = SystemTime::now() + options.valid_for;
+    let expires = runtime::system_time() + options.valid_for;
     let key = key.map_or_else(fresh_key, Ok)?;
     let ticket = Ticket { key, expires, addresses, listener: config.task.role() };
     let (sender, arrivals) = channel();
@@ -111,7 +111,7 @@ fn prepare(
 fn accept(store: Store, connection: Connection, listener: Sender<Arrival>) -> EventHandler {
     let (mailbox, inputs) = Mailbox::new();
     let mut events = mailbox.events();
-    let mut beginning = Some(Beginning { connection, inputs: (mailbox, inputs), store, started: Instant::now() });
+    let mut beginning = Some(Beginning { connection, inputs: (mailbox, inputs), store, started: runtime::now() });
     Box::new(move |event| {
         let proved = matches!(event, Event::Connected { .. });
         events(event);
@@ -216,7 +216,7 @@ impl Listener {
     }
 
     fn run(mut self) {
-        let expires = Instant::now() + self.valid_for;
+        let expires = runtime::now() + self.valid_for;
         loop {
             let Some(arrival) = self.next(expires) else {
                 self.time_is_over();
@@ -234,8 +234,10 @@ impl Listener {
         loop {
             let until = self.waiting.as_ref().map(|(_, until)| *until).or((self.running == 0).then_some(expires));
             let arrival = match until {
-                Some(until) => self.arrivals.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
-                None => self.arrivals.recv().ok(),
+                Some(until) => {
+                    runtime::recv_timeout(&self.arrivals, until.saturating_duration_since(runtime::now())).ok()
+                }
+                None => runtime::recv(&self.arrivals).ok(),
             };
             if arrival.is_some() {
                 return arrival;
@@ -256,7 +258,7 @@ impl Listener {
         // A second peer must not take over what a receiver has begun to write; it may come again.
         let may_wait = self.config.task.role() == Role::Sends && !self.only_one;
         if may_wait && self.waiting.is_none() {
-            self.waiting = Some((beginning, Instant::now() + FOR_A_PLACE));
+            self.waiting = Some((beginning, runtime::now() + FOR_A_PLACE));
         } else {
             refuse(&beginning);
         }
@@ -383,7 +385,7 @@ impl Listener {
             // The listener waits for this.
             let _ = sender.send(Arrival::Ended(Box::new(ended)));
         };
-        match thread::Builder::new().name("downpour-session".into()).spawn(work) {
+        match runtime::spawn("downpour-session", work) {
             Ok(_) => self.running += 1,
             Err(error) => {
                 Closing::in_words(ErrorKind::Other, "no thread left").close(&connection);

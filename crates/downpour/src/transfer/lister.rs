@@ -88,8 +88,9 @@ fn start(mailbox: &Mailbox) -> Result<(Sender<Asked>, Receiver<Chunks>), Error> 
     // Enough to stay ahead of a line that is taken up with something else.
     let (listed, lists) = sync_channel(8);
     let session = mailbox.clone();
-    mailbox
-        .spawn("downpour-list", move || while requests.recv().is_ok_and(|asked| list(&asked, &listed, &session)) {})?;
+    mailbox.spawn("downpour-list", move || {
+        while runtime::recv(&requests).is_ok_and(|asked| list(&asked, &listed, &session)) {}
+    })?;
     Ok((asked, lists))
 }
 

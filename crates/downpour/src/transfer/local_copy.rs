@@ -86,7 +86,7 @@ fn run(
     events: &Events,
     (mailbox, inputs): (Mailbox, Receiver<Input>),
 ) -> Result<Summary, Error> {
-    let started = Instant::now();
+    let started = runtime::now();
     let settler = target.start(&mailbox)?;
     mailbox.on_end(target.stopper());
     let Task::Send { spec, dry_run } = &config.task else { return Err(Error::Internal("a copy without sources")) };
@@ -281,10 +281,10 @@ impl LocalCopy {
     /// Copies an object. Once that takes long, or if there is a limit, what follows is read and put on record by its digests:
     /// a run after an interruption goes on in the middle of a file.
     fn copy_object(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject, again: bool) -> Result<(), Error> {
-        let begun = Instant::now();
+        let begun = runtime::now();
         let (mut offset, mut block) = (0, 0);
         while offset < object.length() {
-            let is_long = self.pace.is_limited() || begun.elapsed() >= WORTH_RECORDING;
+            let is_long = self.pace.is_limited() || runtime::since(begun) >= WORTH_RECORDING;
             // A file that grows is compared as a whole where it is read a second time.
             let end = if is_long && !again {
                 block += 1;
@@ -303,7 +303,7 @@ impl LocalCopy {
 
     /// Copies the next bytes of an object; returns where they end.
     fn copy_step(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject, offset: u64) -> Result<u64, Error> {
-        let begun = Instant::now();
+        let begun = runtime::now();
         let end = (offset + self.step).min(object.length());
         self.files().copy(batch.number, offset..end, object)?;
         self.take_voided(batch, object)?;
@@ -311,7 +311,7 @@ impl LocalCopy {
             self.settler.request();
         }
         // The user is heeded between two steps.
-        self.step = match begun.elapsed() {
+        self.step = match runtime::since(begun) {
             time if time < STEP_TIME / 2 => (self.step * 2).min(LARGEST_STEP),
             time if time > STEP_TIME => (self.step / 2).max(SMALLEST_STEP),
             _ => self.step,
@@ -424,9 +424,9 @@ impl LocalCopy {
 
     /// Waits as long as the limit demands for so many bytes, and heeds the user meanwhile.
     fn wait(&mut self, bytes: u64) -> Result<(), Error> {
-        let until = self.pace.next(Instant::now(), bytes);
+        let until = self.pace.next(runtime::now(), bytes);
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(runtime::now());
             self.attend(left.min(TICK))?;
             if left.is_zero() {
                 return Ok(());
@@ -438,16 +438,17 @@ impl LocalCopy {
     fn attend(&mut self, time: Duration) -> Result<(), Error> {
         let mut wait = time;
         loop {
-            let now = Instant::now();
+            let now = runtime::now();
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
                 self.report(now);
             }
-            let input = match self.inputs.recv_timeout(wait.min(self.next_tick.saturating_duration_since(now))) {
-                Ok(input) => input,
-                Err(RecvTimeoutError::Timeout) => return Ok(()),
-                Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("a copy without an inbox")),
-            };
+            let input =
+                match runtime::recv_timeout(&self.inputs, wait.min(self.next_tick.saturating_duration_since(now))) {
+                    Ok(input) => input,
+                    Err(RecvTimeoutError::Timeout) => return Ok(()),
+                    Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("a copy without an inbox")),
+                };
             wait = Duration::ZERO;
             match input {
                 Input::End(error) => return Err(error),
@@ -513,7 +514,7 @@ impl LocalCopy {
             into: None,
             names,
             bytes,
-            elapsed: self.started.elapsed(),
+            elapsed: runtime::since(self.started),
             failures,
             wire_bytes: 0,
             connection: ConnectionFigures::default(),

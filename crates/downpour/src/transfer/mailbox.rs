@@ -4,7 +4,6 @@ use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use net::Event;
 
@@ -78,7 +77,7 @@ impl Mailbox {
                 mailbox.put(Input::End(Error::Internal("a thread panicked")));
             }
         };
-        thread::Builder::new().name(name.to_owned()).spawn(guarded).map_err(Error::System)?;
+        runtime::spawn(name, guarded).map_err(Error::System)?;
         Ok(())
     }
 }

@@ -39,7 +39,6 @@ mod trace;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::thread;
 
 use tokio::sync::mpsc;
 use transport::Rate;
@@ -158,7 +157,7 @@ impl Transfer {
         let (events, transfer) = Self::new();
         let switch = Arc::clone(&transfer.switch);
         let work = move || events.tell(TransferEvent::Done(work(events.clone(), switch)));
-        thread::Builder::new().name("downpour-session".into()).spawn(work).map_err(Error::System)?;
+        runtime::spawn("downpour-session", work).map_err(Error::System)?;
         Ok(transfer)
     }
 

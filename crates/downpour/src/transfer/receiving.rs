@@ -7,7 +7,6 @@ mod listing;
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::Instant;
 
 use net::{BlockDigest, Event, IncomingObject};
 
@@ -205,7 +204,7 @@ impl Receiving {
             return Ok(());
         };
         self.session.events.tell(TransferEvent::Offer(offer));
-        self.session.stopwatch.on_asked(Instant::now());
+        self.session.stopwatch.on_asked(runtime::now());
         if self.asks { Ok(()) } else { self.begin() }
     }
 
@@ -214,7 +213,7 @@ impl Receiving {
         let Some(held) = self.consent.give() else { return Ok(()) };
         self.target.decide(None)?;
         self.tell_check();
-        self.session.stopwatch.on_answered(Instant::now());
+        self.session.stopwatch.on_answered(runtime::now());
         self.session.control.put_back(held);
         self.session.control.hold(false);
         self.say(&Message::Accepted)

@@ -109,28 +109,28 @@ impl Session {
     /// # Errors
     /// Whatever ends the transfer: the peer, the network, the disk, the user.
     pub(super) fn next(&mut self) -> Result<Step, Error> {
-        self.headway.on_handled(Instant::now());
+        self.headway.on_handled(runtime::now());
         let step = self.wait()?;
-        self.headway.on_step(Instant::now());
+        self.headway.on_step(runtime::now());
         Ok(step)
     }
 
     fn wait(&mut self) -> Result<Step, Error> {
         loop {
             if let Some(message) = self.control.next() {
-                self.headway.on_message(Instant::now(), &message);
+                self.headway.on_message(runtime::now(), &message);
                 return Ok(Step::Message(message));
             }
             let released = self.control.release();
             if released > 0 {
                 self.connection.control_taken(released);
             }
-            let now = Instant::now();
+            let now = runtime::now();
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
                 return self.tick().map(|()| Step::Tick);
             }
-            match self.inputs.recv_timeout(self.next_tick.saturating_duration_since(now)) {
+            match runtime::recv_timeout(&self.inputs, self.next_tick.saturating_duration_since(now)) {
                 Ok(Input::Step(Step::Network(event))) => {
                     if let Some(event) = self.on_network(event)? {
                         return Ok(Step::Network(event));
@@ -159,7 +159,7 @@ impl Session {
         match event {
             Event::Connected { remote, ref application } => {
                 self.peer = Peer::new(remote, application, self.config.role)?;
-                self.liveness.on_connected(Instant::now());
+                self.liveness.on_connected(runtime::now());
                 if let Some(memory) = self.path.recall(remote, &self.config) {
                     self.connection.recall(memory);
                 }
@@ -209,7 +209,7 @@ impl Session {
     /// Takes the statistics of the connection. Returns whether they have news of this machine's strain, and an error if
     /// the peer has stalled or vanished.
     fn take_stats(&mut self) -> (bool, Result<(), Error>) {
-        let (stats, now) = (block_on(self.connection.stats()), Instant::now());
+        let (stats, now) = (block_on(self.connection.stats()), runtime::now());
         self.stats = Some(stats);
         self.liveness.on_bytes(now, stats.connection.bytes_received);
         let is_news = self.strains.on_stats(&stats);
@@ -246,7 +246,7 @@ impl Session {
 
     fn tell_progress(&mut self) {
         let Some(stats) = &self.stats else { return };
-        let now = Instant::now();
+        let now = runtime::now();
         if let Some(note) = self.monitor.note(self.config.fixed_rate(), &stats.connection) {
             self.events.tell(TransferEvent::Note(note));
         }

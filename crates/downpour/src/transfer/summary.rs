@@ -149,7 +149,7 @@ impl Summary {
     /// Extends the summary of the last attempt to the whole transfer.
     pub(super) fn after(mut self, prior: &Attempts, last: &Attempts) -> Self {
         let elapsed = self.elapsed;
-        let began = last.since.unwrap_or_else(Instant::now);
+        let began = last.since.unwrap_or_else(runtime::now);
         self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
         let share = elapsed.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
         // Bytes transferred by an earlier attempt were not present before the transfer.

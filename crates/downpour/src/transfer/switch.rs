@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use transport::Rate;
 
@@ -100,15 +100,12 @@ impl Switch {
 
     /// Waits for `time`, or until everything is to stop.
     pub(crate) fn wait(&self, time: Duration) {
-        let until = Instant::now() + time;
-        let mut state = self.lock();
-        while state.stopped.is_none() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
+        runtime::wait(Some(runtime::now() + time), |left| {
+            let state = self.lock();
+            let wait =
+                self.changed.wait_timeout_while(state, left.unwrap_or_default(), |state| state.stopped.is_none());
+            wait.unwrap_or_else(PoisonError::into_inner).0.stopped.is_some()
+        });
     }
 
     /// Registers a session; returns a number with which it is removed.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use net::Sink;
 
@@ -113,19 +113,26 @@ impl Target {
     /// Retries while another process holds what is needed: the same transfer, interrupted a moment ago, may still be
     /// ending.
     fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, FilesError>) -> Result<T, FilesError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = runtime::now() + PATIENCE;
         loop {
             match attempt() {
-                Err(FilesError::Busy { .. }) if Instant::now() < deadline => {
-                    let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-                    let waited = self.on_stop.wait_timeout_while(stopped, BETWEEN_ATTEMPTS, |stopped| !*stopped);
-                    if *waited.unwrap_or_else(PoisonError::into_inner).0 {
+                Err(FilesError::Busy { .. }) if runtime::now() < deadline => {
+                    if self.stops_within(BETWEEN_ATTEMPTS) {
                         return Err(FilesError::Over);
                     }
                 }
                 result => return result,
             }
         }
+    }
+
+    /// Waits for `time`, or until [`Target::stop`] was called, and returns whether it was.
+    fn stops_within(&self, time: Duration) -> bool {
+        runtime::wait(Some(runtime::now() + time), |left| {
+            let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = self.on_stop.wait_timeout_while(stopped, left.unwrap_or_default(), |stopped| !*stopped);
+            *waited.unwrap_or_else(PoisonError::into_inner).0
+        })
     }
 
     /// Returns the tree that files go to.
@@ -184,7 +191,7 @@ const TOLD_AT_ONCE: usize = 256;
 
 /// Settles verified files, which waits for the disk, on each request.
 fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
-    while requests.recv().is_ok() {
+    while runtime::recv(requests).is_ok() {
         // One call settles everything that is ready.
         let count = 1 + requests.try_iter().count();
         let mut files = Vec::new();

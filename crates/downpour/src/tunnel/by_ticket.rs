@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use net::{AcceptOptions, Bind, ConnectOptions, Endpoint, Incoming, NetError};
 use tokio::task::JoinSet;
@@ -41,7 +41,7 @@ pub async fn connect(
     if ticket.listener != Role::Tunnels {
         return Err(TicketError::OtherUse(ticket.listener).into());
     }
-    ticket.check_expiry(SystemTime::now())?;
+    ticket.check_expiry(runtime::system_time())?;
     // Nobody has asked the other side to listen.
     let near = NearEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, told)?;
     let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
@@ -103,7 +103,7 @@ impl TicketListener {
         raise_descriptor_limit();
         let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;
-        let expires = SystemTime::now() + valid_for;
+        let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Tunnels };
         let accepting = AcceptOptions { profile: options.profile, application: TUNNEL.to_vec(), qlog: false };
         let incoming = endpoint.incoming(ticket.key, expires, accepting);

@@ -71,7 +71,7 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn new() -> Self {
-        Self { begun: SystemTime::now(), traffic: Traffic::default(), connections: Mutex::default() }
+        Self { begun: runtime::system_time(), traffic: Traffic::default(), connections: Mutex::default() }
     }
 
     /// Counts a connection that goes from one stage to another.

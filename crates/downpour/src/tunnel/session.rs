@@ -92,7 +92,7 @@ impl<'a> Open<'a> {
             session,
             from,
             number: session.numbers.fetch_add(1, Ordering::Relaxed) + 1,
-            begun: Instant::now(),
+            begun: runtime::now(),
             stage: Mutex::new(Stage::Unasked),
         }
     }
@@ -116,7 +116,7 @@ impl<'a> Open<'a> {
 
     fn opened(&self) {
         self.go_on(Stage::Open);
-        self.tell(ConnectionEvent::Open { after: self.begun.elapsed() });
+        self.tell(ConnectionEvent::Open { after: runtime::since(self.begun) });
     }
 
     fn refused(&self, why: String) {
@@ -132,7 +132,7 @@ impl<'a> Open<'a> {
             return;
         }
         self.go_on(if is_cut { Stage::Cut } else { Stage::Completed });
-        self.tell(ConnectionEvent::Over { sent, received, after: self.begun.elapsed(), is_cut });
+        self.tell(ConnectionEvent::Over { sent, received, after: runtime::since(self.begun), is_cut });
     }
 }
 

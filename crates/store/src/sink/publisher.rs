@@ -59,13 +59,13 @@ impl Group {
 
     /// Adds files with new journal records.
     pub(super) fn add_recorded(&mut self, files: impl Iterator<Item = StagedId>) {
-        self.since.get_or_insert_with(Instant::now);
+        self.since.get_or_insert_with(runtime::now);
         self.recorded.extend(files);
     }
 
     /// Adds a complete file.
     pub(super) fn add_file(&mut self, batch: &Arc<OpenBatch>, at: usize) {
-        self.since.get_or_insert_with(Instant::now);
+        self.since.get_or_insert_with(runtime::now);
         self.bytes += batch.files[at].size;
         self.files.push((Arc::clone(batch), at));
     }
@@ -85,7 +85,7 @@ impl Group {
     }
 
     fn is_due(&self) -> bool {
-        !self.complete.is_empty() || self.is_full() || self.since.is_some_and(|since| since.elapsed() >= INTERVAL)
+        !self.complete.is_empty() || self.is_full() || self.since.is_some_and(|since| runtime::since(since) >= INTERVAL)
     }
 
     fn needs_disk(&self) -> bool {
@@ -215,13 +215,16 @@ impl Pipeline<'_> {
                 settling.unpark();
                 result
             };
-            let spawned = thread::Builder::new().name("downpour-sync".into()).spawn_scoped(scope, work);
+            let spawned = runtime::spawn_scoped(scope, "downpour-sync", work);
             let syncing = spawned
                 .map_err(|error| self.distrust(FilesError::system(&self.shared.destination().directory, error)))?;
             let gathered = self.place_group(group, durable, placed).and_then(|()| {
                 while !syncing.is_finished() {
                     self.gather(group)?;
-                    thread::park_timeout(GATHERING);
+                    runtime::wait(Some(runtime::now() + GATHERING), |left| {
+                        thread::park_timeout(left.unwrap_or_default());
+                        syncing.is_finished()
+                    });
                 }
                 Ok(())
             });

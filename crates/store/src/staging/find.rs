@@ -250,7 +250,7 @@ fn further_name(source: SourceId, attempt: usize) -> String {
 
 fn random_name() -> io::Result<String> {
     let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    runtime::fill(&mut random)?;
     Ok(named(&random))
 }
 

@@ -4,7 +4,6 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, Mode, fstat, openat, statat, unlinkat};
@@ -91,7 +90,7 @@ fn remove_closed(folder: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::R
     let mut attempts = 0..ATTEMPTS;
     loop {
         match unlinkat(folder, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) if attempts.next().is_some() => thread::sleep(PAUSE),
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) if attempts.next().is_some() => runtime::sleep(PAUSE),
             removed => return Ok(removed?),
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use net::Endpoint;
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ impl Attending {
             let machine = Machine::measure(&folder, socket, load, &|| stop.load(Ordering::Relaxed));
             say_json(&mut output, &machine);
         };
-        thread::Builder::new().name("downpour-measure".into()).spawn(work).map_err(Error::System)
+        runtime::spawn("downpour-measure", work).map_err(Error::System)
     }
 
     /// Answers probes over standard input and output until these end.
@@ -128,7 +128,7 @@ impl Attending {
         let endpoint = Endpoint::over_pipes(input.into(), output.into(), &self.request.engine().endpoint, ())?;
         self.answering.begin(&endpoint, self.key, self.request.engine().profile, until_closed);
         // Nothing is ever sent: the sender is dropped when the pipes have ended.
-        let _ = closed.recv();
+        let _ = runtime::recv(&closed);
         drop(endpoint);
         Ok(())
     }

@@ -83,7 +83,7 @@ fn existing(folder: &Path) -> PathBuf {
 }
 
 fn per_second(count: usize, since: Instant) -> u64 {
-    (count as f64 / since.elapsed().as_secs_f64().max(1e-6)) as u64
+    (count as f64 / runtime::since(since).as_secs_f64().max(1e-6)) as u64
 }
 
 /// Writes and reads an unnamed file, so that nothing can be left behind.
@@ -91,20 +91,20 @@ fn sequential(folder: &Path, disk: &mut Disk, stopped: &dyn Fn() -> bool) -> io:
     let mut file = tempfile::tempfile_in(folder)?;
     // Incompressible bytes.
     let mut piece = vec![0; PIECE];
-    getrandom::fill(&mut piece).map_err(io::Error::other)?;
-    let started = Instant::now();
+    runtime::fill(&mut piece)?;
+    let started = runtime::now();
     let (mut written, mut stretch) = (0, FIRST_STRETCH);
     while written < MAX_BYTES && !stopped() {
-        let before = started.elapsed();
+        let before = runtime::since(started);
         for _ in 0..stretch / PIECE {
             file.write_all(&piece)?;
         }
         file.sync_data()?;
         written += stretch;
-        let took = started.elapsed() - before;
+        let took = runtime::since(started) - before;
         stretch = (2 * stretch).min(LONGEST_STRETCH).min(MAX_BYTES - written);
         // The next stretch is twice as long.
-        if started.elapsed() + 2 * took > WRITE_TIME {
+        if runtime::since(started) + 2 * took > WRITE_TIME {
             break;
         }
     }
@@ -117,9 +117,9 @@ fn read(file: &mut File, mut piece: Vec<u8>, stopped: &dyn Fn() -> bool) -> io::
     // Synced data can be dropped from the cache; if it stays there, the figure is that of memory.
     fadvise(&*file, 0, None, Advice::DontNeed)?;
     file.seek(SeekFrom::Start(0))?;
-    let started = Instant::now();
+    let started = runtime::now();
     let mut total = 0;
-    while started.elapsed() < READ_TIME && !stopped() {
+    while runtime::since(started) < READ_TIME && !stopped() {
         match file.read(&mut piece)? {
             0 => break,
             count => total += count,
@@ -132,9 +132,9 @@ fn read(file: &mut File, mut piece: Vec<u8>, stopped: &dyn Fn() -> bool) -> io::
 fn small_files(folder: &Path, stopped: &dyn Fn() -> bool) -> io::Result<u64> {
     let folder = tempfile::Builder::new().prefix(".downpour-doctor-").tempdir_in(folder)?;
     let bytes = [0x5a; SMALL_FILE];
-    let started = Instant::now();
+    let started = runtime::now();
     let mut made = 0;
-    while made < MAX_FILES && started.elapsed() < FILES_TIME && !stopped() {
+    while made < MAX_FILES && runtime::since(started) < FILES_TIME && !stopped() {
         let staged = folder.path().join(format!("{made}.new"));
         File::create_new(&staged)?.write_all(&bytes)?;
         fs::rename(&staged, folder.path().join(made.to_string()))?;

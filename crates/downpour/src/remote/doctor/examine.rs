@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 use net::{Bind, Endpoint, PIPE_PEER};
 use serde::de::DeserializeOwned;
@@ -94,10 +94,11 @@ pub(super) fn examine(
     let folder = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
     let stops = || reporter.stopped().is_err();
     let (there, here) = thread::scope(|scope| {
-        let here = scope.spawn(|| Machine::measure(&folder, endpoint.facts(), load, &stops));
-        (read_line::<Machine>(read, reporter), here.join())
+        let measure = || Machine::measure(&folder, endpoint.facts(), load, &stops);
+        let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::System);
+        (read_line::<Machine>(read, reporter), here.map(ScopedJoinHandle::join))
     });
-    let ((there, read), here) = (there?, here.map_err(|_| Error::Internal("the measurement of this machine failed"))?);
+    let ((there, read), here) = (there?, here?.map_err(|_| Error::Internal("the measurement of this machine failed"))?);
     let there = there.cleaned();
     reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
@@ -228,11 +229,11 @@ fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T,
         // Fails if the doctor has stopped waiting.
         let _ = sender.send(result.map(|_| (line, reader.into_inner())));
     };
-    thread::Builder::new().name("downpour-report".into()).spawn(work).map_err(Error::System)?;
-    let deadline = Instant::now() + LINE_TIME;
+    runtime::spawn("downpour-report", work).map_err(Error::System)?;
+    let deadline = runtime::now() + LINE_TIME;
     loop {
         reporter.stopped()?;
-        match receiver.recv_timeout(TICK) {
+        match runtime::recv_timeout(&receiver, TICK) {
             Ok(result) => {
                 let (line, read) = result.map_err(|error| Error::Ssh(format!("ssh has ended: {error}")))?;
                 if line.is_empty() {
@@ -241,7 +242,7 @@ fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T,
                 let unreadable = |error| Error::Ssh(format!("the other side's report cannot be understood: {error}"));
                 return Ok((serde_json::from_slice(&line).map_err(unreadable)?, read));
             }
-            Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+            Err(RecvTimeoutError::Timeout) if runtime::now() < deadline => {}
             Err(_) => return Err(Error::Ssh("the other side does not say what it is".to_owned())),
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use net::SocketFacts;
 use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -130,13 +130,13 @@ fn seal_rate(algorithm: &'static Algorithm) -> u64 {
 
 /// Returns the bytes per second of `work`, which processes `bytes` per call.
 fn rate(bytes: usize, mut work: impl FnMut()) -> u64 {
-    let started = Instant::now();
+    let started = runtime::now();
     let mut rounds = 0_u64;
     loop {
         // Reading the clock costs about as much as a small packet.
         (0..8).for_each(|_| work());
         rounds += 8;
-        let elapsed = started.elapsed();
+        let elapsed = runtime::since(started);
         if elapsed >= SPELL {
             return (rounds as f64 * bytes as f64 / elapsed.as_secs_f64()) as u64;
         }

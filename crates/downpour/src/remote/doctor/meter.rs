@@ -120,7 +120,7 @@ impl Meter {
     pub(super) fn new(thread: Thread) -> Self {
         use LimitedBy::{Nothing, Pacing, Receiver, Source, Window};
         Self {
-            began: Instant::now(),
+            began: runtime::now(),
             before: thread.time(),
             thread,
             looks: Vec::new(),
@@ -137,7 +137,7 @@ impl Meter {
     pub(super) fn look(&mut self, stats: ConnectionStats) {
         if self.looks.len() < MAX_LOOKS {
             self.looks.push(Look {
-                at: Instant::now(),
+                at: runtime::now(),
                 bytes_received: stats.bytes_received,
                 bytes_sent: stats.bytes_sent,
                 packets_sent: stats.packets_sent,
@@ -184,7 +184,7 @@ impl Meter {
             limited_by: most.map_or(LimitedBy::Nothing, |(limit, _)| *limit),
             running_micros: share(|time| time.running),
             waiting_micros: share(|time| time.waiting),
-            micros: micros(self.began.elapsed()),
+            micros: micros(runtime::since(self.began)),
         }
     }
 

@@ -16,7 +16,6 @@ mod verdict;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -103,7 +102,7 @@ pub fn doctor(doctor: Doctor) -> Result<Examination, Error> {
         let result = examine::through_ssh(&doctor, &reporter);
         reporter.tell(DoctorEvent::Done(result.map(Box::new)));
     };
-    thread::Builder::new().name("downpour-doctor".into()).spawn(work).map_err(Error::System)?;
+    runtime::spawn("downpour-doctor", work).map_err(Error::System)?;
     Ok(Examination { events, switch })
 }
 

@@ -9,8 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use net::{Connection, Endpoint, Event, EventHandler, NetError, Sink, Source, Thread};
 use transport::{AcceptOptions, ConnectOptions, ConnectionStats, Profile};
@@ -174,14 +173,14 @@ impl<'a> Opened<'a> {
         if *direction == Direction::Up {
             end.connection.send_object(1, LENGTH, Arc::new(Nowhere));
         }
-        let began = Instant::now();
+        let began = runtime::now();
         let long_enough = |end: &End| {
             let last = end.meter.last().unwrap_or_default();
             // Without the queue that the probe has filled.
             let round_trips = last.min_rtt.unwrap_or_default().saturating_mul(ROUND_TRIPS).min(LONGEST_FOR_ROUND_TRIPS);
             let time = target.time.max(round_trips);
             let carries_much = last.bytes_sent.max(last.bytes_received) >= MOST_BYTES;
-            began.elapsed() >= if carries_much { time / LEAST_PART } else { time }
+            runtime::since(began) >= if carries_much { time / LEAST_PART } else { time }
         };
         while !long_enough(end) {
             end.turn(target.stopped)?;
@@ -216,13 +215,13 @@ fn handler() -> (EventHandler, Receiver<Event>) {
 
 impl End {
     fn new(connection: Connection, events: Receiver<Event>, thread: Thread) -> Self {
-        Self { connection, events, meter: Meter::new(thread), next_look: Instant::now(), said: Vec::new() }
+        Self { connection, events, meter: Meter::new(thread), next_look: runtime::now(), said: Vec::new() }
     }
 
     fn connected(&mut self, target: &Target<'_>) -> Result<SocketAddr, Failure> {
         loop {
             (target.stopped)()?;
-            match self.events.recv_timeout(TICK) {
+            match runtime::recv_timeout(&self.events, TICK) {
                 Ok(Event::Connected { remote, .. }) => return Ok(remote),
                 Ok(Event::Closed(NetError::HandshakeTimedOut { send_error })) => {
                     return Err(Failure::Silence(send_error.map(|error| error.to_string())));
@@ -241,12 +240,12 @@ impl End {
     /// Handles one event, or waits a tick.
     fn turn(&mut self, stopped: &dyn Fn() -> Result<(), Error>) -> Result<(), Error> {
         stopped()?;
-        let now = Instant::now();
+        let now = runtime::now();
         if now >= self.next_look {
             self.meter.look(block_on(self.connection.stats()).connection);
             self.next_look = now + TICK;
         }
-        match self.events.recv_timeout(self.next_look.saturating_duration_since(now)) {
+        match runtime::recv_timeout(&self.events, self.next_look.saturating_duration_since(now)) {
             Ok(Event::ObjectAnnounced(object)) => object.accept(Arc::new(Nowhere)),
             Ok(Event::Control(bytes)) => {
                 self.connection.control_taken(bytes.len());
@@ -265,8 +264,8 @@ impl End {
     /// Ends the probe; returns the other side's counters.
     fn ask_counts(&mut self, stopped: &dyn Fn() -> Result<(), Error>) -> Result<Counts, Error> {
         self.connection.write_control(vec![ENOUGH]);
-        let deadline = Instant::now() + ANSWER_TIME;
-        while Instant::now() < deadline {
+        let deadline = runtime::now() + ANSWER_TIME;
+        while runtime::now() < deadline {
             if let Some(text) = self.said.strip_suffix(b"\n") {
                 let unreadable = |_| Error::Violation("counts that cannot be understood".to_owned());
                 return serde_json::from_slice(text).map_err(unreadable);
@@ -316,7 +315,7 @@ impl Answering {
             answering.take(End::new(connection, events, network.clone()));
             handler
         });
-        endpoint.listen(key, SystemTime::now() + VALID_FOR, options, acceptor);
+        endpoint.listen(key, runtime::system_time() + VALID_FOR, options, acceptor);
     }
 
     fn take(&self, mut end: End) {
@@ -333,7 +332,7 @@ impl Answering {
             running.fetch_sub(1, Ordering::Relaxed);
         };
         // Without a thread there is no answer, which the other side reports.
-        if thread::Builder::new().name("downpour-probe".into()).spawn(answer).is_err() {
+        if runtime::spawn("downpour-probe", answer).is_err() {
             self.running.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -342,9 +341,9 @@ impl Answering {
 impl End {
     /// Answers one probe until the other side ends it.
     fn answer(&mut self) -> Result<(), Error> {
-        let deadline = Instant::now() + LONGEST;
+        let deadline = runtime::now() + LONGEST;
         loop {
-            match self.events.recv_timeout(LONGEST) {
+            match runtime::recv_timeout(&self.events, LONGEST) {
                 Ok(Event::Connected { application, .. }) => {
                     let Some(direction) = Direction::of(&application) else { return Err(Error::Version) };
                     if direction == Direction::Down {
@@ -358,7 +357,7 @@ impl End {
         }
         self.meter = self.meter.again();
         let mut answered = false;
-        while Instant::now() < deadline {
+        while runtime::now() < deadline {
             self.turn(&|| Ok(()))?;
             if !answered && self.said.first() == Some(&ENOUGH) {
                 answered = true;

@@ -25,7 +25,7 @@ impl Session {
     /// Stops the clock: everything is verified. The sender gets the last word on this machine, ahead of the receiver's
     /// confirmation. The sender closes next, and has nobody to tell.
     pub(in crate::transfer) fn complete(&mut self) {
-        self.stopwatch.stop(Instant::now());
+        self.stopwatch.stop(runtime::now());
         // A transfer that is complete does not fail because of its peer's silence.
         let (is_news, _) = self.take_stats();
         if is_news && self.config.role == Role::Receives {
@@ -52,7 +52,7 @@ impl Session {
 
     /// Closes the connection, once the last messages have arrived or nothing is heard of the peer.
     fn say_goodbye(&mut self, error: Option<&Error>) {
-        let since = Instant::now();
+        let since = runtime::now();
         // What was started by this side's login ends with it, and has no user to whom the result matters.
         let leaves = error.is_none() && !self.config.by_ticket() && self.config.has_connected();
         // The sender has the receiver's confirmation; the receiver first waits until its confirmation has arrived.
@@ -72,14 +72,14 @@ impl Session {
             // A stalled peer cannot prolong the lingering by sending more.
             let heard = self.liveness.heard().filter(|_| !self.headway.has_stalled());
             let deadline = lingers_until(since, heard);
-            match self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now()).min(TICK)) {
+            match runtime::recv_timeout(&self.inputs, deadline.saturating_duration_since(runtime::now()).min(TICK)) {
                 // Later events do not change the result.
                 Ok(Input::Step(Step::Network(event))) => drop(self.on_network(event)),
                 Ok(_) => {}
                 Err(_) => {
                     // The summary needs the counters, and the deadline depends on when the peer was last heard.
                     drop(self.take_stats());
-                    if Instant::now() >= deadline {
+                    if runtime::now() >= deadline {
                         // Close in any case, so that the peer learns how the session ended rather than that a program
                         // ended.
                         closing.close(&self.connection);
@@ -123,7 +123,7 @@ impl Session {
         let (Some(stats), Some(peer)) = (&self.stats, self.peer.address()) else {
             return Err(Error::Internal("a complete transfer without a connection"));
         };
-        let elapsed = self.stopwatch.total(Instant::now());
+        let elapsed = self.stopwatch.total(runtime::now());
         // What was there before has not crossed.
         let crossed = done.bytes.total.saturating_sub(done.bytes.present);
         let (sent, received) = (stats.connection.bytes_sent, stats.connection.bytes_received);

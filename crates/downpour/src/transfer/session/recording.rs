@@ -43,7 +43,7 @@ impl Recording {
     /// the transfer back.
     pub(super) fn write_progress(&self, progress: &Progress) {
         let Some(trace) = self.trace.as_ref().filter(|_| self.has_begun) else { return };
-        let time = self.started.elapsed().as_secs_f64() * 1e3;
+        let time = runtime::since(self.started).as_secs_f64() * 1e3;
         let data = json!({
             "bytes": progress.bytes_arrived(),
             "known_bytes": progress.bytes_known,

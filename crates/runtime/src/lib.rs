@@ -1,0 +1,220 @@
+//! Time, threads and random numbers: those of the system or, in tests, virtual ones.
+//!
+//! Code that asks for the time, waits, starts a thread or draws random bytes does so by the functions of this crate. They go to
+//! the [`Runtime`] of the calling thread: [`System`] unless a test has [entered](enter) another one. A thread that is started by
+//! [`spawn`] or [`spawn_scoped`] has the runtime of the thread that started it.
+//!
+//! Asynchronous code is on tokio's clock, which tests can pause, and needs none of this.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! let before = runtime::now();
+//! runtime::sleep(Duration::from_millis(2));
+//! assert!(runtime::now() - before >= Duration::from_millis(2));
+//! ```
+
+mod system;
+#[cfg(feature = "virtual")]
+mod virtual_time;
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+pub use system::System;
+#[cfg(feature = "virtual")]
+pub use virtual_time::{Virtual, VirtualBuilder};
+
+/// Where time, threads and random numbers come from.
+pub trait Runtime: Send + Sync {
+    /// Returns the time of a clock that is never set.
+    fn now(&self) -> Instant;
+
+    /// Returns the time of day.
+    fn system_time(&self) -> SystemTime;
+
+    /// Fills `bytes` with random numbers, fit for keys if they are the system's.
+    ///
+    /// # Errors
+    /// There are none.
+    fn fill(&self, bytes: &mut [u8]) -> io::Result<()>;
+
+    /// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns what it returned last. `attempt` is
+    /// given the time that it may block.
+    fn wait(&self, deadline: Option<Instant>, attempt: &mut dyn FnMut(Option<Duration>) -> bool) -> bool;
+
+    /// A thread is about to be started.
+    ///
+    /// # Errors
+    /// It cannot be.
+    fn on_spawn(&self) -> io::Result<()>;
+
+    /// A thread that was started, or that entered, has ended or left.
+    fn on_end(&self);
+}
+
+thread_local! {
+    static CURRENT: RefCell<Arc<dyn Runtime>> = RefCell::new(Arc::new(System));
+}
+
+/// Returns the runtime of this thread.
+fn current() -> Arc<dyn Runtime> {
+    CURRENT.with_borrow(Arc::clone)
+}
+
+/// Makes `runtime` that of this thread until what it returns is dropped.
+///
+/// # Panics
+/// The runtime permits no further thread.
+pub fn enter(runtime: Arc<dyn Runtime>) -> Entered {
+    if let Err(error) = runtime.on_spawn() {
+        panic!("this thread cannot enter: {error}");
+    }
+    Entered::new(runtime)
+}
+
+/// Leaves a runtime when dropped.
+#[must_use]
+pub struct Entered(Option<Arc<dyn Runtime>>);
+
+impl Entered {
+    fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Self(Some(CURRENT.replace(runtime)))
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(before) = self.0.take() {
+            CURRENT.replace(before).on_end();
+        }
+    }
+}
+
+/// Returns the time of a clock that is never set.
+#[must_use]
+pub fn now() -> Instant {
+    current().now()
+}
+
+/// Returns how long ago `time` was; zero if it is to come.
+#[must_use]
+pub fn since(time: Instant) -> Duration {
+    now().saturating_duration_since(time)
+}
+
+/// Returns the time of day.
+#[must_use]
+pub fn system_time() -> SystemTime {
+    current().system_time()
+}
+
+/// Fills `bytes` with random numbers, fit for keys.
+///
+/// # Errors
+/// The system has none.
+pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
+    current().fill(bytes)
+}
+
+/// Blocks this thread for `duration`.
+pub fn sleep(duration: Duration) {
+    wait(Some(now() + duration), |left| {
+        if let Some(left) = left {
+            std::thread::sleep(left);
+        }
+        false
+    });
+}
+
+/// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns what it returned last. `attempt` blocks for
+/// what it waits for, and no longer than it is given.
+pub fn wait(deadline: Option<Instant>, mut attempt: impl FnMut(Option<Duration>) -> bool) -> bool {
+    current().wait(deadline, &mut attempt)
+}
+
+/// Takes the next value of a channel.
+///
+/// # Errors
+/// None can come any more.
+pub fn recv<T>(receiver: &Receiver<T>) -> Result<T, RecvTimeoutError> {
+    recv_until(receiver, None)
+}
+
+/// Takes the next value of a channel, if it comes within `timeout`.
+///
+/// # Errors
+/// None has come, or none can come any more.
+pub fn recv_timeout<T>(receiver: &Receiver<T>, timeout: Duration) -> Result<T, RecvTimeoutError> {
+    recv_until(receiver, now().checked_add(timeout))
+}
+
+fn recv_until<T>(receiver: &Receiver<T>, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+    let mut received = Err(RecvTimeoutError::Timeout);
+    wait(deadline, |left| {
+        received = match left {
+            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(Duration::ZERO) => receiver.try_recv().map_err(|error| match error {
+                TryRecvError::Empty => RecvTimeoutError::Timeout,
+                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+            }),
+            Some(left) => receiver.recv_timeout(left),
+        };
+        !matches!(received, Err(RecvTimeoutError::Timeout))
+    });
+    received
+}
+
+/// Starts a thread with this thread's runtime.
+///
+/// # Errors
+/// The system has no room for another one.
+pub fn spawn<T: Send + 'static>(
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let inherited = inherit()?;
+    Builder::new().name(name.into()).spawn(move || inherited.run(work))
+}
+
+/// Starts a thread with this thread's runtime, which ends before its scope does.
+///
+/// # Errors
+/// The system has no room for another one.
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    let inherited = inherit()?;
+    Builder::new().name(name.into()).spawn_scoped(scope, move || inherited.run(work))
+}
+
+/// A runtime that a new thread is to have, and that has been told of it.
+struct Inherited(Option<Arc<dyn Runtime>>);
+
+fn inherit() -> io::Result<Inherited> {
+    let runtime = current();
+    runtime.on_spawn()?;
+    Ok(Inherited(Some(runtime)))
+}
+
+impl Inherited {
+    fn run<T>(mut self, work: impl FnOnce() -> T) -> T {
+        let _entered = self.0.take().map(Entered::new);
+        work()
+    }
+}
+
+impl Drop for Inherited {
+    fn drop(&mut self) {
+        // The thread was not started.
+        if let Some(runtime) = self.0.take() {
+            runtime.on_end();
+        }
+    }
+}

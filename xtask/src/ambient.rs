@@ -1,0 +1,50 @@
+//! Time, threads and random numbers: `store` and `downpour` have them of the crate `runtime`, so that tests can replace them.
+//!
+//! It reads lines of code outside tests, and needs no compiler.
+
+use xtask::failure::Failure;
+
+use crate::sources;
+
+const CRATES: [&str; 2] = ["store", "downpour"];
+
+/// What bypasses the runtime. Asynchronous code is on tokio's clock, which tests can pause.
+const BYPASSES: [&str; 9] = [
+    "Instant::now",
+    "SystemTime::now",
+    ".elapsed()",
+    "thread::spawn",
+    "thread::Builder",
+    "scope.spawn(",
+    "thread::sleep",
+    ".recv_timeout(",
+    "getrandom::",
+];
+
+/// Checks both crates; the error lists the lines.
+pub(crate) fn check() -> Result<(), Failure> {
+    let mut wrong = Vec::new();
+    for source in sources::of(&CRATES)? {
+        wrong.extend(bypassing(&source.code).into_iter().map(|line| format!("{}:{line}", source.path)));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::new(wrong.join("\n"))) }
+}
+
+/// Returns the lines, by their numbers, that ask the system.
+fn bypassing(code: &str) -> Vec<String> {
+    let lines = code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let wrong = lines.filter(|(_, line)| BYPASSES.iter().any(|bypass| line.contains(bypass)));
+    wrong.map(|(number, line)| format!("{}: {}", number + 1, line.trim())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_asks_the_system_is_found() {
+        let code = "// Instant::now()\nlet a = runtime::now();\nlet b = std::time::Instant::now();\nthread::sleep(c)\n";
+        let found = ["3: let b = std::time::Instant::now();", "4: thread::sleep(c)"];
+        assert_eq!(bypassing(code), found);
+    }
+}
