@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -96,7 +95,7 @@ impl Between {
     fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
         let passes = matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout | ErrorKind::Terminated);
         let (Some(patience), Some(heard)) = (self.copy.options.retry_for, heard) else { return false };
-        passes && heard.elapsed() < patience
+        passes && runtime::since(heard) < patience
     }
 
     fn note(&self, line: String) {
@@ -129,7 +128,7 @@ impl Between {
     /// Returns how the sender may reach the receiver by itself, or why it may not. The host means what it means here: the
     /// name, user and port that the user's ssh has for it.
     fn onward(&self) -> Result<Onward, String> {
-        let found = self.copy.ssh.resolve(&self.to, self.copy.path.family);
+        let found = self.copy.ssh.settings(&self.to, self.copy.path.family).resolve();
         if found.is_this_machine() {
             return Err(format!("{} stands for this machine", self.to));
         }
@@ -197,7 +196,7 @@ impl Between {
                 switch.wait(STEP);
             }
         };
-        thread::Builder::new().name("downpour-orders".into()).spawn(work).map(drop).map_err(Error::System)
+        runtime::spawn("downpour-orders", work).map(drop).map_err(Error::System)
     }
 }
 
@@ -206,10 +205,10 @@ fn stop(why: Stop, output: Arc<Frames<File>>, over: &AtomicBool) {
     let order = Order::Stop { terminated: why == Stop::Terminated };
     // It may block where the network does, and the attempt is to end all the same.
     let tell = move || drop(output.order(&order));
-    drop(thread::Builder::new().name("downpour-stop".into()).spawn(tell));
-    let deadline = Instant::now() + TO_STOP;
-    while !over.load(Ordering::Relaxed) && Instant::now() < deadline {
-        thread::sleep(STEP);
+    drop(runtime::spawn("downpour-stop", tell));
+    let deadline = runtime::now() + TO_STOP;
+    while !over.load(Ordering::Relaxed) && runtime::now() < deadline {
+        runtime::sleep(STEP);
     }
 }
 
@@ -237,7 +236,7 @@ impl Attempt<'_> {
                     Some(TransferEvent::Done(Err(error))) => return Err(error),
                     Some(event) => {
                         if matches!(event, TransferEvent::Connected { .. } | TransferEvent::Progress(_)) {
-                            self.heard = Some(Instant::now());
+                            self.heard = Some(runtime::now());
                         }
                         self.between.events.tell(event);
                     }
@@ -258,7 +257,7 @@ impl Attempt<'_> {
     /// could say anything.
     fn ask_receiver(&mut self, summary: &Summary) -> Result<(), Error> {
         // The sender's last datagrams may follow its report.
-        let deadline = Instant::now() + TO_CONFIRM;
+        let deadline = runtime::now() + TO_CONFIRM;
         while self.receiver.is_some() && self.has_input_until(deadline) {
             match read_frame(&mut self.input) {
                 Ok(Some(Frame::Data(bytes))) => self.forward(&bytes),
@@ -286,7 +285,7 @@ impl Attempt<'_> {
     /// Waits for the next frame of the sender; returns false at the deadline.
     fn has_input_until(&self, deadline: Instant) -> bool {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(runtime::now());
             let Ok(left) = Timespec::try_from(left) else { return false };
             match poll(&mut [PollFd::new(&self.input, PollFlags::IN)], Some(&left)) {
                 Err(Errno::INTR) => {}
@@ -330,7 +329,7 @@ impl Attempt<'_> {
         self.receiver = Some((receiver, forth.into()));
         let output = Arc::clone(&self.output);
         let work = move || pump(back.into(), &output);
-        thread::Builder::new().name("downpour-between".into()).spawn(work).map_err(Error::System)?;
+        runtime::spawn("downpour-between", work).map_err(Error::System)?;
         // An end of the sender shows where its frames are read.
         let _ = self.output.order(&Order::Through { key });
         Ok(())

@@ -4,7 +4,7 @@ use std::io::{self, PipeWriter, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use net::Family;
@@ -13,7 +13,7 @@ use super::SshOptions;
 use super::answer::{ANSWER, CAUSE, parse_answer};
 use super::login::{Login, Patience};
 use super::request::Request;
-use super::ssh::{Remote, Resolved, remote_command};
+use super::ssh::{Remote, Unfit, remote_command};
 use crate::error::{Error, read_cause};
 use crate::ticket::Ticket;
 use crate::transfer::Switch;
@@ -48,7 +48,9 @@ struct Starting {
     login: Login,
     /// Writes the request, which ssh may be slow to read, and returns the pipe.
     request: JoinHandle<io::Result<ChildStdin>>,
-    resolved: Receiver<Resolved>,
+    /// The setting of ssh with which nothing starts there, if there is one.
+    unfit: Receiver<Option<Unfit>>,
+    addresses: Receiver<Vec<IpAddr>>,
     program: Option<String>,
 }
 
@@ -68,12 +70,17 @@ impl Starting {
         let (mut login, stopper) = Login::start((options, host, family), remote_command(program.as_deref()))?;
         let mut stdin = login.take_input()?;
         let write = move || stdin.write_all(&frame).map(|()| stdin);
-        let request = thread::Builder::new().name("downpour-request".into()).spawn(write).map_err(Error::System)?;
-        let (found, resolved) = channel();
+        let request = runtime::spawn("downpour-request", write).map_err(Error::System)?;
+        let ((found, unfit), (resolved, addresses)) = (channel(), channel());
         let (lookup, name) = (options.clone(), host.to_owned());
-        let look = move || drop(found.send(lookup.resolve(&name, family)));
-        thread::Builder::new().name("downpour-lookup".into()).spawn(look).map_err(Error::System)?;
-        Ok((Self { login, request, resolved, program }, stopper))
+        let look = move || {
+            let settings = lookup.settings(&name, family);
+            // The other side may answer first, and nothing waits for this any more.
+            let _ = found.send(settings.unfit());
+            let _ = resolved.send(settings.resolve().addresses);
+        };
+        runtime::spawn("downpour-lookup", look).map_err(Error::System)?;
+        Ok((Self { login, request, unfit, addresses, program }, stopper))
     }
 
     /// Waits for the other side's answer.
@@ -93,22 +100,21 @@ impl Starting {
         }
         let Some((_, line)) = found else {
             drop(self.request);
-            let unfit = self.resolved.recv_timeout(LOOKUP).ok().and_then(|resolved| resolved.unfit);
-            if let Some(unfit) = unfit {
+            if let Some(unfit) = runtime::recv_timeout(&self.unfit, patience.end).ok().flatten() {
                 return Err(starts_nothing(&self.login.host, unfit));
             }
             return Err(self.login.ended(patience, self.program.as_deref().unwrap_or("downpour")));
         };
-        let Self { login, request, resolved, .. } = self;
+        let Self { login, request, unfit, addresses, .. } = self;
         let answered = cause.map_or_else(|| parse_answer(&line), Err);
         let mut answer = answered.map_err(|error| {
-            let unfit = resolved.recv_timeout(LOOKUP).ok().and_then(|resolved| resolved.unfit);
+            let unfit = runtime::recv_timeout(&unfit, patience.end).ok().flatten();
             unfit.map_or_else(|| error.on(&login.host), |unfit| starts_nothing(&login.host, unfit))
         })?;
         login.wait_until("take what it is asked", patience.end, || Ok(request.is_finished().then_some(())))?;
         let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
         let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", login.host)))?;
-        let found = resolved.recv_timeout(LOOKUP).map(|resolved| resolved.addresses);
+        let found = runtime::recv_timeout(&addresses, LOOKUP);
         add_addresses(&mut answer.ticket, &found.unwrap_or_default());
         let (process, stdout, login_time) = login.into_parts();
         Ok(Remote::new(process, (stdin, stdout), answer, login_time))
@@ -127,7 +133,7 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
 }
 
 /// Returns the error of an ssh whose configuration does not let a program start.
-fn starts_nothing(host: &str, (setting, wanted): (&'static str, &'static str)) -> Error {
+fn starts_nothing(host: &str, (setting, wanted): Unfit) -> Error {
     Error::NothingStarts { host: host.to_owned(), setting, wanted }
 }
 
@@ -136,6 +142,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::{Path, PathBuf};
+    use std::thread;
     use std::time::Instant;
 
     use super::super::PathOptions;

@@ -90,40 +90,63 @@ impl SshOptions {
         command
     }
 
-    /// Looks up what `host` means to ssh.
-    pub(super) fn resolve(&self, host: &str, family: Family) -> Resolved {
+    /// Returns what ssh would do for `host`, which it says without a connection.
+    pub(super) fn settings(&self, host: &str, family: Family) -> Settings {
         let mut command = self.command(family);
         command.args(["-G", "--", host]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        // Without an answer try the name itself, which is right unless the configuration defines an alias.
         let output = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        let config = output.unwrap_or_default();
-        let setting =
-            |key: &str| config.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')).map(str::trim);
-        let typed = host_name(host);
-        let name = setting("hostname").unwrap_or(typed);
-        let login = match setting("user") {
+        Settings { host: host.to_owned(), family, text: output.unwrap_or_default() }
+    }
+}
+
+/// The settings of ssh for a host; none if ssh does not print them.
+#[derive(Debug)]
+pub(super) struct Settings {
+    host: String,
+    family: Family,
+    /// Lines of a key and its value.
+    text: String,
+}
+
+impl Settings {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')).map(str::trim)
+    }
+
+    /// Returns a setting with which ssh starts no program there, if there is one.
+    pub(super) fn unfit(&self) -> Option<Unfit> {
+        UNFIT.into_iter().find(|(set, _)| {
+            set.split_once(' ').is_some_and(|(key, value)| self.get(&key.to_ascii_lowercase()) == Some(value))
+        })
+    }
+
+    /// Looks up what the host's name means.
+    pub(super) fn resolve(&self) -> Resolved {
+        // Without settings try the name itself, which is right unless the configuration defines an alias.
+        let name = self.get("hostname").unwrap_or_else(|| host_name(&self.host));
+        let login = match self.get("user") {
             Some(user) => format!("{user}@{name}"),
-            None => host.to_owned(),
+            None => self.host.clone(),
         };
         let found = (name, 0).to_socket_addrs();
-        let fits = |ip: &IpAddr| match family {
+        let fits = |ip: &IpAddr| match self.family {
             Family::Any => true,
             Family::V4 => ip.is_ipv4(),
             Family::V6 => ip.is_ipv6(),
         };
         let mut addresses: Vec<IpAddr> = found.into_iter().flatten().map(|address| address.ip()).filter(fits).collect();
         addresses.dedup();
-        let port = setting("port").and_then(|port| port.parse().ok());
-        let unfit = UNFIT.into_iter().find(|(set, _)| {
-            set.split_once(' ').is_some_and(|(key, value)| setting(&key.to_ascii_lowercase()) == Some(value))
-        });
-        Resolved { login, port, addresses, unfit }
+        let port = self.get("port").and_then(|port| port.parse().ok());
+        Resolved { login, port, addresses }
     }
 }
 
+/// A setting of ssh, and the option that overrides it.
+pub(super) type Unfit = (&'static str, &'static str);
+
 /// Settings with which ssh starts no program, reads no input, or leaves its own process. Older versions do not know them, so
 /// that they cannot be set to what fits.
-const UNFIT: [(&str, &str); 4] = [
+const UNFIT: [Unfit; 4] = [
     ("SessionType none", "SessionType=default"),
     ("SessionType subsystem", "SessionType=default"),
     ("StdinNull yes", "StdinNull=no"),
@@ -137,8 +160,6 @@ pub(super) struct Resolved {
     pub(super) login: String,
     pub(super) port: Option<u16>,
     pub(super) addresses: Vec<IpAddr>,
-    /// A setting with which ssh starts no program there, and the option that overrides it.
-    pub(super) unfit: Option<(&'static str, &'static str)>,
 }
 
 impl Resolved {
