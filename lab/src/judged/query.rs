@@ -15,7 +15,10 @@
 //!
 //! Operators have spaces around them. A comparison of values at every point holds if it does at each.
 
-use std::fmt;
+use winnow::combinator::{alt, cut_err, delimited, eof, fail, opt, preceded, separated_foldl1, seq, terminated};
+use winnow::error::ContextError;
+use winnow::prelude::*;
+use winnow::token::{take_till, take_while};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +85,9 @@ pub(super) enum LineOf {
 }
 
 impl Operator {
+    /// How strongly those bind that do it most.
+    const STRONGEST: u8 = 2;
+
     fn of(word: &str) -> Option<Self> {
         Some(match word {
             "+" => Self::Add,
@@ -103,6 +109,20 @@ impl Operator {
             Self::Add | Self::Subtract => 1,
             _ => 0,
         }
+    }
+}
+
+impl Function {
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "least" => Self::Least,
+            "most" => Self::Most,
+            "mean" => Self::Mean,
+            "count" => Self::Count,
+            "rises" => Self::Rises,
+            "falls" => Self::Falls,
+            _ => return None,
+        })
     }
 }
 
@@ -129,180 +149,100 @@ pub(crate) struct QueryError {
     why: String,
 }
 
+/// What should stand where the text cannot be read.
+type Wanted = ContextError<&'static str>;
+type Read<T> = ModalResult<T, Wanted>;
+
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Expression, QueryError> {
-    let failed = |why: String| QueryError { text: text.to_owned(), why };
-    let words = words(text).map_err(failed)?;
-    let mut parser = Parser { words: &words, at: 0 };
-    let read = parser.binary(0).map_err(failed)?;
-    match parser.next() {
-        None => Ok(read),
-        Some(word) => Err(failed(format!("{word} is too much"))),
-    }
-}
-
-/// A word of an expression.
-#[derive(Clone, Debug, PartialEq)]
-enum Word {
-    Text(String),
-    /// In quotes: never an operator or a function.
-    Quoted(String),
-    Open,
-    Close,
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) | Self::Quoted(text) => write!(f, "'{text}'"),
-            Self::Open => f.write_str("'('"),
-            Self::Close => f.write_str("')'"),
-        }
-    }
-}
-
-fn words(text: &str) -> Result<Vec<Word>, String> {
-    let mut words = Vec::new();
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '(' | ')' => {
-                words.push(if first == '(' { Word::Open } else { Word::Close });
-                1
-            }
-            '\'' => {
-                let inner = rest[1..].find('\'').ok_or("a quote is not closed")?;
-                words.push(Word::Quoted(rest[1..=inner].to_owned()));
-                inner + 2
-            }
-            _ => {
-                let length = rest.find(|next: char| next.is_whitespace() || "()'".contains(next)).unwrap_or(rest.len());
-                words.push(Word::Text(rest[..length].to_owned()));
-                length
-            }
+    let whole = delimited(space, operations(0), eof.context("an operator")).parse(text);
+    whole.map_err(|error| {
+        let wanted = error.inner().context().next().unwrap_or(&"something else");
+        let why = match &text[error.offset()..] {
+            "" => format!("it ends where {wanted} should stand"),
+            rest => format!("{rest:?} stands where {wanted} should"),
         };
-        rest = rest[length..].trim_start();
-    }
-    Ok(words)
+        QueryError { text: text.to_owned(), why }
+    })
 }
 
-struct Parser<'a> {
-    words: &'a [Word],
-    at: usize,
+/// Reads operations that bind at least this strongly.
+fn operations<'a>(strength: u8) -> impl ModalParser<&'a str, Expression, Wanted> {
+    move |input: &mut &'a str| {
+        if strength > Operator::STRONGEST {
+            return cut_err(atom).parse_next(input);
+        }
+        let operator = word.verify_map(Operator::of).verify(|operator| operator.strength() == strength);
+        let joined = |left, operator, right| Expression::Binary(Box::new(left), operator, Box::new(right));
+        separated_foldl1(operations(strength + 1), operator, joined).parse_next(input)
+    }
 }
 
-impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<&'a Word> {
-        self.words.get(self.at)
-    }
+fn atom(input: &mut &str) -> Read<Expression> {
+    let in_parentheses = delimited(token("("), operations(0), closed);
+    let number = word.parse_to().map(Expression::Number);
+    alt((in_parentheses, call, number, term.map(Expression::Cell))).parse_next(input)
+}
 
-    fn next(&mut self) -> Option<&'a Word> {
-        let word = self.words.get(self.at)?;
-        self.at += 1;
-        Some(word)
-    }
-
-    fn operator(&self) -> Option<Operator> {
-        match self.peek()? {
-            Word::Text(text) => Operator::of(text),
-            _ => None,
+fn call(input: &mut &str) -> Read<Expression> {
+    let start = input.checkpoint();
+    let called = terminated(word, token("(")).parse_next(input)?;
+    let line = |of| place.map(move |term| Expression::Line(of, term));
+    let read = match (called, Function::of(called)) {
+        (_, Some(function)) => operations(0).map(|of| Expression::Call(function, Box::new(of))).parse_next(input),
+        ("points", _) => cut_err(name("a sweep")).map(Expression::Points).parse_next(input),
+        ("fit", _) => line(LineOf::Factor).parse_next(input),
+        ("r2", _) => line(LineOf::Explained).parse_next(input),
+        _ => {
+            input.reset(&start);
+            cut_err(fail.context("a function")).parse_next(input)
         }
-    }
+    };
+    let read = read?;
+    closed(input)?;
+    Ok(read)
+}
 
-    /// Reads operations that bind at least this strongly.
-    fn binary(&mut self, least: u8) -> Result<Expression, String> {
-        let mut left = self.atom()?;
-        while let Some(operator) = self.operator().filter(|operator| operator.strength() >= least) {
-            self.at += 1;
-            let right = self.binary(operator.strength() + 1)?;
-            left = Expression::Binary(Box::new(left), operator, Box::new(right));
-        }
-        Ok(left)
-    }
+/// Reads a series and a sweep, for the line through all points.
+fn place(input: &mut &str) -> Read<Term> {
+    let (series, sweep) = cut_err((name("a series"), name("a sweep"))).parse_next(input)?;
+    Ok(Term { statistic: Statistic::Median, series, flow: None, sweep, point: "*".to_owned(), quantity: None })
+}
 
-    fn atom(&mut self) -> Result<Expression, String> {
-        let first = self.next().ok_or("it ends too early")?;
-        match first {
-            Word::Open => self.closed(|parser| parser.binary(0)),
-            Word::Close => Err("')' without '('".to_owned()),
-            Word::Text(name) if self.peek() == Some(&Word::Open) => self.call(name),
-            Word::Text(text) => match text.parse::<f64>() {
-                Ok(number) => Ok(Expression::Number(number)),
-                Err(_) => {
-                    self.at -= 1;
-                    self.term().map(Expression::Cell)
-                }
-            },
-            Word::Quoted(_) => {
-                self.at -= 1;
-                self.term().map(Expression::Cell)
-            }
-        }
-    }
+fn term(input: &mut &str) -> Read<Term> {
+    let is_quantity = |word: &str| word != "of" && Operator::of(word).is_none();
+    seq!(Term {
+        statistic: opt(word.verify_map(Statistic::of)).map(|found| found.unwrap_or(Statistic::Median)),
+        series: name("a series"),
+        sweep: name("a sweep"),
+        point: name("a point or *"),
+        quantity: opt(word.verify(is_quantity).map(str::to_owned)),
+        flow: opt(preceded(word.verify(|word: &str| word == "of"), cut_err(name("a flow")))),
+    })
+    .parse_next(input)
+}
 
-    fn closed<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
-        let read = inner(self)?;
-        match self.next() {
-            Some(Word::Close) => Ok(read),
-            _ => Err("')' is missing".to_owned()),
-        }
-    }
+/// Reads a name, which in quotes is never an operator or a function.
+fn name<'a>(what: &'static str) -> impl ModalParser<&'a str, String, Wanted> {
+    let quote = cut_err("'".context("a closing quote"));
+    let quoted = token(delimited("'", take_till(0.., '\''), quote));
+    alt((quoted, word)).map(str::to_owned).context(what)
+}
 
-    fn call(&mut self, name: &str) -> Result<Expression, String> {
-        self.at += 1;
-        let function = match name {
-            "least" => Function::Least,
-            "most" => Function::Most,
-            "mean" => Function::Mean,
-            "count" => Function::Count,
-            "rises" => Function::Rises,
-            "falls" => Function::Falls,
-            "points" => return self.closed(|parser| parser.name("a sweep").map(Expression::Points)),
-            "fit" | "r2" => {
-                let of = if name == "fit" { LineOf::Factor } else { LineOf::Explained };
-                return self.closed(|parser| Ok(Expression::Line(of, parser.place("*".to_owned())?)));
-            }
-            _ => return Err(format!("there is no function '{name}'")),
-        };
-        let argument = self.closed(|parser| parser.binary(0))?;
-        Ok(Expression::Call(function, Box::new(argument)))
-    }
+fn word<'a>(input: &mut &'a str) -> Read<&'a str> {
+    token(take_till(1.., |next: char| next.is_whitespace() || "()'".contains(next))).parse_next(input)
+}
 
-    /// Reads a series and a sweep.
-    fn place(&mut self, point: String) -> Result<Term, String> {
-        let (series, sweep) = (self.name("a series")?, self.name("a sweep")?);
-        Ok(Term { statistic: Statistic::Median, series, flow: None, sweep, point, quantity: None })
-    }
+fn closed<'a>(input: &mut &'a str) -> Read<&'a str> {
+    cut_err(token(")").context("an operator or ')'")).parse_next(input)
+}
 
-    fn term(&mut self) -> Result<Term, String> {
-        let statistic = match self.peek() {
-            Some(Word::Text(text)) => Statistic::of(text),
-            _ => None,
-        };
-        self.at += usize::from(statistic.is_some());
-        let place = self.place(String::new())?;
-        let point = self.name("a point, or *")?;
-        let is_quantity = |text: &str| text != "of" && Operator::of(text).is_none();
-        let quantity = match self.peek() {
-            Some(Word::Text(text)) if is_quantity(text) => {
-                self.at += 1;
-                Some(text.clone())
-            }
-            _ => None,
-        };
-        let has_flow = self.peek() == Some(&Word::Text("of".to_owned()));
-        self.at += usize::from(has_flow);
-        let flow = if has_flow { Some(self.name("a flow")?) } else { None };
-        Ok(Term { statistic: statistic.unwrap_or(Statistic::Median), point, quantity, flow, ..place })
-    }
+fn token<'a, O>(parser: impl ModalParser<&'a str, O, Wanted>) -> impl ModalParser<&'a str, O, Wanted> {
+    terminated(parser, space)
+}
 
-    fn name(&mut self, what: &str) -> Result<String, String> {
-        match self.next() {
-            Some(Word::Text(text) | Word::Quoted(text)) => Ok(text.clone()),
-            Some(word) => Err(format!("{word} stands where {what} should")),
-            None => Err(format!("{what} is missing")),
-        }
-    }
+fn space<'a>(input: &mut &'a str) -> Read<&'a str> {
+    take_while(0.., char::is_whitespace).parse_next(input)
 }
 
 #[cfg(test)]
@@ -346,14 +286,14 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         for (text, why) in [
-            ("", "it ends too early"),
-            ("with loss", "a point, or * is missing"),
-            ("with loss 5% wire more", "'more' is too much"),
-            ("with loss 'a", "a quote is not closed"),
-            ("largest(with loss *)", "there is no function 'largest'"),
-            ("least(with loss *", "')' is missing"),
-            ("with loss 5% /", "it ends too early"),
-            (")", "')' without '('"),
+            ("", "it ends where a series should stand"),
+            ("with loss", "it ends where a point or * should stand"),
+            ("with loss 5% wire more", "\"more\" stands where an operator should"),
+            ("with loss 'a", "it ends where a closing quote should stand"),
+            ("largest(with loss *)", "\"largest(with loss *)\" stands where a function should"),
+            ("least(with loss *", "it ends where an operator or ')' should stand"),
+            ("with loss 5% /", "it ends where a series should stand"),
+            (")", "\")\" stands where a series should"),
         ] {
             let error = parse(text).expect_err(text);
             assert_eq!(error.why, why, "{text}");
