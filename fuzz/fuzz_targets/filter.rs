@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| downpour::files::fuzzing::fuzz_filter(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| request::fuzz_filter(data));

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| downpour::files::fuzzing::fuzz_journal(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| store::fuzz_journal(data));

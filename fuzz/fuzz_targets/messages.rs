@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| downpour::messages::fuzz_messages(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::fuzz_messages(data));

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| downpour::files::fuzzing::fuzz_sink(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::fuzz_sink(data));

@@ -70,7 +70,7 @@ impl Property {
                 Ok(())
             }
             Self::Receiving => {
-                downpour::files::fuzzing::check_random_case(seed);
+                hostile::check_random_case(seed);
                 Ok(())
             }
         }

@@ -11,6 +11,8 @@
 struct Readme;
 
 pub mod activity;
+#[cfg(test)]
+mod corpora;
 mod error;
 pub mod home;
 mod options;

@@ -12,6 +12,7 @@
 //! | addresses | 1 | their number, at most 16; then each: 4 or 6, the unicast address in 4 or 16 bytes, port 2 (not 0) |
 //! | checksum | 4 | the first bytes of BLAKE3 over what precedes, in key derivation mode |
 
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod pasted;
 

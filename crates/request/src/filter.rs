@@ -6,6 +6,7 @@
 //! effect.
 
 mod class;
+#[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod pattern;
 

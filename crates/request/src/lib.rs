@@ -32,6 +32,7 @@ pub use backup::{Backup, BackupError};
 pub use chmod::{Chmod, ChmodError};
 pub use eligible::Eligible;
 pub use error_kind::ErrorKind;
+#[cfg(any(test, fuzzing))]
 pub use filter::fuzzing::fuzz_filter;
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
 pub use links::Links;

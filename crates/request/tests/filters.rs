@@ -1,7 +1,6 @@
 //! Rules as defined by rsync: the examples of its manual, and comparison with a slow matcher written differently.
 
-use proptest::prelude::*;
-use request::{Filter, Pattern, PatternError, Rule, RuleError, fuzz_filter};
+use request::{Filter, Pattern, PatternError, Rule, RuleError};
 
 fn matches(pattern: &str, path: &str) -> bool {
     // In this file, the path of a folder ends in a slash.
@@ -90,31 +89,6 @@ fn a_filter_is_handed_on_whatever_its_bytes() {
     assert_eq!(serde_json::from_str::<Filter>(&text).unwrap(), filter);
     assert_eq!(filter.to_string(), "+ /a b/*\n- \\xff\\n\n- *\n");
     assert!(serde_json::from_str::<Filter>(r#"[{"exclude":[91]}]"#).is_err(), "an open class");
-}
-
-fn pattern() -> impl Strategy<Value = String> {
-    let part = prop::sample::select(vec!["a", "b", "a", "/", "/", "*", "**", "***", "?", "[a-b]", "[!a]", r"\*"]);
-    let parts = prop::collection::vec(part, 1..9);
-    let end = prop::sample::select(vec!["", "", "", "/", "/***"]);
-    // A pattern without wildcards takes a backslash literally.
-    (parts, end).prop_map(|(parts, end)| format!("{}{end}", parts.concat())).prop_filter("means itself", |pattern| {
-        (!pattern.contains('\\') || pattern.contains(['?', '[']) || pattern.replace(r"\*", "").contains('*'))
-            && Pattern::new(pattern.as_bytes()).is_ok()
-    })
-}
-
-fn path() -> impl Strategy<Value = String> {
-    let component = prop::sample::select(vec!["a", "b", "c", "*", "ab", "ba", "aab", "abab"]);
-    prop::collection::vec(component, 1..6).prop_map(|components| components.join("/"))
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_fast_matcher_says_what_the_slow_one_says(pattern in pattern(), path in path()) {
-        fuzz_filter(format!("- {pattern}\0{path}").as_bytes());
-    }
 }
 
 #[test]

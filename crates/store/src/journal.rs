@@ -21,6 +21,7 @@
 //! A valid record says what was written, not what is there now: a run that resumes compares the digest
 //! ([`super::sink`]).
 
+#[cfg(any(test, fuzzing))]
 pub(super) mod fuzzing;
 mod held;
 mod record;

@@ -29,7 +29,6 @@ mod error;
 mod extras;
 mod faults;
 mod folding;
-pub mod fuzzing;
 mod held;
 mod ids;
 mod inheritance;
@@ -64,6 +63,8 @@ pub use batch::{Batch, Voided};
 pub use chunks::list_chunks;
 pub use error::{FilesError, NotPermitted};
 pub use faults::{Fault, Faults};
+#[cfg(any(test, fuzzing))]
+pub use journal::fuzzing::fuzz_journal;
 pub use local::LocalSource;
 pub use memory::{Content, MemorySource, MemoryStore, MemoryTarget, Node};
 pub use messages::{

@@ -9,7 +9,6 @@
 
 mod entry;
 mod extra;
-mod fuzz;
 mod layout;
 mod notice;
 mod numbered;
@@ -25,7 +24,6 @@ pub use entry::{
     Special, VoidReason,
 };
 pub use extra::{Extra, IdKind, IdName, MAX_ID_NAME, MAX_ID_NAMES, MAX_XATTR_NAME, MAX_XATTRS, Owner, Xattr};
-pub use fuzz::fuzz_messages;
 pub use notice::{Notice, NoticeKind};
 pub use reader::MessageReader;
 pub use root::{Root, RootHasher};

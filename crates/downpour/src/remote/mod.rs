@@ -10,6 +10,7 @@ mod bootstrap;
 mod copy;
 pub(crate) mod copy_error;
 pub mod doctor;
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod greeting;
 mod launch;

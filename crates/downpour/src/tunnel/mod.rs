@@ -10,6 +10,7 @@ mod by_ticket;
 pub mod control;
 mod counts;
 mod events;
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod grammar;
 mod http;

@@ -77,3 +77,51 @@ fn whole(tokens: &[Token], text: &[u8]) -> bool {
     }
     places[tokens.len()]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_corpus_matches_what_the_slow_matcher_says() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/filter");
+        let mut inputs = 0;
+        for input in std::fs::read_dir(corpus).unwrap() {
+            fuzz_filter(&std::fs::read(input.unwrap().path()).unwrap());
+            inputs += 1;
+        }
+        assert!(inputs >= 3, "{inputs} inputs");
+    }
+
+    fn pattern() -> impl Strategy<Value = String> {
+        let part = prop::sample::select(vec!["a", "b", "a", "/", "/", "*", "**", "***", "?", "[a-b]", "[!a]", r"\*"]);
+        let parts = prop::collection::vec(part, 1..9);
+        let end = prop::sample::select(vec!["", "", "", "/", "/***"]);
+        // A pattern without wildcards takes a backslash literally.
+        (parts, end).prop_map(|(parts, end)| format!("{}{end}", parts.concat())).prop_filter(
+            "means itself",
+            |pattern| {
+                (!pattern.contains('\\') || pattern.contains(['?', '[']) || pattern.replace(r"\*", "").contains('*'))
+                    && Pattern::new(pattern.as_bytes()).is_ok()
+            },
+        )
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        let component = prop::sample::select(vec!["a", "b", "c", "*", "ab", "ba", "aab", "abab"]);
+        prop::collection::vec(component, 1..6).prop_map(|components| components.join("/"))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_fast_matcher_says_what_the_slow_one_says(pattern in pattern(), path in path()) {
+            fuzz_filter(format!("- {pattern}\0{path}").as_bytes());
+        }
+    }
+}

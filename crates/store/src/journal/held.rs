@@ -75,6 +75,7 @@ impl Held {
     }
 
     /// Returns the files with recorded ranges.
+    #[cfg(any(test, fuzzing))]
     pub(super) fn files(&self) -> impl Iterator<Item = StagedId> + '_ {
         self.recorded.keys().copied()
     }

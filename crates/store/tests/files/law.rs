@@ -1,7 +1,9 @@
 //! The law of a receiver: on any target tree, whatever a sender says, nothing outside the receive request is created,
 //! replaced, followed, chmodded or deleted. Drawing and oracle are those of the fuzz target `sink`.
 
-use store::fuzzing::check_random_case;
+use std::path::Path;
+
+use hostile::{check_random_case, fuzz_sink};
 
 /// Number of cases in the test suite. [`CASES`] runs more, [`SEED`] a single one.
 const QUICK: u64 = 1_500;
@@ -19,11 +21,22 @@ fn nothing_outside_the_request_changes() {
     for seed in seeds {
         let result = std::panic::catch_unwind(|| check_random_case(seed));
         let Ok(openings) = result else {
-            panic!("seed {seed}; again: {SEED}={seed} cargo test -p downpour --test files law");
+            panic!("seed {seed}; again: {SEED}={seed} cargo test -p store --test files law");
         };
         (all, refused) = (all + openings.all, refused + openings.refused);
     }
     println!("{refused} of {all} targets were refused before a sender came");
     // These cases say nothing of what a sender may do.
     assert!(all < 100 || refused * 4 < all, "{refused} of {all} targets were refused before a sender came");
+}
+
+#[test]
+fn nor_does_any_of_the_corpus_change_it() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/sink");
+    let mut inputs = 0;
+    for input in std::fs::read_dir(corpus).unwrap() {
+        fuzz_sink(&std::fs::read(input.unwrap().path()).unwrap());
+        inputs += 1;
+    }
+    assert!(inputs >= 3, "{inputs} inputs");
 }

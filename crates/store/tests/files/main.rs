@@ -8,8 +8,6 @@ mod backups;
 #[cfg(test)]
 mod common;
 #[cfg(test)]
-mod corpora;
-#[cfg(test)]
 mod differences;
 #[cfg(test)]
 mod exfat;

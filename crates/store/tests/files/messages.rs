@@ -2,10 +2,11 @@
 
 use std::num::NonZeroU64;
 
+use hostile::fuzz_messages;
 use store::messages::{
     Chunk, Chunks, Complete, Digest, End, ListChunks, ListState, MAX_MESSAGE, MAX_XATTRS, ManifestPart, Message,
-    MessageError, MessageReader, Root, RootHasher, Stored, StoredEntry, Strain, Untouched, Void, Wants, fuzz_messages,
-    manifest_parts, wants,
+    MessageError, MessageReader, Root, RootHasher, Stored, StoredEntry, Strain, Untouched, Void, Wants, manifest_parts,
+    wants,
 };
 use store::{
     Attributes, DeviceNumber, Entry, Extra, IdKind, IdName, Kind, MAX_PATH, Mtime, Notice, NoticeKind, Owner,

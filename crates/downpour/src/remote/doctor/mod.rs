@@ -5,6 +5,7 @@ mod attend;
 mod checkup;
 mod disk;
 mod examine;
+#[cfg(any(test, fuzzing))]
 pub(super) mod fuzzing;
 mod machine;
 mod meter;

@@ -13,6 +13,7 @@ use super::machine::{Core, Machine};
 use super::meter::Traffic;
 
 /// Maximum number of lines of a checkup.
+#[cfg(any(test, fuzzing))]
 pub(super) const MAX_LINES: usize = 20;
 
 /// Tasks per core from which a machine is called busy.

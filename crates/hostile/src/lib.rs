@@ -1,6 +1,10 @@
-//! Fuzz targets of the files on both sides: plain functions that panic where a rule is broken.
+//! A peer that says anything to [`store`]: plain functions that take bytes for its choices and panic where a rule is broken.
+//!
+//! Only tests, fuzz targets and `cargo xtask soak` need them, and they reach no more of `store` than any program does, so
+//! they are a crate of their own and no part of what is released.
 
-pub(super) mod draws;
+mod draws;
+mod messages;
 mod oracle;
 mod request;
 mod sender;
@@ -10,14 +14,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use self::draws::Draws;
-use self::oracle::Oracle;
-use self::sender::Said;
-use self::tree::{Tree, snapshot};
-use super::{Destination, FileSink, ReceiveSpec};
+use store::{Destination, FileSink, ReceiveSpec};
 
-pub use super::journal::fuzzing::fuzz_journal;
-pub use ::request::fuzz_filter;
+use draws::Draws;
+use oracle::Oracle;
+use sender::Said;
+use tree::{Tree, snapshot};
+
+pub use messages::fuzz_messages;
 
 /// Bytes drawn from a seed: more than a case uses.
 const DRAWN: usize = 1024;

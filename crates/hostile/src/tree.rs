@@ -6,16 +6,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use super::draws::Draws;
+use crate::draws::Draws;
 
 /// Few names, so that they meet.
-pub(super) const NAMES: [&str; 6] = ["a", "b", "c", ".ssh", "A", "x.sh"];
+pub(crate) const NAMES: [&str; 6] = ["a", "b", "c", ".ssh", "A", "x.sh"];
 
 /// What every file at the target contains before a transfer.
 const OLD: [u8; 3] = [b'o'; 3];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Object {
+pub(crate) enum Object {
     File(Vec<u8>),
     Directory,
     Link(PathBuf),
@@ -23,13 +23,13 @@ pub(super) enum Object {
 }
 
 /// An object and its permission bits; those of links mean nothing and are zero.
-pub(super) type Found = (Object, u32);
+pub(crate) type Found = (Object, u32);
 
 /// Objects by their paths, relative to the tree.
-pub(super) type Tree = BTreeMap<Vec<u8>, Found>;
+pub(crate) type Tree = BTreeMap<Vec<u8>, Found>;
 
 /// Returns everything beneath `dir` without the staging directories.
-pub(super) fn snapshot(dir: &Path) -> Tree {
+pub(crate) fn snapshot(dir: &Path) -> Tree {
     let mut found = Tree::new();
     let mut directories = vec![dir.to_owned()];
     while let Some(directory) = directories.pop() {
@@ -64,12 +64,12 @@ fn object(path: &Path) -> Found {
 }
 
 /// Draws a path of up to `depth` components.
-pub(super) fn path(draws: &mut Draws<'_>, depth: u8) -> String {
+pub(crate) fn path(draws: &mut Draws<'_>, depth: u8) -> String {
     (0..=draws.below(depth)).map(|_| draws.one_of(&NAMES)).collect::<Vec<_>>().join("/")
 }
 
 /// Creates the directory `into` with a few files, directories and links.
-pub(super) fn populate(draws: &mut Draws<'_>, into: &Path) {
+pub(crate) fn populate(draws: &mut Draws<'_>, into: &Path) {
     fs::create_dir(into).expect("a new directory");
     for _ in 0..draws.below(8) {
         let path = into.join(path(draws, 3));

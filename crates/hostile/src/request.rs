@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::draws::Draws;
-use super::tree::{NAMES, path};
-use crate::{Compare, Eligible, Existing, Filter, ItemName, Modes, Permitted, Preserve, ReceiveSpec, Requested};
+use store::{Compare, Eligible, Existing, Filter, ItemName, Modes, Permitted, Preserve, ReceiveSpec, Requested};
+
+use crate::draws::Draws;
+use crate::tree::{NAMES, path};
 
 fn filter(draws: &mut Draws<'_>) -> Filter {
     let rules: [&[u8]; 4] = [b"", b"- .ssh\n", b"- *.sh\n", b"+ /a\n- A\n"];
@@ -20,7 +21,7 @@ fn item(draws: &mut Draws<'_>) -> ItemName {
 }
 
 /// Draws a request for a transfer into the directory `into`, or to a name in it.
-pub(super) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveSpec {
+pub(crate) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveSpec {
     let contents = draws.one_in(2);
     let target = if contents || draws.one_in(2) { into.to_owned() } else { into.join(draws.one_of(&NAMES)) };
     // A link that the user names as the target is followed.

@@ -1,6 +1,6 @@
 //! The fuzz target of the message reader.
 
-use super::{MAX_MESSAGE, MessageReader};
+use store::messages::{MAX_MESSAGE, MessageReader};
 
 /// Reads `data` as a control stream, in chunks whose size its first byte gives, and checks the invariants for arbitrary
 /// bytes: no panic, a message encodes to the bytes from which it was read, and no more than one message is buffered.

@@ -18,11 +18,6 @@ impl<'a> Draws<'a> {
         first
     }
 
-    /// Returns whether all bytes have been used.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     /// Returns a number below `limit`.
     pub(crate) fn below(&mut self, limit: u8) -> u8 {
         self.byte() % limit

@@ -5,27 +5,27 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use rustix::process::geteuid;
+use store::{Entry, Existing, ItemName, Kind, Modes, Permitted, Preserve, ReceiveSpec, Special};
 
-use super::sender::{SENT, Said};
-use super::tree::{Found, Object, Tree};
-use crate::{Entry, Existing, ItemName, Kind, Modes, Permitted, Preserve, ReceiveSpec, Special};
+use crate::sender::{SENT, Said};
+use crate::tree::{Found, Object, Tree};
 
 /// The announced paths that may be touched, as they are beneath the destination, with their entries.
 type Allowed<'a> = BTreeMap<Vec<u8>, Vec<&'a Entry>>;
 
-pub(super) struct Oracle<'a> {
-    pub(super) spec: &'a ReceiveSpec,
-    pub(super) said: &'a Said,
+pub(crate) struct Oracle<'a> {
+    pub(crate) spec: &'a ReceiveSpec,
+    pub(crate) said: &'a Said,
     /// The name of the single item at the destination, if it is not the sender's.
-    pub(super) rename: Option<&'a [u8]>,
+    pub(crate) rename: Option<&'a [u8]>,
     /// The destination before the first transfer. What exists was there then; an item created since then belongs to
     /// the same transfer, which may go on with it.
-    pub(super) original: &'a Tree,
+    pub(crate) original: &'a Tree,
 }
 
 impl Oracle<'_> {
     /// Panics if the change from `before` to `after` was not permitted.
-    pub(super) fn judge(&self, before: &Tree, after: &Tree) {
+    pub(crate) fn judge(&self, before: &Tree, after: &Tree) {
         let allowed = self.allowed();
         let mut deleted = 0;
         let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use downpour::remote::fuzzing::fuzz_remote;
-use downpour::ticket::fuzzing::fuzz_ticket;
-use downpour::tunnel::fuzzing::fuzz_tunnel;
+use crate::remote::fuzzing::fuzz_remote;
+use crate::ticket::fuzzing::fuzz_ticket;
+use crate::tunnel::fuzzing::fuzz_tunnel;
 
 fn replay(corpus: &str, target: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(corpus);

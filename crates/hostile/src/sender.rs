@@ -1,21 +1,22 @@
 //! A sender that may say anything.
 
-use super::draws::Draws;
-use super::tree::path;
-use crate::messages::{Digest, End, ManifestPart, Message, RootHasher, Void};
-use crate::{
+use store::messages::{Digest, End, ManifestPart, Message, RootHasher, Void};
+use store::{
     Attributes, Entry, Extra, FileSink, FilesError, IdKind, IdName, Kind, ManifestState, Mtime, Owner, SkipReason,
     Skipped, SourceId, Special, VoidReason, Wanted, Xattr,
 };
 
+use crate::draws::Draws;
+use crate::tree::path;
+
 /// What every file that is sent contains.
-pub(super) const SENT: u8 = b'n';
+pub(crate) const SENT: u8 = b'n';
 
 /// What a sender has announced, in its order.
 #[derive(Debug, Default)]
-pub(super) struct Said {
-    pub(super) entries: Vec<Entry>,
-    pub(super) skipped: bool,
+pub(crate) struct Said {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) skipped: bool,
 }
 
 /// The sender's side of a transfer into a sink.
@@ -28,7 +29,7 @@ struct Sender<'a> {
 
 /// Does everything that a sender may do, in any order, until something is refused or the end comes. Returns whether it
 /// ended well.
-pub(super) fn attack(draws: &mut Draws<'_>, sink: &FileSink, said: &mut Said) -> bool {
+pub(crate) fn attack(draws: &mut Draws<'_>, sink: &FileSink, said: &mut Said) -> bool {
     let root = RootHasher::new();
     let end = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
     Sender { sink, said, root, end }.run(draws).is_ok()
