@@ -1,16 +1,18 @@
 //! What a request asks for and earlier releases ignore without a word. A release that refuses what it does not know by its
 //! name ([`Request::read`](super::request::Request::read)) says that it enforces [`Restriction::Later`].
 
+use std::sync::Arc;
+
 use super::request::{Onward, RemoteTask};
 use super::restriction::Restriction;
 use crate::base64::Bytes;
 use crate::error::{Context, Error};
-use crate::files::{ReceiveSpec, ScanOptions};
+use crate::files::{Preserve, ReceiveSpec, ScanOptions};
 use crate::home::names_user;
 
 impl Restriction {
-    /// Returns the restrictions of a task. Each of its fields is looked at: one that is added does not compile here until its
-    /// author has made it one of those that came later.
+    /// Returns the restrictions of a task. A field that is added came later, without a line here: whatever is asked for beyond
+    /// `known` is [`Self::Later`].
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
@@ -36,87 +38,76 @@ impl Restriction {
     }
 
     fn of_sender(sources: &[Bytes], scan: &ScanOptions) -> Vec<Self> {
-        let ScanOptions {
-            // In the first release.
-            recursive: _,
-            links: _,
-            hard_links: _,
-            hash: _,
-            filter: _,
-            files_from: _,
+        #[allow(clippy::needless_update, reason = "a field that is added is not known")]
+        let known = ScanOptions {
+            recursive: scan.recursive,
+            links: scan.links,
+            hard_links: scan.hard_links,
+            hash: scan.hash,
+            filter: Arc::clone(&scan.filter),
+            files_from: scan.files_from.clone(),
             // Without it, a link is sent.
-            follow_items: _,
+            follow_items: scan.follow_items,
             // Known to the sender alone.
-            follow_ways: _,
-            outputs: _,
-            one_file_system,
-            preserve,
-            refuse_empty,
-            remove_sources,
-        } = scan;
-        let asked = [
-            (Self::EmptySource, *refuse_empty),
-            (Self::OneFileSystem, *one_file_system),
-            (Self::Preserve, !preserve.is_nothing()),
-            (Self::RemoveSources, *remove_sources),
+            follow_ways: scan.follow_ways,
+            outputs: scan.outputs.clone(),
+            // With restrictions of their own.
+            one_file_system: scan.one_file_system,
+            preserve: known(scan.preserve),
+            refuse_empty: scan.refuse_empty,
+            remove_sources: scan.remove_sources,
+            ..ScanOptions::default()
+        };
+        chosen([
+            (Self::EmptySource, scan.refuse_empty),
+            (Self::OneFileSystem, scan.one_file_system),
+            (Self::Preserve, !scan.preserve.is_nothing()),
+            (Self::RemoveSources, scan.remove_sources),
             (Self::Homes, sources.iter().any(|source| names_user(&source.to_path()))),
-        ];
-        asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
+            (Self::Later, known != *scan),
+        ])
     }
 
     /// A dry run changes nothing, so it needs none but the means to read what is announced and to tell what is asked.
     fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
-        let ReceiveSpec {
-            target,
-            // In the first release.
-            existing: _,
-            compare: _,
-            modes: _,
-            compared: _,
-            dry_run,
+        let ReceiveSpec { dry_run, delete, permitted, .. } = spec;
+        let known = ReceiveSpec {
+            requested: spec.requested.clone(),
+            existing: spec.existing,
+            compare: spec.compare,
+            modes: spec.modes,
+            compared: spec.compared,
+            dry_run: *dry_run,
             // Known to the receiver alone.
-            within: _,
-            outputs: _,
+            within: spec.within.clone(),
+            outputs: spec.outputs.clone(),
             // They save work.
-            trust_staging: _,
-            differences: _,
-            modify_window,
-            eligible,
-            chmod,
-            omit_directory_times,
-            make_path,
-            link_dest,
-            requested,
-            preserve,
-            delete,
-            max_delete,
-            force_empty,
-            safe_links,
-            one_file_system,
-            backup,
-            confirms,
-            permitted,
-        } = spec;
-        let directory_if = &requested.directory_if;
-        let is_later = *modify_window > 0
-            || !eligible.is_everything()
-            || chmod.is_some()
-            || *omit_directory_times
-            || *make_path
-            || !link_dest.is_empty();
-        let asked = [
-            (Self::EmptySource, !dry_run && delete.is_some() && !force_empty),
-            (Self::MaxDelete, !dry_run && max_delete.is_some()),
-            (Self::SafeLinks, !dry_run && *safe_links),
-            (Self::OneFileSystem, !dry_run && *one_file_system && delete.is_some()),
-            (Self::Preserve, !preserve.is_nothing()),
-            (Self::Permitted, !dry_run && (!permitted.is_everything() || directory_if.is_some())),
-            (Self::RemoveSources, *confirms),
-            (Self::Backup, !dry_run && backup.is_some()),
-            (Self::Homes, names_user(target)),
-            (Self::Later, is_later),
-        ];
-        asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
+            trust_staging: spec.trust_staging,
+            differences: spec.differences,
+            // With restrictions of their own.
+            preserve: known(spec.preserve),
+            delete: delete.clone(),
+            max_delete: spec.max_delete,
+            force_empty: spec.force_empty,
+            safe_links: spec.safe_links,
+            one_file_system: spec.one_file_system,
+            backup: spec.backup.clone(),
+            confirms: spec.confirms,
+            permitted: permitted.clone(),
+            ..ReceiveSpec::to_target(&spec.target)
+        };
+        chosen([
+            (Self::EmptySource, !dry_run && delete.is_some() && !spec.force_empty),
+            (Self::MaxDelete, !dry_run && spec.max_delete.is_some()),
+            (Self::SafeLinks, !dry_run && spec.safe_links),
+            (Self::OneFileSystem, !dry_run && spec.one_file_system && delete.is_some()),
+            (Self::Preserve, !spec.preserve.is_nothing()),
+            (Self::Permitted, !dry_run && (!permitted.is_everything() || spec.requested.directory_if.is_some())),
+            (Self::RemoveSources, spec.confirms),
+            (Self::Backup, !dry_run && spec.backup.is_some()),
+            (Self::Homes, names_user(&spec.target)),
+            (Self::Later, known != *spec),
+        ])
     }
 
     /// Checks that a side that names `enforced` in its answer enforces all restrictions of `task`.
@@ -126,5 +117,56 @@ impl Restriction {
     pub(super) fn check(task: &RemoteTask, enforced: &[Self]) -> Result<(), Error> {
         let Some(missing) = Self::of(task).into_iter().find(|asked| !enforced.contains(asked)) else { return Ok(()) };
         Err(Error::Older(missing).within(Context::Host(None)))
+    }
+}
+
+/// Returns what is preserved of what every release knows that preserves anything.
+#[allow(clippy::needless_update, reason = "a field that is added is not known")]
+fn known(preserve: Preserve) -> Preserve {
+    let Preserve { owner, group, numeric_ids, acls, xattrs, specials, .. } = preserve;
+    Preserve { owner, group, numeric_ids, acls, xattrs, specials, ..Preserve::default() }
+}
+
+fn chosen<const N: usize>(asked: [(Restriction, bool); N]) -> Vec<Restriction> {
+    asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{Backup, Compare, Existing, Filter, Modes, Permitted};
+
+    fn restrictions(option: fn(&mut ReceiveSpec)) -> Vec<Restriction> {
+        let mut spec = ReceiveSpec::to_target("x");
+        option(&mut spec);
+        Restriction::of_receiver(&spec)
+    }
+
+    #[test]
+    fn what_no_restriction_names_came_later() {
+        let later: [fn(&mut ReceiveSpec); 6] = [
+            |spec| spec.modify_window = 1,
+            |spec| spec.eligible.max_size = Some(1),
+            |spec| spec.chmod = Some("a+r".parse().unwrap()),
+            |spec| spec.omit_directory_times = true,
+            |spec| spec.make_path = true,
+            |spec| spec.link_dest = vec![Bytes(b"x".to_vec())],
+        ];
+        assert!(later.iter().all(|option| restrictions(*option) == [Restriction::Later]));
+        let known: [fn(&mut ReceiveSpec); 12] = [
+            |_| {},
+            |spec| spec.existing = Existing::Replace,
+            |spec| spec.compare = Compare::Never,
+            |spec| spec.modes = Modes::Exact,
+            |spec| (spec.delete, spec.force_empty) = (Some(Filter::default()), true),
+            |spec| spec.max_delete = Some(1),
+            |spec| spec.safe_links = true,
+            |spec| spec.backup = Some(Backup::new(None, None).unwrap()),
+            |spec| spec.preserve = Preserve { xattrs: true, numeric_ids: true, ..Preserve::default() },
+            |spec| spec.permitted = Permitted { max_entries: Some(1), ..Permitted::default() },
+            |spec| (spec.trust_staging, spec.differences, spec.confirms) = (true, true, true),
+            |spec| (spec.requested.many, spec.dry_run) = (true, true),
+        ];
+        assert!(known.iter().all(|option| !restrictions(*option).contains(&Restriction::Later)));
     }
 }

@@ -197,27 +197,35 @@ impl TreeSource for MemorySource {
 }
 
 impl Options {
-    /// Takes what there is in memory; what cannot make a difference here is left out.
+    /// Takes what there is in memory, and refuses all but what is named here.
     fn new(options: &ScanOptions) -> Result<Self, FilesError> {
-        let ScanOptions { recursive, links, follow_items, preserve, hash, files_from, outputs, remove_sources, .. } =
-            options;
-        if *links == Links::Follow || *follow_items {
-            return Err(unsupported("links are to be followed"));
-        }
-        if !preserve.is_nothing() {
-            return Err(unsupported("owners and further attributes are to be preserved"));
-        }
-        if files_from.is_some() {
-            return Err(unsupported("a list of names"));
-        }
-        if *outputs != Outputs::default() {
-            return Err(unsupported("something is written about the transfer"));
+        let known = ScanOptions {
+            recursive: options.recursive,
+            hash: options.hash,
+            filter: Arc::clone(&options.filter),
+            remove_sources: options.remove_sources,
+            // They make no difference here.
+            hard_links: options.hard_links,
+            one_file_system: options.one_file_system,
+            follow_ways: options.follow_ways,
+            links: options.links,
+            ..ScanOptions::default()
+        };
+        let refused = [
+            (options.links == Links::Follow || options.follow_items, "links are to be followed"),
+            (!options.preserve.is_nothing(), "owners and further attributes are to be preserved"),
+            (options.files_from.is_some(), "a list of names"),
+            (options.outputs != Outputs::default(), "something is written about the transfer"),
+            (*options != known, "an option of it is for other stores"),
+        ];
+        if let Some((_, what)) = refused.into_iter().find(|(is_asked, _)| *is_asked) {
+            return Err(unsupported(what));
         }
         Ok(Self {
-            recursive: *recursive,
-            skips_links: *links == Links::Skip,
-            hashes: *hash,
-            keeps_versions: *remove_sources,
+            recursive: options.recursive,
+            skips_links: options.links == Links::Skip,
+            hashes: options.hash,
+            keeps_versions: options.remove_sources,
             filter: Arc::clone(&options.filter),
         })
     }

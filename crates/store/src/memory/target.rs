@@ -390,52 +390,40 @@ impl TreeTarget for MemoryTarget {
     }
 }
 
-/// Refuses what there is not in memory. What makes no difference here is left out: one file system, trust in what is staged,
-/// and differences, which are asked for by the target.
+/// Refuses what there is not in memory, which is all but what is named here.
 fn check_supported(spec: &ReceiveSpec) -> Result<(), FilesError> {
-    // A field that is added does not compile here before it is decided whether there is such a thing in memory.
-    let ReceiveSpec {
-        target: _,
-        requested: _,
-        existing: _,
-        compare: _,
-        modify_window,
-        eligible,
-        modes: _,
-        chmod,
-        omit_directory_times,
-        make_path,
-        preserve,
-        delete: _,
-        max_delete,
-        force_empty: _,
-        safe_links: _,
-        one_file_system: _,
-        trust_staging: _,
-        differences: _,
-        compared,
-        dry_run: _,
-        link_dest,
-        backup,
-        confirms: _,
-        permitted,
-        within,
-        outputs,
-    } = spec;
+    let known = ReceiveSpec {
+        requested: spec.requested.clone(),
+        existing: spec.existing,
+        compare: spec.compare,
+        modes: spec.modes,
+        delete: spec.delete.clone(),
+        force_empty: spec.force_empty,
+        safe_links: spec.safe_links,
+        dry_run: spec.dry_run,
+        confirms: spec.confirms,
+        permitted: spec.permitted.clone(),
+        // They make no difference here: differences are asked for by the target.
+        one_file_system: spec.one_file_system,
+        trust_staging: spec.trust_staging,
+        differences: spec.differences,
+        ..ReceiveSpec::to_target(&spec.target)
+    };
     let refused = [
-        (*modify_window > 0, "times may differ"),
-        (!eligible.is_everything(), "some files take no part"),
-        (chmod.is_some(), "modes are changed"),
-        (*omit_directory_times, "times of directories are left alone"),
-        (*make_path, "directories on the way to the target are to be made"),
-        (!preserve.is_nothing(), "owners and further attributes are to be preserved"),
-        (max_delete.is_some(), "deletion has a limit"),
-        (*compared, "two places are compared"),
-        (!link_dest.is_empty(), "files are to be names of others"),
-        (backup.is_some(), "what is replaced is to be kept"),
-        (within.is_some(), "the target is to be in a certain directory"),
-        (*outputs != Outputs::default(), "something is written about the transfer"),
-        (permitted.lets_host_choose(), "the other end chooses a name"),
+        (spec.modify_window > 0, "times may differ"),
+        (!spec.eligible.is_everything(), "some files take no part"),
+        (spec.chmod.is_some(), "modes are changed"),
+        (spec.omit_directory_times, "times of directories are left alone"),
+        (spec.make_path, "directories on the way to the target are to be made"),
+        (!spec.preserve.is_nothing(), "owners and further attributes are to be preserved"),
+        (spec.max_delete.is_some(), "deletion has a limit"),
+        (spec.compared, "two places are compared"),
+        (!spec.link_dest.is_empty(), "files are to be names of others"),
+        (spec.backup.is_some(), "what is replaced is to be kept"),
+        (spec.within.is_some(), "the target is to be in a certain directory"),
+        (spec.outputs != Outputs::default(), "something is written about the transfer"),
+        (spec.permitted.lets_host_choose(), "the other end chooses a name"),
+        (*spec != known, "an option of it is for other stores"),
     ];
     refused.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, what)| Err(unsupported(what)))
 }
