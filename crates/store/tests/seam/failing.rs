@@ -10,7 +10,7 @@ use fastrand::Rng;
 use store::{Content, Fault, Faults, FilesError, Filter, Node, ReceiveSpec, ScanOptions};
 
 use crate::driver::{Done, Way, run};
-use crate::places::Place;
+use crate::places::{Memory, Place as _, SourcePlace as _, TargetPlace as _};
 use crate::trees::{Tree, noise, small, time};
 
 /// Number of cases in the test suite. [`CASES`] runs more, [`SEED`] a single one.
@@ -20,8 +20,8 @@ const SEED: &str = "DOWNPOUR_SEAM_SEED";
 
 /// What stands at the two ends, and what is asked for.
 struct Case {
-    from: Place,
-    to: Place,
+    from: Memory,
+    to: Memory,
     sent: Tree,
     there: Tree,
     deletes: bool,
@@ -30,7 +30,7 @@ struct Case {
 
 impl Case {
     fn new(sent: Tree, there: Tree, deletes: bool, removes: bool) -> Self {
-        let (from, to) = (Place::memory("from"), Place::memory("to"));
+        let (from, to) = (Memory::new("from"), Memory::new("to"));
         from.put(&sent);
         to.put(&there);
         Self { from, to, sent, there, deletes, removes }
@@ -85,8 +85,8 @@ impl Case {
     }
 
     fn fail(&self, from: Faults, to: Faults) {
-        self.from.store().fail(from);
-        self.to.store().fail(to);
+        self.from.0.fail(from);
+        self.to.0.fail(to);
     }
 
     /// What a run without failures leaves.
@@ -103,7 +103,7 @@ impl Case {
     fn check(&self, seed: u64, from: Faults, to: Faults) -> Vec<Fault> {
         self.fail(from, to);
         let result = self.run(seed);
-        let struck = [self.from.store(), self.to.store()].map(|store| store.faults().struck().to_vec()).concat();
+        let struck = [&self.from.0, &self.to.0].map(|store| store.faults().struck().to_vec()).concat();
         self.fail(Faults::none(), Faults::none());
         self.judge(&result, &struck);
         let again = self.run(seed + 1).unwrap();
