@@ -100,6 +100,7 @@ fn on_files(error: &FilesError, is_here: bool) -> Option<String> {
         },
         FilesError::NotRecursive { .. } => "use -r",
         FilesError::SourceEmpty { .. } => "if that is intended, use --force-empty",
+        FilesError::ParentAbsent { .. } => "make it first, as cp and sync do with --mkpath",
         FilesError::TargetSpecial { .. } => "name a file or directory",
         FilesError::IsOutput { kind, .. } => return Some(format!("name another file for {kind}")),
         FilesError::OutOfInodes { .. } => "remove some files there",

@@ -54,7 +54,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use downpour::profile::Names;
-use rustix::process::DumpableBehavior;
+use rustix::process::{DumpableBehavior, Resource, getrlimit};
+use tokio::runtime::Runtime;
 
 use args::{Args, Command, OutputArgs};
 use bootstrap::Offer;
@@ -74,26 +75,39 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> Exit
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let args = match config::read(&arguments) {
         Ok(args) => args,
-        Err(failure) => return ExitCode::from(ended(OutputArgs::default(), Err(failure))),
+        Err(failure) => {
+            let shown = OutputArgs { json: args::wants_json(&arguments), ..OutputArgs::default() };
+            return ExitCode::from(ended(shown, Err(failure)));
+        }
     };
     let (shown, on_end) = (args.output, args.on_end.clone());
     announce::begin(&args);
-    let result = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
-        .and_then(|runtime| {
-            let result = runtime.block_on(run_with_offer(args, &arguments));
-            // What still blocks, such as the read of a large file for a copy that was stopped, is not waited for.
-            runtime.shutdown_background();
-            result
-        });
+    let result = event_loop().and_then(|runtime| {
+        let result = runtime.block_on(run_with_offer(args, &arguments));
+        // What still blocks, such as the read of a large file for a copy that was stopped, is not waited for.
+        runtime.shutdown_background();
+        result
+    });
     announce::end();
     let code = ended(shown, result);
     if let Some(command) = on_end {
         on_end::run(&command, code);
     }
     ExitCode::from(code)
+}
+
+/// Fewer files than this may not be enough for a transfer, which opens the directories on the way to a name.
+const LEAST_FILES: u64 = 64;
+
+/// Makes what waits for events of the system.
+fn event_loop() -> Result<Runtime, Failure> {
+    // tokio panics where it cannot open what it needs for signals.
+    if let Some(limit) = getrlimit(Resource::Nofile).current.filter(|limit| *limit < LEAST_FILES) {
+        let what = format!("this process may have only {limit} files open: allow {LEAST_FILES} (ulimit -n)");
+        return Err(Failure::new(Code::Other, what));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
 }
 
 /// Runs a command, and again if the other side had no downpour and has one now.

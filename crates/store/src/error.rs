@@ -102,6 +102,13 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         path: PathBuf,
     },
+    /// The directory that a new target would be in does not exist.
+    #[error("{} does not exist", path.display())]
+    ParentAbsent {
+        /// That directory.
+        #[serde(with = "lossy")]
+        path: PathBuf,
+    },
     /// The target is, or is a link to, what is neither a file nor a directory.
     #[error("{} leads to a device, pipe or socket, which is neither replaced nor written to", path.display())]
     TargetSpecial {
@@ -175,7 +182,7 @@ pub enum FilesError {
     },
     /// A received name is refused.
     #[serde(skip)]
-    #[error("the peer sent a bad name, {}: {reason}", shown(name))]
+    #[error("the name {} is refused: {reason}", shown(name))]
     BadName {
         /// The name; the first 200 bytes of a longer one.
         #[serde(with = "lossy")]
@@ -276,7 +283,11 @@ impl FilesError {
             Self::Integrity { .. } | Self::Root => ErrorKind::Integrity,
             Self::NotPermitted { reason: NotPermitted::Entries | NotPermitted::Bytes, .. } => ErrorKind::NoSpace,
             Self::NotPermitted { .. } => ErrorKind::NotRequested,
-            Self::TargetNotAFolder { .. } | Self::Io { .. } | Self::Incomplete { .. } | Self::Over => ErrorKind::Other,
+            Self::TargetNotAFolder { .. }
+            | Self::ParentAbsent { .. }
+            | Self::Io { .. }
+            | Self::Incomplete { .. }
+            | Self::Over => ErrorKind::Other,
         }
     }
 

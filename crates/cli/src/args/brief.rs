@@ -82,6 +82,11 @@ pub(crate) fn command_at(arguments: &[OsString]) -> Option<usize> {
     Some(at)
 }
 
+/// Whether a command line that may make no sense asks for JSON.
+pub(crate) fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,7 +27,7 @@ use netsim::Duplex;
 
 use crate::exit::{Code, Failure};
 use crate::limit::Limit;
-pub(crate) use brief::{command_at, help};
+pub(crate) use brief::{command_at, help, wants_json};
 pub(crate) use commands::{Command, Completed, completing};
 pub(crate) use definition::{NAME, definition};
 pub(crate) use flag::Settable;

@@ -29,6 +29,7 @@ use rustix::process::geteuid;
 
 use crate::args::{self, Args, Rules, Settable, answer, flags, is_rule, translate};
 use crate::exit::{Code, Failure};
+use crate::json::{self, Line};
 use crate::print::{self, err, warn};
 use file::File;
 use layers::{Layer, Setting};
@@ -59,7 +60,16 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
                 print::write_out(help.as_bytes());
                 process::exit(0);
             }
-            None => error.exit(),
+            None => {
+                if error.use_stderr() && args::wants_json(arguments) {
+                    let shown = error.to_string();
+                    // Usage and tips follow behind an empty line.
+                    let lines = shown.trim_start_matches("error: ").lines().map(str::trim);
+                    let message = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+                    json::print(&Line::Error { message: &message, exit_code: Code::Usage as u8 });
+                }
+                error.exit()
+            }
         },
     })?;
     let shown = cli.output;

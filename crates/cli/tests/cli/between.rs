@@ -68,7 +68,8 @@ fn failures_of_both_ends_have_their_codes() {
     let far = Far::new();
     let source = tree::folder(&far.there("tree"));
     far.run("cp", arguments!["-3", "a:missing", "b:copy"]).expect_line(3, "on a: missing");
-    far.run("cp", arguments!["-3", "a:tree/one", "b:no/such/folder"]).expect_line(1, "on b: no: No such file");
+    far.run("cp", arguments!["-3", "a:tree/one", "b:no/such/folder"])
+        .expect_line(1, "on b: no does not exist; make it first, as cp and sync do with --mkpath");
     fs::write(far.there("file"), "a file").expect("a file");
     far.run("cp", arguments!["-3r", "a:tree/", "b:file"]).expect_line(1, "on b: file");
     assert_eq!(fs::read(far.there("file")).expect("a file"), b"a file");

@@ -3,12 +3,13 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use downpour::{Role, Ticket};
 use tempfile::tempdir;
 
-use crate::program::{arguments, downpour, json, receiver, sender};
+use crate::program::{Program, arguments, downpour, json, receiver, sender};
 use crate::tree;
 
 /// Returns a made-up ticket.
@@ -83,6 +84,18 @@ fn failures_are_json_too() {
     let ended = downpour(["send", "/no/such/file", "--json"]).end().expect_line(3, "/no/such/file");
     let story = json(&ended.stdout);
     assert_eq!((story.len(), &story[0]["type"], &story[0]["exit_code"]), (1, &"error".into(), &3.into()));
+    for (arguments, message) in [
+        (&["cp", "a", "b", "--json", "--bogus"][..], "unexpected argument '--bogus' found"),
+        (&["send", "--json"], "the following required arguments were not provided: <PATH>..."),
+        (&["cp", "a", "--json"], "where to? write SRC... DST"),
+        (&["cp", "--json", "-p", "2222", "a", "b"], "2222 does not exist"),
+    ] {
+        let ended = downpour(arguments).end().expect(2);
+        let story = json(&ended.stdout);
+        assert_eq!((story.len(), &story[0]["exit_code"]), (1, &2.into()), "{arguments:?}");
+        assert!(story[0]["message"].as_str().unwrap_or_default().starts_with(message), "{story:?}");
+    }
+    assert_eq!(downpour(["cp", "--json", "--help"]).end().expect(0).stdout.matches("exit_code").count(), 0);
 }
 
 #[test]
@@ -158,4 +171,24 @@ fn a_trace_that_cannot_be_written_is_told_before_anybody_waits() {
         let ended = ended.expect_line(7, "cannot write the trace");
         assert!(ended.stderr.contains(words) && ended.stdout.is_empty(), "{}{}", ended.stdout, ended.stderr);
     }
+}
+
+#[test]
+fn too_few_open_files_are_named_before_anything_is_done() {
+    let here = tempdir().expect("a directory");
+    let source = tree::folder(&here.path().join("source"));
+    let run = |files: u32| {
+        let mut line = Command::new("sh");
+        let script = format!("ulimit -n {files}; exec \"$@\"");
+        line.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_downpour"), "cp", "-r"]);
+        line.args([&source, &here.path().join("new")]);
+        line.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Program::start(line).end()
+    };
+    for files in [6, 8, 20, 63] {
+        run(files).expect_line(1, &format!("only {files} files open: allow 64 (ulimit -n)"));
+    }
+    assert!(!here.path().join("new").exists());
+    run(64).expect(0);
+    tree::assert_same(&source, &here.path().join("new"));
 }

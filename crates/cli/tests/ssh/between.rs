@@ -107,7 +107,7 @@ fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
     let planned = pair.hosts.cp(arguments!["-rn", "there:tree", "b:not"]).expect(0);
     assert!(planned.stdout.lines().any(|line| line == "create not/in/some"), "{}", planned.stdout);
     pair.hosts.cp(arguments!["there:missing", "b:x"]).expect_line(3, "on there: missing");
-    pair.hosts.cp(arguments!["there:tree/one", "b:no/such/folder"]).expect_line(1, "no: No such file");
+    pair.hosts.cp(arguments!["there:tree/one", "b:no/such/folder"]).expect_line(1, "no does not exist");
 }
 
 #[test]
