@@ -22,8 +22,8 @@ use transport::secure::{
     respond,
 };
 use transport::wire::{
-    BlockFeedback, ConnectionId, Counting, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame, Frames,
-    Heartbeat, KeyId, LastPackets, Message1, Message2, PacketFeedback, PacketHeader, PacketKind, Parameters,
+    self, BlockFeedback, ConnectionId, Counting, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame,
+    Frames, Heartbeat, KeyId, LastPackets, Message1, Message2, PacketFeedback, PacketHeader, PacketKind, Parameters,
     ReceivedBlocks, Spacing, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG, VersionAnswer,
     fuzzing::fuzz_wire,
 };
@@ -212,16 +212,24 @@ fn parameter_sets() {
     );
 }
 
+/// Reads a file of vectors, each of which is some texts by their names.
+fn texts(name: &str) -> Vec<BTreeMap<String, String>> {
+    let text = fs::read_to_string(root().join(format!("docs/vectors/{name}.json"))).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn unhex(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
 /// Everything that the document refuses is refused.
 #[test]
 fn refused() {
-    let text = fs::read_to_string(root().join("docs/vectors/refused.json")).unwrap();
-    let vectors: Vec<BTreeMap<String, String>> = serde_json::from_str(&text).unwrap();
+    let vectors = texts("refused");
     assert!(vectors.len() > 60, "{} vectors", vectors.len());
     for vector in &vectors {
-        let digits = vector["bytes"].as_bytes().chunks(2);
-        let bytes: Vec<u8> =
-            digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect();
+        let bytes = unhex(&vector["bytes"]);
         let refused = match vector["what"].as_str() {
             "frames" => Frames::check_all(&bytes).is_err(),
             "parameters" => Parameters::decode(&bytes).is_err(),
@@ -337,9 +345,11 @@ fn a_handshake() {
 /// Returns the seeds of the fuzz targets: one file for each element of the wire format.
 fn seeds() -> Vec<(String, Vec<u8>)> {
     let mut seeds = Vec::new();
-    for (index, (says, frame)) in frames().iter().enumerate() {
+    let mut samples = BTreeMap::new();
+    for (says, frame) in frames() {
         let name = says.split(':').next().unwrap_or_default().replace(' ', "_");
-        seeds.push((format!("wire/frame_{index:02}_{name}"), frame_bytes(frame)));
+        let nth = samples.entry(name.clone()).and_modify(|nth| *nth += 1).or_insert(1);
+        seeds.push((format!("wire/frame_{name}_{nth}"), frame_bytes(&frame)));
     }
     let all = frames().iter().flat_map(|(_, frame)| frame_bytes(frame)).collect();
     seeds.push(("wire/frames_all".into(), all));
