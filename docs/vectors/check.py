@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
 """A second decoder of the wire's vectors, written from PROTOCOL.md alone: what the document says is enough to read them.
 
-    python3 docs/vectors/check.py
+    python3 docs/vectors/check.py [--write-limits]
 
 Decodes every vector, compares every field with what the vector says, writes it again, and must get the same bytes; then spoils it, and must
-refuse. Needs Python 3.9 and nothing else.
+refuse. With the option it writes limits.json, which follows from frames.json and the tables in wire.py, and checks nothing. Needs Python
+3.9 and nothing else.
 """
 
 import json
 import re
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional, Iterator, List
 
+import limits
 import sealing
 import window
 import wire
 from layout import Refused, read_whole, write_record
 
 FOLDER = Path(__file__).resolve().parent
+LIMITS = FOLDER / "limits.json"
 
 
 class Wrong(Exception):
@@ -296,6 +300,18 @@ def check_refused(vectors: List[Dict[str, str]]) -> int:
     return len(vectors)
 
 
+def samples() -> List[Dict[str, str]]:
+    return json.loads((FOLDER / "frames.json").read_text(encoding="utf-8"))
+
+
+def check_limits(vectors: List[Dict[str, str]]) -> int:
+    """What the tables say of every field: the first implementation is held against this."""
+    for found, expected in zip_longest(vectors, limits.vectors(samples())):
+        if found != expected:
+            raise Wrong(f"not what the tables give (check.py --write-limits writes that): found {found}, expected {expected}")
+    return len(vectors)
+
+
 def block_symbols(announced: int, plan: int) -> Optional[int]:
     """k of a stream's block (section 6.1), or None where the plan does not exist."""
     if plan == 0:
@@ -330,6 +346,7 @@ CHECKS: Dict[str, Callable[[Any], int]] = {
     "frames": check_frames,
     "handshake": check_handshake,
     "headers": check_headers,
+    "limits": check_limits,
     "packets": check_packets,
     "parameters": check_parameters,
     "refused": check_refused,
@@ -339,6 +356,12 @@ CHECKS: Dict[str, Callable[[Any], int]] = {
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--write-limits"]:
+        LIMITS.write_text(limits.written(samples()), encoding="utf-8")
+        return 0
+    if sys.argv[1:]:
+        print("usage: check.py [--write-limits]", file=sys.stderr)
+        return 2
     failed = False
     files = {path.stem: path for path in sorted(FOLDER.glob("*.json"))}
     for name in sorted(files.keys() | CHECKS.keys()):

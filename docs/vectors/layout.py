@@ -18,12 +18,28 @@ def require(allowed: bool, reason: str) -> None:
         raise Refused(reason)
 
 
+class Span(NamedTuple):
+    """Where something stands that was read: the names that lead to it, and the bytes from `start` to before `end`."""
+
+    path: str
+    start: int
+    end: int
+
+
 class Reader:
-    """Reads bytes from front to back."""
+    """Reads bytes from front to back, and notes where the numbers, the fields and the records stand."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
+        self.path = ""
+        self.numbers: List[Span] = []
+        self.fields: List[Span] = []
+        self.records: List[Span] = []
+
+    def span(self, start: int) -> Span:
+        """What was read from `start` on, under its names."""
+        return Span(self.path, start, self.at)
 
     @property
     def left(self) -> int:
@@ -35,7 +51,10 @@ class Reader:
         return self.data[self.at - length : self.at]
 
     def number(self, width: int) -> int:
-        return int.from_bytes(self.take(width), "big")
+        start = self.at
+        value = int.from_bytes(self.take(width), "big")
+        self.numbers.append(self.span(start))
+        return value
 
 
 class Field(NamedTuple):
@@ -146,8 +165,13 @@ def checked(inner: Field, check: Callable[[Any, Record], bool], reason: str) -> 
 def read_record(layout: Layout, reader: Reader) -> Record:
     """The fields of a layout, one after the other."""
     record: Record = {}
+    start, outer = reader.at, reader.path
     for name, field in layout:
+        began, reader.path = reader.at, f"{outer}/{name}" if outer else name
         record[name] = field.read(reader, record)
+        reader.fields.append(reader.span(began))
+        reader.path = outer
+    reader.records.append(reader.span(start))
     return record
 
 

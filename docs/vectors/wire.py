@@ -26,6 +26,7 @@ from layout import (
 
 VERSION = 1
 TAG = 16
+MAX_NUMBER = 2**64 - 2
 MAX_FRAMES = 256
 MAX_PARAMETERS = 64
 MAX_PAYLOAD = 1128
@@ -84,7 +85,7 @@ def ranges_of(largest: int, form: int, body: bytes) -> List[Tuple[int, int]]:
 
 
 PACKETS: Layout = [
-    ("largest", number(8)),
+    ("largest", number(8, most=MAX_NUMBER)),
     ("delay", number(4)),
     ("form", one_of(1, 0, 1)),
     (
@@ -114,7 +115,7 @@ def _section(bit: int, field: Field) -> Field:
 
 # The count of packets: there is one, and there are no more than numbers.
 COUNT: Layout = [
-    ("largest", number(8, most=2**64 - 2)),
+    ("largest", number(8, most=MAX_NUMBER)),
     ("delay", number(4)),
     ("arrived", checked(number(8, least=1), lambda value, so_far: value <= so_far["largest"] + 1, "too many packets")),
 ]
@@ -183,7 +184,7 @@ PLAN: Layout = [
 GIVEN_UP: Layout = [("flow", number(2, least=1)), ("code", number(4))]
 ANNOUNCE_STREAM: Layout = [
     ("flow", number(2, least=1)),
-    ("T", number(2, least=1)),
+    ("T", number(2, least=5)),
     ("tag", number(8)),
     ("coding", checked(group(CODING), _announced, "an odd T for Reed-Solomon with k above 128")),
     ("code of short blocks", checked(one_of(1, *BLOCK_CODES), _short, "short blocks with a window code")),
@@ -318,7 +319,7 @@ def derived(record: Record) -> Iterator[Any]:
 PACKET_HEADER: Layout = [
     ("type", one_of(1, 0x10, 0x11)),
     ("connection", octets(8)),
-    ("number", number(8, most=2**64 - 2)),
+    ("number", number(8, most=MAX_NUMBER)),
 ]
 SYMBOL_HEADER: Layout = [("flow", number(2, least=1)), ("block", number(4)), ("esi", number(3)), ("plan", number(1))]
 MESSAGE1: Layout = [

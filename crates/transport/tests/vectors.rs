@@ -11,6 +11,7 @@ mod samples;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use samples::frames;
@@ -24,7 +25,7 @@ use transport::secure::{
 use transport::wire::{
     self, BlockFeedback, ConnectionId, Counting, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame,
     Frames, Heartbeat, KeyId, LastPackets, Message1, Message2, PacketFeedback, PacketHeader, PacketKind, Parameters,
-    ReceivedBlocks, Spacing, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG, VersionAnswer,
+    ReceivedBlocks, Spacing, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG, VersionAnswer, WireError,
     fuzzing::fuzz_wire,
 };
 
@@ -44,10 +45,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+fn is_updating() -> bool {
+    std::env::var_os("UPDATE_VECTORS").is_some()
+}
+
 /// Compares a file with its expected content, or writes it if requested.
 fn compare(path: &str, expected: &[u8]) {
     let file = root().join(path);
-    if std::env::var_os("UPDATE_VECTORS").is_some() {
+    if is_updating() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, expected).unwrap();
         return;
@@ -112,10 +117,19 @@ fn every_frame() {
         .map(|(says, frame)| {
             let bytes = frame_bytes(frame);
             assert_eq!(Frames::new(&bytes).next().as_ref(), Some(&Ok(frame.clone())), "{says}");
+            for end in 1..bytes.len() {
+                let cut = Frames::new(&bytes[..end]).next();
+                assert_eq!(cut, Some(Err(WireError::Truncated)), "{says}: cut after {end} bytes");
+            }
             json!({ "says": says, "bytes": hex(&bytes) })
         })
         .collect();
     compare_json("frames", &json!(vectors));
+    if is_updating() {
+        let check = root().join("docs/vectors/check.py");
+        let status = Command::new("python3").arg("-B").arg(check).arg("--write-limits").status();
+        assert!(status.expect("python3 writes limits.json").success(), "limits.json follows from frames.json");
+    }
 }
 
 /// Source symbols of a stream's blocks, by plan.
@@ -218,16 +232,22 @@ fn texts(name: &str) -> Vec<BTreeMap<String, String>> {
     serde_json::from_str(&text).unwrap()
 }
 
-fn unhex(digits: &str) -> Vec<u8> {
-    let pairs = digits.as_bytes().chunks(2);
-    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+/// Reads parts between spaces: hexadecimal digits, behind which `*300` says how often they are there.
+fn unhex(text: &str) -> Vec<u8> {
+    let parts = text.split_whitespace().map(|part| {
+        let (digits, times) = part.split_once('*').unwrap_or((part, "1"));
+        let pairs = digits.as_bytes().chunks(2);
+        let bytes = pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap());
+        bytes.collect::<Vec<_>>().repeat(times.parse().unwrap())
+    });
+    parts.flatten().collect()
 }
 
 /// Everything that the document refuses is refused.
 #[test]
 fn refused() {
     let vectors = texts("refused");
-    assert!(vectors.len() > 60, "{} vectors", vectors.len());
+    assert!(vectors.len() > 50, "{} vectors", vectors.len());
     for vector in &vectors {
         let bytes = unhex(&vector["bytes"]);
         let refused = match vector["what"].as_str() {
@@ -238,6 +258,25 @@ fn refused() {
             other => panic!("nothing reads '{other}'"),
         };
         assert!(refused, "{}: {}", vector["because"], vector["bytes"]);
+    }
+}
+
+/// Each field of each frame is read at its limits, read again after it was written, and refused beyond them, as the
+/// second decoder reads and refuses it.
+#[test]
+fn frames_at_their_limits() {
+    if is_updating() {
+        // `every_frame` is writing them.
+        return;
+    }
+    let vectors = texts("limits");
+    let refused = vectors.iter().filter(|vector| vector.contains_key("refused"));
+    assert!(refused.count() > 100, "of {} vectors", vectors.len());
+    for vector in &vectors {
+        let bytes = unhex(&vector["bytes"]);
+        let found = Frames::check_all(&bytes);
+        assert_eq!(found.is_err(), vector.contains_key("refused"), "{vector:?}: {found:?}");
+        fuzz_wire(&bytes);
     }
 }
 
