@@ -10,7 +10,7 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from layout import Record, Refused, require
-from wire import ranges_of, read_frames, write_frames
+from wire import FRAMES, ranges_of, read_frames, write_frames
 
 from interop import packet
 from interop.acknowledging import Arrivals
@@ -21,7 +21,7 @@ from interop.outgoing import Outgoing, OutgoingObject, Symbol
 PADDING, PING, FEEDBACK, FEEDBACK_SEEN, CONTROL, ANNOUNCE, PLAN = range(7)
 CLOSE, PATH_CHALLENGE, PATH_RESPONSE = 9, 10, 11
 # Section 7: packets of these alone ask for no feedback.
-QUIET = {PADDING, FEEDBACK, FEEDBACK_SEEN, CLOSE, PATH_CHALLENGE, PATH_RESPONSE}
+QUIET = {kind for kind, row in FRAMES.items() if not row.asks}
 RATE = 4000  # packets per second
 BURST = 32
 IN_FLIGHT = 512

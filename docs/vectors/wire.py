@@ -216,11 +216,13 @@ class Frame(NamedTuple):
     layout: Layout
     # How a vector's sentence gives a field: the words, with # for the number; then the field's path.
     says: Dict[str, str] = {}
+    # Section 7: a packet that has only frames without this asks for no feedback.
+    asks: bool = True
 
 
 CODING_SAYS = {"k #": "coding/k"}
 FRAMES: Dict[int, Frame] = {
-    0x00: Frame("padding", []),
+    0x00: Frame("padding", [], asks=False),
     0x01: Frame("ping", []),
     0x02: Frame(
         "feedback",
@@ -237,11 +239,13 @@ FRAMES: Dict[int, Frame] = {
             "up to #": "count/largest",
             "the last one # us ago": "count/delay",
         },
+        asks=False,
     ),
     0x03: Frame(
         "feedback seen",
         [("number", number(4)), ("round-trip time", number(4))],
         {"number #": "number", "# us": "round-trip time"},
+        asks=False,
     ),
     0x04: Frame("control", CONTROL, {"offset #": "offset"}),
     0x05: Frame(
@@ -262,9 +266,9 @@ FRAMES: Dict[int, Frame] = {
     ),
     0x07: Frame("reset", GIVEN_UP, {"flow #": "flow", "code #": "code"}),
     0x08: Frame("stop", GIVEN_UP, {"flow #": "flow", "code #": "code"}),
-    0x09: Frame("close", [("code", number(4)), ("reason", text(2, most=256))], {"code #": "code"}),
-    0x0A: Frame("path challenge", [("data", octets(8))]),
-    0x0B: Frame("path response", [("data", octets(8))]),
+    0x09: Frame("close", [("code", number(4)), ("reason", text(2, most=256))], {"code #": "code"}, asks=False),
+    0x0A: Frame("path challenge", [("data", octets(8))], asks=False),
+    0x0B: Frame("path response", [("data", octets(8))], asks=False),
     0x0D: Frame(
         "stream read",
         [("flow", number(2, least=1)), ("symbols", number(8))],
