@@ -1,13 +1,20 @@
 //! The corpus of the connection's fuzz target, and inputs made of nearly valid frames.
 
+#[path = "../../transport/tests/vectors/samples.rs"]
+mod samples;
+#[path = "../../transport/tests/vectors/varied.rs"]
+mod varied;
+
 use erasure::{BlockCode, Code, WindowCode};
 use fastrand::Rng;
+use samples::frames;
 use sim::fuzzing::fuzz_connection;
 use std::path::Path;
 use transport::wire::{
-    Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,
+    self, Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,
     PacketRanges, Plan, StreamAnnouncement,
 };
+use varied::varied;
 
 #[test]
 fn the_corpus_is_replayed() {
@@ -29,15 +36,6 @@ fn number(random: &mut Rng, careful: bool) -> u64 {
         2 => random.u64(..),
         _ => random.u64(..40),
     }
-}
-
-fn plan(random: &mut Rng, careful: bool, flow: FlowId, first: bool) -> Plan {
-    let k = [1, 1, 2, 10, 8_192, 8_193][random.usize(..6)];
-    let code = BlockCode::ALL[random.usize(..BlockCode::ALL.len())];
-    let block = if first { 0 } else { number(random, careful) as u32 };
-    let symbol = if random.bool() { u64::from(block) * u64::from(k) } else { number(random, careful) };
-    let number = if first { 0 } else { random.u8(1..4) };
-    Plan { flow, number, first_block: block, first_symbol: if first { 0 } else { symbol }, k, code }
 }
 
 fn feedback(random: &mut Rng, careful: bool) -> Feedback {
@@ -74,52 +72,62 @@ fn feedback(random: &mut Rng, careful: bool) -> Feedback {
     }
 }
 
+/// Appends a frame. Most are made here, of what varying a sample finds too rarely: feedback about packets and flows that
+/// exist, flows whose symbols the input contains, and control data that begins where the last ended. The others are
+/// samples of any frame, varied.
 fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
     let flow = FlowId(random.u16(1..5));
     let data = vec![7; random.usize(..60)];
     let frame = match random.u8(..20) {
         0..=5 => Frame::Feedback(feedback(random, careful)),
-        6..=9 => {
-            // A careful peer repeats the same announcement of a flow.
-            let mut alike = if careful { Rng::with_seed(flow.0.into()) } else { random.fork() };
-            Frame::Announce(Announcement {
-                flow,
-                length: if alike.u8(..4) > 0 { alike.u64(..5_000) } else { 1 << 50 },
-                symbol_size: [100, 100, 100, 1_408, 64, 2][alike.usize(..6)],
-                symbols_per_packet: 1,
-                tag: 0,
-                plan: plan(&mut alike, careful, flow, true),
-            })
-        }
-        10 if !careful => Frame::Plan(plan(random, careful, flow, false)),
+        6..=9 => Frame::Announce(announcement(random, careful, flow)),
+        10 => Frame::AnnounceStream(stream_announcement(random, careful, flow)),
         11..=13 => Frame::Control { offset: number(random, careful).min(1 << 60), data: &data },
-        14 => {
-            Frame::FeedbackSeen { number: number(random, careful) as u32, rtt_micros: number(random, careful) as u32 }
-        }
-        15 => {
-            let mut alike = if careful { Rng::with_seed(u64::from(flow.0) + 4) } else { random.fork() };
-            let block = BlockCode::ALL[alike.usize(..BlockCode::ALL.len())];
-            let windows = alike.u8(..3) == 0;
-            let short_code = if windows { BlockCode::Uncoded } else { block };
-            Frame::AnnounceStream(StreamAnnouncement {
-                flow: if careful { FlowId(flow.0 + 4) } else { flow },
-                symbol_size: [100, 100, 100, 1_408, 64, 6][alike.usize(..6)],
-                tag: 0,
-                // The victim accepts windows of 3 symbols.
-                k: if windows { alike.u32(1..4) } else { [1, 2, 10, 200][alike.usize(..4)] },
-                code: if windows { Code::Window(WindowCode::Rlc) } else { block.into() },
-                short_code,
-            })
-        }
-        16 => match random.u8(..if careful { 20 } else { 3 }) {
-            0 => Frame::Reset { flow: FlowId(flow.0 + 4), code: 1 },
-            1 => Frame::Stop { flow, code: 1 },
-            _ => Frame::StreamRead { flow, symbols: number(random, careful) },
-        },
-        17 if random.u8(..4) == 0 => Frame::Close { code: 3, reason: &data },
-        _ => Frame::Ping,
+        _ => return sample(random, careful, out),
     };
     frame.encode(out);
+}
+
+fn announcement(random: &mut Rng, careful: bool, flow: FlowId) -> Announcement {
+    // A careful peer repeats the same announcement of a flow, one that is possible.
+    let mut alike = if careful { Rng::with_seed(flow.0.into()) } else { random.fork() };
+    let k = [1, 1, 2, 10, 8_192, 8_193][alike.usize(..if careful { 4 } else { 6 })];
+    let code = BlockCode::ALL[alike.usize(..BlockCode::ALL.len())];
+    Announcement {
+        flow,
+        length: if careful || alike.u8(..4) > 0 { alike.u64(..5_000) } else { 1 << 50 },
+        symbol_size: [100, 100, 100, 1_408, 64, 2][alike.usize(..6)],
+        symbols_per_packet: 1,
+        tag: 0,
+        plan: Plan { flow, number: 0, first_block: 0, first_symbol: 0, k, code },
+    }
+}
+
+fn stream_announcement(random: &mut Rng, careful: bool, flow: FlowId) -> StreamAnnouncement {
+    let mut alike = if careful { Rng::with_seed(u64::from(flow.0) + 4) } else { random.fork() };
+    let block = BlockCode::ALL[alike.usize(..BlockCode::ALL.len())];
+    let windows = alike.u8(..3) == 0;
+    StreamAnnouncement {
+        flow: if careful { FlowId(flow.0 + 4) } else { flow },
+        symbol_size: [100, 100, 100, 1_408, 64, 6][alike.usize(..6)],
+        tag: 0,
+        // The victim accepts windows of 3 symbols.
+        k: if windows { alike.u32(1..4) } else { [1, 2, 10, 200][alike.usize(..4)] },
+        code: if windows { Code::Window(WindowCode::Rlc) } else { block.into() },
+        short_code: if windows { BlockCode::Uncoded } else { block },
+    }
+}
+
+/// Appends any frame. Where it would end the connection, and nothing else of the input had an effect, a ping mostly takes
+/// its place: a close does, and feedback about packets that no victim has sent, and from a careful peer most samples.
+fn sample(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
+    thread_local!(static SAMPLES: Vec<Frame<'static>> = frames().into_iter().map(|(_, frame)| frame).collect());
+    SAMPLES.with(|samples| {
+        let sample = &samples[random.usize(..samples.len())];
+        let ends = careful || matches!(sample, Frame::Close { .. } | Frame::Feedback(_));
+        let sample = if ends && random.u8(..8) > 0 { &Frame::Ping } else { sample };
+        out.extend(varied(sample, careful, &mut |below| random.u64(..below)));
+    });
 }
 
 /// Creates an input in the layout of the fuzz target.

@@ -1,6 +1,6 @@
-//! Samples of every frame, with descriptions, of which the vectors and corpora are made. The limits of every number follow
-//! from them too; of a length or a count only if what it counts is there. A test that includes this file needs `wire` in
-//! scope.
+//! Samples of every frame, with descriptions. The vectors and corpora are made of them, and tests of the wire and of the
+//! engine in the simulator vary them. The limits of every number follow from them too; of a length or a count only if
+//! what it counts is there. A test that includes this file needs `wire` in scope.
 
 use super::wire::{
     Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,

@@ -5,8 +5,13 @@ mod feedback;
 mod frames;
 mod properties;
 mod ranges;
+#[path = "../../../tests/vectors/samples.rs"]
+mod samples;
+#[path = "../../../tests/vectors/varied.rs"]
+mod varied;
 
 use super::*;
+use crate::wire;
 
 /// Returns one frame's bytes.
 fn bytes_of(frame: &Frame<'_>) -> Vec<u8> {
