@@ -107,14 +107,11 @@ def counted(width: int, most: int) -> Field:
 
 
 def text(width: int, most: int) -> Field:
-    """UTF-8 preceded by its length in bytes."""
+    """UTF-8 preceded by its length in bytes; what is not UTF-8 is read as U+FFFD."""
     inner = counted(width, most)
 
     def read(reader: Reader, record: Record) -> str:
-        try:
-            return inner.read(reader, record).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise Refused("not UTF-8") from error
+        return inner.read(reader, record).decode("utf-8", "replace")
 
     return Field(read, lambda value, record: inner.write(value.encode("utf-8"), record))
 
