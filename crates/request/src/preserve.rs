@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// What is preserved beyond content, mode and mtime. The default is nothing: files belong to whoever receives them.
 ///
-/// Its JSON is part of the protocol between releases: fields are only added, with a default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Its JSON is part of the protocol between releases: a field is only added, with a default that is not written
+/// (`skip_serializing_if`), since earlier releases refuse a request with a field that they do not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Preserve {
     /// The owner, where the receiver is root; ignored by others.
@@ -24,7 +25,17 @@ pub struct Preserve {
     pub specials: bool,
 }
 
+impl Default for Preserve {
+    fn default() -> Self {
+        Self::NOTHING
+    }
+}
+
 impl Preserve {
+    /// Nothing is preserved.
+    pub const NOTHING: Self =
+        Self { owner: false, group: false, numeric_ids: false, acls: false, xattrs: false, specials: false };
+
     /// Whether nothing is preserved.
     #[must_use]
     pub const fn is_nothing(&self) -> bool {

@@ -65,10 +65,10 @@ impl Scanner {
     /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for an item that is not a file, folder or link, has
     /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`],
     /// [`FilesError::SourceEmpty`].
-    pub fn new(roots: Vec<Root>, options: ScanOptions) -> Result<Self, FilesError> {
+    pub fn new(roots: Vec<Root>, mut options: ScanOptions) -> Result<Self, FilesError> {
         let mut looker = Looker::new(&options);
         let roots = Arc::new(Roots::new(roots, &options)?);
-        let ScanOptions { recursive, links, filter, files_from, .. } = options;
+        let (recursive, files_from) = (options.recursive, options.files_from.take());
         let mut top_skipped = None;
         // If names are listed, the folder only serves as their base.
         let top = roots.top().filter(|_| files_from.is_none()).map(|seen| {
@@ -83,20 +83,20 @@ impl Scanner {
             Attributes { mode: seen.mode, mtime: seen.mtime, extra }
         });
         let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
-        let id = source_id::source_id(&roots, &filter, listed.as_ref().map(Listed::names));
+        let id = source_id::source_id(&roots, &options.filter, listed.as_ref().map(Listed::names));
         let is_everything = listed.as_ref().is_some_and(Listed::is_everything);
         let listed = listed.filter(|_| !(recursive && is_everything));
         if is_everything && !recursive && roots.top().is_some() {
             top_skipped = Some(Skipped::new(b".".to_vec(), SkipReason::Contents));
         }
         Ok(Self {
-            walk: Walk::new(Arc::clone(&roots), listed, options.one_file_system),
+            walk: Walk::new(Arc::clone(&roots), listed, &options),
             roots,
             id,
             top,
             top_skipped,
             recursive,
-            links,
+            links: options.links,
             keeps_versions: options.remove_sources,
             looker,
             number: 0,

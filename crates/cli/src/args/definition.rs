@@ -81,7 +81,7 @@ fn described(entry: &Entry) -> Definition {
 }
 
 fn command(entry: &Entry) -> Definition {
-    let mut command = described(entry).args(flags::of(entry.command).map(arg));
+    let mut command = described(entry).args(flags::of(entry.command).map(|flag| arg(flag, entry.command)));
     if matches!(entry.command, Command::Cp | Command::Sync | Command::Send | Command::Verify) {
         command = command.args_override_self(true);
     }
@@ -92,9 +92,12 @@ fn command(entry: &Entry) -> Definition {
     command
 }
 
-/// Returns clap's form of an option.
-fn arg(flag: &Flag) -> Arg {
-    let mut arg = Arg::new(flag.name).hide(flag.hidden).conflicts_with_all(flag.conflicts);
+/// Returns clap's form of an option of a command.
+fn arg(flag: &Flag, command: Command) -> Arg {
+    // An option may exclude one that only some of its commands have.
+    let is_there = |name: &&&str| flags::of(command).any(|other| other.name == **name);
+    let conflicts = flag.conflicts.iter().filter(is_there);
+    let mut arg = Arg::new(flag.name).hide(flag.hidden).conflicts_with_all(conflicts);
     if !flag.takes.is_operand() {
         // A hidden letter may have a name only to be told from others.
         if !(flag.hidden && flag.help.is_empty()) {

@@ -485,3 +485,12 @@ fn what_does_not_go_together() {
         assert_eq!(error.exit_code(), 2, "{line}");
     }
 }
+
+#[test]
+fn what_an_option_excludes_is_an_option() {
+    let is_known = |name: &&&str| flags::all().any(|flag| flag.name == **name);
+    for flag in flags::all() {
+        let unknown: Vec<_> = flag.conflicts.iter().filter(|name| !is_known(name)).collect();
+        assert!(unknown.is_empty(), "{}: {unknown:?}", flag.name);
+    }
+}

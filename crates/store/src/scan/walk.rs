@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use request::ScanOptions;
 use rustix::fs::{Dir, DirEntry, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
 
@@ -42,10 +43,10 @@ struct Folder {
 }
 
 impl Walk {
-    pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>, one_file_system: bool) -> Self {
+    pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>, options: &ScanOptions) -> Self {
         let next_item = if listed.is_some() { roots.items().len() } else { 0 };
         let cursor = DirectoryCursor::new(Arc::clone(&roots));
-        Self { cursor, roots, next_item, one_file_system, listed, stack: Vec::new() }
+        Self { cursor, roots, next_item, one_file_system: options.one_file_system, listed, stack: Vec::new() }
     }
 
     /// Returns the next name, or an item whose contents cannot be listed.

@@ -14,8 +14,7 @@ use tempfile::tempdir;
 use crate::common::{Control, Done, transfer_as};
 use crate::users::{OTHER, RECEIVER, as_receiver, as_root, child_folder};
 
-const IDS: Preserve =
-    Preserve { owner: true, group: true, numeric_ids: false, acls: false, xattrs: false, specials: false };
+const IDS: Preserve = Preserve { owner: true, group: true, ..Preserve::NOTHING };
 const XATTRS: Preserve = Preserve { owner: false, group: false, xattrs: true, acls: true, ..IDS };
 
 fn spec(into: &Path, preserve: Preserve) -> ReceiveSpec {

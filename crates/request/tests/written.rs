@@ -1,0 +1,20 @@
+//! What a request says of options that were not given: only what the first releases said, since they refuse a field that they
+//! do not know.
+
+use request::{Preserve, ReceiveSpec, ScanOptions};
+use serde::Serialize;
+
+fn keys(value: &impl Serialize) -> Vec<String> {
+    let value = serde_json::to_value(value).expect("JSON");
+    value.as_object().expect("an object").keys().cloned().collect()
+}
+
+#[test]
+fn what_was_not_asked_for_is_not_written() {
+    assert_eq!(keys(&ScanOptions::default()), ["files_from", "filter", "hard_links", "hash", "links", "recursive"]);
+    let spec = ReceiveSpec::to_target("x");
+    assert_eq!(keys(&spec), ["compare", "compared", "delete", "dry_run", "existing", "modes", "shape", "target"]);
+    assert_eq!(keys(&spec.requested), ["contents", "items", "many"]);
+    let preserved = Preserve { owner: true, ..Preserve::default() };
+    assert_eq!(keys(&preserved), ["acls", "group", "numeric_ids", "owner", "specials", "xattrs"]);
+}
