@@ -54,7 +54,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use downpour::profile::Names;
-use rustix::process::{DumpableBehavior, Resource, getrlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 
 use args::{Args, Command, OutputArgs};
@@ -102,10 +102,19 @@ const LEAST_FILES: u64 = 64;
 /// Makes what waits for events of the system.
 fn event_loop() -> Result<Runtime, Failure> {
     // tokio panics where it cannot open what it needs for signals.
-    if let Some(limit) = getrlimit(Resource::Nofile).current.filter(|limit| *limit < LEAST_FILES) {
+    let limits = getrlimit(Resource::Nofile);
+    if let Some(limit) = limits.current.filter(|limit| *limit < LEAST_FILES) {
+        let is_raised = setrlimit(Resource::Nofile, Rlimit { current: Some(LEAST_FILES), ..limits }).is_ok();
+        if is_raised {
+            return new_runtime();
+        }
         let what = format!("this process may have only {limit} files open: allow {LEAST_FILES} (ulimit -n)");
         return Err(Failure::new(Code::Other, what));
     }
+    new_runtime()
+}
+
+fn new_runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
 }

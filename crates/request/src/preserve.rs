@@ -39,8 +39,7 @@ impl Preserve {
     /// Whether nothing is preserved.
     #[must_use]
     pub const fn is_nothing(&self) -> bool {
-        // A kind that is added does not compile here before it is decided whether every release that preserves anything knows
-        // it (`remote/restricting.rs` of `downpour`), and who may ask for it (`remote/rights.rs` there).
+        // A kind that is added does not compile here before it is decided who may ask for it (`remote/rights.rs` of `downpour`).
         let Self { owner, group, numeric_ids: _, acls, xattrs, specials } = *self;
         !(owner || group || acls || xattrs || specials)
     }

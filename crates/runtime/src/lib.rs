@@ -20,8 +20,9 @@ mod virtual_time;
 
 use std::cell::RefCell;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -40,7 +41,7 @@ pub trait Runtime: Send + Sync {
     /// Fills `bytes` with random numbers, fit for keys if they are the system's.
     ///
     /// # Errors
-    /// There are none.
+    /// The system has no random numbers.
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()>;
 
     /// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns what it returned last. `attempt` is
@@ -50,7 +51,7 @@ pub trait Runtime: Send + Sync {
     /// A thread is about to be started.
     ///
     /// # Errors
-    /// It cannot be.
+    /// No further thread is permitted.
     fn on_spawn(&self) -> io::Result<()>;
 
     /// A thread that was started, or that entered, has ended or left.
@@ -79,11 +80,12 @@ pub fn enter(runtime: Arc<dyn Runtime>) -> Entered {
 
 /// Leaves a runtime when dropped.
 #[must_use]
-pub struct Entered(Option<Arc<dyn Runtime>>);
+pub struct Entered(Option<Arc<dyn Runtime>>, PhantomData<*const ()>);
 
 impl Entered {
     fn new(runtime: Arc<dyn Runtime>) -> Self {
-        Self(Some(CURRENT.replace(runtime)))
+        // Not to be sent: another thread has a runtime of its own.
+        Self(Some(CURRENT.replace(runtime)), PhantomData)
     }
 }
 
@@ -98,7 +100,7 @@ impl Drop for Entered {
 /// Returns the time of a clock that is never set.
 #[must_use]
 pub fn now() -> Instant {
-    current().now()
+    CURRENT.with_borrow(|runtime| runtime.now())
 }
 
 /// Returns how long ago `time` was; zero if it is to come.
@@ -131,8 +133,14 @@ pub fn sleep(duration: Duration) {
     });
 }
 
-/// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns what it returned last. `attempt` blocks for
-/// what it waits for, and no longer than it is given.
+/// Blocks this thread for `duration` of the system's time, whatever the runtime: for the kernel's clock, or another process, which
+/// know nothing of virtual time.
+pub fn pause(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
+/// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns what it returned last: at least one
+/// attempt is made. `attempt` blocks for what it waits for, and no longer than it is given.
 pub fn wait(deadline: Option<Instant>, mut attempt: impl FnMut(Option<Duration>) -> bool) -> bool {
     current().wait(deadline, &mut attempt)
 }
@@ -140,15 +148,15 @@ pub fn wait(deadline: Option<Instant>, mut attempt: impl FnMut(Option<Duration>)
 /// Takes the next value of a channel.
 ///
 /// # Errors
-/// None can come any more.
-pub fn recv<T>(receiver: &Receiver<T>) -> Result<T, RecvTimeoutError> {
-    recv_until(receiver, None)
+/// All senders are gone.
+pub fn recv<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
+    recv_until(receiver, None).map_err(|_| RecvError)
 }
 
 /// Takes the next value of a channel, if it comes within `timeout`.
 ///
 /// # Errors
-/// None has come, or none can come any more.
+/// None has come in time, or all senders are gone.
 pub fn recv_timeout<T>(receiver: &Receiver<T>, timeout: Duration) -> Result<T, RecvTimeoutError> {
     recv_until(receiver, now().checked_add(timeout))
 }

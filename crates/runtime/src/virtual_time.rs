@@ -14,8 +14,9 @@ const STEP: Duration = Duration::from_millis(1);
 
 /// A runtime whose clock stands while any of its threads works, and jumps to the next deadline once all of them wait.
 ///
-/// Its threads are those that entered it, and those started by them. A thread that blocks otherwise than by this crate's functions counts
-/// as one that works.
+/// Its threads are those that entered it, once each, and those started by them. A thread that blocks otherwise than by this crate's
+/// functions counts as one that works: joining a thread that waits for the clock, the end of a scope, or sending on a full channel never
+/// ends. Nothing outside is waited for: processes, sockets, the kernel's clock, tokio.
 #[derive(Debug)]
 pub struct Virtual {
     began: Instant,
@@ -213,7 +214,7 @@ mod tests {
         for n in 0..100 {
             assert_eq!(recv_timeout(&receiver, HOUR + Duration::from_nanos(1)), Ok(n));
         }
-        assert_eq!(recv(&receiver), Err(mpsc::RecvTimeoutError::Disconnected));
+        assert_eq!(recv(&receiver), Err(mpsc::RecvError));
         sending.unwrap().join().unwrap();
         assert_eq!(runtime.elapsed(), 100 * HOUR);
     }

@@ -299,7 +299,7 @@ impl Staging {
             if touched()?.changed_after(&first) {
                 break;
             }
-            runtime::sleep(STEP);
+            runtime::pause(STEP);
         }
         Ok(first)
     }

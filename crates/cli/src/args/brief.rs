@@ -82,9 +82,13 @@ pub(crate) fn command_at(arguments: &[OsString]) -> Option<usize> {
     Some(at)
 }
 
-/// Whether a command line that may make no sense asks for JSON.
+/// Whether a command line that may make no sense asks for JSON, of a command that has it.
 pub(crate) fn wants_json(arguments: &[OsString]) -> bool {
-    arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+    let Some(at) = command_at(arguments).filter(|at| *at < arguments.len()) else { return false };
+    let definition = super::definition();
+    let command = definition.find_subcommand(&arguments[at]);
+    let has_json = command.is_some_and(|command| command.get_arguments().any(|arg| arg.get_long() == Some("json")));
+    has_json && arguments[at..].iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
 #[cfg(test)]

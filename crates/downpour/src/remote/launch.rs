@@ -108,7 +108,7 @@ impl Starting {
         let Self { login, request, unfit, addresses, .. } = self;
         let answered = cause.map_or_else(|| parse_answer(&line), Err);
         let mut answer = answered.map_err(|error| {
-            let unfit = runtime::recv_timeout(&unfit, patience.end).ok().flatten();
+            let unfit = runtime::recv_timeout(&unfit, LOOKUP).ok().flatten();
             unfit.map_or_else(|| error.on(&login.host), |unfit| starts_nothing(&login.host, unfit))
         })?;
         login.wait_until("take what it is asked", patience.end, || Ok(request.is_finished().then_some(())))?;

@@ -63,7 +63,10 @@ pub(super) fn run(command: &str, bind: Option<&Bind>, engine: EngineOptions) -> 
     }
     answer(&ticket.to_text()?);
     let watcher = sender.clone();
-    runtime::spawn("downpour-pipe-ssh", move || listen_to_ssh(&watcher)).map_err(Error::System)?;
+    // From the answer on, stdout is the command's.
+    if let Err(error) = runtime::spawn("downpour-pipe-ssh", move || listen_to_ssh(&watcher)) {
+        return Ok(Err(Error::System(error)));
+    }
     let mut end = End { command: command.to_owned(), endpoint, connection: None, child: None, sender };
     let result = end.drive(&inputs);
     if let Some(connection) = &end.connection {
@@ -148,7 +151,7 @@ impl End {
     }
 
     fn follow(&mut self, inputs: &Receiver<Input>) -> Result<u8, Error> {
-        for input in inputs {
+        while let Ok(input) = runtime::recv(inputs) {
             match input {
                 Input::Connected(connection) if self.endpoint.is_some() => self.connection = Some(connection),
                 Input::Network(event) if self.connection.is_some() => self.event(event)?,
@@ -191,7 +194,9 @@ impl End {
     /// Starts the command, a thread that feeds it, and one that waits for its end.
     fn start(&mut self, input: impl BufRead + Send + 'static) -> Result<(), Error> {
         let Started { child, group, input: into, guarded } = start(shell(&self.command)).map_err(Error::System)?;
-        let (sender, guard) = (self.sender.clone(), guarded.clone());
+        // Whatever fails from here on ends the command, too.
+        self.child = Some(Running { group, guarded: guarded.clone() });
+        let (sender, guard) = (self.sender.clone(), guarded);
         let feed = move || match feed(into, input) {
             Ok(()) => guard.dismiss(),
             // Fails if the end has finished.
@@ -201,7 +206,6 @@ impl End {
         runtime::spawn("downpour-pipe-input", feed).map_err(Error::System)?;
         let sender = self.sender.clone();
         runtime::spawn("downpour-pipe-wait", move || wait(child, group, &sender)).map_err(Error::System)?;
-        self.child = Some(Running { group, guarded });
         Ok(())
     }
 }

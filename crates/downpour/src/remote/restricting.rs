@@ -7,7 +7,7 @@ use super::request::{Onward, RemoteTask};
 use super::restriction::Restriction;
 use crate::base64::Bytes;
 use crate::error::{Context, Error};
-use crate::files::{Preserve, ReceiveSpec, ScanOptions};
+use crate::files::{Permitted, Preserve, ReceiveSpec, Requested, ScanOptions};
 use crate::home::names_user;
 
 impl Restriction {
@@ -69,10 +69,17 @@ impl Restriction {
     }
 
     /// A dry run changes nothing, so it needs none but the means to read what is announced and to tell what is asked.
+    #[allow(clippy::needless_update, reason = "a field that is added is not known")]
     fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
-        let ReceiveSpec { dry_run, delete, permitted, .. } = spec;
+        let ReceiveSpec { dry_run, delete, permitted, requested, .. } = spec;
         let known = ReceiveSpec {
-            requested: spec.requested.clone(),
+            requested: Requested {
+                many: requested.many,
+                contents: requested.contents,
+                items: requested.items.clone(),
+                directory_if: requested.directory_if.clone(),
+                ..Requested::default()
+            },
             existing: spec.existing,
             compare: spec.compare,
             modes: spec.modes,
@@ -93,7 +100,14 @@ impl Restriction {
             one_file_system: spec.one_file_system,
             backup: spec.backup.clone(),
             confirms: spec.confirms,
-            permitted: permitted.clone(),
+            permitted: Permitted {
+                items: permitted.items.clone(),
+                filter: permitted.filter.clone(),
+                files_from: permitted.files_from.clone(),
+                max_entries: permitted.max_entries,
+                max_bytes: permitted.max_bytes,
+                ..Permitted::default()
+            },
             ..ReceiveSpec::to_target(&spec.target)
         };
         chosen([
@@ -102,7 +116,7 @@ impl Restriction {
             (Self::SafeLinks, !dry_run && spec.safe_links),
             (Self::OneFileSystem, !dry_run && spec.one_file_system && delete.is_some()),
             (Self::Preserve, !spec.preserve.is_nothing()),
-            (Self::Permitted, !dry_run && (!permitted.is_everything() || spec.requested.directory_if.is_some())),
+            (Self::Permitted, !dry_run && (!permitted.is_everything() || requested.directory_if.is_some())),
             (Self::RemoveSources, spec.confirms),
             (Self::Backup, !dry_run && spec.backup.is_some()),
             (Self::Homes, names_user(&spec.target)),
@@ -134,7 +148,7 @@ fn chosen<const N: usize>(asked: [(Restriction, bool); N]) -> Vec<Restriction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{Backup, Compare, Existing, Filter, Modes, Permitted};
+    use crate::files::{Backup, Compare, Existing, Filter, Modes};
 
     fn restrictions(option: fn(&mut ReceiveSpec)) -> Vec<Restriction> {
         let mut spec = ReceiveSpec::to_target("x");

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use tokio::sync::mpsc::UnboundedReceiver;
 use transport::profile::Names;
 
 use super::announced::Announced;
@@ -95,6 +96,8 @@ struct Serving {
     ticket: Ticket,
     /// The transfer over UDP.
     transfer: Option<Transfer>,
+    /// What the other side says through ssh.
+    words: UnboundedReceiver<GoOnOverSsh>,
     /// Folders of a limited login that must stay open while their items are read.
     _sources: Vec<Source>,
     is_limited: bool,
@@ -126,20 +129,20 @@ fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
         add_ssh_address(&mut ticket);
         (Some(transfer), ticket)
     };
+    let words = listen_to_stdin()?;
     answer(&Answer { ticket: ticket.clone(), links_followed, items, enforced }.to_text()?);
-    Ok(Serving { config, ticket, transfer, _sources: sources, is_limited: only.is_some() })
+    Ok(Serving { config, ticket, transfer, words, _sources: sources, is_limited: only.is_some() })
 }
 
 impl Serving {
     async fn run(mut self) -> Result<Summary, Error> {
-        let mut words = listen_to_stdin()?;
         let mut signals = Signals::install().map_err(Error::System)?;
         let mut over_ssh = self.transfer.is_none();
         let mut transfer = match self.transfer.take() {
             Some(transfer) => transfer,
             None => {
                 let word = tokio::select! {
-                    word = words.recv() => word,
+                    word = self.words.recv() => word,
                     () = signals.next() => None,
                 };
                 match word {
@@ -162,7 +165,7 @@ impl Serving {
                     stopped = true;
                     transfer.stop(Stop::Terminated);
                 }
-                word = words.recv(), if is_listening && !stopped => match word {
+                word = self.words.recv(), if is_listening && !stopped => match word {
                     Some(GoOnOverSsh) if !over_ssh => {
                         over_ssh = true;
                         transfer.stop(Stop::Cancelled);

@@ -28,9 +28,9 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
     raise_descriptor_limit();
     let (listeners, endpoint, ticket) = prepare(request, places).inspect_err(refuse)?;
     let mut signals = Signals::install().map_err(Error::System).inspect_err(refuse)?;
+    let mut words = listen_to_stdin().inspect_err(refuse)?;
     answer(&ticket.to_text()?);
     let options = || AcceptOptions { profile: request.engine().profile, application: TUNNEL.to_vec(), qlog: false };
-    let mut words = listen_to_stdin()?;
     let mut incoming = endpoint.as_ref().map(|endpoint| endpoint.incoming(ticket.key, ticket.expires, options()));
     let over_udp = async {
         match &mut incoming {

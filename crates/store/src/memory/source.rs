@@ -209,10 +209,11 @@ impl Options {
             one_file_system: options.one_file_system,
             follow_ways: options.follow_ways,
             links: options.links,
+            preserve: options.preserve,
             ..ScanOptions::default()
         };
         let refused = [
-            (options.links == Links::Follow || options.follow_items, "links are to be followed"),
+            (!matches!(options.links, Links::Copy | Links::Skip) || options.follow_items, "links are to be followed"),
             (!options.preserve.is_nothing(), "owners and further attributes are to be preserved"),
             (options.files_from.is_some(), "a list of names"),
             (options.outputs != Outputs::default(), "something is written about the transfer"),

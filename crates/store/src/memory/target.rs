@@ -403,6 +403,7 @@ fn check_supported(spec: &ReceiveSpec) -> Result<(), FilesError> {
         dry_run: spec.dry_run,
         confirms: spec.confirms,
         permitted: spec.permitted.clone(),
+        preserve: spec.preserve,
         // They make no difference here: differences are asked for by the target.
         one_file_system: spec.one_file_system,
         trust_staging: spec.trust_staging,

@@ -33,7 +33,9 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
     }
     let failed = |path: &Path, error: io::Error| match error.kind() {
         io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
-        io::ErrorKind::NotFound if path != into => FilesError::ParentAbsent { path: path.to_owned() },
+        io::ErrorKind::NotFound if path != into && !path.is_symlink() => {
+            FilesError::ParentAbsent { path: path.to_owned() }
+        }
         _ => FilesError::system(path, error),
     };
     match into.metadata() {

@@ -90,7 +90,7 @@ fn remove_closed(folder: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::R
     let mut attempts = 0..ATTEMPTS;
     loop {
         match unlinkat(folder, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) if attempts.next().is_some() => runtime::sleep(PAUSE),
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) if attempts.next().is_some() => runtime::pause(PAUSE),
             removed => return Ok(removed?),
         }
     }

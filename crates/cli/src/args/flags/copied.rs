@@ -164,7 +164,7 @@ pub(super) const FLAGS: &[Flag] = &[
         request: &["files_from"],
         help: "Keep the paths of the sources below the target: a/b/c becomes DST/a/b/c, and x/./b/c becomes DST/b/c",
         of: &[Cp],
-        conflicts: &["files-from", "delete"],
+        conflicts: &["files-from"],
         settable: Settable::Typed,
         set: |args, _| args.relative = true,
         ..COPIED

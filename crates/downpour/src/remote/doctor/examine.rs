@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use net::{Bind, Endpoint, PIPE_PEER};
@@ -95,10 +95,10 @@ pub(super) fn examine(
     let stops = || reporter.stopped().is_err();
     let (there, here) = thread::scope(|scope| {
         let measure = || Machine::measure(&folder, endpoint.facts(), load, &stops);
-        let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::System);
-        (read_line::<Machine>(read, reporter), here.map(ScopedJoinHandle::join))
-    });
-    let ((there, read), here) = (there?, here?.map_err(|_| Error::Internal("the measurement of this machine failed"))?);
+        let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::System)?;
+        Ok::<_, Error>((read_line::<Machine>(read, reporter), here.join()))
+    })?;
+    let ((there, read), here) = (there?, here.map_err(|_| Error::Internal("the measurement of this machine failed"))?);
     let there = there.cleaned();
     reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
