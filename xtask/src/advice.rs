@@ -19,19 +19,13 @@ const RUNS: [&str; 3] = [
 
 /// Checks every crate; the error lists the lines.
 pub(crate) fn check() -> Result<(), Failure> {
-    let mut wrong = Vec::new();
-    for source in sources::of(&CRATES)?.into_iter().filter(|source| !RUNS.contains(&source.path.as_str())) {
-        wrong.extend(named(&source.code).into_iter().map(|line| format!("{}:{line}", source.path)));
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::new(wrong.join("\n"))) }
+    let sources = sources::of(&CRATES)?.into_iter();
+    sources::fail_on(sources.filter(|source| !RUNS.contains(&source.path.as_str())), named)
 }
 
 /// Returns the lines of a source, by their numbers, whose literals name an option or a command.
 fn named(code: &str) -> Vec<String> {
-    let is_code = |line: &str| !line.trim_start().starts_with("//");
-    let lines = code.lines().enumerate().filter(|(_, line)| is_code(line));
-    let wrong = lines.filter(|(_, line)| line.split('"').skip(1).step_by(2).any(names_option));
-    wrong.map(|(number, line)| format!("{}: {}", number + 1, line.trim())).collect()
+    sources::lines(code, |line| line.split('"').skip(1).step_by(2).any(names_option))
 }
 
 /// Whether a text names an option (`--word`, or `-x` where it says to use it) or a command of the program.

@@ -29,6 +29,23 @@ pub(crate) fn of(crates: &[&str]) -> Result<Vec<Source>, Failure> {
     Ok(sources)
 }
 
+/// Fails with the lines that `wrong` finds in these sources.
+pub(crate) fn fail_on(
+    sources: impl IntoIterator<Item = Source>,
+    wrong: fn(&str) -> Vec<String>,
+) -> Result<(), Failure> {
+    let of = |source: Source| wrong(&source.code).into_iter().map(move |line| format!("{}:{line}", source.path));
+    let found: Vec<String> = sources.into_iter().flat_map(of).collect();
+    if found.is_empty() { Ok(()) } else { Err(Failure::new(found.join("\n"))) }
+}
+
+/// Returns the lines, by their numbers, for which `is_wrong` holds; comments are left out.
+pub(crate) fn lines(code: &str, is_wrong: impl Fn(&str) -> bool) -> Vec<String> {
+    let lines = code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let wrong = lines.filter(|(_, line)| is_wrong(line));
+    wrong.map(|(number, line)| format!("{}: {}", number + 1, line.trim())).collect()
+}
+
 /// Returns a source up to its module of tests, which is its last item.
 pub(crate) fn without_tests(text: &str) -> &str {
     let begins = |at: &usize| {

@@ -104,17 +104,10 @@ fn event_loop() -> Result<Runtime, Failure> {
     // tokio panics where it cannot open what it needs for signals.
     let limits = getrlimit(Resource::Nofile);
     if let Some(limit) = limits.current.filter(|limit| *limit < LEAST_FILES) {
-        let is_raised = setrlimit(Resource::Nofile, Rlimit { current: Some(LEAST_FILES), ..limits }).is_ok();
-        if is_raised {
-            return new_runtime();
-        }
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(LEAST_FILES), ..limits });
         let what = format!("this process may have only {limit} files open: allow {LEAST_FILES} (ulimit -n)");
-        return Err(Failure::new(Code::Other, what));
+        raised.map_err(|_| Failure::new(Code::Other, what))?;
     }
-    new_runtime()
-}
-
-fn new_runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
 }

@@ -23,6 +23,20 @@ use tree::{Tree, snapshot};
 
 pub use messages::fuzz_messages;
 
+/// Gives every input of a corpus in `fuzz/corpus` to its target.
+///
+/// # Panics
+/// If the target does, or if the corpus cannot be read or has fewer than 3 inputs.
+pub fn replay(corpus: &str, target: impl Fn(&[u8])) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(corpus);
+    let mut inputs = 0;
+    for input in fs::read_dir(&directory).expect("a corpus") {
+        target(&fs::read(input.expect("an input").path()).expect("an input"));
+        inputs += 1;
+    }
+    assert!(inputs >= 3, "{inputs} inputs in {}", directory.display());
+}
+
 /// Bytes drawn from a seed: more than a case uses.
 const DRAWN: usize = 1024;
 

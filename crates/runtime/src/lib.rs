@@ -202,7 +202,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     Builder::new().name(name.into()).spawn_scoped(scope, move || inherited.run(work))
 }
 
-/// A runtime that a new thread is to have, and that has been told of it.
+/// The runtime of a thread that is about to start, which it already counts.
 struct Inherited(Option<Arc<dyn Runtime>>);
 
 fn inherit() -> io::Result<Inherited> {
