@@ -123,8 +123,9 @@ impl Failures {
 pub(super) struct Attempts {
     /// When the first of them began.
     pub(super) since: Option<Instant>,
-    /// Bytes of files transferred.
-    pub(super) crossed: u64,
+    /// Bytes of files that the first of them found at the target, as far as this side knew when it ended.
+    pub(super) present: u64,
+    /// See [`Summary::wire_bytes`].
     pub(super) wire_bytes: u64,
     pub(super) refused: net::Refused,
     /// See [`ConnectionFigures::overflowed`].
@@ -135,8 +136,9 @@ pub(super) struct Attempts {
 impl Attempts {
     /// Adds an attempt.
     pub(super) fn add(&mut self, attempt: &Self) {
-        self.since = self.since.or(attempt.since);
-        self.crossed += attempt.crossed;
+        if self.since.is_none() {
+            (self.since, self.present) = (attempt.since, attempt.present);
+        }
         self.wire_bytes += attempt.wire_bytes;
         self.refused.merge(&attempt.refused);
         // The peer may claim anything.
@@ -152,8 +154,9 @@ impl Summary {
         let began = last.since.unwrap_or_else(runtime::now);
         self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
         let share = elapsed.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
-        // Bytes transferred by an earlier attempt were not present before the transfer.
-        let earlier = self.bytes.present.min(prior.crossed);
+        // Bytes transferred by an earlier attempt were not present before the transfer. What had been acknowledged when
+        // it broke off is not all that had arrived.
+        let earlier = self.bytes.present.saturating_sub(prior.present).min(prior.wire_bytes);
         let crossed = self.bytes.total.saturating_sub(self.bytes.present).max(1);
         let more = 1.0 + earlier as f64 / crossed as f64;
         self.connection.path_share = self.connection.path_share.map(|of_last| of_last * more * share);
@@ -309,19 +312,19 @@ mod tests {
             memory
         };
         let one_refused = net::Refused::of(&[(transport::wire::Refused::Malformed, 1)]);
-        let attempt = |since, crossed| Attempts {
+        let attempt = |since, present, wire_bytes| Attempts {
             since: Some(since),
-            crossed,
-            wire_bytes: crossed + 100,
+            present,
+            wire_bytes,
             refused: one_refused,
             overflowed: 20,
             memory: memory(10, 5),
         };
         let mut prior = Attempts::default();
-        prior.add(&attempt(begun, 3_000));
+        prior.add(&attempt(begun, 500, 3_100));
         // An attempt that found no peer.
         prior.add(&Attempts::default());
-        prior.add(&attempt(begun + Duration::from_secs(3), 1_000));
+        prior.add(&attempt(begun + Duration::from_secs(3), 3_400, 1_100));
         let of_last = Summary {
             bytes: bytes(10_000, 4_500),
             wire_bytes: 5_600,
@@ -340,7 +343,7 @@ mod tests {
         // Half of what the last attempt found there had crossed in the one before: three times as much in all.
         let of_last = Summary { bytes: bytes(10_000, 8_000), ..with_share(Some(0.3)) };
         let prior =
-            Attempts { crossed: 4_000, since: last.since.map(|last| last - of_last.elapsed), ..Attempts::default() };
+            Attempts { wire_bytes: 4_000, since: last.since.map(|last| last - of_last.elapsed), ..Attempts::default() };
         assert!((of_last.after(&prior, &last).connection.path_share.unwrap() - 0.3 * 3.0 / 2.0).abs() < 1e-9);
         assert_eq!(summary().after(&Attempts::default(), &last).elapsed, summary().elapsed);
     }

@@ -96,13 +96,13 @@ impl Session {
             return Attempts::default();
         };
         let connection = &stats.connection;
-        let (crossed, wire_bytes) = match self.config.role {
-            Role::Sends => (connection.bytes_acknowledged, connection.bytes_sent),
-            Role::Receives | Role::Tunnels | Role::Streams => (connection.bytes_written, connection.bytes_received),
+        let wire_bytes = match self.config.role {
+            Role::Sends => connection.bytes_sent,
+            Role::Receives | Role::Tunnels | Role::Streams => connection.bytes_received,
         };
         Attempts {
             since: Some(self.stopwatch.started()),
-            crossed,
+            present: self.monitor.bytes_present(),
             wire_bytes,
             refused: stats.refused,
             overflowed: self.overflowed(stats).unwrap_or(0),

@@ -36,6 +36,11 @@ impl Monitor {
         self.counts = counts;
     }
 
+    /// Returns the bytes of files that the target had before, as last reported.
+    pub(super) const fn bytes_present(&self) -> u64 {
+        self.counts.bytes_present
+    }
+
     /// Returns what to tell the user now of the fixed rate that was asked for.
     pub(super) fn note(&mut self, fixed: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
         self.overload.note(fixed, stats)
