@@ -355,7 +355,9 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
 fn a_full_disk_is_told_to_both_sides() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(8_000_000, 1)).unwrap();
-    let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();
+    // At this rate the first blocks are small, and whole before the disk is full.
+    let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
+    let mut sender = send(vec![from.path().join("file")], listen_on(), sending_by(profile)).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
     // A file system of 2 MB visible to the child only.
     let script = format!("mount -t tmpfs -o size=2m tmpfs '{}' && exec \"$0\" \"$@\"", to.path().display());
