@@ -345,7 +345,7 @@ impl From<&downpour::Progress> for Progress {
             rtt_seconds: figures.rtt.map(|rtt| rtt.as_secs_f64()),
             left_seconds: figures.left.map(|left| left.as_secs_f64()),
             limited_by: figures.limited_by,
-            path: progress.connection.controller.map(Path::from),
+            path: progress.connection.congestion.controller.map(Path::from),
         }
     }
 }

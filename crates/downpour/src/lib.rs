@@ -37,4 +37,7 @@ pub use transfer::{
     Bottleneck, Bound, ByteCounts, Bytes, ConnectionFigures, Failures, ListenOptions, NameCounts, Offer, Peer,
     Progress, SendSpec, Stop, Summary, Transfer, TransferEvent, TransferOptions, receive, send,
 };
-pub use transport::{ConnectionStats, Connector, Profile, Rate, congestion, floor, profile};
+pub use transport::{
+    CongestionStats, ConnectionStats, Connector, ObjectStats, PacketStats, PathStats, Profile, Rate, SymbolStats,
+    TimerStats, congestion, floor, profile,
+};

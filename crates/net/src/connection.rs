@@ -162,7 +162,7 @@ impl Connection {
     }
 
     /// Begins with what an earlier connection between the same networks has learned of the path
-    /// ([`ConnectionStats::memory`](transport::ConnectionStats::memory)), which should be less than a day old and given
+    /// ([`CongestionStats::memory`](transport::CongestionStats::memory)), which should be less than a day old and given
     /// to one connection at a time. Call it before sending much: it has no effect once the rate is found.
     pub fn recall(&self, memory: PathMemory) {
         self.controls.command(Command::Recall(memory));

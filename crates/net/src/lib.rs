@@ -93,5 +93,6 @@ pub use options::{EndpointOptions, MIN_MEMORY, StreamOptions, usual_memory};
 pub use stats::{Refused, Stats};
 pub use stream::{RecvStream, SendStream, Stream};
 pub use transport::{
-    AcceptOptions, Class, ConnectError, ConnectOptions, ConnectionStats, FlowError, Profile, Rate, SetError,
+    AcceptOptions, Class, CongestionStats, ConnectError, ConnectOptions, ConnectionStats, FlowError, ObjectStats,
+    PacketStats, PathStats, Profile, Rate, SetError, SymbolStats, TimerStats,
 };

@@ -67,8 +67,8 @@ fn run(
     network.run_while(|hosts| !hosts.iter().all(Host::is_over), limit)?;
     let [here, there] = [0, 1].map(|side| network.nodes()[side].tallies().next());
     let (here, there) = here.zip(there).ok_or("they have not met")?;
-    sent[0] += here.last_stats.bytes_sent;
-    sent[1] += there.last_stats.bytes_sent;
+    sent[0] += here.last_stats.packets.bytes_sent;
+    sent[1] += there.last_stats.packets.bytes_sent;
     let (writing, reading) = (here.streams.writing.values().next(), there.streams.reading.values().next());
     let (writing, reading) = writing.zip(reading).ok_or("no stream")?;
     if (reading.read, reading.wrong) != (script.length, 0) {

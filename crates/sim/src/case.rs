@@ -110,7 +110,7 @@ impl Case {
         let at = |node: &Host| node.tallies().find_map(|tally| tally.complete_at);
         let first = network.nodes().iter().filter_map(Host::first_sent).min().unwrap_or(netsim::Time::ZERO);
         let completed = at(&network.nodes()[1]).map(|at| at.checked_since(first).unwrap_or_default());
-        let bytes_until_complete = stats(&mut network, SENDER).bytes_sent;
+        let bytes_until_complete = stats(&mut network, SENDER).packets.bytes_sent;
         let ended = network.run_while(|nodes| !over(nodes), limit);
         let ending = match (started, ended) {
             (Err(_), _) | (_, Err(_)) => Ending::Stalled,

@@ -408,7 +408,7 @@ impl Host {
             return;
         };
         if self.config.count_every.is_some() && tally.connected_at.is_some() && tally.content_at.is_none() {
-            tally.loss.see(network_time(now), connection.stats().loss);
+            tally.loss.see(network_time(now), connection.stats().path.loss);
         }
         let received = tally.received.values().filter(|received| received.complete).count();
         let content = tally.sent == self.config.objects.len()

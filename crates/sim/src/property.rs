@@ -229,8 +229,8 @@ fn judge_side(
     if tally.storing_peak > scenario.credit.symbols * LARGEST_SYMBOL {
         return Err(format!("{} bytes held for a credit of {} symbols", tally.storing_peak, scenario.credit.symbols));
     }
-    if tally.last_stats.in_flight > 0 {
-        return Err(format!("{} bytes are in flight after the end", tally.last_stats.in_flight));
+    if tally.last_stats.congestion.in_flight > 0 {
+        return Err(format!("{} bytes are in flight after the end", tally.last_stats.congestion.in_flight));
     }
     // A close frame may be lost after its sender has left: the other side then finds the connection dead.
     let other_closed = side != scenario.closes && ends[scenario.closes] == Some(Closed::ByUs);

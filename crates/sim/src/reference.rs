@@ -113,7 +113,7 @@ impl Reference {
             times.push(outcome.completed_secs());
             let per_byte = |bytes: u64| bytes as f64 / self.case.size as f64;
             wire.push(per_byte(outcome.bytes_until_complete));
-            after.push(per_byte(outcome.sender.bytes_sent - outcome.bytes_until_complete));
+            after.push(per_byte(outcome.sender.packets.bytes_sent - outcome.bytes_until_complete));
         }
         Row {
             name: self.name.clone(),

@@ -211,11 +211,11 @@ impl<E: Ends> Watched<E> {
         WatchedState {
             completed: complete.map(|at| at - first),
             gave_up: complete.is_none() && self.is_over(),
-            arrived: receiver.bytes_received,
+            arrived: receiver.packets.bytes_received,
             lost: self.ends.lost(),
-            in_flight: sender.in_flight,
-            resent: sender.resent_symbols,
-            repair: sender.repair_symbols,
+            in_flight: sender.congestion.in_flight,
+            resent: sender.symbols.resent,
+            repair: sender.symbols.repair,
         }
     }
 

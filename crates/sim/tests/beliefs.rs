@@ -53,7 +53,7 @@ impl Watched {
 
     /// Returns what the sender believes now.
     fn believed(&mut self) -> Option<ControllerState> {
-        self.network.node_mut(self.sender)?.stats().first()?.controller
+        self.network.node_mut(self.sender)?.stats().first()?.congestion.controller
     }
 
     /// Returns how long a packet that comes now waits at the link until the others have left, in seconds; up to the time of
@@ -199,7 +199,11 @@ fn answers(link: &str, controllers: &[&str]) -> Answers {
             }
         }
         let stats = watched.network.node_mut(watched.sender).and_then(|host| host.stats().first().copied());
-        let Some((window, state)) = stats.and_then(|stats| Some((stats.window, stats.controller?))) else { continue };
+        let Some((window, state)) =
+            stats.and_then(|stats| Some((stats.congestion.window, stats.congestion.controller?)))
+        else {
+            continue;
+        };
         // Without what makes up for the path's own loss.
         let window = window as f64 * (1.0 - state.baseline);
         let is_reduced = |(before, phase): (f64, &str)| [phase, state.phase] == ["cruise"; 2] && window < 0.95 * before;

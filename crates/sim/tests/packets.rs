@@ -24,10 +24,10 @@ fn packets_fill_what_the_path_carries() {
                 let case = Case::new(link.parse().expect("a link"));
                 let outcome = Case { profile: filling("rc-udp"), connector, ..case.clone() }.run(1);
                 assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{link} {connector:?}");
-                assert_eq!(outcome.sender.per_packet, per_packet, "{link} {connector:?}");
-                assert_eq!(outcome.sender.symbol_size, 1_024);
-                let symbols = outcome.sender.source_symbols + outcome.sender.repair_symbols;
-                let filled = symbols as f64 / (outcome.sender.packets_sent * u64::from(per_packet)) as f64;
+                assert_eq!(outcome.sender.path.per_packet, per_packet, "{link} {connector:?}");
+                assert_eq!(outcome.sender.path.symbol_size, 1_024);
+                let symbols = outcome.sender.symbols.source + outcome.sender.symbols.repair;
+                let filled = symbols as f64 / (outcome.sender.packets.sent * u64::from(per_packet)) as f64;
                 println!("{link} {connector:?}: {:.3} s, {filled:.3} full", outcome.completed_secs());
                 // If the first probed size is too large, small packets are sent for three times two round trips and 25
                 // ms.
@@ -35,7 +35,7 @@ fn packets_fill_what_the_path_carries() {
                 assert!(
                     filled > full,
                     "{link} {connector:?}: {symbols} symbols in {} packets",
-                    outcome.sender.packets_sent
+                    outcome.sender.packets.sent
                 );
             }
         }
@@ -52,8 +52,8 @@ fn every_profile_can_fill_its_packets() {
             let (profile, limit) = (filling(name), Duration::from_secs(600));
             let outcome = Case { size: 3_000_000, profile, limit, ..case }.run(3);
             assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{name} {link}");
-            assert!(outcome.sender.per_packet >= 5, "{name} {link}: {}", outcome.sender.per_packet);
-            println!("{name} {loss}: {:.3} s, {} packets", outcome.completed_secs(), outcome.sender.packets_sent);
+            assert!(outcome.sender.path.per_packet >= 5, "{name} {link}: {}", outcome.sender.path.per_packet);
+            println!("{name} {loss}: {:.3} s, {} packets", outcome.completed_secs(), outcome.sender.packets.sent);
         }
     }
 }
@@ -76,7 +76,7 @@ fn shrink(profile: &Profile, sender: u32, loss: &str, mtu: u32) -> (u8, u16) {
     let (mut network, pair) = topology::pair(host(0), host(1), &link).expect("a network");
     network.run_until(netsim::Time::ZERO + Duration::from_millis(300)).expect("time passes");
     let [sending, receiving] = [sender as usize, 1 - sender as usize];
-    let before = network.node_mut([pair.a, pair.b][sending]).expect("there").stats()[0].per_packet;
+    let before = network.node_mut([pair.a, pair.b][sending]).expect("there").stats()[0].path.per_packet;
     assert!(before >= 6, "{before}");
     for (id, config) in [(pair.links.forward, &link.forward), (pair.links.backward, &link.backward)] {
         network.set_link(id, LinkConfig { mtu: Some(mtu), ..config.clone() }).expect("a link");
@@ -91,7 +91,7 @@ fn shrink(profile: &Profile, sender: u32, loss: &str, mtu: u32) -> (u8, u16) {
         tally(sending).closed,
         network.now(),
     );
-    (tally(sending).last_stats.per_packet, tally(sending).last_stats.symbol_size)
+    (tally(sending).last_stats.path.per_packet, tally(sending).last_stats.path.symbol_size)
 }
 
 /// If fewer symbols of the same size fit, the flows continue unchanged; otherwise they continue with smaller symbols.
@@ -117,5 +117,5 @@ fn a_receiver_that_takes_no_more_gets_one() {
     endpoint.limits.flows.most_per_packet = 1;
     let outcome = Case { profile: filling("rc-udp"), endpoint, ..case }.run(1);
     assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true));
-    assert_eq!((outcome.sender.per_packet, outcome.sender.packets_lost), (1, 0));
+    assert_eq!((outcome.sender.path.per_packet, outcome.sender.packets.lost), (1, 0));
 }

@@ -34,7 +34,7 @@ fn lt_tcp_with_its_documents_faults_stalls_and_arrives() {
         profile.set_all(choices.iter().copied()).expect("choices");
         let outcome = Case { size: 2_000_000, ..case(profile, link) }.run(1);
         assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{choices:?}");
-        (outcome.completed_secs(), outcome.sender.counter_resets)
+        (outcome.completed_secs(), outcome.sender.timers.counter_resets)
     };
     let mended = run(&[]);
     let counter = run(&[("in-flight", "counter")]);

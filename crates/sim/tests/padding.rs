@@ -30,10 +30,10 @@ fn padding(initial: &str, seed: u64) -> Vec<f64> {
         now = now + Duration::from_millis(10);
         network.run_until(now).expect("time passes");
         let Some(stats) = network.node_mut(sender).and_then(|host| host.stats().pop()) else { continue };
-        if stats.source_symbols >= all * (shares.len() as u64 + 1) / 100 {
-            let (source, repair) = (stats.source_symbols - before.0, stats.repair_symbols - before.1);
+        if stats.symbols.source >= all * (shares.len() as u64 + 1) / 100 {
+            let (source, repair) = (stats.symbols.source - before.0, stats.symbols.repair - before.1);
             shares.push(repair as f64 / source as f64);
-            before = (stats.source_symbols, stats.repair_symbols);
+            before = (stats.symbols.source, stats.symbols.repair);
         }
     }
     shares

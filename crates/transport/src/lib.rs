@@ -88,8 +88,9 @@ mod trace;
 pub mod wire;
 
 pub use connection::{
-    Batch, Class, Closed, Connection, ConnectionStats, Event, FlowError, LimitedBy, Limits, ObjectOptions, ReceivedEcn,
-    SetError, StreamOptions, SymbolPacket,
+    Batch, Class, Closed, CongestionStats, Connection, ConnectionStats, Event, FlowError, LimitedBy, Limits,
+    ObjectOptions, ObjectStats, PacketStats, PathStats, ReceivedEcn, SetError, StreamOptions, SymbolPacket,
+    SymbolStats, TimerStats,
 };
 pub use endpoint::{
     AcceptOptions, Answer, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,

@@ -86,7 +86,7 @@ impl Traced {
             assert_eq!(record["data"]["event_type"], "expired");
             names.push(record["data"]["timer_type"].as_str().expect("a name").to_owned());
         }
-        assert_eq!(connection.stats().timers_expired, names.len() as u64);
+        assert_eq!(connection.stats().timers.expired, names.len() as u64);
         names
     }
 
@@ -119,8 +119,8 @@ fn a_peer_falls_silent_after_the_handshake() {
     assert_eq!(expired.last().map(String::as_str), Some("idle_timeout"));
     let stats = traced.endpoint.connection(traced.handle).expect("it is not removed").stats();
     let ptos = expired.iter().filter(|name| *name == "pto").count();
-    assert_eq!(stats.probe_timeouts, ptos as u64);
-    assert_eq!((stats.retransmission_timeouts, stats.pings), (0, 0));
+    assert_eq!(stats.timers.probe_timeouts, ptos as u64);
+    assert_eq!((stats.timers.retransmission_timeouts, stats.packets.pings), (0, 0));
 }
 
 #[test]
@@ -135,5 +135,5 @@ fn a_retransmission_timeout_has_another_name_and_leaves_the_asking_to_pings() {
     assert!(expired.iter().any(|name| name == "rto"), "{expired:?}");
     assert!(!expired.iter().any(|name| name == "pto"), "{expired:?}");
     let stats = traced.endpoint.connection(traced.handle).expect("it is not removed").stats();
-    assert!(stats.retransmission_timeouts > 0 && stats.probe_timeouts == 0);
+    assert!(stats.timers.retransmission_timeouts > 0 && stats.timers.probe_timeouts == 0);
 }

@@ -176,7 +176,7 @@ impl Pair<'_> {
 /// are written as a whole, and a slow transfer may be stopped before its first block is complete, so counting written bytes
 /// would make it look worse than it is.
 pub(super) fn payload(connection: &ConnectionStats, symbol: u64) -> u64 {
-    let symbols = (connection.bytes_received / (symbol + HEADERS)).saturating_sub(connection.surplus_symbols);
+    let symbols = (connection.packets.bytes_received / (symbol + HEADERS)).saturating_sub(connection.symbols.surplus);
     symbols * symbol
 }
 

@@ -76,7 +76,7 @@ impl Bottleneck {
     /// Returns the bottleneck of a connection whose network thread was saturated or not, and between whose machines
     /// this is the strain; `None` if there is nothing to send.
     fn of(stats: &ConnectionStats, is_saturated: bool, strains: &Strains) -> Option<Self> {
-        let network = match stats.constraint {
+        let network = match stats.congestion.constraint {
             Constraint::Search => Self::Search,
             Constraint::Path => Self::Path,
             Constraint::Policer => Self::Policer,
@@ -177,7 +177,7 @@ pub(super) enum Overload {
 impl Overload {
     /// Returns what to tell the user now of the rate that was asked for.
     pub(super) fn note(&mut self, told: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
-        let (told, state) = told.zip(stats.controller)?;
+        let (told, state) = told.zip(stats.congestion.controller)?;
         let is_fixed = matches!(state.constraint, Constraint::FixedRate | Constraint::Overload);
         let rate = |rate: Rate| units::scaled(rate.bits_per_second() as f64, "bit/s");
         match self {
@@ -198,8 +198,8 @@ impl Overload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transport::Rate;
     use transport::congestion::ControllerState;
+    use transport::{CongestionStats, Rate};
 
     fn stats(limited_by: LimitedBy, constraint: Constraint) -> Stats {
         let state = ControllerState {
@@ -212,8 +212,8 @@ mod tests {
             baseline: 0.0,
             link: None,
         };
-        let connection =
-            ConnectionStats { limited_by, constraint, controller: Some(state), ..ConnectionStats::default() };
+        let congestion = CongestionStats { constraint, controller: Some(state), ..CongestionStats::default() };
+        let connection = ConnectionStats { limited_by, congestion, ..ConnectionStats::default() };
         Stats { connection, ..Stats::default() }
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let of = |stats: &Stats| Bottleneck::of(&stats.connection, false, &Strains::default());
         let mut full = stats(LimitedBy::Window, Constraint::Policer);
         assert_eq!(of(&full), Some(Bottleneck::Policer));
-        full.connection.constraint = Constraint::RateLimit;
+        full.connection.congestion.constraint = Constraint::RateLimit;
         assert_eq!(of(&full), Some(Bottleneck::RateLimit), "whatever the controller believes");
         assert_eq!(of(&stats(LimitedBy::Receiver, Constraint::Neighbors)), Some(Bottleneck::Writing));
         assert_eq!(of(&stats(LimitedBy::Nothing, Constraint::Path)), None);

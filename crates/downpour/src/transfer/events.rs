@@ -16,6 +16,7 @@ pub(super) const MAX_EVENTS: usize = 256;
 
 /// An event of a transfer. Names and texts are raw: programs must escape them before display.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few events a second, each read once")]
 pub enum TransferEvent {
     /// A peer with the right key has connected.
     Connected {

@@ -364,7 +364,7 @@ impl Receiving {
     /// Reports progress.
     fn report(&mut self) {
         let stats = self.session.stats().map(|stats| stats.connection);
-        let (done, underway) = stats.map_or((0, 0), |stats| (stats.bytes_written, stats.bytes_arriving));
+        let (done, underway) = stats.map_or((0, 0), |stats| (stats.objects.written, stats.objects.arriving));
         (self.counts.bytes_done, self.counts.bytes_underway) = (done, underway);
         // Hard links are in place too, and are no files to come.
         self.counts.files_done = self.target.files().in_place().min(self.counts.files_known);

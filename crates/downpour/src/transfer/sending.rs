@@ -376,7 +376,7 @@ impl Sending {
 
     fn counts(&self) -> Counts {
         let stats = self.session.stats().map(|stats| stats.connection);
-        let (done, underway) = stats.map_or((0, 0), |stats| (stats.bytes_acknowledged, stats.bytes_delivered));
+        let (done, underway) = stats.map_or((0, 0), |stats| (stats.objects.acknowledged, stats.objects.delivered));
         Counts {
             bytes_done: done,
             bytes_underway: underway,

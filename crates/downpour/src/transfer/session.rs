@@ -94,7 +94,8 @@ impl Session {
 
     /// Returns the rate that the path is known to carry, or is limited to, if any is.
     pub(super) fn line_rate(&self) -> Option<Rate> {
-        let learned = || self.stats.as_ref().and_then(|stats| stats.connection.memory).map(|memory| memory.rate);
+        let learned =
+            || self.stats.as_ref().and_then(|stats| stats.connection.congestion.memory).map(|memory| memory.rate);
         self.path.least(self.config.fixed_rate().or_else(learned).or(self.path.remembered()))
     }
 
@@ -211,19 +212,19 @@ impl Session {
     fn take_stats(&mut self) -> (bool, Result<(), Error>) {
         let (stats, now) = (block_on(self.connection.stats()), runtime::now());
         self.stats = Some(stats);
-        self.liveness.on_bytes(now, stats.connection.bytes_received);
+        self.liveness.on_bytes(now, stats.connection.packets.bytes_received);
         let is_news = self.strains.on_stats(&stats);
         (is_news, self.check_life(now, &stats))
     }
 
     fn check_life(&mut self, now: Instant, stats: &Stats) -> Result<(), Error> {
         let connection = &stats.connection;
-        self.headway.on_bytes(now, connection.bytes_written + connection.bytes_acknowledged);
+        self.headway.on_bytes(now, connection.objects.written + connection.objects.acknowledged);
         // A pause is no excuse: it lasts until the peer takes notices, or sends what is missing of earlier batches.
         // What the peer alone can end is none either: blocks that it never reports as done.
-        let waits = self.stopwatch.is_waiting() || connection.reading > 0;
+        let waits = self.stopwatch.is_waiting() || connection.objects.reading > 0;
         self.headway.check(now, waits, self.liveness.is_contested())?;
-        if self.liveness.check(now, connection.in_flight)? {
+        if self.liveness.check(now, connection.congestion.in_flight)? {
             self.connection.ping();
         }
         Ok(())

@@ -68,31 +68,40 @@ impl Page {
 
     fn transport(&mut self, stats: &Stats) {
         let connection = &stats.connection;
-        let [rtt, least] = [connection.rtt, connection.min_rtt].map(|time| time.map(|time| time.as_secs_f64()));
+        let [rtt, least] =
+            [connection.path.rtt, connection.path.min_rtt].map(|time| time.map(|time| time.as_secs_f64()));
         self.gauge("transport_round_trip_seconds", "Smoothed round-trip time.", rtt);
         self.gauge("transport_min_round_trip_seconds", "Smallest round-trip time.", least);
-        let rate = connection.pacing_rate.map(Rate::bytes_per_second);
+        let rate = connection.congestion.pacing_rate.map(Rate::bytes_per_second);
         self.gauge("transport_rate_bytes_per_second", "Rate at which packets may leave, with all headers.", rate);
-        let loss = Some(connection.loss);
+        let loss = Some(connection.path.loss);
         self.gauge("transport_loss_ratio", "Estimated loss on the way to the remote host, before repair.", loss);
-        self.gauge("transport_window_bytes", "Congestion window.", Some(connection.window));
-        self.gauge("transport_in_flight_bytes", "Bytes of the window that are in flight.", Some(connection.in_flight));
+        self.gauge("transport_window_bytes", "Congestion window.", Some(connection.congestion.window));
+        self.gauge(
+            "transport_in_flight_bytes",
+            "Bytes of the window that are in flight.",
+            Some(connection.congestion.in_flight),
+        );
         for (name, help, count) in [
-            ("sent_bytes_total", "Bytes sent, with all headers.", connection.bytes_sent),
-            ("received_bytes_total", "Bytes received, with all headers.", connection.bytes_received),
-            ("packets_sent_total", "Packets sent.", connection.packets_sent),
-            ("packets_received_total", "Packets received.", connection.packets_received),
-            ("packets_lost_total", "Packets sent and lost.", connection.packets_lost),
-            ("surplus_symbols_total", "Symbols received that were not needed.", connection.surplus_symbols),
-            ("probe_timeouts_total", "Probes sent because no acknowledgement came in time.", connection.probe_timeouts),
-            ("path_changes_total", "Changes of the remote host's address.", connection.path_changes),
+            ("sent_bytes_total", "Bytes sent, with all headers.", connection.packets.bytes_sent),
+            ("received_bytes_total", "Bytes received, with all headers.", connection.packets.bytes_received),
+            ("packets_sent_total", "Packets sent.", connection.packets.sent),
+            ("packets_received_total", "Packets received.", connection.packets.received),
+            ("packets_lost_total", "Packets sent and lost.", connection.packets.lost),
+            ("surplus_symbols_total", "Symbols received that were not needed.", connection.symbols.surplus),
+            (
+                "probe_timeouts_total",
+                "Probes sent because no acknowledgement came in time.",
+                connection.timers.probe_timeouts,
+            ),
+            ("path_changes_total", "Changes of the remote host's address.", connection.path.changes),
         ] {
             self.counter(&format!("transport_{name}"), help, Some(count));
         }
         let symbols = [
-            ("source", connection.source_symbols),
-            ("resent", connection.resent_symbols),
-            ("repair", connection.repair_symbols),
+            ("source", connection.symbols.source),
+            ("resent", connection.symbols.resent),
+            ("repair", connection.symbols.repair),
         ];
         self.family(
             "transport_symbols_sent_total",

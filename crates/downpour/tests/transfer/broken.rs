@@ -65,7 +65,7 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
         // Slow enough to be killed before the end.
         receiver.set_limit(Some(Rate::from_bits_per_second(50_000_000)));
         wait_for(&mut receiver, |event| {
-            let came = |now: &Progress| now.connection.bytes_received > 5_000_000;
+            let came = |now: &Progress| now.connection.packets.bytes_received > 5_000_000;
             matches!(event, TransferEvent::Progress(now) if came(&now)).then_some(())
         })
         .await;

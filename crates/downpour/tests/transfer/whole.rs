@@ -259,7 +259,7 @@ fn nothing_large_crosses_before_the_user_has_agreed() {
         let sent = wait_for(&mut sender, |event| {
             let TransferEvent::Progress(now) = event else { return None };
             reports += 1;
-            (reports == 8).then_some(now.connection.bytes_sent)
+            (reports == 8).then_some(now.connection.packets.bytes_sent)
         });
         let sent = sent.await;
         assert!(sent < 100_000, "{sent} bytes");

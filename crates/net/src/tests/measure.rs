@@ -38,11 +38,11 @@ fn measure(name: &str, length: u64, connecting: &Endpoint, listening: &Endpoint,
     println!(
         "{name:>12}: {:.2} Gbit/s; rtt {:?} (least {:?}), window {} kB, lost {}, sent again {}",
         length as f64 * 8e-9 / seconds,
-        stats.rtt.unwrap_or_default(),
-        stats.min_rtt.unwrap_or_default(),
-        stats.window / 1000,
-        stats.packets_lost,
-        stats.resent_symbols,
+        stats.path.rtt.unwrap_or_default(),
+        stats.path.min_rtt.unwrap_or_default(),
+        stats.congestion.window / 1000,
+        stats.packets.lost,
+        stats.symbols.resent,
     );
 }
 

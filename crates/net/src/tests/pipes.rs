@@ -22,8 +22,8 @@ fn an_object_arrives_and_the_close_is_heard_though_the_end_of_file_follows() {
         drop(connecting);
         let (why, stats) = receiving.closed();
         assert!(matches!(why, NetError::ClosedByPeer { code: 0, reason } if reason == "that was all"));
-        assert_eq!(stats.connection.bytes_written, LENGTH);
-        assert_eq!((stats.refused.total(), stats.connection.packets_lost), (0, 0));
+        assert_eq!(stats.connection.objects.written, LENGTH);
+        assert_eq!((stats.refused.total(), stats.connection.packets.lost), (0, 0));
     }
 }
 
@@ -79,9 +79,9 @@ fn nothing_is_lost_and_only_probes_repeat_while_the_reader_is_stopped() {
     sending.connection.close(0, "");
     let (why, stats) = sending.closed();
     assert!(matches!(why, NetError::ClosedLocally));
-    assert_eq!(stats.connection.packets_lost, 0);
+    assert_eq!(stats.connection.packets.lost, 0);
     // Two for each probe timeout, which backs off.
-    assert!(stats.connection.resent_symbols <= 24, "{} symbols were sent again", stats.connection.resent_symbols);
+    assert!(stats.connection.symbols.resent <= 24, "{} symbols were sent again", stats.connection.symbols.resent);
     drop((connecting, sending));
     assert!(pump.join().unwrap() > LENGTH);
 }
@@ -96,7 +96,7 @@ fn a_limit_holds_from_now_on_until_it_is_taken_away() {
     sending.connection.set_limit(Some(rate));
     sending.connection.send_object(1, LENGTH, Arc::clone(&memory) as _);
     receiving.announced().accept(Arc::clone(&memory) as _);
-    let pacing = || sending.stats().connection.pacing_rate;
+    let pacing = || sending.stats().connection.congestion.pacing_rate;
     assert_eq!(pacing(), Some(rate));
     // At that rate the object takes two seconds.
     let started = Instant::now();

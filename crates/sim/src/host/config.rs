@@ -168,11 +168,11 @@ pub struct Moment {
 
 impl Moment {
     pub(super) fn of(stats: &[ConnectionStats]) -> Self {
-        let rates = stats.iter().filter_map(|stats| stats.pacing_rate);
+        let rates = stats.iter().filter_map(|stats| stats.congestion.pacing_rate);
         Self {
             rate: rates.map(|rate| rate.bits_per_second()).sum(),
-            loss: stats.iter().map(|stats| stats.loss).sum::<f64>() / stats.len().max(1) as f64,
-            controller: stats.iter().find_map(|stats| stats.controller),
+            loss: stats.iter().map(|stats| stats.path.loss).sum::<f64>() / stats.len().max(1) as f64,
+            controller: stats.iter().find_map(|stats| stats.congestion.controller),
         }
     }
 }

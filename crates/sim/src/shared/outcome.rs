@@ -97,13 +97,13 @@ impl FlowOutcome {
             is_identical: is_complete && received.iter().all(|received| received.is_identical()),
             written: received.iter().map(|received| received.written()).sum(),
             throughput,
-            wire_bytes: sender.iter().chain(&receiver).map(|stats| stats.bytes_sent).sum(),
-            packets_sent: sender.iter().map(|stats| stats.packets_sent).sum(),
-            packets_lost: sender.iter().map(|stats| stats.packets_lost).sum(),
+            wire_bytes: sender.iter().chain(&receiver).map(|stats| stats.packets.bytes_sent).sum(),
+            packets_sent: sender.iter().map(|stats| stats.packets.sent).sum(),
+            packets_lost: sender.iter().map(|stats| stats.packets.lost).sum(),
             loss_estimate: (!estimates.is_empty()).then(|| estimates.iter().sum::<f64>() / estimates.len() as f64),
-            memory: sender.iter().find_map(|stats| stats.memory),
+            memory: sender.iter().find_map(|stats| stats.congestion.memory),
             symbol_bytes: sender.iter().map(symbol_bytes).sum(),
-            most_held: receiver.iter().map(|stats| stats.most_held).sum(),
+            most_held: receiver.iter().map(|stats| stats.symbols.most_held).sum(),
             arrived: host(to).arrived().to_vec(),
             course: host(from).course().to_vec(),
             coding: [from, to].map(|id| host(id).coding_time()),
@@ -118,7 +118,7 @@ const fn is_failure(closed: &Closed) -> bool {
 }
 
 fn symbol_bytes(stats: &ConnectionStats) -> u64 {
-    (stats.source_symbols + stats.resent_symbols + stats.repair_symbols) * u64::from(stats.symbol_size)
+    (stats.symbols.source + stats.symbols.resent + stats.symbols.repair) * u64::from(stats.path.symbol_size)
 }
 
 /// Returns Jain's index of fairness of some shares (Jain 1984; arq §3.2.2): 1 if all are equal, one over their number

@@ -27,21 +27,21 @@ fn run(dropped: Vec<u64>, bleached: std::ops::Range<u64>) -> ConnectionStats {
 
 /// Returns the IP bytes sent per byte.
 fn cost(stats: &ConnectionStats) -> f64 {
-    stats.bytes_sent as f64 / SIZE as f64
+    stats.packets.bytes_sent as f64 / SIZE as f64
 }
 
 #[test]
 fn a_path_that_clears_marks_from_some_time_on_is_not_flooded() {
     let [clean, bleached] = [run(vec![], 0..0), run(vec![], 1_000..60_000)];
-    assert_eq!((clean.ecn, clean.packets_lost), (Some(true), 0));
+    assert_eq!((clean.path.ecn, clean.packets.lost), (Some(true), 0));
     assert!(cost(&clean) < 1.15, "{clean:?}");
-    assert!(bleached.ecn != Some(true) && cost(&bleached) < 1.25, "{:.2}: {bleached:?}", cost(&bleached));
+    assert!(bleached.path.ecn != Some(true) && cost(&bleached) < 1.25, "{:.2}: {bleached:?}", cost(&bleached));
 }
 
 #[test]
 fn a_path_that_clears_marks_for_a_while_is_governed_by_marks_again() {
     let stats = run(vec![], 500..1_000);
-    assert!(stats.ecn == Some(true) && cost(&stats) < 1.25, "{:.2}: {stats:?}", cost(&stats));
+    assert!(stats.path.ecn == Some(true) && cost(&stats) < 1.25, "{:.2}: {stats:?}", cost(&stats));
 }
 
 /// A burst of losses that includes the first marked packets looks like a path that drops marked packets.
@@ -49,6 +49,6 @@ fn a_path_that_clears_marks_for_a_while_is_governed_by_marks_again() {
 fn a_burst_that_takes_the_first_marked_packets_does_not_end_marking() {
     for last in [12, 20, 40] {
         let stats = run((3..=last).collect(), 0..0);
-        assert!(stats.ecn == Some(true) && cost(&stats) < 1.25, "{last}: {:.2}: {stats:?}", cost(&stats));
+        assert!(stats.path.ecn == Some(true) && cost(&stats) < 1.25, "{last}: {:.2}: {stats:?}", cost(&stats));
     }
 }

@@ -65,13 +65,13 @@ fn nothing_is_sent_beyond_the_window() {
             let (mut before, mut rose) = (0, 0);
             while network.step().expect("time passes") && !is_over(network.nodes()) {
                 let Some(stats) = network.node_mut(SENDER).and_then(|node| node.host.stats().pop()) else { continue };
-                if stats.in_flight > before {
+                if stats.congestion.in_flight > before {
                     rose += 1;
                     // One packet may be sent while any room is left, and a probe of two packets is not limited.
-                    let most = stats.window + 3 * FULL_PACKET;
-                    assert!(stats.in_flight <= most, "{stats:?} by {} over {link}", profile.name);
+                    let most = stats.congestion.window + 3 * FULL_PACKET;
+                    assert!(stats.congestion.in_flight <= most, "{stats:?} by {} over {link}", profile.name);
                 }
-                before = stats.in_flight;
+                before = stats.congestion.in_flight;
             }
             assert!(rose > 100, "in flight rose {rose} times: is it watched at all?");
         }
@@ -90,8 +90,8 @@ fn loss_is_seen_before_decoding_repairs_it() {
     let tally = |side: usize| network.nodes()[side].host.tallies().next().expect("they met");
     let (sender, receiver) = (tally(0), tally(1));
     assert!(receiver.decodes > 0, "something was repaired");
-    let (sent, lost) = (before.packets_sent as f64, before.loss);
+    let (sent, lost) = (before.packets.sent as f64, before.path.loss);
     assert!((0.035..0.065).contains(&lost), "{lost:.3} of {sent} packets are known lost where 5 % are");
-    assert_eq!(sender.last_stats.in_flight, 0);
-    assert_eq!(receiver.last_stats.in_flight, 0);
+    assert_eq!(sender.last_stats.congestion.in_flight, 0);
+    assert_eq!(receiver.last_stats.congestion.in_flight, 0);
 }

@@ -34,7 +34,7 @@ fn run(link: &str, rate: u64, size: u64, change: impl Fn(&mut Plan)) -> Run {
         else {
             continue;
         };
-        if stats.bytes_written * 3 > size {
+        if stats.objects.written * 3 > size {
             settled = settled.max(network.nodes()[1].host.tallies().map(|tally| tally.storing).sum());
         }
     }
@@ -137,15 +137,15 @@ fn watch(plan: Plan) -> Seen {
     seen.seconds = complete.expect("complete").as_secs_f64();
     // What the start overflows in the first half second is not the disk's doing.
     let settled = &ticks[50..ticks.len() - 100];
-    let before = settled[0].0.packets_lost;
+    let before = settled[0].0.packets.lost;
     for (sender, receiver) in settled {
         seen.ticks += 1;
-        seen.lost = sender.packets_lost - before;
+        seen.lost = sender.packets.lost - before;
         seen.by_receiver += u32::from(sender.limited_by == LimitedBy::Receiver);
         seen.by_source += u32::from(sender.limited_by == LimitedBy::Source);
         seen.bound[0] += u32::from(sender.memory_binds);
         seen.bound[1] += u32::from(receiver.memory_binds);
-        seen.in_flight = seen.in_flight.max(sender.in_flight / 1_448);
+        seen.in_flight = seen.in_flight.max(sender.congestion.in_flight / 1_448);
     }
     seen.storing /= 1_408;
     seen

@@ -30,7 +30,7 @@ fn run(link: &str, script: StreamScript) -> (Vec<(f64, f64)>, u64) {
     let seconds = |at: transport::Time| at.since(transport::Time::ZERO).as_secs_f64();
     let times = writing.log.iter().map(|(count, at)| (seconds(*at), seconds(read(*count)))).collect();
     let stats = [0, 1].map(|side| network.node_mut(NodeId::from_index(side)).expect("a host").host.all_stats());
-    (times, stats.concat().iter().map(|stats| stats.bytes_sent).sum())
+    (times, stats.concat().iter().map(|stats| stats.packets.bytes_sent).sum())
 }
 
 /// 100 kB an hour is what a phone on a metered line does not notice. Measured: 63 kB.

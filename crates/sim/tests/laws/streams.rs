@@ -57,7 +57,7 @@ fn object_and_stream(size: u64, delay: u32, loss: u32) -> [(f64, f64); 2] {
             let object = tally.complete_at.map(|at| at.as_secs_f64());
             times.push(object.unwrap_or_else(|| read_at(&reading(&network)[0])));
             let sender = network.nodes()[0].host.tallies().next().expect("they met");
-            bytes.push(sender.last_stats.bytes_sent as f64);
+            bytes.push(sender.last_stats.packets.bytes_sent as f64);
         }
         (median(times), median(bytes))
     };

@@ -73,8 +73,8 @@ fn percentile(latencies: &[f64], percent: f64) -> f64 {
 fn runs(what: &str, window: bool, loss: &str, script: StreamScript) -> Together {
     let seen: Vec<Seen> = (1..=3).map(|seed| run(window, loss, script, seed)).collect();
     let sum = |count: fn(&ConnectionStats) -> u64| seen.iter().map(|seen| count(&seen.sender)).sum::<u64>();
-    let repair = sum(|sender| sender.repair_symbols) as f64 / sum(|sender| sender.source_symbols) as f64;
-    let bytes = sum(|sender| sender.bytes_sent) / 3;
+    let repair = sum(|sender| sender.symbols.repair) as f64 / sum(|sender| sender.symbols.source) as f64;
+    let bytes = sum(|sender| sender.packets.bytes_sent) / 3;
     let latencies = [0, 1].map(|which| {
         let mut all: Vec<f64> = seen.iter().flat_map(|seen| &seen.latencies[which]).copied().collect();
         all.sort_by(f64::total_cmp);
@@ -137,7 +137,7 @@ fn bulk_survives_heavy_loss() {
 fn a_path_without_loss_costs_nothing() {
     let seen = run(true, "0%", writes(4_000, 1_400, 747), 1);
     let first_trip = Duration::from_millis(300).as_secs_f64() / 747e-6;
-    assert!((seen.sender.repair_symbols as f64) < 0.3 * first_trip, "{} repair", seen.sender.repair_symbols);
+    assert!((seen.sender.symbols.repair as f64) < 0.3 * first_trip, "{} repair", seen.sender.symbols.repair);
     let longer = run(true, "0%", writes(6_000, 1_400, 747), 1);
-    assert_eq!(longer.sender.repair_symbols, seen.sender.repair_symbols);
+    assert_eq!(longer.sender.symbols.repair, seen.sender.symbols.repair);
 }

@@ -11,7 +11,7 @@ fn coding(plan: &Plan) -> (u64, u64, u64) {
     let tally = |side: usize| network.nodes()[side].host.tallies().next().expect("they met");
     let whole = tally(1).received.values().filter(|received| received.is_whole()).count();
     assert_eq!(whole, plan.objects.len(), "{plan:?}");
-    (tally(0).encodes, tally(1).decodes, tally(0).last_stats.repair_symbols)
+    (tally(0).encodes, tally(1).decodes, tally(0).last_stats.symbols.repair)
 }
 
 fn told(bits: u64) -> Profile {

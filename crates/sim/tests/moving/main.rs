@@ -49,7 +49,7 @@ fn one_change_costs_a_few_round_trips() {
             let round_trips = time.saturating_sub(base).as_millis() / 50;
             println!("told {told}, host {side} moves: {round_trips} round trips more than {base:?}");
             assert!(round_trips <= most, "told {told}, host {side}: {time:?} against {base:?}");
-            let changes = [0, 1].map(|side| scene.tally(side).last_stats.path_changes);
+            let changes = [0, 1].map(|side| scene.tally(side).last_stats.path.changes);
             assert_eq!(changes, [side as u64, 1 - side as u64], "only the other host has a new address to prove");
         }
     }
@@ -80,7 +80,7 @@ fn both_may_move_at_once_if_the_old_addresses_go_on_for_a_while() {
     scene.roaming.move_to(1, 1, false);
     let time = scene.run();
     assert!(time < millis(2_000), "{time:?}");
-    assert_eq!([0, 1].map(|side| scene.tally(side).last_stats.path_changes), [1, 1]);
+    assert_eq!([0, 1].map(|side| scene.tally(side).last_stats.path.changes), [1, 1]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn two_that_leave_at_once_for_good_find_the_connection_dead() {
     scene.until(millis(40_000));
     for side in [0, 1] {
         assert_eq!(scene.tally(side).closed, Some(Closed::Dead), "host {side}");
-        assert_eq!(scene.tally(side).last_stats.in_flight, 0, "host {side}");
+        assert_eq!(scene.tally(side).last_stats.congestion.in_flight, 0, "host {side}");
     }
 }
 
@@ -108,7 +108,7 @@ fn a_host_may_move_to_a_path_of_smaller_packets() {
             let time = scene.run();
             println!("told {told}, host {side}: {time:?}");
             assert!(time < millis(if told { 2_000 } else { 4_000 }), "told {told}, host {side}: {time:?}");
-            assert_eq!(scene.tally(0).last_stats.symbol_size, 1_152);
+            assert_eq!(scene.tally(0).last_stats.path.symbol_size, 1_152);
         }
     }
 }
@@ -157,7 +157,7 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
             // packet.
             continue;
         }
-        assert_eq!(scene.tally(1 - of).last_stats.path_changes, 0, "{what}");
+        assert_eq!(scene.tally(1 - of).last_stats.path.changes, 0, "{what}");
         let (sent, got) = (scene.roaming.host(of).copied_bytes(), scene.roaming.stranger_bytes());
         assert!(got <= 3 * sent, "{what}: the stranger got {got} bytes for {sent}");
     }

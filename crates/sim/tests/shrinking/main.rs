@@ -94,7 +94,7 @@ fn run_as(profile: &Profile, link: &str, objects: &[u64], shrinks: &[(u64, u32)]
             network.set_link(id, LinkConfig { mtu: Some(*mtu), ..config.clone() }).expect("a link");
         }
         while let Some(stats) = network.node_mut(pair.a).and_then(|host| host.stats().pop()) {
-            let size = stats.symbol_size;
+            let size = stats.path.symbol_size;
             if u32::from(size) + 43 + 28 <= *mtu {
                 shrunk.found.push(network.now().checked_since(netsim::Time::ZERO + millis(*at)).expect("later"));
                 shrunk.sizes.push(size);
@@ -115,8 +115,8 @@ fn run_as(profile: &Profile, link: &str, objects: &[u64], shrinks: &[(u64, u32)]
     assert_eq!(sent.sent, objects.len(), "each object is sent once for the program");
     assert_eq!(sent.read, tally.written, "a block has one number and one place on both sides");
     let stats = sent.last_stats;
-    assert_eq!(stats.in_flight, 0);
-    shrunk.symbols = stats.source_symbols + stats.resent_symbols + stats.repair_symbols;
+    assert_eq!(stats.congestion.in_flight, 0);
+    shrunk.symbols = stats.symbols.source + stats.symbols.resent + stats.symbols.repair;
     shrunk
 }
 
@@ -185,9 +185,9 @@ fn a_timeout_that_is_too_short_makes_no_path_small() {
         for seed in 1..=4 {
             let outcome = case.run(seed);
             let stats = outcome.sender;
-            println!("{detection} {seed}: {:?}, {} sent again", outcome.completed, stats.resent_symbols);
+            println!("{detection} {seed}: {:?}, {} sent again", outcome.completed, stats.symbols.resent);
             assert!(outcome.is_identical());
-            assert_eq!(stats.source_symbols, case.size.div_ceil(1_400), "{detection} {seed}");
+            assert_eq!(stats.symbols.source, case.size.div_ceil(1_400), "{detection} {seed}");
         }
     }
 }

@@ -50,7 +50,7 @@ fn run(case: &Case) -> Seen {
     assert!(over(network.nodes()), "no end: {case:?}");
     let tallies = [0, 1].map(|side| network.nodes()[side].tallies().next().expect("they met").clone());
     let seen = Seen {
-        size: tallies.iter().map(|tally| tally.last_stats.symbol_size).max().expect("two"),
+        size: tallies.iter().map(|tally| tally.last_stats.path.symbol_size).max().expect("two"),
         writing: tallies.each_ref().map(|tally| tally.streams.writing.values().cloned().collect()),
         reading: tallies.each_ref().map(|tally| tally.streams.reading.values().cloned().collect()),
     };
@@ -64,7 +64,7 @@ fn run(case: &Case) -> Seen {
     assert!(seen.writing[0].iter().all(|writing| writing.end == StreamEnd::Whole), "{case:?}");
     let stats = &tallies[0].last_stats;
     let length: u64 = case.streams.iter().map(|script| script.length).sum();
-    assert_eq!((stats.in_flight, stats.bytes_acknowledged), (0, length), "{case:?}");
+    assert_eq!((stats.congestion.in_flight, stats.objects.acknowledged), (0, length), "{case:?}");
     seen
 }
 

@@ -39,7 +39,9 @@ pub use event::{CloseCode, Closed, Event};
 pub use feedback::ReceivedEcn;
 pub use options::{FlowError, Limits, ObjectOptions};
 pub use reconfiguring::SetError;
-pub use stats::{ConnectionStats, LimitedBy};
+pub use stats::{
+    CongestionStats, ConnectionStats, LimitedBy, ObjectStats, PacketStats, PathStats, SymbolStats, TimerStats,
+};
 pub use streams::{Class, StreamOptions};
 pub use symbol_packets::SymbolPacket;
 
@@ -404,7 +406,7 @@ impl Connection {
     }
 
     /// Begins with what an earlier connection to the same address has learned of the path
-    /// ([`ConnectionStats::memory`]), which should be less than a day old and given to one connection at a time. Without
+    /// ([`CongestionStats::memory`]), which should be less than a day old and given to one connection at a time. Without
     /// effect once the controller has found the rate, and with controllers that do not search for it. A migration forgets
     /// it.
     pub fn recall(&mut self, memory: &PathMemory) {
@@ -483,54 +485,78 @@ impl Connection {
     /// Returns the present state and all counts.
     pub fn stats(&self) -> ConnectionStats {
         let recovery = self.recovery.stats();
-        let rtt = Some(self.recovery.rtt()).filter(|rtt| rtt.has_sample());
-        let symbols = self.send_flows.counts();
         ConnectionStats {
-            packets_sent: recovery.sent_packets + recovery.untracked_packets,
-            bytes_sent: recovery.sent_bytes + recovery.untracked_bytes,
-            packets_received: self.counters.packets_received,
-            bytes_received: self.counters.bytes_received,
-            packets_lost: recovery.lost_packets.saturating_sub(recovery.spurious_packets),
-            source_symbols: symbols.source,
-            resent_symbols: symbols.resent,
-            repair_symbols: symbols.repair,
-            surplus_symbols: self.recv_flows.surplus(),
+            packets: PacketStats {
+                sent: recovery.sent_packets + recovery.untracked_packets,
+                bytes_sent: recovery.sent_bytes + recovery.untracked_bytes,
+                received: self.counters.packets_received,
+                bytes_received: self.counters.bytes_received,
+                lost: recovery.lost_packets.saturating_sub(recovery.spurious_packets),
+                marked: recovery.marked_packets,
+                pings: self.liveness.pings(),
+                mtu_probes: self.mtu.probes_sent(),
+                refused: self.counters.refused.total(),
+            },
+            symbols: self.symbol_stats(),
+            objects: ObjectStats {
+                written: self.recv_flows.bytes_written(),
+                acknowledged: self.send_flows.bytes_acknowledged(),
+                arriving: self.recv_flows.bytes_arriving(),
+                delivered: self.send_flows.bytes_delivered(),
+                reading: self.send_flows.reading(),
+            },
+            path: self.path_stats(),
+            congestion: self.congestion_stats(),
+            timers: TimerStats {
+                expired: self.counters.timers_expired,
+                probe_timeouts: recovery.probe_timeouts,
+                retransmission_timeouts: recovery.timeouts,
+                counter_resets: recovery.counter_resets,
+            },
+            limited_by: self.pause.limited_by(),
+            memory_binds: self.memory_binds(),
+        }
+    }
+
+    fn symbol_stats(&self) -> SymbolStats {
+        let sent = self.send_flows.counts();
+        SymbolStats {
+            source: sent.source,
+            resent: sent.resent,
+            repair: sent.repair,
+            surplus: self.recv_flows.surplus(),
             undecodable_blocks: self.counters.undecodable_blocks,
             most_held: self.recv_flows.most_held(),
-            bytes_written: self.recv_flows.bytes_written(),
-            bytes_acknowledged: self.send_flows.bytes_acknowledged(),
-            bytes_arriving: self.recv_flows.bytes_arriving(),
-            bytes_delivered: self.send_flows.bytes_delivered(),
+        }
+    }
+
+    fn path_stats(&self) -> PathStats {
+        let rtt = Some(self.recovery.rtt()).filter(|rtt| rtt.has_sample());
+        PathStats {
             rtt: rtt.map(crate::recovery::RttEstimator::smoothed),
             min_rtt: rtt.map(crate::recovery::RttEstimator::min),
             loss: self.recovery.loss().loss(),
-            path_changes: self.paths.migrations(),
-            probe_timeouts: recovery.probe_timeouts,
-            retransmission_timeouts: recovery.timeouts,
-            counter_resets: recovery.counter_resets,
-            counter_drift: self.recovery.counter_drift(),
-            pings: self.liveness.pings(),
-            mtu_probes: self.mtu.probes_sent(),
-            timers_expired: self.counters.timers_expired,
-            symbol_size: self.mtu.symbol_size(),
-            per_packet: self.mtu.per_packet(),
-            window: self.recovery.window(),
-            in_flight: self.recovery.bytes_in_flight(),
-            pacing_rate: self.recovery.pacing_rate(),
-            marked: recovery.marked_packets,
+            changes: self.paths.migrations(),
             ecn: match self.recovery.ecn().state() {
                 EcnState::Testing => None,
                 EcnState::Capable => Some(true),
                 EcnState::Failed => Some(false),
             },
             datagram: self.mtu.max_datagram(),
-            refused: self.counters.refused.total(),
-            limited_by: self.pause.limited_by(),
+            symbol_size: self.mtu.symbol_size(),
+            per_packet: self.mtu.per_packet(),
+        }
+    }
+
+    fn congestion_stats(&self) -> CongestionStats {
+        CongestionStats {
+            window: self.recovery.window(),
+            in_flight: self.recovery.bytes_in_flight(),
+            counter_drift: self.recovery.counter_drift(),
+            pacing_rate: self.recovery.pacing_rate(),
             constraint: self.recovery.constraint(),
             controller: self.recovery.congestion().state(),
             memory: self.recovery.congestion().memory(),
-            memory_binds: self.memory_binds(),
-            reading: self.send_flows.reading(),
         }
     }
 

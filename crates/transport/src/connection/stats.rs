@@ -49,38 +49,86 @@ pub(super) struct Counters {
 /// The state of a connection at one moment, and what it has counted since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConnectionStats {
+    /// Packets and datagrams.
+    pub packets: PacketStats,
+    /// Symbols of objects and streams, and their blocks.
+    pub symbols: SymbolStats,
+    /// Bytes of objects and streams.
+    pub objects: ObjectStats,
+    /// What has been measured of the path.
+    pub path: PathStats,
+    /// Window, pacing and what the controller believes.
+    pub congestion: CongestionStats,
+    /// Timers that have expired.
+    pub timers: TimerStats,
+    /// The limit that keeps data from being sent faster.
+    pub limited_by: LimitedBy,
+    /// Whether the bound on memory ([`Limits::most_symbols`](super::Limits::most_symbols)) keeps this side from sending,
+    /// since it may open no more blocks, or from granting as much credit as the path needs.
+    pub memory_binds: bool,
+}
+
+/// Packets and datagrams of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketStats {
     /// Packets sent, of every kind.
-    pub packets_sent: u64,
+    pub sent: u64,
     /// IP bytes sent.
     pub bytes_sent: u64,
     /// Authentic, new packets received.
-    pub packets_received: u64,
+    pub received: u64,
     /// IP bytes of these.
     pub bytes_received: u64,
     /// Packets declared lost, except those that arrived after all.
-    pub packets_lost: u64,
+    pub lost: u64,
+    /// Packets reported as marked CE.
+    pub marked: u64,
+    /// PINGs sent because nothing was received.
+    pub pings: u64,
+    /// Packets sent to find out which sizes the path carries.
+    pub mtu_probes: u64,
+    /// Datagrams of this connection that were refused; [`Connection::refused`](super::Connection::refused) has the
+    /// reasons.
+    pub refused: u64,
+}
+
+/// Symbols of a connection's objects and streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SymbolStats {
     /// Source symbols sent for the first time.
-    pub source_symbols: u64,
+    pub source: u64,
     /// Source symbols sent again.
-    pub resent_symbols: u64,
+    pub resent: u64,
     /// Repair symbols sent.
-    pub repair_symbols: u64,
+    pub repair: u64,
     /// Symbols received that were not needed.
-    pub surplus_symbols: u64,
+    pub surplus: u64,
     /// Blocks that were acknowledged and could not be decoded. The connection ends with the first.
     pub undecodable_blocks: u64,
     /// The most bytes of symbols that one object or stream of the peer has had here at once, of blocks that were neither
     /// complete nor decoded.
     pub most_held: u64,
+}
+
+/// Bytes of a connection's objects and streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectStats {
     /// Bytes of the peer's objects that the program has written.
-    pub bytes_written: u64,
+    pub written: u64,
     /// Bytes of our objects and streams that the receiver has.
-    pub bytes_acknowledged: u64,
+    pub acknowledged: u64,
     /// Bytes of symbols of the peer's objects that are here, of blocks that are not written yet. They may have padding and
     /// may be dropped again.
-    pub bytes_arriving: u64,
+    pub arriving: u64,
     /// Bytes of symbols that the receiver has of blocks of our objects which it does not have yet, as far as is known.
-    pub bytes_delivered: u64,
+    pub delivered: u64,
+    /// Blocks of our objects whose bytes the program has been asked for and has not delivered.
+    pub reading: usize,
+}
+
+/// What a connection has measured of its path.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PathStats {
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
     /// Smallest round-trip time.
@@ -88,42 +136,28 @@ pub struct ConnectionStats {
     /// Estimated loss before repair, 0 to 1.
     pub loss: f64,
     /// Migrations of the peer to another address.
-    pub path_changes: u64,
-    /// Probe timeouts (RFC 9002 section 6.2).
-    pub probe_timeouts: u64,
-    /// Retransmission timeouts (RFC 6298), for profiles that have them.
-    pub retransmission_timeouts: u64,
-    /// Timeouts that found the window full of packets that were no longer in flight, with `in-flight = counter`.
-    pub counter_resets: u64,
-    /// IP bytes that this counter has beyond those in flight.
-    pub counter_drift: u64,
-    /// PINGs sent because nothing was received.
-    pub pings: u64,
-    /// Packets sent to find out which sizes the path carries.
-    pub mtu_probes: u64,
-    /// Timers that expired, of every kind.
-    pub timers_expired: u64,
-    /// Bytes of a symbol of the flows that are sent.
-    pub symbol_size: u16,
-    /// The most symbols that a packet has: as many as the profile wants and the path is known to carry.
-    pub per_packet: u8,
-    /// The congestion window, in IP bytes.
-    pub window: u64,
-    /// IP bytes in flight.
-    pub in_flight: u64,
-    /// The pacing rate; `None` while packets leave as the window allows.
-    pub pacing_rate: Option<Rate>,
-    /// Packets reported as marked CE.
-    pub marked: u64,
+    pub changes: u64,
     /// Whether the path preserves ECN marks; `None` until marked packets have been acknowledged.
     pub ecn: Option<bool>,
     /// UDP payload of the largest datagram that the path is known to carry, in bytes.
     pub datagram: usize,
-    /// Datagrams of this connection that were refused; [`Connection::refused`](super::Connection::refused) has the
-    /// reasons.
-    pub refused: u64,
-    /// The limit that keeps data from being sent faster.
-    pub limited_by: LimitedBy,
+    /// Bytes of a symbol of the flows that are sent.
+    pub symbol_size: u16,
+    /// The most symbols that a packet has: as many as the profile wants and the path is known to carry.
+    pub per_packet: u8,
+}
+
+/// How much a connection sends at once and how fast.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CongestionStats {
+    /// The congestion window, in IP bytes.
+    pub window: u64,
+    /// IP bytes in flight.
+    pub in_flight: u64,
+    /// IP bytes that the counter has beyond those in flight, with `in-flight = counter`.
+    pub counter_drift: u64,
+    /// The pacing rate; `None` while packets leave as the window allows.
+    pub pacing_rate: Option<Rate>,
     /// What it means that the window is full or the pacer waits: the limit that the program has set, or what the
     /// controller says of the path.
     pub constraint: Constraint,
@@ -131,9 +165,17 @@ pub struct ConnectionStats {
     pub controller: Option<ControllerState>,
     /// What the next connection to the same address may begin with ([`super::Connection::recall`]).
     pub memory: Option<PathMemory>,
-    /// Whether the bound on memory ([`Limits::most_symbols`](super::Limits::most_symbols)) keeps this side from sending,
-    /// since it may open no more blocks, or from granting as much credit as the path needs.
-    pub memory_binds: bool,
-    /// Blocks of our objects whose bytes the program has been asked for and has not delivered.
-    pub reading: usize,
+}
+
+/// Timers of a connection that have expired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimerStats {
+    /// Timers of every kind.
+    pub expired: u64,
+    /// Probe timeouts (RFC 9002 section 6.2).
+    pub probe_timeouts: u64,
+    /// Retransmission timeouts (RFC 6298), for profiles that have them.
+    pub retransmission_timeouts: u64,
+    /// Timeouts that found the window full of packets that were no longer in flight, with `in-flight = counter`.
+    pub counter_resets: u64,
 }

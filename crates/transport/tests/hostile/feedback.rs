@@ -139,7 +139,7 @@ fn assert_undecodable(rogue: &mut Rogue) {
     let events = rogue.events();
     assert_eq!(events.last(), Some(&Event::Closed(Closed::Undecodable)), "{events:?}");
     rogue.listen();
-    assert_eq!((rogue.close_heard(), rogue.connection().stats().undecodable_blocks), (Some(2), 1));
+    assert_eq!((rogue.close_heard(), rogue.connection().stats().symbols.undecodable_blocks), (Some(2), 1));
     assert_eq!(rogue.connection().bytes_in_flight(), 0);
 }
 

@@ -74,7 +74,7 @@ fn what_a_packet_has_beyond_its_block_is_surplus() {
     for esi in [0, 4, 8] {
         rogue.send_symbol(symbol(1, 0, esi), 0, &[7; 4 * SIZE]);
     }
-    assert_eq!(rogue.connection().stats().surplus_symbols, 2);
+    assert_eq!(rogue.connection().stats().symbols.surplus, 2);
     assert_eq!(rogue.connection().refused().total(), 0);
 }
 

@@ -263,7 +263,7 @@ fn absurd_feedback_for(length: u64) {
         }
         assert!(!rogue.connection().is_closed(), "{feedback:?}: {:?}", rogue.events());
     }
-    let window = rogue.connection().stats().window;
+    let window = rogue.connection().stats().congestion.window;
     assert!(rogue.connection().bytes_in_flight() <= window + 200 * 1_479, "window {window} and probes");
 }
 

@@ -166,7 +166,7 @@ fn garbage_of_every_length_is_counted_and_nothing_else() {
     assert_eq!(rogue.victim.handles().count(), 1);
     assert_eq!(rogue.events(), []);
     deliver(&mut rogue.victim, NOW, address(66), packet.clone());
-    assert_eq!(rogue.connection().stats().packets_received, 2, "the connection lives");
+    assert_eq!(rogue.connection().stats().packets.received, 2, "the connection lives");
     assert!(packet.len() > EMPTY);
 }
 
@@ -184,11 +184,11 @@ fn datagrams_of_one_read_are_told_apart() {
             assert_eq!(impostor.len(), LENGTH);
             impostor[0] = kind;
             read.insert(impostor_at, impostor);
-            let received = rogue.connection().stats().packets_received;
+            let received = rogue.connection().stats().packets.received;
             let mut read = read.concat();
             rogue.victim.handle_datagrams(NOW, address(66), None, ReceivedEcn::NotEct, &mut read, LENGTH);
             let what = format!("type {kind:#04x} as number {impostor_at}");
-            assert_eq!(rogue.connection().stats().packets_received, received + 2, "{what}");
+            assert_eq!(rogue.connection().stats().packets.received, received + 2, "{what}");
             assert_eq!(rogue.victim.refused().total(), 1, "{what}");
         }
     }

@@ -60,7 +60,7 @@ fn a_stream_is_announced_once() {
         for (flow, size) in [(1, 100), (2, 80), (3, 60)] {
             send(&mut rogue, flow, (0, 0, 1), size, Some((40, 0)));
         }
-        assert_eq!(rogue.connection().stats().surplus_symbols, 2, "{frames:?}");
+        assert_eq!(rogue.connection().stats().symbols.surplus, 2, "{frames:?}");
         assert_eq!(rogue.connection().refused().total(), 0);
         assert_eq!(read(&mut rogue).len(), 40);
     }

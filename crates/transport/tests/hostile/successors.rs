@@ -50,7 +50,7 @@ fn an_object_is_announced_once() {
         for (flow, size) in [(1, 100), (2, 80), (3, 60)] {
             rogue.send_symbol(SymbolId { flow: FlowId(flow), block: 0, esi: 0 }, 0, &vec![7; size]);
         }
-        assert_eq!(rogue.connection().stats().surplus_symbols, 2, "{frames:?}");
+        assert_eq!(rogue.connection().stats().symbols.surplus, 2, "{frames:?}");
         assert_eq!(rogue.connection().refused().total(), 0);
     }
 }

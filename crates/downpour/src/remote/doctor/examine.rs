@@ -176,12 +176,12 @@ impl Network {
     /// Notes what the first handshakes show.
     fn connected(&mut self, opened: &Opened<'_>, reporter: &Reporter) {
         let (remote, stats) = (opened.remote, opened.stats);
-        self.min_rtt = [self.min_rtt, stats.min_rtt].into_iter().flatten().min();
+        self.min_rtt = [self.min_rtt, stats.path.min_rtt].into_iter().flatten().min();
         if remote != PIPE_PEER && self.udp.is_none() {
             let udp = Udp::Open {
                 address: remote,
-                datagram: stats.datagram,
-                packet: stats.datagram + headers(remote),
+                datagram: stats.path.datagram,
+                packet: stats.path.datagram + headers(remote),
                 largest_tried: opened.largest_tried(),
                 min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
             };

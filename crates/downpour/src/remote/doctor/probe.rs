@@ -177,9 +177,10 @@ impl<'a> Opened<'a> {
         let long_enough = |end: &End| {
             let last = end.meter.last().unwrap_or_default();
             // Without the queue that the probe has filled.
-            let round_trips = last.min_rtt.unwrap_or_default().saturating_mul(ROUND_TRIPS).min(LONGEST_FOR_ROUND_TRIPS);
+            let round_trips =
+                last.path.min_rtt.unwrap_or_default().saturating_mul(ROUND_TRIPS).min(LONGEST_FOR_ROUND_TRIPS);
             let time = target.time.max(round_trips);
-            let carries_much = last.bytes_sent.max(last.bytes_received) >= MOST_BYTES;
+            let carries_much = last.packets.bytes_sent.max(last.packets.bytes_received) >= MOST_BYTES;
             runtime::since(began) >= if carries_much { time / LEAST_PART } else { time }
         };
         while !long_enough(end) {

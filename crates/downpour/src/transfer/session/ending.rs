@@ -97,8 +97,8 @@ impl Session {
         };
         let connection = &stats.connection;
         let wire_bytes = match self.config.role {
-            Role::Sends => connection.bytes_sent,
-            Role::Receives | Role::Tunnels | Role::Streams => connection.bytes_received,
+            Role::Sends => connection.packets.bytes_sent,
+            Role::Receives | Role::Tunnels | Role::Streams => connection.packets.bytes_received,
         };
         Attempts {
             since: Some(self.stopwatch.started()),
@@ -126,7 +126,7 @@ impl Session {
         let elapsed = self.stopwatch.total(runtime::now());
         // What was there before has not crossed.
         let crossed = done.bytes.total.saturating_sub(done.bytes.present);
-        let (sent, received) = (stats.connection.bytes_sent, stats.connection.bytes_received);
+        let (sent, received) = (stats.connection.packets.bytes_sent, stats.connection.packets.bytes_received);
         Ok(Summary {
             role: self.config.role,
             peer,
@@ -146,16 +146,16 @@ impl Session {
         let connection = &stats.connection;
         let sends = self.config.sends();
         // The actual loss, not the engine's forecast.
-        let lost = connection.packets_lost as f64 / connection.packets_sent.max(1) as f64;
+        let lost = connection.packets.lost as f64 / connection.packets.sent.max(1) as f64;
         let connector = if self.config.has_connected() { Connector::Sender } else { Connector::Receiver };
         // Only the side that sends much knows the loss and the configured rate.
-        let told = self.config.fixed_rate().zip(connection.min_rtt).filter(|_| sends);
+        let told = self.config.fixed_rate().zip(connection.path.min_rtt).filter(|_| sends);
         let least = told.map(|(rate, rtt)| floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
-        let symbols = connection.source_symbols + connection.resent_symbols + connection.repair_symbols;
+        let symbols = connection.symbols.source + connection.symbols.resent + connection.symbols.repair;
         ConnectionFigures {
-            repair_share: share(connection.repair_symbols, symbols).filter(|_| sends),
-            rtt: connection.rtt,
-            loss: share(connection.packets_lost, connection.packets_sent).filter(|_| sends),
+            repair_share: share(connection.symbols.repair, symbols).filter(|_| sends),
+            rtt: connection.path.rtt,
+            loss: share(connection.packets.lost, connection.packets.sent).filter(|_| sends),
             refused: stats.refused.total(),
             refused_for: counted(&stats.refused),
             path_share: least.and_then(|least| path_share(least, elapsed)),

@@ -59,8 +59,11 @@ impl Monitor {
         let goodput = self.meter.update(now, counts.bytes_done + counts.bytes_underway);
         let (ours, theirs) = strains.of_both();
         let limited_by = self.watch.bottleneck(now, stats, ours, theirs);
-        // A receiver's few packets say nothing about the path.
-        let controller = stats.connection.controller.filter(|_| sends);
+        let mut connection = stats.connection;
+        if !sends {
+            // A receiver's few packets say nothing about the path.
+            connection.congestion.controller = None;
+        }
         Progress {
             bytes_done: counts.bytes_done + counts.bytes_present,
             bytes_present: counts.bytes_present,
@@ -71,11 +74,11 @@ impl Monitor {
             files_known: counts.files_known,
             current: counts.current.clone(),
             goodput,
-            rtt: stats.connection.rtt,
-            loss: sends.then_some(stats.connection.loss),
+            rtt: stats.connection.path.rtt,
+            loss: sends.then_some(stats.connection.path.loss),
             limited_by,
             elapsed,
-            connection: ConnectionStats { controller, ..stats.connection },
+            connection,
         }
     }
 }

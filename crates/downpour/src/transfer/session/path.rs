@@ -40,7 +40,7 @@ impl Path {
     /// Puts back what was learned of the path, unless it was more than one.
     pub(super) fn give_back(&mut self, stats: Option<&ConnectionStats>) {
         if let Some(lease) = self.lease.take() {
-            lease.give_back(stats.filter(|stats| stats.path_changes == 0).and_then(|stats| stats.memory));
+            lease.give_back(stats.filter(|stats| stats.path.changes == 0).and_then(|stats| stats.congestion.memory));
         }
     }
 
