@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| erasure::fuzzing::fuzz_window(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| erasure::rlc::fuzzing::fuzz_window(data));

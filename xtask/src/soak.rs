@@ -66,7 +66,7 @@ impl Property {
             Self::Shrinking => shrinking::check(seed, false).map(drop),
             Self::ShrinkingStreams => shrinking::check(seed, true).map(drop),
             Self::Codes => {
-                erasure::fuzzing::check_random_case(seed);
+                hostile::check_random_code(seed);
                 Ok(())
             }
             Self::Receiving => {

@@ -36,8 +36,6 @@ struct Readme;
 mod block;
 mod code;
 mod field;
-#[doc(hidden)]
-pub mod fuzzing;
 mod inactivation;
 mod kernel;
 mod linear;

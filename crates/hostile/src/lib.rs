@@ -1,8 +1,10 @@
-//! A peer that says anything to [`store`]: plain functions that take bytes for its choices and panic where a rule is broken.
+//! A peer that says anything to [`store`], and to the decoders of [`erasure`]: plain functions that take bytes for its
+//! choices and panic where a rule is broken.
 //!
-//! Only tests, fuzz targets and `cargo xtask soak` need them, and they reach no more of `store` than any program does, so
-//! they are a crate of their own and no part of what is released.
+//! Only tests, fuzz targets and `cargo xtask soak` need them, and they reach no more of these crates than any program
+//! does, so they are a crate of their own and no part of what is released.
 
+mod codes;
 mod draws;
 mod messages;
 mod oracle;
@@ -21,6 +23,7 @@ use oracle::Oracle;
 use sender::Said;
 use tree::{Tree, snapshot};
 
+pub use codes::{check_random_code, fuzz_decoder};
 pub use messages::fuzz_messages;
 
 /// Gives every input of a corpus in `fuzz/corpus` to its target.

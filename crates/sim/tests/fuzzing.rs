@@ -9,7 +9,6 @@ use erasure::{BlockCode, Code, WindowCode};
 use fastrand::Rng;
 use samples::frames;
 use sim::fuzzing::fuzz_connection;
-use std::path::Path;
 use transport::wire::{
     self, Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,
     PacketRanges, Plan, StreamAnnouncement,
@@ -18,13 +17,7 @@ use varied::varied;
 
 #[test]
 fn the_corpus_is_replayed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/connection");
-    let mut files = 0;
-    for entry in std::fs::read_dir(&folder).expect("the corpus is committed") {
-        fuzz_connection(&std::fs::read(entry.expect("readable").path()).expect("readable"));
-        files += 1;
-    }
-    assert!(files >= 6, "{files} files in {}", folder.display());
+    hostile::replay("connection", fuzz_connection);
 }
 
 /// Returns a number that is small, at a limit, or arbitrary. A careful peer's is nearly always small, or its connection

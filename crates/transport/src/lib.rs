@@ -76,6 +76,8 @@
 struct Readme;
 
 pub mod connection;
+#[cfg(test)]
+mod corpora;
 pub mod endpoint;
 mod floor;
 pub mod flow;

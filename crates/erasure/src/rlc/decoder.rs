@@ -126,6 +126,7 @@ impl Decoder {
     }
 
     /// Returns the numbers of buffers of a symbol's size held for symbols and for equations.
+    #[cfg(any(test, fuzzing))]
     pub(super) fn buffers(&self) -> (usize, usize) {
         (self.symbols.iter().flatten().count() + self.spare.len(), self.equations.rank())
     }

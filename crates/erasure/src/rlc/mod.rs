@@ -31,7 +31,7 @@
 mod coefficients;
 mod decoder;
 mod encoder;
-#[doc(hidden)]
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod tinymt32;
 

@@ -297,6 +297,11 @@ proptest! {
     }
 }
 
+#[test]
+fn the_corpus_passes() {
+    hostile::replay("window", super::fuzzing::fuzz_window);
+}
+
 /// Ids end with 64 bits: a window up to the last is accepted, one beyond it is refused.
 #[test]
 fn the_last_ids_there_are() {

@@ -360,8 +360,8 @@ impl Connection {
     }
 
     fn close_as(&mut self, now: Time, code: u32, reason: &str, closed: Closed) {
-        let path = (self.known_rtt(), self.recovery.loss().loss());
-        self.end_with(now, closed, Closing::ours(now, path, code, reason));
+        let closing = Closing::ours(now, self.known_rtt(), self.recovery.loss().loss(), code, reason);
+        self.end_with(now, closed, closing);
     }
 
     fn end_with(&mut self, now: Time, closed: Closed, closing: Closing) {

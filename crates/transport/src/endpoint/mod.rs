@@ -1,6 +1,7 @@
 //! The connections of one UDP socket: their ids, the keys that open them, first messages and their replays, version
 //! negotiation.
 
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod half_open;
 mod shares;

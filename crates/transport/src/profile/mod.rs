@@ -7,6 +7,7 @@
 mod arq;
 mod auto;
 mod feedback;
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod keys;
 mod lt_tcp;

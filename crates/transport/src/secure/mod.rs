@@ -6,7 +6,7 @@
 mod cipher;
 mod erase;
 mod erased;
-#[doc(hidden)]
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod generator;
 mod handshake;

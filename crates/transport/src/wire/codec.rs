@@ -303,22 +303,23 @@ fn stream_announcement(reader: &mut Reader<'_>) -> Result<StreamAnnouncement, Wi
 
 fn successor(reader: &mut Reader<'_>) -> Result<Successor, WireError> {
     let (flow, symbol_size, object) = (flow(reader)?, reader.u16()?, announcement(reader)?);
-    check_succession((flow, symbol_size), (object.flow, object.symbol_size))?;
+    check_succession(flow, symbol_size, object.flow, object.symbol_size)?;
     Ok(Successor { flow, symbol_size, object })
 }
 
 fn stream_successor(reader: &mut Reader<'_>) -> Result<StreamSuccessor, WireError> {
     let (flow, symbol_size, stream) = (flow(reader)?, reader.u16()?, stream_announcement(reader)?);
-    check_succession((flow, symbol_size), (stream.flow, stream.symbol_size))?;
+    check_succession(flow, symbol_size, stream.flow, stream.symbol_size)?;
     Ok(StreamSuccessor { flow, symbol_size, stream })
 }
 
-/// Checks that a flow with these symbols may succeed the flow that began the same object or stream.
-fn check_succession(later: (FlowId, u16), first: (FlowId, u16)) -> Result<(), WireError> {
-    if later.0 == first.0 {
+/// Checks that a flow may succeed the `first`, which began the same object or stream, with symbols of `symbol_size` bytes
+/// after those of `first_size`.
+fn check_succession(flow: FlowId, symbol_size: u16, first: FlowId, first_size: u16) -> Result<(), WireError> {
+    if flow == first {
         return Err(WireError::Malformed("flow that succeeds itself"));
     }
-    if later.1 >= first.1 {
+    if symbol_size >= first_size {
         return Err(WireError::Malformed("symbol size of a successor"));
     }
     Ok(())

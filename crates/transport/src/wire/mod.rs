@@ -8,7 +8,7 @@ mod error;
 mod feedback;
 mod feedback_config;
 mod frame;
-#[doc(hidden)]
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod ids;
 pub mod limits;

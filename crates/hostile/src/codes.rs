@@ -1,13 +1,12 @@
-//! Fuzz target: any bytes become a block, a decoder and the symbols it is given.
+//! Any bytes become a block, a decoder and the symbols it is given.
 
 mod random;
 
 use std::collections::BTreeSet;
 
-pub use random::check_random_case;
+use erasure::{Block, BlockCode, Decoder, Encoder, Progress};
 
-pub use crate::rlc::fuzzing::fuzz_window;
-use crate::{Block, BlockCode, Progress};
+pub use random::check_random_code;
 
 /// Bounds the cost of an input, not its coverage: blocks on either side of every relevant threshold fit.
 const MAX_K: u32 = 400;
@@ -41,8 +40,8 @@ pub fn fuzz_decoder(data: &[u8]) {
 
 struct Case {
     source: Block,
-    encoder: Box<dyn crate::Encoder>,
-    decoder: Box<dyn crate::Decoder>,
+    encoder: Box<dyn Encoder>,
+    decoder: Box<dyn Decoder>,
     block: Block,
     taken: BTreeSet<u32>,
     /// Accepted since the last attempt, which may drop symbols that are linearly dependent.

@@ -1,8 +1,9 @@
 //! Generates random cases, for many more runs than a test has time for.
 
+use erasure::BlockCode;
+use fastrand::Rng;
+
 use super::Case;
-use crate::BlockCode;
-use crate::splitmix::SplitMix64;
 
 /// Generates a code, a block, losses, and an order in which source symbols, repair symbols, duplicates and surplus
 /// arrive, with attempts to recover between them: the decoder must produce the right bytes or say what it needs. All
@@ -11,17 +12,17 @@ use crate::splitmix::SplitMix64;
 /// # Panics
 ///
 /// If the decoder is wrong.
-pub fn check_random_case(seed: u64) {
-    let mut dice = SplitMix64::new(seed);
-    let code = BlockCode::ALL[dice.below_u32(BlockCode::ALL.len() as u32) as usize];
-    let least = 1 + match dice.below_u32(20) {
-        0..14 => dice.below_u32(60),
-        14..19 => dice.below_u32(500),
-        _ => dice.below_u32(3000),
+pub fn check_random_code(seed: u64) {
+    let mut dice = Rng::with_seed(seed);
+    let code = BlockCode::ALL[dice.usize(..BlockCode::ALL.len())];
+    let least = 1 + match dice.u32(..20) {
+        0..14 => dice.u32(..60),
+        14..19 => dice.u32(..500),
+        _ => dice.u32(..3000),
     };
     // Some codes require a few symbols, or even sizes.
     let shape = |k: u32, size: usize| code.check(k, size).is_ok().then_some((k, size));
-    let size = 1 + dice.below_u32(16) as usize;
+    let size = dice.usize(1..=16);
     let (k, symbol_size) =
         (least..least + 10).find_map(|k| shape(k, size).or_else(|| shape(k, size + 1))).expect("a shape the code has");
     let mut case = Case::new(code, k, symbol_size, seed as u8);
@@ -46,24 +47,22 @@ impl Case {
 }
 
 /// Ids in order of arrival, some twice, each with a number below 40 that selects what else happens.
-fn arrivals(dice: &mut SplitMix64, k: u32, limit: u32) -> Vec<(u32, u32)> {
+fn arrivals(dice: &mut Rng, k: u32, limit: u32) -> Vec<(u32, u32)> {
     // From nothing lost to everything.
-    let percent = [0, 1, 10, 50, 100][dice.below_u32(5) as usize];
-    let mut ids: Vec<u32> = (0..k).filter(|_| dice.below_u32(100) >= percent).collect();
+    let percent = [0, 1, 10, 50, 100][dice.usize(..5)];
+    let mut ids: Vec<u32> = (0..k).filter(|_| dice.u32(..100) >= percent).collect();
     let lost = k - ids.len() as u32;
     // Repair symbols from the beginning, from all over the code, or from its end.
     let repairs = limit - k;
-    let reach = repairs.min([2 * k, 1 << 16, u32::MAX][dice.below_u32(3) as usize]);
-    let first = if dice.below_u32(4) == 0 { limit - reach } else { k };
+    let reach = repairs.min([2 * k, 1 << 16, u32::MAX][dice.usize(..3)]);
+    let first = if dice.u32(..4) == 0 { limit - reach } else { k };
     // Too few, about enough, or too many.
-    let count = [lost / 2, lost, lost + lost / 4 + 3, 2 * lost + 10][dice.below_u32(4) as usize];
+    let count = [lost / 2, lost, lost + lost / 4 + 3, 2 * lost + 10][dice.usize(..4)];
     if reach > 0 {
-        ids.extend((0..count).map(|_| first + dice.below_u32(reach)));
+        ids.extend((0..count).map(|_| first + dice.u32(..reach)));
     }
-    for place in (1..ids.len()).rev() {
-        ids.swap(place, dice.below_u32(place as u32 + 1) as usize);
-    }
-    ids.into_iter().map(|id| (id, dice.below_u32(40))).collect()
+    dice.shuffle(&mut ids);
+    ids.into_iter().map(|id| (id, dice.u32(..40))).collect()
 }
 
 #[cfg(test)]
@@ -75,13 +74,13 @@ mod tests {
     fn random_cases_are_right() {
         for seed in 0..600 {
             println!("seed {seed}");
-            check_random_case(seed);
+            check_random_code(seed);
         }
     }
 
     #[test]
     fn arrivals_are_of_all_kinds() {
-        let mut dice = SplitMix64::new(7);
+        let mut dice = Rng::with_seed(7);
         let all: Vec<_> = (0..400).map(|_| arrivals(&mut dice, 20, 1 << 24)).collect();
         let source = |ids: &[(u32, u32)]| ids.iter().filter(|(id, _)| *id < 20).count();
         assert!(all.iter().any(|ids| source(ids) == 0) && all.iter().any(|ids| source(ids) == 20));
