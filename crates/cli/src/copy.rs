@@ -15,7 +15,7 @@ use crate::notices::Notices;
 use crate::options;
 use crate::output::Output;
 use crate::relative::{Relative, relative};
-use crate::watch::{Conduct, watch};
+use crate::watch::{Conduct, begin, watch};
 use crate::web::Picture;
 
 /// Copies, or makes the target like the source; returns the exit code.
@@ -28,8 +28,8 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
     let mut output = Output::new(args.output).with_stats(args.stats);
     let notices = if copy.receive.dry_run { Notices::Planned } else { Notices::Done };
     output.speed(args.speed.rate, args.speed.limit.as_ref());
-    let transfer = remote::copy(copy)?;
     let mut attention = interrupts.attend();
+    let transfer = begin(&mut attention, || remote::copy(copy)).await?;
     output.start(args.command.name(), args.speed.rate, None)?;
     let conduct = Conduct { notices, limit: args.speed.limit, resumes: true, ..Conduct::default() };
     watch(transfer, conduct, &mut output, &mut attention).await

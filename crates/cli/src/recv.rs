@@ -2,17 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use downpour::{Peer, Role, Transfer};
+use downpour::{Peer, Role};
 
-use crate::args::{Args, OutputArgs};
+use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::interrupt::{Attention, Interrupts};
 use crate::output::Output;
 use crate::stop_signal::stopping;
 use crate::ticket::{self, Guest};
-use crate::watch::{Conduct, OnOffer, watch};
+use crate::watch::{Conduct, OnOffer, begin, watch};
 use crate::{options, print, stream};
 
 /// Receives; returns the exit code.
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
     };
     match is_to_stdout {
         true => to_stdout(args, peer, interrupts).await,
-        false => begin(args, peer)?.follow(&mut interrupts.attend()).await,
+        false => follow(args, peer, &mut interrupts.attend()).await,
     }
 }
 
@@ -58,9 +58,8 @@ async fn to_stdout(mut args: Args, peer: Peer, interrupts: &mut Interrupts) -> R
     let folder = tempfile::tempdir().map_err(failed)?;
     args.receive.target = folder.path().to_owned();
     (args.options.confirm, args.receive.permitted.max_entries) = (false, Some(1));
-    let begun = begin(args, peer)?;
     let mut attention = interrupts.attend();
-    let code = begun.follow(&mut attention).await?;
+    let code = follow(args, peer, &mut attention).await?;
     for entry in folder.path().read_dir().map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if !entry.file_type().map_err(failed)?.is_file() {
@@ -81,28 +80,13 @@ async fn to_stdout(mut args: Args, peer: Peer, interrupts: &mut Interrupts) -> R
     Ok(code)
 }
 
-/// A transfer that has begun, and what is shown of it.
-struct Begun {
-    transfer: Transfer,
-    output: OutputArgs,
-    ticket_file: Option<PathBuf>,
-    offer: OnOffer,
-}
-
-/// Begins to receive into a directory. Signals keep their default effect meanwhile: a trace may go to a pipe that is not
-/// read.
-fn begin(args: Args, peer: Peer) -> Result<Begun, Failure> {
+/// Receives into a directory.
+async fn follow(args: Args, peer: Peer, attention: &mut Attention<'_>) -> Result<u8, Failure> {
     let offer = if args.options.confirm { OnOffer::Ask } else { OnOffer::Tell };
-    let transfer = downpour::receive(args.receive, peer, args.options)?;
-    Ok(Begun { transfer, output: args.output, ticket_file: args.ticket.file, offer })
-}
-
-impl Begun {
-    async fn follow(self, attention: &mut Attention<'_>) -> Result<u8, Failure> {
-        let Self { transfer, output, ticket_file, offer } = self;
-        let mut output = Output::new(output);
-        let ticket = ticket::publish(transfer.ticket(), ticket_file.as_deref(), Guest::Sender, &output)?;
-        output.start("recv", None, ticket.as_deref())?;
-        watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, attention).await
-    }
+    let Args { receive, options, .. } = args;
+    let transfer = begin(attention, || downpour::receive(receive, peer, options)).await?;
+    let mut output = Output::new(args.output);
+    let ticket = ticket::publish(transfer.ticket(), args.ticket.file.as_deref(), Guest::Sender, &output)?;
+    output.start("recv", None, ticket.as_deref())?;
+    watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, attention).await
 }

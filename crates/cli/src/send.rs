@@ -14,7 +14,7 @@ use crate::interrupt::Interrupts;
 use crate::options;
 use crate::output::Output;
 use crate::ticket::{self, Guest};
-use crate::watch::{Conduct, watch};
+use crate::watch::{Conduct, begin, watch};
 
 /// Sends; returns the exit code.
 pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
@@ -27,8 +27,9 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
         None => options::listen(args.ticket.listen.flatten(), args.ticket.keep),
     };
     let scan = ScanOptions { hash: options.checksums.is_some(), ..scan(&args)? };
-    let transfer = downpour::send(SendSpec { roots: args.paths.iter().map(root).collect(), scan }, peer, options)?;
+    let spec = SendSpec { roots: args.paths.iter().map(root).collect(), scan };
     let mut attention = interrupts.attend();
+    let transfer = begin(&mut attention, || downpour::send(spec, peer, options)).await?;
     let mut output = Output::new(args.output);
     output.speed(args.speed.rate, args.speed.limit.as_ref());
     let guest = Guest::Receiver { many: args.ticket.keep };

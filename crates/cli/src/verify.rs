@@ -8,7 +8,7 @@ use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupts;
 use crate::notices::Notices;
 use crate::output::Output;
-use crate::watch::{Conduct, watch};
+use crate::watch::{Conduct, begin, watch};
 
 /// Compares; returns the exit code.
 pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
@@ -19,9 +19,10 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
         let message = format!("{} does not exist: there is nothing to compare with", path.display());
         return Err(Failure::new(Code::SourceAbsent, message));
     }
-    let transfer = remote::copy(copy(&args)?)?;
+    let copy = copy(&args)?;
     let mut output = Output::new(args.output);
     let mut attention = interrupts.attend();
+    let transfer = begin(&mut attention, || remote::copy(copy)).await?;
     output.start(args.command.name(), None, None)?;
     let conduct = Conduct { notices: Notices::Differences, ..Conduct::default() };
     let code = watch(transfer, conduct, &mut output, &mut attention).await?;

@@ -1,11 +1,12 @@
 //! Follows a transfer to its end.
 
 use std::time::Duration;
-use std::{io, process};
+use std::{io, panic, process};
 
 use downpour::activity::State;
 use downpour::{Error, Offer, Rate, Transfer, TransferEvent};
-use tokio::time::{Instant, interval, sleep_until};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, interval, sleep_until, timeout_at};
 
 use crate::announce;
 use crate::escape;
@@ -47,6 +48,29 @@ pub(crate) enum OnOffer {
     Tell,
     /// Show, and accept after a yes.
     Ask,
+}
+
+/// Starts a transfer. This may block first, where its trace goes to a pipe that has no reader yet, and may then start ssh,
+/// which must not be left behind: a signal to stop, or a hang-up, ends the wait, and what has been started.
+pub(crate) async fn begin(
+    attention: &mut Attention<'_>,
+    start: impl FnOnce() -> Result<Transfer, Error> + Send + 'static,
+) -> Result<Transfer, Failure> {
+    let mut starting = spawn_blocking(start);
+    let stop = tokio::select! {
+        started = &mut starting => {
+            return Ok(started.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))?);
+        }
+        stop = attention.next_or_hang_up() => stop.unwrap_or(StopSignal::Terminated),
+    };
+    let deadline = Instant::now() + GRACE;
+    if let Ok(Ok(Ok(mut transfer))) = timeout_at(deadline, starting).await {
+        transfer.stop(stop.into());
+        if timeout_at(deadline, async { while transfer.next().await.is_some() {} }).await.is_err() {
+            transfer.abandon();
+        }
+    }
+    Err(Failure::stopped(stop))
 }
 
 /// Shows a transfer until it ends, and returns the exit code. Ctrl-C and SIGTERM stop the transfer within [`GRACE`]; a

@@ -111,6 +111,25 @@ impl Far {
         }
     }
 
+    /// Panics unless every ssh and all that it has started end, by themselves and not with the 1000 s that a login of a
+    /// test sleeps.
+    #[track_caller]
+    pub(crate) fn assert_empty(&self, what: &str) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let left = self.processes("");
+            if left.is_empty() {
+                return;
+            }
+            if Instant::now() >= deadline {
+                let line = |pid: &Pid| fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
+                let lines: Vec<_> = left.iter().filter_map(|pid| line(pid).ok()).collect();
+                panic!("{what}: left over there: {lines:?}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Panics unless a process over there, by its number, ends soon.
     #[track_caller]
     pub(crate) fn assert_gone(&self, pid: &str) {

@@ -191,7 +191,7 @@ fn a_trace_that_nobody_reads_keeps_no_command() {
             let here = place();
             let mut staged = Staged::start(command(line(&format!("{words} --qlog PIPE"), here.path())));
             staged.sleeps();
-            staged.stop(signal, BY_DEFAULT);
+            staged.stop(signal, IN_WORDS);
         }
     }
     for signal in [Signal::INT, Signal::TERM] {
@@ -224,12 +224,7 @@ fn a_login_that_says_nothing_keeps_no_command() {
             let mut staged = Staged::start(far.command(name, line(rest, here.path())));
             staged.wait_until(|| far.there("begun").exists().then_some(()));
             staged.stop(signal, IN_WORDS);
-            // The ssh that it has started ends, too.
-            let deadline = Instant::now() + SOON;
-            while !far.processes("").is_empty() {
-                assert!(Instant::now() < deadline, "{words}: ssh is left");
-                sleep(STEP);
-            }
+            far.assert_empty(words);
         }
     }
 }
