@@ -70,7 +70,8 @@ impl DirectorySandbox {
         fstat(self.root()).is_ok_and(|found| found.st_nlink == 0)
     }
 
-    /// Returns the status of a name without following a link; `None` if it does not exist.
+    /// Returns the status of a name without following a link; `None` if it does not exist, and for every name in a
+    /// directory that this run has created, until [`Self::forget_new`].
     pub(super) fn look(&self, path: &[u8]) -> io::Result<Option<Status>> {
         let (parent, name) = self.parent(path)?;
         if parent.is_new {
