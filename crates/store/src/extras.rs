@@ -1,5 +1,7 @@
-//! Owners, groups and extended attributes at a receiver: whether they differ, and setting them.
+//! Owners, groups and extended attributes: reading them at a source, and at a receiver whether they differ, and setting
+//! them. The one place where a kind of them acts.
 
+use std::borrow::Borrow;
 use std::io;
 
 use request::Preserve;
@@ -32,7 +34,7 @@ impl Applied {
     }
 }
 
-/// How owners, groups and extended attributes are applied.
+/// Which owners, groups and extended attributes are read, and how they are applied.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ExtraRule {
     preserve: Preserve,
@@ -50,7 +52,7 @@ impl ExtraRule {
         Self { preserve, xattrs: XattrRule::new(preserve), is_root, gives_rights }
     }
 
-    /// Whether there is anything to apply besides modes and times.
+    /// Whether there is anything to read or apply besides modes and times.
     pub(super) const fn is_active(self) -> bool {
         self.preserve.ids() || self.xattrs.is_active()
     }
@@ -138,11 +140,24 @@ impl ExtraRule {
         self.is_root && !is_roots && (found.links > 1 || (self.gives_rights && gets_rights && !is_compared))
     }
 
-    /// Returns the attributes of what is held as they are to be set on a copy.
-    pub(super) fn read(self, held: &Held) -> io::Result<Extra> {
-        let found = held.status()?;
+    /// Returns the attributes of what stands as `found`, as they are sent or set on a copy. `hold` opens it if more has to
+    /// be read than its status.
+    pub(super) fn read<H: Borrow<Held>>(
+        self,
+        found: &Status,
+        hold: impl FnOnce() -> io::Result<H>,
+    ) -> io::Result<Extra> {
+        let mut extra = self.of_status(found);
+        if self.xattrs.is_active() {
+            extra.xattrs = self.xattrs.read(hold()?.borrow())?;
+        }
+        Ok(extra)
+    }
+
+    /// Returns those that its status tells.
+    pub(super) fn of_status(self, found: &Status) -> Extra {
         let owner = self.preserve.ids().then_some(Owner { user: found.owner, group: found.group });
-        Ok(Extra { owner, xattrs: self.xattrs.read(held)? })
+        Extra { owner, ..Extra::default() }
     }
 }
 

@@ -77,7 +77,7 @@ impl Scanner {
             let mut note = |reason| top_skipped = Some(Skipped::new(b".".to_vec(), reason));
             let mut extra = extra.unwrap_or_else(|reason| {
                 note(reason);
-                looker.owner(&seen)
+                looker.of_status(&seen)
             });
             limit(&mut extra).unwrap_or_else(note);
             Attributes { mode: seen.mode, mtime: seen.mtime, extra }

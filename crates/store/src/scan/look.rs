@@ -12,14 +12,14 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::super::cursor::{Purpose, open_way};
+use super::super::extras::ExtraRule;
 use super::super::held::Held;
 use super::super::ids::NamesOfIds;
 use super::super::metadata::Status;
 use super::super::outputs::SourceOutputs;
-use super::super::xattrs::XattrRule;
 use super::candidate::{Candidate, Provenance, reason_of, skip_reason};
 use super::hard_links::HardLinks;
-use crate::messages::{Extra, Kind, Owner, SkipReason};
+use crate::messages::{Extra, Kind, SkipReason};
 
 /// Bytes read at a time from a file that is only hashed.
 const HASH_BUFFER: usize = 1 << 20;
@@ -38,7 +38,7 @@ pub(super) struct Looker {
     hash: bool,
     outputs: SourceOutputs,
     preserve: Preserve,
-    xattrs: XattrRule,
+    extras: ExtraRule,
     /// Names of users and groups that were met.
     pub(super) names: NamesOfIds,
     /// Effective user id.
@@ -69,7 +69,7 @@ impl Looker {
             hash: options.hash,
             outputs: SourceOutputs::of(&options.outputs),
             preserve: options.preserve,
-            xattrs: XattrRule::new(options.preserve),
+            extras: ExtraRule::new(options.preserve),
             names: NamesOfIds::default(),
             user: geteuid().as_raw(),
             sized: None,
@@ -154,18 +154,14 @@ impl Looker {
         Ok(Looked::Something(kind, seen, extra))
     }
 
-    /// Returns owner and group, if they are to be sent.
-    pub(super) fn owner(&self, seen: &Status) -> Extra {
-        let owner = self.preserve.ids().then_some(Owner { user: seen.owner, group: seen.group });
-        Extra { owner, ..Extra::default() }
+    /// Returns the attributes to be sent that its status tells.
+    pub(super) fn of_status(&self, seen: &Status) -> Extra {
+        self.extras.of_status(seen)
     }
 
-    /// Returns owner, group and extended attributes, as far as they are to be sent.
+    /// Returns the attributes to be sent, of whose owners and groups the names are kept.
     pub(super) fn extra(&mut self, seen: &Status, hold: impl FnOnce() -> io::Result<Held>) -> io::Result<Extra> {
-        let mut extra = self.owner(seen);
-        if self.xattrs.is_active() {
-            extra.xattrs = self.xattrs.read(&hold()?)?;
-        }
+        let mut extra = self.extras.read(seen, hold)?;
         if !self.preserve.numeric_ids {
             self.names.look_up(&mut extra);
         }

@@ -84,7 +84,8 @@ impl<'a> Carried<'a> {
         found: &Status,
         extras: ExtraRule,
     ) -> io::Result<()> {
-        let extra = extras.read(&Held::open(from, staged)?)?;
+        let staged = Held::open(from, staged)?;
+        let extra = extras.read(&staged.status()?, || Ok(&staged))?;
         self.applied = extras.apply(copy, Some(found.mode), Some(found.mtime), &extra)?;
         Ok(())
     }

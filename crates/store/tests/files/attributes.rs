@@ -281,7 +281,7 @@ fn owners_go_by_name_unless_numbers_are_asked_for() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_maps_names() {
-    let owner = |user| Extra { owner: Some(Owner { user, group: user }), xattrs: Vec::new() };
+    let owner = |user| Extra { owner: Some(Owner { user, group: user }), ..Extra::default() };
     let list = |user| Extra {
         xattrs: vec![Xattr { name: b"system.posix_acl_access".to_vec(), value: acl(user) }],
         ..owner(user)
@@ -382,8 +382,10 @@ fn copy_xattrs(home: &Path) {
 fn what_cannot_be_set_is_told_and_the_file_stands() {
     let into = tempdir().unwrap();
     // No ACL has this form.
-    let bad =
-        Extra { xattrs: vec![Xattr { name: b"system.posix_acl_access".to_vec(), value: vec![1; 9] }], owner: None };
+    let bad = Extra {
+        xattrs: vec![Xattr { name: b"system.posix_acl_access".to_vec(), value: vec![1; 9] }],
+        ..Extra::default()
+    };
     let outcome = received(into.path(), XATTRS, &[], vec![empty("file", bad)]);
     assert_eq!(outcome.failed_count, 1);
     assert!(matches!(outcome.listed[0].reason, store::FailReason::Refused(NoticeKind::AttributesLost)));
@@ -432,7 +434,7 @@ fn only_attributes_of_known_kinds_are_set() {
     let capability = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let mut xattrs: Vec<_> = names.map(|name| Xattr { name: name.into(), value: capability.to_vec() }).into();
     xattrs.sort();
-    let outcome = received(into.path(), XATTRS, &[], vec![empty("file", Extra { owner: None, xattrs })]);
+    let outcome = received(into.path(), XATTRS, &[], vec![empty("file", Extra { xattrs, ..Extra::default() })]);
     assert!(!outcome.is_partial(), "they are left out as if they had not come");
     assert!(names.iter().all(|name| xattr(&into.path().join("file"), name).is_none()));
 }

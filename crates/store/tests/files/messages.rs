@@ -309,7 +309,7 @@ fn extras_have_one_form_and_bounds() {
     same[at] = b'a';
     assert_eq!(read(&same), Err(MessageError::Field(1, "extended attributes")));
     // An extra that says nothing, and a device that is none.
-    let mut empty = encoded(&message(Extra { owner: Some(Owner { user: 0, group: 0 }), xattrs: Vec::new() }));
+    let mut empty = encoded(&message(Extra { owner: Some(Owner { user: 0, group: 0 }), ..Extra::default() }));
     let length = empty.len();
     empty.truncate(length - 11);
     empty.extend([0, 0, 0]);
@@ -318,7 +318,7 @@ fn extras_have_one_form_and_bounds() {
     let mut top = encoded(&Message::Top(Attributes {
         mode: 0o755,
         mtime: Mtime::default(),
-        extra: Extra { owner: Some(Owner { user: 0, group: 0 }), xattrs: Vec::new() },
+        extra: Extra { owner: Some(Owner { user: 0, group: 0 }), ..Extra::default() },
     }));
     let length = top.len();
     top.truncate(length - 11);
