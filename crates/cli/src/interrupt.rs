@@ -54,7 +54,7 @@ impl Interrupts {
     /// Attends to the signals, as long as the result exists: they do not end the process by themselves, and every wait
     /// must also wait for them. Nothing must block meanwhile.
     pub(crate) fn attend(&mut self) -> Attention<'_> {
-        let attention = Attention { interrupts: self };
+        let attention = Attention { interrupts: self, put_back: None };
         attention.set_default(false);
         attention
     }
@@ -64,6 +64,8 @@ impl Interrupts {
 #[derive(Debug)]
 pub(crate) struct Attention<'a> {
     interrupts: &'a mut Interrupts,
+    /// Heard by one loop and left to the next.
+    put_back: Option<Heard>,
 }
 
 impl Attention<'_> {
@@ -75,8 +77,16 @@ impl Attention<'_> {
         }
     }
 
+    /// Leaves a signal to the loop that waits next.
+    pub(crate) const fn put_back(&mut self, heard: Heard) {
+        self.put_back = Some(heard);
+    }
+
     /// Waits for the next signal.
     pub(crate) async fn heard(&mut self) -> Heard {
+        if let Some(heard) = self.put_back.take() {
+            return heard;
+        }
         let Interrupts { interrupt, terminate, hang_up, ask } = &mut *self.interrupts;
         // A stream ends only when the runtime shuts down; no task waits then.
         tokio::select! {

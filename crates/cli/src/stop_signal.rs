@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::low_level::emulate_default_handler;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A signal to stop.
@@ -50,6 +51,16 @@ pub(crate) fn stopping() -> Option<StopSignal> {
         (false, true) => Some(StopSignal::Terminated),
         (false, false) => None,
     }
+}
+
+/// Ends the process as a signal to stop does by default, or a hang-up if it is `None`. Returns only if the system refuses.
+pub(crate) fn default_effect(stop: Option<StopSignal>) {
+    let number = match stop {
+        Some(StopSignal::Interrupted) => SIGINT,
+        Some(StopSignal::Terminated) => SIGTERM,
+        None => SIGHUP,
+    };
+    _ = emulate_default_handler(number);
 }
 
 impl Handled {

@@ -1,12 +1,12 @@
 //! Follows a transfer to its end.
 
 use std::time::Duration;
-use std::{io, panic, process};
+use std::{io, process, thread};
 
 use downpour::activity::State;
 use downpour::{Error, Offer, Rate, Transfer, TransferEvent};
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, interval, sleep_until, timeout_at};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use crate::announce;
 use crate::escape;
@@ -17,7 +17,7 @@ use crate::notices::Notices;
 use crate::output::Output;
 use crate::prompt::Question;
 use crate::rates::Both;
-use crate::stop_signal::{StopSignal, stopping};
+use crate::stop_signal::{StopSignal, default_effect, stopping};
 
 /// How long a transfer may take to end after a signal to stop: the process must be gone within a second. What has arrived
 /// counts for the next run without a goodbye, too.
@@ -50,27 +50,38 @@ pub(crate) enum OnOffer {
     Ask,
 }
 
-/// Starts a transfer. This may block first, where its trace goes to a pipe that has no reader yet, and may then start ssh,
-/// which must not be left behind: a signal to stop, or a hang-up, ends the wait, and what has been started.
+/// Starts a transfer, for [`watch`], which then hears the signals that came meanwhile: what has been started, such as ssh,
+/// is not left behind by them. The start blocks where the trace goes to a pipe that has no reader yet. A signal to stop or
+/// a hang-up has its default effect after [`GRACE`] if nothing has begun by then.
 pub(crate) async fn begin(
     attention: &mut Attention<'_>,
     start: impl FnOnce() -> Result<Transfer, Error> + Send + 'static,
 ) -> Result<Transfer, Failure> {
-    let mut starting = spawn_blocking(start);
-    let stop = tokio::select! {
-        started = &mut starting => {
-            return Ok(started.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))?);
-        }
-        stop = attention.next_or_hang_up() => stop.unwrap_or(StopSignal::Terminated),
-    };
-    let deadline = Instant::now() + GRACE;
-    if let Ok(Ok(Ok(mut transfer))) = timeout_at(deadline, starting).await {
-        transfer.stop(stop.into());
-        if timeout_at(deadline, async { while transfer.next().await.is_some() {} }).await.is_err() {
+    let (sender, mut started) = oneshot::channel();
+    let work = move || {
+        // Comes too late if nothing waits any more.
+        if let Err(Ok(transfer)) = sender.send(start()) {
+            transfer.stop(StopSignal::Terminated.into());
             transfer.abandon();
         }
+    };
+    thread::Builder::new().name("downpour-start".into()).spawn(work).map_err(Error::System)?;
+    let ended = |_| Failure::new(Code::Other, "the start of the transfer ended without a word");
+    let stop = tokio::select! {
+        biased;
+        started = &mut started => return Ok(started.map_err(ended)??),
+        stop = attention.next_or_hang_up() => stop,
+    };
+    match timeout(GRACE, started).await {
+        Ok(started) => {
+            attention.put_back(stop.map_or(Heard::HangUp, Heard::Stop));
+            Ok(started.map_err(ended)??)
+        }
+        Err(_) => {
+            default_effect(stop);
+            Err(Failure::stopped(stop.unwrap_or(StopSignal::Terminated)))
+        }
     }
-    Err(Failure::stopped(stop))
 }
 
 /// Shows a transfer until it ends, and returns the exit code. Ctrl-C and SIGTERM stop the transfer within [`GRACE`]; a

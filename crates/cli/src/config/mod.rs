@@ -53,7 +53,7 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
     let arguments = &translated.arguments[..];
     let surroundings = Surroundings { variables: env::vars_os().collect() };
     let command = args::command_at(arguments).and_then(|at| arguments[at].to_str()).unwrap_or_default();
-    let cli = surroundings.read(arguments)?.map_err(|error| match answer(command, &error) {
+    let cli = surroundings.read(arguments, &definition)?.map_err(|error| match answer(command, &error) {
         Some(answer) => Failure::new(Code::Usage, answer),
         None => match args::help(arguments).filter(|_| error.kind() == ErrorKind::DisplayHelp) {
             Some(help) => {
@@ -98,10 +98,8 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// Reads the arguments. The inner error is clap's own, about the command line.
-    fn read(&self, arguments: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
-        let mut definition = args::definition();
-        definition.build();
+    /// Reads the arguments, of which this is the built definition. The inner error is clap's own, about the command line.
+    fn read(&self, arguments: &[OsString], definition: &Command) -> Result<Result<Args, clap::Error>, Failure> {
         let typed = definition.clone().try_get_matches_from(arguments);
         let (cli, matches) = match typed.and_then(|matches| Ok((Args::of(&matches)?, matches))) {
             Ok(both) => both,
@@ -113,8 +111,8 @@ impl Surroundings {
         if options(command).next().is_none() {
             return Ok(Ok(cli));
         }
-        self.unknown(&definition).iter().for_each(warn);
-        let file = if cli.no_config { None } else { self.file(cli.config.as_deref(), &definition)? };
+        self.unknown(definition).iter().for_each(warn);
+        let file = if cli.no_config { None } else { self.file(cli.config.as_deref(), definition)? };
         let layers = self.layers(command, file.as_ref(), cli.reached());
         let settings = choose(command, typed, &layers)?;
         // A definition that has been used cannot be changed.

@@ -6,6 +6,12 @@ use downpour::Rate;
 use super::*;
 use crate::args::Policy;
 
+fn built() -> clap::Command {
+    let mut definition = args::definition();
+    definition.build();
+    definition
+}
+
 /// Parses a `cp` command line with this file and these variables; the file is called `FILE` in messages.
 fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Args, String> {
     let home = tempfile::tempdir().expect("a folder");
@@ -20,7 +26,7 @@ fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Args, Stri
     let all = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let variables = all.chain([("HOME".into(), home.path().into())]).collect();
     let words: Vec<OsString> = format!("downpour {line}").split(' ').map(OsString::from).collect();
-    match (Surroundings { variables }).read(&words) {
+    match (Surroundings { variables }).read(&words, &built()) {
         Ok(Ok(cli)) => Ok(cli),
         Ok(Err(error)) => Err(error.to_string()),
         Err(failure) => Err(failure.message.replace(&path.display().to_string(), "FILE")),

@@ -191,7 +191,7 @@ fn a_trace_that_nobody_reads_keeps_no_command() {
             let here = place();
             let mut staged = Staged::start(command(line(&format!("{words} --qlog PIPE"), here.path())));
             staged.sleeps();
-            staged.stop(signal, IN_WORDS);
+            staged.stop(signal, BY_DEFAULT);
         }
     }
     for signal in [Signal::INT, Signal::TERM] {
