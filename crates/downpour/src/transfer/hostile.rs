@@ -1,6 +1,7 @@
 //! Tests with peers that hold the key and break the rules: each of them leads to one clear error on both sides, and
 //! never to a file.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::sync::Arc;
@@ -49,6 +50,9 @@ impl Sink for Sevens {
 struct Puppet {
     connection: Connection,
     events: Receiver<Event>,
+    reader: MessageReader,
+    /// Messages that have come with others, not yet heard.
+    come: VecDeque<Message>,
     said: RootHasher,
     /// Bytes sent and not known to have arrived.
     unacknowledged: usize,
@@ -75,7 +79,15 @@ impl Puppet {
             qlog: false,
         };
         let connection = endpoint.connect(ticket.key, options, handler);
-        let mut puppet = Self { connection, events, said: RootHasher::new(), unacknowledged: 0, _endpoint: endpoint };
+        let mut puppet = Self {
+            connection,
+            events,
+            reader: MessageReader::new(),
+            come: VecDeque::new(),
+            said: RootHasher::new(),
+            unacknowledged: 0,
+            _endpoint: endpoint,
+        };
         puppet.wait(|event| matches!(event, Event::Connected { .. }).then_some(()));
         if role == Role::Sends {
             puppet.say(&Message::Begin(SourceId([1; 16])));
@@ -92,16 +104,20 @@ impl Puppet {
         }
     }
 
-    /// Waits for a message, which must be the last of its chunk.
-    fn hear(&self, reader: &mut MessageReader, is_wanted: impl Fn(&Message) -> bool) {
-        self.wait(|event| {
-            let Event::Control(bytes) = event else { return None };
-            let (mut rest, mut is_heard) = (&bytes[..], false);
-            while let Some(message) = reader.next(&mut rest).unwrap() {
-                is_heard |= is_wanted(&message);
+    /// Waits for a message. Those before it are passed over, those that come with it remain to be heard.
+    fn hear(&mut self, is_wanted: impl Fn(&Message) -> bool) {
+        loop {
+            while let Some(message) = self.come.pop_front() {
+                if is_wanted(&message) {
+                    return;
+                }
             }
-            is_heard.then_some(())
-        });
+            let bytes = self.wait(|event| if let Event::Control(bytes) = event { Some(bytes) } else { None });
+            let mut rest = &bytes[..];
+            while let Some(message) = self.reader.next(&mut rest).unwrap() {
+                self.come.push_back(message);
+            }
+        }
     }
 
     fn say(&mut self, message: &Message) {
@@ -483,11 +499,10 @@ fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) ->
     fs::write(from.path().join("file"), "x").unwrap();
     let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
     let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
-    let mut reader = MessageReader::new();
-    puppet.hear(&mut reader, |message| matches!(message, Message::Manifest(_)));
+    puppet.hear(|message| matches!(message, Message::Manifest(_)));
     puppet.say(&Message::Accepted);
     puppet.say(&Message::Wants(Wants { batch: 0, last: true, ranges: Vec::new() }));
-    puppet.hear(&mut reader, |message| matches!(message, Message::End(_)));
+    puppet.hear(|message| matches!(message, Message::End(_)));
     told.iter().for_each(|message| puppet.say(message));
     puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
     summary_of(sender)
@@ -532,7 +547,7 @@ fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
         link.entries[0].kind = Kind::Symlink { target: b"/etc/passwd".to_vec() };
         puppet.say(&Message::Manifest(link));
         let heard = |message: &Message| matches!(message, Message::Notice(notice) if notice.kind == wanted);
-        puppet.hear(&mut MessageReader::new(), heard);
+        puppet.hear(heard);
         puppet.end((1, 1, 0));
         let summary = summary_of(receiver);
         assert_eq!((summary.failures.count, summary.names.links_left_out), (0, 1), "what its own user hears");
@@ -613,7 +628,7 @@ fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
         let sender = send(vec![from.path().join("dir")], listening(), TransferOptions::default()).unwrap();
         let application = application(Role::Receives, true, false);
         let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
-        puppet.hear(&mut MessageReader::new(), |message| matches!(message, Message::Manifest(_)));
+        puppet.hear(|message| matches!(message, Message::Manifest(_)));
         lies.iter().for_each(|lie| puppet.say(lie));
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{name}");
         assert!(matches!(end_of(sender), Error::Violation(_)), "{name}");
