@@ -32,12 +32,14 @@ pub use messages::fuzz_messages;
 /// If the target does, or if the corpus cannot be read or has fewer than 3 inputs.
 pub fn replay(corpus: &str, target: impl Fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(corpus);
-    let mut inputs = 0;
-    for input in fs::read_dir(&directory).expect("a corpus") {
-        target(&fs::read(input.expect("an input").path()).expect("an input"));
-        inputs += 1;
+    let paths = fs::read_dir(&directory).expect("a corpus").map(|input| input.expect("an input").path());
+    let mut inputs: Vec<_> = paths.collect();
+    inputs.sort();
+    assert!(inputs.len() >= 3, "{} inputs in {}", inputs.len(), directory.display());
+    for input in inputs {
+        println!("replaying {}", input.display());
+        target(&fs::read(&input).expect("an input"));
     }
-    assert!(inputs >= 3, "{inputs} inputs in {}", directory.display());
 }
 
 /// Bytes drawn from a seed: more than a case uses.

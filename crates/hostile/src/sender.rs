@@ -174,7 +174,5 @@ fn extra(draws: &mut Draws<'_>) -> Extra {
     let owner = draws.one_in(6).then(|| Owner { user: draws.below(3).into(), group: draws.below(3).into() });
     let name = draws.one_of(&["user.a", "trusted.a", "system.posix_acl_access", "security.capability"]);
     let xattr = || Xattr { name: name.into(), value: b"value".to_vec() };
-    let mut extra = Extra { owner, ..Extra::default() };
-    extra.xattrs.extend(draws.one_in(6).then(xattr));
-    extra
+    Extra { owner, xattrs: draws.one_in(6).then(xattr).into_iter().collect() }
 }

@@ -1,5 +1,8 @@
 //! The connection's fuzz target, a plain function: a peer that holds the keys and sends what the input says.
 
+#[cfg(test)]
+mod tests;
+
 use erasure::WindowCode;
 use std::net::SocketAddr;
 use std::time::Duration;

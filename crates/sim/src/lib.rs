@@ -14,7 +14,7 @@
 mod bursts;
 mod case;
 mod coding;
-#[doc(hidden)]
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod host;
 mod linux_tcp;

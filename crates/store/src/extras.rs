@@ -1,5 +1,5 @@
 //! Owners, groups and extended attributes: reading them at a source, and at a receiver whether they differ, and setting
-//! them. The one place where a kind of them acts.
+//! them. All of this goes through [`ExtraRule`].
 
 use std::borrow::Borrow;
 use std::io;
@@ -154,10 +154,10 @@ impl ExtraRule {
         Ok(extra)
     }
 
-    /// Returns those that its status tells.
+    /// Returns the attributes that a status alone contains: owner and group.
     pub(super) fn of_status(self, found: &Status) -> Extra {
         let owner = self.preserve.ids().then_some(Owner { user: found.owner, group: found.group });
-        Extra { owner, ..Extra::default() }
+        Extra { owner, xattrs: Vec::new() }
     }
 }
 

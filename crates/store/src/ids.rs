@@ -92,9 +92,8 @@ impl LocalIds {
         }
     }
 
-    /// Returns `sent` with the numbers of this machine: [`UNCHANGED`] for an owner or group that is not asked for, or that
-    /// this process may not set, and no extended attributes unless there are to be any. What has no numbers remains: whether
-    /// it is asked for, [`ExtraRule`](super::extras::ExtraRule) knows.
+    /// Returns what of `sent` is to be set here, with the numbers of this machine: [`UNCHANGED`] for an owner or group
+    /// that is not asked for, or that this process may not set.
     pub(super) fn localize(&self, sent: &Extra) -> Extra {
         let owner = sent.owner.filter(|_| self.preserve.ids()).map(|Owner { user, group }| {
             let group = self.local(IdKind::Group, group);
@@ -103,14 +102,11 @@ impl LocalIds {
             Owner { user, group: if may_set { group } else { UNCHANGED } }
         });
         let owner = owner.filter(|owner| (owner.user, owner.group) != (UNCHANGED, UNCHANGED));
-        let mut extra = Extra { owner, ..sent.clone() };
-        if !self.preserve.any_xattrs() {
-            extra.xattrs.clear();
-        }
-        for xattr in &mut extra.xattrs {
+        let mut xattrs = if self.preserve.any_xattrs() { sent.xattrs.clone() } else { Vec::new() };
+        for xattr in &mut xattrs {
             map_acl(xattr, |kind, id| self.local(kind, id));
         }
-        extra
+        Extra { owner, xattrs }
     }
 
     fn local(&self, kind: IdKind, id: u32) -> u32 {

@@ -154,12 +154,12 @@ impl Looker {
         Ok(Looked::Something(kind, seen, extra))
     }
 
-    /// Returns the attributes to be sent that its status tells.
+    /// Returns the attributes to be sent that a status alone contains.
     pub(super) fn of_status(&self, seen: &Status) -> Extra {
         self.extras.of_status(seen)
     }
 
-    /// Returns the attributes to be sent, of whose owners and groups the names are kept.
+    /// Returns the attributes to be sent, and keeps the names of their users and groups.
     pub(super) fn extra(&mut self, seen: &Status, hold: impl FnOnce() -> io::Result<Held>) -> io::Result<Extra> {
         let mut extra = self.extras.read(seen, hold)?;
         if !self.preserve.numeric_ids {

@@ -1,14 +1,14 @@
 //! The corpus of the connection's fuzz target, and inputs made of nearly valid frames.
 
-#[path = "../../transport/tests/vectors/samples.rs"]
+#[path = "../../../transport/tests/vectors/samples.rs"]
 mod samples;
-#[path = "../../transport/tests/vectors/varied.rs"]
+#[path = "../../../transport/tests/vectors/varied.rs"]
 mod varied;
 
+use super::fuzz_connection;
 use erasure::{BlockCode, Code, WindowCode};
 use fastrand::Rng;
 use samples::frames;
-use sim::fuzzing::fuzz_connection;
 use transport::wire::{
     self, Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,
     PacketRanges, Plan, StreamAnnouncement,
@@ -157,14 +157,14 @@ fn input(random: &mut Rng) -> Vec<u8> {
     input
 }
 
-/// `SEED=n cargo test -p sim --test fuzzing -- --nocapture` runs a single input.
+/// `SEED=n cargo test -p sim --lib fuzzing -- --nocapture` runs a single input.
 #[test]
 fn a_hostile_peer_breaks_nothing() {
     let alone = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     for seed in alone.map_or(0..3_000, |seed| seed..seed + 1) {
         let input = input(&mut Rng::with_seed(seed));
         let run = std::panic::catch_unwind(|| fuzz_connection(&input));
-        assert!(run.is_ok(), "seed {seed} fails; replay: SEED={seed} cargo test -p sim --test fuzzing -- --nocapture");
+        assert!(run.is_ok(), "seed {seed} fails; replay: SEED={seed} cargo test -p sim --lib fuzzing -- --nocapture");
     }
 }
 
