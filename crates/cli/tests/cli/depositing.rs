@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, geteuid};
 use tempfile::{TempDir, tempdir};
 
-use crate::program::{Ended, Program, arguments, downpour, program_with};
+use crate::program::{Ended, Program, arguments, copy_program, downpour, program_with};
 use crate::tree;
 
 const UNIT: &str = include_str!("../../../../packaging/systemd/downpour-recv@.service");
@@ -43,7 +43,7 @@ impl Machine {
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("a mode");
         let program = folder.path().join("downpour");
         // Not every user can enter the folder that it was built in.
-        fs::copy(env!("CARGO_BIN_EXE_downpour"), &program).expect("a copy of the program");
+        copy_program(&program);
         Self { folder, program, settings }
     }
 

@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 use tempfile::{TempDir, tempdir};
 
 use crate::far::Far;
-use crate::program::{Ended, Program, arguments, command, program_with};
+use crate::program::{Ended, Program, arguments, command, copy_program, program_with};
 use crate::tree;
 
 const USER: u32 = 61_200;
@@ -35,7 +35,7 @@ fn home() -> (TempDir, PathBuf) {
     let home = tempdir().expect("a folder");
     mode(home.path(), 0o755);
     let program = home.path().join("downpour");
-    fs::copy(env!("CARGO_BIN_EXE_downpour"), &program).expect("a copy of the program");
+    copy_program(&program);
     (home, program)
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use rustix::process::geteuid;
 use tempfile::tempdir;
 
-use crate::program::{Program, arguments, program_with};
+use crate::program::{Program, arguments, copy_program, program_with};
 
 /// A user other than root.
 const NOBODY: u32 = 65_534;
@@ -18,7 +18,7 @@ fn the_memory_of_a_transfer_is_neither_dumped_nor_read() {
     let here = tempdir().expect("a folder");
     let (program, source) = (here.path().join("downpour"), here.path().join("source"));
     fs::set_permissions(here.path(), Permissions::from_mode(0o755)).expect("ours");
-    fs::copy(env!("CARGO_BIN_EXE_downpour"), &program).expect("the program");
+    copy_program(&program);
     fs::write(&source, "bytes").expect("a file");
 
     let user = if geteuid().is_root() { NOBODY } else { geteuid().as_raw() };

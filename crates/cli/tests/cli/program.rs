@@ -69,6 +69,13 @@ pub(crate) fn with_default_signals() {
     });
 }
 
+/// Copies the program, by a process of its own: what this one starts meanwhile would inherit a file that is open for
+/// writing, and a program that is open so does not start (`ETXTBSY`).
+pub(crate) fn copy_program(to: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_downpour")).arg(to).status().expect("cp");
+    assert!(copied.success(), "cp: {copied}");
+}
+
 /// Same as [`command`], with another copy of the program.
 pub(crate) fn program_with<S: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = S>) -> Command {
     with_default_signals();
