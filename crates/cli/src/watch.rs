@@ -59,9 +59,8 @@ pub(crate) async fn begin(
 ) -> Result<Transfer, Failure> {
     let (sender, mut started) = oneshot::channel();
     let work = move || {
-        // Comes too late if nothing waits any more.
+        // Comes too late if nothing waits any more. Dropping it stops the rest.
         if let Err(Ok(transfer)) = sender.send(start()) {
-            transfer.stop(StopSignal::Terminated.into());
             transfer.abandon();
         }
     };

@@ -1,7 +1,6 @@
 //! Owners, groups and extended attributes: reading them at a source, and at a receiver whether they differ, and setting
 //! them. All of this goes through [`ExtraRule`].
 
-use std::borrow::Borrow;
 use std::io;
 
 use request::Preserve;
@@ -142,14 +141,10 @@ impl ExtraRule {
 
     /// Returns the attributes of what stands as `found`, as they are sent or set on a copy. `hold` opens it if more has to
     /// be read than its status.
-    pub(super) fn read<H: Borrow<Held>>(
-        self,
-        found: &Status,
-        hold: impl FnOnce() -> io::Result<H>,
-    ) -> io::Result<Extra> {
+    pub(super) fn read(self, found: &Status, hold: impl FnOnce() -> io::Result<Held>) -> io::Result<Extra> {
         let mut extra = self.of_status(found);
         if self.xattrs.is_active() {
-            extra.xattrs = self.xattrs.read(hold()?.borrow())?;
+            extra.xattrs = self.xattrs.read(&hold()?)?;
         }
         Ok(extra)
     }

@@ -84,8 +84,7 @@ impl<'a> Carried<'a> {
         found: &Status,
         extras: ExtraRule,
     ) -> io::Result<()> {
-        let staged = Held::open(from, staged)?;
-        let extra = extras.read(&staged.status()?, || Ok(&staged))?;
+        let extra = extras.read(found, || Held::open(from, staged))?;
         self.applied = extras.apply(copy, Some(found.mode), Some(found.mtime), &extra)?;
         Ok(())
     }
