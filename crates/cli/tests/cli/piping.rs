@@ -223,7 +223,7 @@ fn what_has_left_the_group_of_the_command_never_sees_the_end_of_a_broken_input()
             assert!(fed.far.processes("").contains(&left), "{what}, {via}: it has ended");
             kill_process_group(left, Signal::KILL).expect("a group");
             // What has held its input open ends with it.
-            wait_until("nothing is left there", || fed.far.processes("").is_empty());
+            fed.far.assert_empty(what);
             assert!(!fed.far.there("whole").exists(), "{what}, {via}");
         }
     }

@@ -87,7 +87,7 @@ fn one_login_serves_all_while_the_connection_is_kept() {
     assert_eq!(shown.lines().filter(|line| line.starts_with("A tunnel to far runs, process ")).count(), 2, "{shown}");
     assert_eq!(far.run("tunnel", ["-O", "exit", "far"]).expect(0).stdout.lines().count(), 2);
     far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
-    wait_until("gone", || far.processes("").is_empty());
+    far.assert_empty("the proxy");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_kept_connection_ends_when_nobody_uses_it() {
     let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
     let ended = carry(&far, &["--persist", "0.2", "--", "far", &server], b"one");
     assert_eq!(ended.stdout, b"one", "{}", String::from_utf8_lossy(&ended.stderr));
-    wait_until("gone", || far.processes("").is_empty());
+    far.assert_empty("the proxy");
     far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
 }
 
@@ -112,7 +112,7 @@ fn a_kept_connection_is_opened_again_after_a_kill() {
     wait_until("killed", || test_kill_process(process).is_err());
     assert_eq!((carry(&far, &proxy, b"two").stdout.as_slice(), logins(&far)), (&b"two"[..], 2));
     far.run("tunnel", ["-O", "exit", "far"]).expect(0);
-    wait_until("gone", || far.processes("").is_empty());
+    far.assert_empty("the proxy");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_tunnel_goes_on_in_the_background() {
     let second = far.run("tunnel", ["-f", "-L", &forward, "far"]);
     second.expect_line(1, "Address already in use");
     far.run("tunnel", ["-O", "exit", "far"]).expect(0);
-    wait_until("gone", || far.processes("").is_empty());
+    far.assert_empty("the proxy");
     assert!(std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
 }
 
