@@ -45,7 +45,17 @@ enum Action {
         bits: u32,
         /// `X`: execution where anybody may execute, or search a directory.
         executes_if_any: bool,
+        /// `u`, `g` or `o` after the operator: what these have is for those whom it concerns.
+        copied: Option<Class>,
     },
+}
+
+/// Those to whom three bits of a mode give permissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    User,
+    Group,
+    Others,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +88,9 @@ impl Action {
     fn apply(self, mode: u32, executes: bool, umask: u32) -> u32 {
         match self {
             Self::Absolute(bits) => (mode & !ALL) | bits,
-            Self::Relative { operator, whom, is_masked, bits, executes_if_any } => {
+            Self::Relative { operator, whom, is_masked, bits, executes_if_any, copied } => {
                 let executes = executes_if_any && executes;
+                let bits = bits | copied.map_or(0, |class| 0o111 * class.permissions(mode));
                 let denied = if is_masked { umask & 0o777 } else { 0 };
                 let bits = (bits | if executes { 0o111 } else { 0 }) & whom & !denied;
                 match operator {
@@ -90,6 +101,18 @@ impl Action {
                 }
             }
         }
+    }
+}
+
+impl Class {
+    /// Returns the permissions of the class in a mode, as those of others would be.
+    const fn permissions(self, mode: u32) -> u32 {
+        let shift = match self {
+            Self::User => 6,
+            Self::Group => 3,
+            Self::Others => 0,
+        };
+        mode >> shift & 0o7
     }
 }
 
@@ -144,8 +167,14 @@ fn relative(text: &str) -> Option<Action> {
         (false, true) => 0o2000,
         (_, false) => 0o4000,
     };
+    let copied = match &rest[1..] {
+        "u" => Some(Class::User),
+        "g" => Some(Class::Group),
+        "o" => Some(Class::Others),
+        _ => None,
+    };
     let (mut bits, mut executes_if_any) = (0, false);
-    for permission in rest[1..].bytes() {
+    for permission in rest[1..].bytes().filter(|_| copied.is_none()) {
         match permission {
             b'r' => bits |= 0o444,
             b'w' => bits |= 0o222,
@@ -157,7 +186,7 @@ fn relative(text: &str) -> Option<Action> {
         }
     }
     let whom = if is_masked { ALL } else { whom | (bits & 0o5000) };
-    Some(Action::Relative { operator, whom, is_masked, bits, executes_if_any })
+    Some(Action::Relative { operator, whom, is_masked, bits, executes_if_any, copied })
 }
 
 impl TryFrom<String> for Chmod {
@@ -193,7 +222,13 @@ mod tests {
             ("ug+rwX", 0o660, 0o770),
             ("+w", 0o640, 0o750),
             ("+rx", 0o755, 0o755),
-            ("o=u", 0, 0),
+            ("g=u", 0o660, 0o770),
+            ("g+u", 0o660, 0o770),
+            ("u-g", 0o240, 0o250),
+            ("o=g", 0o644, 0o755),
+            ("u=rwx,g=u", 0o770, 0o770),
+            ("+u", 0o644, 0o755),
+            ("g=ur", 0, 0),
             ("o=rX", 0o644, 0o755),
             ("go-rwx", 0o600, 0o700),
             ("Dg+s", 0o640, 0o2750),

@@ -162,8 +162,18 @@ impl BatchSource {
             // What is read is compared with itself.
             return None;
         }
-        self.void(index, VoidReason::Changed);
+        self.void(index, self.reason_of_change(&file, piece.entry));
         Some(Ok(CopiedRange { bytes, has_holes: true }))
+    }
+
+    /// Why a file that is no longer in the version that was scanned does not come.
+    fn reason_of_change(&self, file: &File, entry: &Entry) -> VoidReason {
+        let is_linked = fstat(file).is_ok_and(|seen| Status::from(seen).links > 0);
+        if is_linked || self.stands(entry, &mut DirectoryCursor::new(Arc::clone(&self.roots))) {
+            VoidReason::Changed
+        } else {
+            VoidReason::Vanished
+        }
     }
 
     /// Notes what the kernel has copied of a file that has stayed as it was.
@@ -304,7 +314,7 @@ impl BatchSource {
         let place = (piece.start, out.len());
         // What the kernel has copied of it cannot be compared.
         if seen.version() != scanned && self.states().copied.contains(&piece.index) {
-            return Err(VoidReason::Changed);
+            return Err(if seen.links == 0 { VoidReason::Vanished } else { VoidReason::Changed });
         }
         if has_grown(&seen, piece.entry) {
             return self.take_grown(file, piece, place, sum(out));

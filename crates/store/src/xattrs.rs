@@ -161,15 +161,3 @@ pub(super) fn map_acl(xattr: &mut Xattr, mut map: impl FnMut(IdKind, u32) -> u32
     mapped.sort_by_key(order);
     entries.as_chunks_mut().0.copy_from_slice(&mapped);
 }
-
-/// Adds to an ACL of a folder that its owner may use it, if it is one.
-pub(super) fn open_to_owner(xattr: &mut Xattr) {
-    const OWNER: u16 = 1;
-    const ALL: u8 = 7;
-    if xattr.name == b"system.posix_acl_access" {
-        let entries = xattr.value.get_mut(4..).unwrap_or_default();
-        for entry in entries.as_chunks_mut::<8>().0.iter_mut().filter(|entry| entry[..2] == OWNER.to_le_bytes()) {
-            entry[2] |= ALL;
-        }
-    }
-}

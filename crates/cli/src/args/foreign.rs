@@ -57,7 +57,9 @@ const OF_CP: Words = &[
     (&["-D"], Not("use --ssh CMD and --remote-bin PATH")),
     (
         &["-R"],
-        Not("from host to host the data goes directly if it can, and through this machine with -3; leave it out"),
+        Not(
+            "for rsync's -R write --relative; scp's is not needed: from host to host the data goes directly if it can, and through this machine with -3",
+        ),
     ),
     (&["-T"], Not("use --trust-sender")),
     (&["-g"], Not("use --group")),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::far::Far;
+use crate::program::wait_until;
 use crate::terminal::Terminal;
 
 /// A closed output ends both sides within a second, or later if the machine is busy.
@@ -236,13 +237,4 @@ fn is_stopped(process: Pid) -> bool {
         let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
         status.lines().any(|line| line.starts_with("State:\tT"))
     })
-}
-
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -253,3 +253,13 @@ pub(crate) fn receiver(file: &Path, into: &Path, more: &[&str]) -> Program {
 pub(crate) fn answer(mut stdin: ChildStdin, lines: &str) {
     writeln!(stdin, "{lines}").expect("a program that reads");
 }
+
+/// Waits until this holds.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}

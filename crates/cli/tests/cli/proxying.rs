@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::far::Far;
-use crate::program::{Program, downpour};
-use crate::tunnelling::{PATIENCE, echo_server, exchange, free_port, wait_until};
+use crate::program::{Program, downpour, wait_until};
+use crate::tunnelling::{PATIENCE, echo_server, exchange, free_port};
 
 /// A line of shell that notes each login, which is a process of its own and can end before the command, as with ssh.
 pub(crate) const NOTED: &str = r#"echo >> logins; sh -c "$command" 2>/dev/null"#;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::tempdir;
 
@@ -109,8 +109,11 @@ fn modes_are_changed_on_the_way_also_there() {
     let refused = downpour(arguments!["sync", "--chmod=u+q", source, copy]).end().expect(2);
     assert!(refused.stderr.contains("write one such as D755,F644"), "{}", refused.stderr);
     fs::set_permissions(copy.join("one"), fs::Permissions::from_mode(0o604)).expect("a mode");
+    let when = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::open(&source).and_then(|top| top.set_modified(when)).expect("a time");
     far.run("sync", arguments!["--no-perms", source.join(""), "far:copy"]).expect(0);
     assert_eq!(mode(&copy.join("one")), 0o604);
+    assert_eq!((mode(&copy), copy.metadata().and_then(|top| top.modified()).expect("a time")), (0o711, when));
 }
 
 #[test]

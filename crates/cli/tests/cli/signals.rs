@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, test_kill_process_group};
 use tempfile::{TempDir, tempdir};
 
-use crate::program::{Program, arguments, command, downpour, json, program_with, sender};
+use crate::program::{Program, arguments, command, downpour, json, program_with, sender, wait_until};
 use crate::terminal::Terminal;
 use crate::tree;
 
@@ -232,4 +232,45 @@ fn what_an_interrupted_receiver_leaves_is_listed_and_removed_on_request() {
     assert!(removed.ends_with(": 1 removed.\n"), "{removed}");
     assert_eq!(tree::names(&into), [Path::new(".downpour-aaaaaaaa"), Path::new("mine")], "what is not ours stays");
     downpour(arguments!["clean", here.path().join("absent")]).end().expect_line(3, "cannot search");
+}
+
+/// Starts a copy whose `--on-end` runs a script that says its process with [`GROUP`]; also returns its process group.
+fn at_its_end(here: &Path, script: &str) -> (Program, Pid) {
+    let source = tree::file(&here.join("file"), 10);
+    let mut copy = downpour(arguments!["cp", "--on-end", script, source, here.join("copy")]);
+    let line = copy.wait_for_words("group ");
+    let group = line.split(' ').nth(1).and_then(|pid| Pid::from_raw(pid.parse().ok()?)).expect("a process");
+    (copy, group)
+}
+
+const GROUP: &str = "echo \"group $$ .\"";
+
+#[test]
+fn on_end_hears_a_signal_that_no_longer_changes_the_exit_code() {
+    for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
+        for (before, ends_by) in [("", name), ("trap '' INT TERM; ", "SIGKILL")] {
+            let here = tempdir().expect("a directory");
+            let (copy, group) = at_its_end(here.path(), &format!("{before}{GROUP}; exec sleep 100"));
+            let begun = Instant::now();
+            copy.signal(signal);
+            let ended = copy.end().expect(0);
+            assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+            let words = "--on-end: ended with signal: ";
+            assert!(ended.stderr.contains(words) && ended.stderr.contains(ends_by), "{}", ended.stderr);
+            assert!(here.path().join("copy").exists());
+            wait_until("gone", || test_kill_process_group(group).is_err());
+        }
+    }
+}
+
+#[test]
+fn on_end_goes_on_after_a_hang_up() {
+    let here = tempdir().expect("a directory");
+    let mark = here.path().join("mark");
+    let script = format!("{GROUP}; while ! test -e {}; do sleep 0.01; done", mark.display());
+    let (copy, _) = at_its_end(here.path(), &script);
+    copy.signal(Signal::HUP);
+    copy.signal(Signal::USR1);
+    fs::write(mark, "").expect("a file");
+    copy.end().expect(0);
 }

@@ -61,10 +61,10 @@ fn only_content_that_was_transferred_or_compared_is_verified() {
     alter(&copy.join("one"));
     assert_eq!(result(&sync(&["sync", "--json"]).expect(0)), (4, 4, false, false));
     let words = sync(&["sync"]).expect(0).stderr;
-    assert!(words.contains("unchanged by size and time") && !words.contains("verified"), "{words}");
+    assert!(words.contains("unchanged (content not read)") && !words.contains("verified"), "{words}");
     set_time(&source.join("in/some"), SystemTime::now() - Duration::from_secs(1000));
     let words = sync(&["sync"]).expect(0).stderr;
-    assert!(words.contains(", 1 verified, 3 unchanged by size and time"), "{words}");
+    assert!(words.contains(", 1 verified, 3 unchanged (content not read)"), "{words}");
     assert_eq!(result(&sync(&["verify", "--json"]).expect(1)), (4, 0, false, false));
     assert_eq!(result(&sync(&["sync", "--checksum", "--json"]).expect(0)), (4, 0, true, false));
     tree::assert_same(&source, &copy);

@@ -4,12 +4,12 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 
 use crate::far::Far;
-use crate::program::{Program, json};
+use crate::program::{Program, json, wait_until};
 use crate::proxying::NOTED;
 
 /// Longer than any answer on one machine takes.
@@ -53,16 +53,6 @@ pub(crate) fn exchange(port: u16, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
     socket.read_to_end(&mut answer)?;
     Ok(answer)
-}
-
-/// Waits until this holds.
-#[track_caller]
-pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "never {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Waits until nothing runs over there any more.

@@ -203,15 +203,15 @@ impl fmt::Display for Summary {
         write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.names.files, Bytes(self.bytes.total))?;
         match (self.names.files.saturating_sub(self.names.unchanged), self.names.unchanged) {
             (0, 0) => {}
-            (0, _) => f.write_str(", unchanged by size and time")?,
+            (0, _) => f.write_str(", unchanged (content not read)")?,
             (_, unchanged) if self.bytes.unchecked > 0 => {
                 write!(f, ", {} of it not checked", Bytes(self.bytes.unchecked))?;
                 if unchanged > 0 {
-                    write!(f, ", {unchanged} unchanged by size and time")?;
+                    write!(f, ", {unchanged} unchanged (content not read)")?;
                 }
             }
             (_, 0) => f.write_str(", verified")?,
-            (verified, unchanged) => write!(f, ", {verified} verified, {unchanged} unchanged by size and time")?,
+            (verified, unchanged) => write!(f, ", {verified} verified, {unchanged} unchanged (content not read)")?,
         }
         if self.names.kept > 0 {
             write!(f, ", {} left as at the target", self.names.kept)?;
@@ -441,11 +441,11 @@ mod tests {
         let total = whole.bytes.total;
         let some = Summary { names: unchanged(19), bytes: bytes(total, 1_000_000), ..whole.clone() };
         assert!(!some.is_verified());
-        let text = "31 files, 4.2 GB, 39 s, 12 verified, 19 unchanged by size and time, 1.0 MB of it there already";
+        let text = "31 files, 4.2 GB, 39 s, 12 verified, 19 unchanged (content not read), 1.0 MB of it there already";
         assert_eq!(some.to_string(), text);
         let all = Summary { names: unchanged(31), bytes: bytes(total, total), ..whole.clone() };
         assert!(!all.is_verified());
-        assert_eq!(all.to_string(), "31 files, 4.2 GB, 39 s, unchanged by size and time");
+        assert_eq!(all.to_string(), "31 files, 4.2 GB, 39 s, unchanged (content not read)");
         let only = |names| Summary { names, bytes: bytes(0, 0), ..whole.clone() };
         let kept = only(NameCounts { kept: 2, ..NameCounts::default() });
         assert!(!kept.is_verified());

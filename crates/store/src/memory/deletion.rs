@@ -104,14 +104,15 @@ impl MemoryTarget {
 
     /// Gives the target mode and time of the directory that it stands for.
     pub(super) fn seal_top(&self, announced: &Intake) -> Result<(), FilesError> {
-        let applies =
-            self.spec.requested.contents && self.spec.modes == Modes::Exact && self.spec.existing != Existing::Skip;
+        let applies = self.spec.requested.contents && self.spec.existing != Existing::Skip;
         let Some(top) = announced.top.as_ref().filter(|_| applies) else { return Ok(()) };
         let (place, mut disk) = (self.place(b""), lock(&self.disk));
-        // The next run needs access, at other places.
-        let mode = top.mode & 0o1777 | 0o700;
-        let is_sealed = |seen: &super::disk::Seen| (seen.node.mode, seen.node.mtime) == (mode, top.mtime);
-        if disk.look(&place)?.is_some_and(|seen| is_sealed(&seen)) {
+        let Some(seen) = disk.look(&place)? else { return Ok(()) };
+        let mode = match self.spec.modes {
+            Modes::Exact => top.mode & 0o1777,
+            Modes::Masked => seen.node.mode,
+        };
+        if (seen.node.mode, seen.node.mtime) == (mode, top.mtime) {
             return Ok(());
         }
         if self.spec.dry_run {

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use request::{Destination, Existing, ReceiveSpec, is_staging_name};
 use rustix::fs::{fstat, fsync};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
@@ -16,14 +17,13 @@ use super::super::held::Held;
 use super::super::metadata::Status;
 use super::super::staging::{abandoned, sync_at_once};
 use super::manifest::Intake;
-use super::place::{FILLABLE, Place};
+use super::place::Place;
 use super::report::TOP;
 use super::shared::Shared;
 use super::spellings::{Answers, are_same};
 use crate::lock::lock;
 use crate::messages::{Attributes, NoticeKind};
 use crate::refusal::refusal_of;
-use crate::xattrs::open_to_owner;
 
 impl Shared {
     /// Does what has to wait until everything else is in place: creates the hard links, deletes, sets modes and times
@@ -138,20 +138,19 @@ impl Shared {
     fn seal_top(&self, announced: &Intake, target: &OwnedFd) -> Result<(), FilesError> {
         let ReceiveSpec { existing, dry_run, .. } = &*self.spec;
         let Destination { directory, rename } = self.destination();
-        let is_asked = self.modes.is_exact() || self.extras.is_active();
-        let applies = self.is_contents(announced) && rename.is_none() && is_asked && *existing != Existing::Skip;
+        let applies = self.is_contents(announced) && rename.is_none() && *existing != Existing::Skip;
         let Some(top) = announced.top.as_ref().filter(|_| applies) else { return Ok(()) };
         let failed = |error: io::Error| FilesError::system(directory, error);
         let found = Status::from(fstat(target).map_err(|error| failed(error.into()))?);
-        // The next run needs access.
         let mode = match self.modes.is_exact() {
-            true => self.modes.seal(self.modes.apply(self.changed_mode(top.mode, true)) | FILLABLE, &found),
+            true => self.modes.seal(self.modes.apply(self.changed_mode(top.mode, true)), &found),
             false => found.mode,
         };
-        let mut extra = announced.ids.localize(&top.extra);
-        extra.xattrs.iter_mut().for_each(open_to_owner);
+        let extra = announced.ids.localize(&top.extra);
         let open = || Ok(Held::from(target.try_clone()?));
-        let mtime = Some(top.mtime).filter(|_| self.modes.is_exact() && !self.spec.omit_directory_times);
+        // Without exact modes it may be a directory that is only copied into, such as /tmp.
+        let is_own = self.modes.is_exact() || found.owner == geteuid().as_raw() || geteuid().is_root();
+        let mtime = Some(top.mtime).filter(|_| is_own && !self.spec.omit_directory_times);
         let is_sealed = found.mode == mode && mtime.is_none_or(|mtime| found.has_time(mtime));
         if is_sealed && !self.extras.differs(&found, &extra, open) {
             return Ok(());

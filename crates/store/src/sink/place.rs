@@ -484,6 +484,7 @@ fn open_folder(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
     match openat(CWD, into, NAMED_WAY, Mode::empty()) {
         Ok(folder) => Ok(Some(folder)),
         Err(Errno::NOENT) => Ok(None),
+        Err(Errno::NOTDIR) => Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
         Err(error) => Err(FilesError::system(into, error)),
     }
 }

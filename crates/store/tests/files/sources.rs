@@ -606,3 +606,32 @@ fn what_comes_again_may_grow_before_it_is_read_if_it_is_appended_to() {
         assert!(bytes == if voids { vec![0; 2 * BLOCK] } else { noise(2 * BLOCK, 2) });
     }
 }
+
+/// Scans one file that the kernel copies and has it copy the first half, then the rest after a change to the file; returns
+/// why it was voided.
+fn copied_in_halves(change: impl Fn(&Path)) -> Vec<VoidReason> {
+    let (from, to) = (tempdir().unwrap(), tempfile::tempfile().unwrap());
+    let dir = from.path().join("dir");
+    fs::create_dir(&dir).unwrap();
+    let file = dir.join("file");
+    fs::write(&file, noise(4 * BLOCK, 1)).unwrap();
+    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let source: &dyn store::TreeObject = &BatchSource::new(batch, roots, Wanted::all());
+    let half = 2 * BLOCK as u64;
+    source.copy(0, half, &to, 0).unwrap().unwrap();
+    assert_eq!(source.take_voided(), []);
+    until_version_changes(&file, || change(&file));
+    source.copy(half, half, &to, half).unwrap().unwrap();
+    source.take_voided().iter().map(|voided| voided.reason).collect()
+}
+
+#[test]
+fn what_the_kernel_copied_half_of_is_told_as_changed_or_vanished() {
+    assert_eq!(copied_in_halves(|file| fs::remove_file(file).unwrap()), [VoidReason::Vanished]);
+    assert_eq!(copied_in_halves(|file| fs::write(file, "another").unwrap()), [VoidReason::Changed]);
+    let replaced = |file: &Path| {
+        fs::remove_file(file).unwrap();
+        fs::write(file, "another").unwrap();
+    };
+    assert_eq!(copied_in_halves(replaced), [VoidReason::Changed]);
+}

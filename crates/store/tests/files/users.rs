@@ -263,11 +263,9 @@ fn child_continues_a_read_only_copy() {
     for folder in [&from, &into] {
         fs::create_dir_all(folder.join("sub")).unwrap();
     }
-    fs::write(from.join("sub/file"), "content").unwrap();
-    for folder in [&from, &into] {
-        fs::set_permissions(folder.join("sub"), fs::Permissions::from_mode(0o555)).unwrap();
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
-    }
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(&into.join("sub"), 0o555);
+    set_mode(&into, 0o555);
     let requested = Requested { contents: true, many: true, items: None, directory_if: None };
     let spec = ReceiveSpec {
         existing: Existing::Replace,
@@ -275,13 +273,19 @@ fn child_continues_a_read_only_copy() {
         requested,
         ..ReceiveSpec::into_directory(&into)
     };
-    let scan = Scanner::new(vec![Root::contents(&from)], ScanOptions::default()).unwrap();
-    let done = crate::common::transfer_from(scan, spec, 1, &mut |_| {}).unwrap();
-    assert!(!done.outcome.is_partial(), "{:?}", done.outcome);
-    assert_eq!(fs::read(into.join("sub/file")).unwrap(), b"content");
-    let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
-    // The next run needs access to the target itself.
-    assert_eq!((mode(&into), mode(&into.join("sub"))), (0o755, 0o555));
+    for name in ["sub/file", "top", "sub/another"] {
+        set_mode(&from, 0o755);
+        set_mode(&from.join("sub"), 0o755);
+        fs::write(from.join(name), name).unwrap();
+        set_mode(&from.join("sub"), 0o555);
+        set_mode(&from, 0o555);
+        let scan = Scanner::new(vec![Root::contents(&from)], ScanOptions::default()).unwrap();
+        let done = crate::common::transfer_from(scan, spec.clone(), 1, &mut |_| {}).unwrap();
+        assert!(!done.outcome.is_partial(), "{:?}", done.outcome);
+        assert_eq!(fs::read(into.join(name)).unwrap(), name.as_bytes());
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+        assert_eq!((mode(&into), mode(&into.join("sub"))), (0o555, 0o555));
+    }
 }
 
 #[test]

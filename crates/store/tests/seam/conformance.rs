@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use store::{
-    Compare, Content, Existing, FilesError, Filter, Kind, MAX_BATCH_ENTRIES, Node, NoticeKind, ReceiveSpec,
+    Compare, Content, Existing, FilesError, Filter, Kind, MAX_BATCH_ENTRIES, Modes, Node, NoticeKind, ReceiveSpec,
     ScanOptions, SkipReason, SourceOutcome, Versions, VoidReason, Wanted,
 };
 
@@ -34,7 +34,7 @@ fn a_tree_arrives_as_it_is_and_the_second_run_wants_nothing() {
         assert_eq!((done.outcome.unchanged, done.outcome.failed_count), (0, 0));
         assert_eq!(done.placed.len() as u64, files(&tree), "each file is told once");
         assert_eq!((done.outcome.directories, done.outcome.symlinks), (6, 2));
-        assert_eq!((to.top().0, to.top().1), (from.top().0 | 0o700, from.top().1));
+        assert_eq!(to.top(), from.top());
         let again = transfer(&*from.source(), &*to.target(), 2).unwrap();
         assert_eq!(to.tree(), tree);
         assert_eq!((again.wanted, again.placed.len(), again.notices.len()), (0, 0, 0));
@@ -155,6 +155,17 @@ fn an_item_arrives_under_its_own_name() {
 }
 
 /// Where another version stands, and what is then done.
+#[test]
+fn without_exact_modes_the_top_keeps_its_mode_and_gets_the_time() {
+    between_all(|from, to| {
+        with(from, &small(), to, &Tree::new());
+        let (mode, _) = to.top();
+        let target = to.target_with(ReceiveSpec { modes: Modes::Masked, ..to.spec() }).unwrap();
+        transfer(&*from.source(), &*target, 1).unwrap();
+        assert_eq!(to.top(), (mode, from.top().1));
+    });
+}
+
 #[test]
 fn what_exists_is_treated_as_was_asked() {
     let newer = ("dir/file", file(10, 9, 0o640, 90));
