@@ -13,8 +13,8 @@ use fastrand::Rng;
 
 use crate::case::Compared;
 use crate::comparing::{SEED, complaints, difference, home, names, seeds};
-use crate::program::{command, program_with};
-use crate::tools::{DOWNPOUR, ended, words};
+use crate::program::{command, copy_program, program_with};
+use crate::tools::{ended, words};
 use crate::tree::{self, Node, Object, Tree};
 
 /// Why a file system cannot be mounted.
@@ -218,7 +218,7 @@ fn drop_box(home: &Path) -> io::Result<Vec<String>> {
     }
     // The stranger cannot enter where the program was built.
     let copied = at.join("downpour-program");
-    fs::copy(DOWNPOUR, &copied)?;
+    copy_program(&copied);
     let mut files = Vec::new();
     for name in ["one", "two"] {
         let path = at.join(name);

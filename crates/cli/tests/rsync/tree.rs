@@ -120,7 +120,7 @@ fn node(rng: &mut Rng, scope: Scope) -> Node {
         _ => Object::File(content(rng)),
     };
     let mode = match object {
-        Object::Directory => [0o755, 0o700, 0o775, 0o1777][rng.usize(..4)],
+        Object::Directory => [0o755, 0o700, 0o775, 0o1777, 0o555][rng.usize(..5)],
         Object::Link(_) => 0o777,
         _ => [0o644, 0o600, 0o755, 0o444, 0o640][rng.usize(..5)],
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::hosts::{Hosts, SLOWLY, assert_holds_only, at, large_file, make, summary, wait_for_bytes};
 use crate::network::Network;
-use crate::program::{Ended, Program, arguments};
+use crate::program::{Ended, Program, arguments, copy_program};
 use crate::tree;
 
 /// The program reports within this time that UDP is blocked. Includes one second for a busy machine.
@@ -186,7 +186,7 @@ fn the_program_is_found_by_a_path_that_is_named() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 1000);
     fs::create_dir(hosts.there("my bin")).expect("a folder");
-    fs::copy(crate::tools::DOWNPOUR, hosts.there("my bin/dp")).expect("a program");
+    copy_program(&hosts.there("my bin/dp"));
     hosts.cp(arguments!["--remote-bin", "~/'my bin'/dp", source, at("copy")]).expect(0);
     tree::assert_same(&source, &hosts.there("copy"));
 }
