@@ -251,8 +251,10 @@ fn pictures_are_what_follows_from_the_results() {
         wrong.extend(entries.filter(|path| is_picture(path) && !of_a_sweep(path)));
     }
     assert!(wrong.is_empty(), "not what the records say: {wrong:#?}");
-    let shown = file("auto/untold").with_extension("").join("10mb-50ms.svg");
-    assert_eq!(text(&root().join("docs/pictures/time-over-loss.svg")), text(&shown), "README's picture is another");
+    for (shown, of) in [("time-over-loss", "auto/untold/10mb-50ms.svg"), ("delay-of-small-writes", "tunnel/keys/loss.svg")] {
+        let (shown, drawn) = (root().join(format!("docs/pictures/{shown}.svg")), root().join("lab/experiments").join(of));
+        assert_eq!(text(&shown), text(&drawn), "README's picture of {of} is another");
+    }
 }
 
 /// The directory of the repository.

@@ -1,4 +1,4 @@
-//! The bytes of a stream: its name, its chunks, its end with a digest (docs/PROTOCOL.md section 8.2).
+//! The bytes of a stream: its name, its chunks, its end with a digest (docs/PROTOCOL.md section 8.3).
 
 use std::io::{self, Read, Write};
 
